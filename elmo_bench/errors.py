@@ -1,0 +1,33 @@
+"""The one kind of error that a user can mend, and how a command reports it."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+
+class UserError(Exception):
+    """Something outside the code is wrong: an argument, a file, a missing download.
+
+    Every command prints it as one line and exits with status 2 (no traceback).
+
+    Args:
+        message: what is wrong and what to do about it, in one line.
+        path: the file at fault, if there is one.
+        line: its line, counted from 1, if there is one.
+    """
+
+    def __init__(self, message: str, path: str | PathLike[str] | None = None, line: int | None = None):
+        self.message = " ".join(str(message).split())
+        self.path = None if path is None else Path(path)
+        self.line = line
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        if self.path is None:
+            return self.message
+        where = str(self.path) if self.line is None else f"{self.path}:{self.line}"
+        return f"{where}: {self.message}"
+
+    def __reduce__(self):  # keeps path and line when a worker process hands the error on
+        return type(self), (self.message, self.path, self.line)

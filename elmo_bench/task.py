@@ -1,0 +1,95 @@
+"""The contract between the framework and a task: four small classes and what passes between them.
+
+A task is one folder `tasks/<name>/` with a reader, a head and a metric, and one page `conf/task/<name>.yaml`.
+The framework (`elmo_bench/`) sees them only through the protocols below and never imports a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from datasets import DatasetDict
+from torch import Tensor
+
+from elmo_bench.text.vocabulary import Vocabulary
+
+Row = dict[str, Any]  # one example as the reader made it: JSON-able values, gold labels included
+Prediction = Any  # one JSON-able answer for one row
+
+
+class Tokens(NamedTuple):
+    """One text field of a batch, as a reader's `collate` emits it.
+
+    `sentences[b]` holds the words of row b of the tensors; T is the longest of them.
+    """
+
+    words: Tensor  # (B, T) int64 into reader.vocabularies["words"]; 0 is padding
+    chars: Tensor | None  # (B, T, C) int64 into reader.vocabularies["chars"], the task's own characters; 0 is padding
+    sentences: list[list[str]]  # for the biLM: it makes its own character ids, or finds the cached layers
+    mask: Tensor  # (B, T) bool, true on words
+
+
+class Embedded(NamedTuple):
+    """What a head receives for one text field."""
+
+    x: Tensor  # (B, T, D): [x_k ; ELMo_k] where ELMo stands at the input, else x_k
+    elmo: Tensor | None  # (B, T, E): the second mixture where ELMo stands at the output
+    mask: Tensor  # (B, T) bool
+
+    def after(self, h: Tensor) -> Tensor:
+        """[h_k ; ELMo_k] where ELMo stands at the output (paper, section 3.3), else h unchanged."""
+        return h if self.elmo is None else torch.cat([h, self.elmo], dim=-1)
+
+
+class Batch(NamedTuple):
+    """What a reader's `collate` makes of a list of rows; Lightning moves its tensors to the device."""
+
+    rows: list[Row]
+    texts: dict[str, Tokens]  # by the names in reader.fields
+    labels: dict[str, Tensor]  # what the head's loss needs; empty for raw text
+
+
+class Scores(Protocol):
+    """What a head's `forward` returns: anything with a loss (None where the batch has no labels)."""
+
+    loss: Tensor | None
+
+
+class Reader(Protocol):
+    """Reads a data set and turns rows into batches.
+
+    `fields` names the columns of a row that hold words: a list of words, or a list of sentences (documents).
+    `vocabularies` is filled by `load` from the training split alone ("words", and where used "chars", "labels", ...)
+    or restored from a checkpoint; it is all the state a reader has.
+    """
+
+    fields: tuple[str, ...]
+    vocabularies: dict[str, Vocabulary]
+
+    def load(self) -> DatasetDict:
+        """Splits "train", "dev", "test". Raises `UserError` naming file and line on malformed data."""
+        ...
+
+    def collate(self, rows: Sequence[Row]) -> Batch: ...
+
+    def from_text(self, **raw: Any) -> Row:
+        """A row without labels from one JSON object of `predict`'s input. Raises `UserError` on missing keys."""
+        ...
+
+
+class Head(Protocol):
+    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, vocabularies=...)` (E is 0 without output ELMo)."""
+
+    def __call__(self, texts: Mapping[str, Embedded], batch: Batch) -> Scores: ...
+
+    def decode(self, scores: Scores, batch: Batch) -> list[Prediction]: ...
+
+
+class Metric(Protocol):
+    """The official definition, in percent. A fresh one is made for every pass over a split."""
+
+    def update(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> None: ...
+
+    def compute(self) -> dict[str, float]: ...

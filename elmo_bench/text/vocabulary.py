@@ -1,0 +1,49 @@
+"""Strings to ids and back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+
+class Vocabulary:
+    """A fixed list of strings with ids; id 0 is padding, id 1 is unknown where `unknown` is kept.
+
+    Args:
+        items: the strings in id order, without the special ones.
+        special: `True` puts "<pad>" and "<unk>" first (words, characters); `False` keeps the items alone (labels).
+    """
+
+    PAD, UNK = "<pad>", "<unk>"
+
+    def __init__(self, items: Iterable[str], special: bool = True):
+        self.special = special
+        self.items: list[str] = ([self.PAD, self.UNK] if special else []) + list(items)
+        self._ids = {item: i for i, item in enumerate(self.items)}
+        if len(self._ids) != len(self.items):
+            raise ValueError("a vocabulary's items must differ")
+
+    @classmethod
+    def count(cls, items: Iterable[str], minimum: int = 1, special: bool = True) -> Vocabulary:
+        """The items seen at least `minimum` times, most frequent first, ties by code point (the same everywhere)."""
+        counts = Counter(items)
+        kept = [item for item, n in counts.items() if n >= minimum and not (special and item in (cls.PAD, cls.UNK))]
+        return cls(sorted(kept, key=lambda item: (-counts[item], item)), special)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __contains__(self, item: str) -> bool:
+        return item in self._ids
+
+    def __getitem__(self, item: str) -> int:
+        """The id; an unknown item gives 1 with special ids and raises KeyError without."""
+        return self._ids.get(item, 1) if self.special else self._ids[item]
+
+    def state(self) -> dict:
+        """Plain containers for a checkpoint; `Vocabulary.restore` is the inverse."""
+        return {"items": self.items[2:] if self.special else self.items, "special": self.special}
+
+    @classmethod
+    def restore(cls, state: dict) -> Vocabulary:
+        return cls(state["items"], state["special"])
