@@ -1,0 +1,43 @@
+"""Fails when a file to be committed is data or is larger than 1 MiB: `python .ci/check_files.py FILE...`.
+
+Data sets have licences of their own and history keeps every byte for ever. Only models/ (the biLMs trained here, with
+their cards) may hold large binary files, each under 32 MiB; tests may hold small ones, with invented text.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path, PurePosixPath
+
+MIB = 1 << 20
+DATA = {
+    *(".conll", ".conllu", ".iob2", ".bio", ".gold_conll", ".gold_skel"),
+    *(".jsonl", ".tsv", ".csv", ".parquet", ".arrow"),
+    *(".h5", ".hdf5", ".npy", ".npz", ".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".pickle"),
+    *(".gz", ".xz", ".bz2", ".zip", ".tar", ".7z"),
+}
+
+
+def fault(name: str) -> str | None:
+    """What speaks against committing the file, or None."""
+    path, place = Path(name), PurePosixPath(name).parts[0]
+    if not path.is_file():  # deleted, or a link to nowhere
+        return None
+    size, limit = path.stat().st_size, 32 * MIB if place == "models" else MIB
+    if size > limit:
+        return f"{size / MIB:.1f} MiB; the limit here is {limit // MIB} MiB"
+    if path.suffix.lower() in DATA and place not in ("models", "tests"):
+        return f"{path.suffix} files are data: generate them, or read them from DATA_ROOT"
+    return None
+
+
+def main(names: list[str]) -> int:
+    """Prints one line for each file at fault and returns the exit status."""
+    faults = [(name, message) for name in names if (message := fault(name))]
+    for name, message in faults:
+        print(f"{name}: {message}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

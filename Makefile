@@ -1,0 +1,93 @@
+# `make` lists the targets. Each one sets up what it needs: the first creates .venv and installs into it.
+
+TASK = ner
+SCALE = mini
+SEEDS = 1
+N =
+ARGS =
+PYTHON = python3 python3.13 python3.12 python3.11 python
+TORCH = $(shell grep '^torch==' constraints.txt)
+
+RUN = .venv/bin/python
+READY = .venv/ready
+
+.PHONY: help setup reproduce table figure report pretrain bench test lint format clean-cache
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+help: ## list the targets and their variables
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@printf '%s\n' '' 'Variables, here with their defaults:' \
+	  '  TASK=$(TASK)      $(patsubst tasks/%/reader.py,%,$(wildcard tasks/*/reader.py)); for reproduce also all' \
+	  '  SCALE=$(SCALE)    mini (generated here, offline), open (DATA_ROOT=FOLDER of open data) or paper' \
+	  '  SEEDS=$(SEEDS)       how many seeds reproduce runs' \
+	  '  N=            the number of the table or figure' \
+	  '  ARGS=         further overrides or options, as ARGS="trainer=gpu elmo.dropout=0.2" or ARGS="-k mix" (test)' \
+	  '  PYTHON=       the first of these from 3.11 to 3.13: $(PYTHON)' \
+	  '  TORCH=        what to install as torch: $(TORCH)'
+
+setup: $(READY) ## create .venv with all that the other targets need
+
+reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside the paper's
+	@$(RUN) -m elmo_bench.reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
+
+table: $(READY) ## table N of the paper for TASK, as one sweep
+	@$(call sweep,table)
+
+figure: $(READY) ## figure N of the paper for TASK, as one sweep
+	@$(call sweep,figure)
+
+report: $(READY) ## write results/README.md and results/report.html from the records
+	@$(RUN) -m elmo_bench.report $(ARGS)
+
+pretrain: $(READY) ## train the biLM of SCALE on plain text; resumes where it stopped
+	@$(RUN) -m elmo_bench.pretrain 'scale=$(SCALE)' $(ARGS)
+
+bench: $(READY) ## measure the biLM's speed against this machine's best matrix product
+	@$(RUN) -m elmo_bench.bench $(ARGS)
+
+test: $(READY) ## run the whole test suite
+	@$(RUN) -m pytest $(ARGS)
+
+lint: $(READY) ## check style, format, types and the files to be committed
+	@status=0; \
+	.venv/bin/ruff check || status=1; \
+	.venv/bin/ruff format --check || status=1; \
+	.venv/bin/pyright || status=1; \
+	git ls-files -z | xargs -0 $(RUN) .ci/check_files.py || status=1; \
+	exit $$status
+
+format: $(READY) ## sort imports and format the code
+	@.venv/bin/ruff check --fix --select I
+	@.venv/bin/ruff format
+
+clean-cache: ## remove generated data, trained mini biLMs and cached activations
+	@cache=$${ELMO_BENCH_CACHE:-.cache}; if [ -d "$$cache" ]; then du -sh "$$cache" && rm -rf "$$cache"; fi
+
+# One table or figure is one file under conf/sweep/.
+define sweep
+if [ ! -f 'conf/sweep/$(1)$(N).yaml' ]; then \
+  echo "make $(1) N=$(N): no such sweep; there are: $$(cd conf/sweep && echo *.yaml | sed 's/\.yaml//g')" >&2; exit 2; \
+fi; \
+$(RUN) -m elmo_bench.train '+sweep=$(1)$(N)' 'task=$(TASK)' 'scale=$(SCALE)' $(ARGS)
+endef
+
+# torch goes first and by itself, so that TORCH can name any build of it; the pins hold for all else.
+# A set-up that was killed leaves .venv/unfinished behind, and the next one starts anew; one that failed goes on.
+$(READY): pyproject.toml constraints.txt
+	@set -e; \
+	fits='import ensurepip, sys, venv; print(sys._base_executable); sys.exit(not (3, 11) <= sys.version_info < (3, 14))'; \
+	if [ -e .venv/unfinished ] || ! .venv/bin/python -c "$$fits" >/dev/null 2>&1; then \
+	  for name in $(PYTHON) ''; do python=$$($$name -c "$$fits" 2>/dev/null) && break; done; \
+	  if [ -z "$$name" ]; then \
+	    echo "no Python 3.11 to 3.13 with venv among: $(PYTHON); install one or give PYTHON=/path/to/python" >&2; exit 2; \
+	  fi; \
+	  rm -rf .venv; mkdir .venv; : > .venv/unfinished; \
+	  echo "setting up .venv with $$python (about two minutes and 2 GB)" >&2; \
+	  "$$python" -m venv .venv; \
+	fi; \
+	rm -f $@; : > .venv/unfinished; \
+	grep -v '^torch==' constraints.txt > .venv/constraints.txt; \
+	pip="$(RUN) -m pip install --disable-pip-version-check -c .venv/constraints.txt"; \
+	[ -t 1 ] || pip="$$pip -q"; \
+	if $$pip $(TORCH) && $$pip -e '.[dev]'; then touch $@; rm .venv/unfinished; else rm .venv/unfinished; exit 2; fi
