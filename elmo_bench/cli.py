@@ -46,8 +46,16 @@ def report(main: Callable[[], T]) -> T:
             raise
         if full:
             traceback.print_exc()
-        print(f"error: {message}", file=sys.stderr)
+        show(error)
         sys.exit(2)
+
+
+def show(error: BaseException) -> None:
+    """Prints an error's line on stderr, once however often it is shown."""
+    origin = next(_causes(error, UserError), error)
+    if not getattr(origin, "shown", False):
+        print(f"error: {explain(error)}", file=sys.stderr, flush=True)
+        origin.shown = True  # type: ignore[attr-defined]
 
 
 def explain(error: BaseException) -> str | None:

@@ -1,0 +1,68 @@
+"""The values that a run's switches may have, checked before anything is read or built (nothing heavy is imported)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from elmo_bench.errors import UserError
+
+ELMO = {
+    "where": ("none", "input", "output", "both"),
+    "words": ("beside", "instead"),
+    "finetune": ("none", "joint"),
+    "layer_norm": (False, "off", "paper", "token"),
+    "gamma": (True, False),
+}
+STATES = ("zero", "warm", "carry")
+
+
+def check_run(cfg: Mapping[str, Any]) -> None:
+    """Raises `UserError` where a value of a run's configuration cannot be meant."""
+    whole(cfg["seed"], "seed", least=0)
+    for key in ("force", "debug"):
+        one_of(cfg[key], key, (True, False))
+    if cfg["trainer"]["threads"] is not None:
+        whole(cfg["trainer"]["threads"], "trainer.threads", least=1)
+    check_elmo(cfg["elmo"], cfg["bilm"])
+
+
+def check_elmo(elmo: Mapping[str, Any], bilm: Mapping[str, Any]) -> None:
+    """Raises `UserError` where the `elmo:` and `bilm:` blocks of a configuration cannot be meant."""
+    for key, choices in ELMO.items():
+        one_of(elmo[key], f"elmo.{key}", choices)
+    number(elmo["dropout"], "elmo.dropout", least=0, below=1)
+    number(elmo["lambda"], "elmo.lambda", least=0)
+    if elmo["projection"] is not None:
+        whole(elmo["projection"], "elmo.projection", least=1)
+    if elmo["where"] == "none":
+        return
+    if bilm["options"] is None or bilm["weights"] is None:
+        raise UserError(
+            f"bilm={bilm['name']} names no files: give bilm.options=FILE bilm.weights=FILE, or set elmo.where=none"
+        )
+    one_of(bilm["state"], "bilm.state", STATES)
+
+
+def one_of(value: Any, name: str, choices: tuple) -> None:
+    """Raises `UserError` for any other value (1 is not true)."""
+    if not any(value == choice and type(value) is type(choice) for choice in choices):
+        raise UserError(f"{name}={show(value)}: there is {', '.join(map(show, choices))}")
+
+
+def whole(value: Any, name: str, least: int, most: int = 2**31 - 1) -> None:
+    """Raises `UserError` unless the value is a whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise UserError(f"{name}={show(value)}: a whole number from {least} to {most} is needed")
+
+
+def number(value: Any, name: str, least: float, below: float = float("inf")) -> None:
+    """Raises `UserError` unless the value is a number, at least `least` and smaller than `below`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < below:
+        bound = "" if below == float("inf") else f" and below {below}"
+        raise UserError(f"{name}={show(value)}: a number of {least} or more{bound} is needed")
+
+
+def show(value: Any) -> str:
+    """As it is written in a configuration."""
+    return {True: "true", False: "false", None: "null"}.get(value, str(value)) if not isinstance(value, str) else value

@@ -1,0 +1,107 @@
+"""Equation (1) of the paper: a task's own weighted average of the biLM's layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.errors import UserError
+
+EPSILON = 1e-12
+
+
+class ScalarMix(nn.Module):
+    """ELMo_k = gamma * sum_j s_j h_{k,j} with s = softmax(w) (section 3.2).
+
+    Args:
+        n_layers: L + 1, the token layer included.
+        layers: "all" learns w, starting at 0 (the mean of the layers); "last" or a layer's number takes that layer
+            alone; a list of numbers, one a layer, is used as s as it stands.
+        gamma: true learns gamma, starting at 1; false leaves it out.
+        layer_norm: false; "paper" gives each layer the mean 0 and variance 1 over all unmasked tokens and dimensions
+            of the batch, as the released code did (a sentence's vector then depends on its batch); "token" normalises
+            each vector by itself. Neither has affine terms.
+
+    Raises:
+        UserError: a layer that does not exist, a list of another length, an unknown word.
+    """
+
+    def __init__(
+        self,
+        n_layers: int,
+        layers: str | int | Sequence[float] = "all",
+        gamma: bool = True,
+        layer_norm: str | bool | None = False,
+    ):
+        super().__init__()
+        if layer_norm not in (False, None, "off", "paper", "token"):
+            raise UserError(f"elmo.layer_norm={layer_norm}: there is off, paper, token")
+        self.layer_norm = layer_norm if layer_norm in ("paper", "token") else None
+        if layers == "all":
+            self.w = nn.Parameter(torch.zeros(n_layers))
+        else:
+            self.w = None
+            self.register_buffer("fixed", torch.tensor(_fixed(layers, n_layers)), persistent=False)
+        self.gamma = nn.Parameter(torch.ones(())) if gamma else torch.ones(())
+
+    @property
+    def s(self) -> Tensor:
+        """The weights of the layers, (L + 1,)."""
+        return self.fixed if self.w is None else self.w.softmax(dim=0)
+
+    def penalty(self) -> Tensor:
+        """sum_j w_j^2 before the softmax, to be multiplied by lambda; 0 where no weights are learnt. Gamma is free."""
+        return self.s.new_zeros(()) if self.w is None else self.w.square().sum()
+
+    def forward(self, layers: Tensor, mask: Tensor) -> Tensor:
+        """Mixes the layers of a padded batch.
+
+        Args:
+            layers: (B, L + 1, T, W), the biLM's layers.
+            mask: (B, T) bool, true on words.
+
+        Returns:
+            (B, T, W), zero on padding.
+        """
+        s = self.s
+        if self.w is None and int((s != 0).sum()) == 1:  # one layer: leave the others alone
+            j = int(s.argmax())
+            layers, s = layers[:, j : j + 1], s[j : j + 1]
+        if self.layer_norm == "paper":
+            layers = normalise_batch(layers, mask)
+        elif self.layer_norm == "token":
+            layers = nn.functional.layer_norm(layers, layers.shape[-1:], eps=EPSILON)
+        mixed = torch.einsum("j,bjtw->btw", s.to(layers.dtype), layers)  # (B, T, W)
+        return (self.gamma * mixed).masked_fill(~mask[..., None], 0.0)
+
+
+def normalise_batch(layers: Tensor, mask: Tensor) -> Tensor:
+    """Mean 0 and variance 1 of each layer over all unmasked tokens and dimensions of a batch.
+
+    Args:
+        layers: (B, J, T, W).
+        mask: (B, T) bool, true on words.
+    """
+    words = mask[:, None, :, None]  # (B, 1, T, 1)
+    n = mask.sum().clamp(min=1) * layers.shape[-1]
+    mean = (layers * words).sum(dim=(0, 2, 3), keepdim=True) / n  # (1, J, 1, 1)
+    variance = ((layers - mean) * words).square().sum(dim=(0, 2, 3), keepdim=True) / n
+    return (layers - mean) * torch.rsqrt(variance + EPSILON)
+
+
+def _fixed(layers: str | int | Sequence[float], n_layers: int) -> list[float]:
+    if layers == "last":
+        layers = n_layers - 1
+    if isinstance(layers, bool) or not isinstance(layers, (int, list, tuple)):
+        raise UserError(
+            f"elmo.layers={layers}: there is all, last, a layer from 0 to {n_layers - 1}, a list of weights"
+        )
+    if isinstance(layers, int):
+        if not 0 <= layers < n_layers:
+            raise UserError(f"elmo.layers={layers}: the biLM's layers are 0 (tokens) to {n_layers - 1}")
+        return [float(j == layers) for j in range(n_layers)]
+    if len(layers) != n_layers:
+        raise UserError(f"elmo.layers={list(layers)}: {n_layers} weights are needed, one a layer of the biLM")
+    return [float(weight) for weight in layers]

@@ -1,0 +1,150 @@
+"""Section 3.3 of the paper: [x_k ; ELMo_k] at the input, ELMo_k for [h_k ; ELMo_k] at the output.
+
+Only this file knows where ELMo enters a model; a head sees wider vectors, and `Embedded.after`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.errors import UserError
+from elmo_bench.mix import ScalarMix
+from elmo_bench.task import Embedded, Tokens
+
+PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
+
+
+class Layers(Protocol):
+    """What gives the biLM's layers: a `BiLM`, or an `ActivationCache` in its place."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def n_layers(self) -> int: ...
+
+    def layers(self, sentences: list[list[str]]) -> Tensor:
+        """(B, L + 1, T, W), zero-padded."""
+        ...
+
+
+class Frozen:
+    """Holds a frozen biLM outside the tree of modules: not in checkpoints, optimisers, averages or `train()`."""
+
+    def __init__(self, source: Any):
+        self.source = source.requires_grad_(False).eval() if isinstance(source, nn.Module) else source
+
+    def __deepcopy__(self, memo: dict) -> Frozen:
+        return self  # it never changes, so a copy of the model (weight averaging) shares it
+
+
+class Elmo(nn.Module):
+    """One pass of the biLM, and an independent mix of its layers for every place in the model.
+
+    Args:
+        source: a `BiLM`, or an `ActivationCache` (frozen biLMs only).
+        places: of "input" and "output".
+        joint: gradients reach the biLM, and it goes into the checkpoint.
+        dropout: on the mixed vector.
+        projection: its size after a linear map behind the dropout, if there is one.
+        mix: options of `ScalarMix`.
+
+    Raises:
+        UserError: options that do not fit together.
+    """
+
+    def __init__(
+        self,
+        source: Layers,
+        places: Sequence[str] = ("input",),
+        joint: bool = False,
+        dropout: float = 0.5,
+        projection: int | None = None,
+        **mix: Any,
+    ):
+        super().__init__()
+        if joint and not isinstance(source, nn.Module):
+            raise UserError("elmo.finetune=joint needs the biLM itself: set bilm.cache=false")
+        self.bilm = source.requires_grad_(True) if joint and isinstance(source, nn.Module) else None
+        self.frozen = None if joint else Frozen(source)
+        self.mixes = nn.ModuleDict({place: ScalarMix(source.n_layers, **mix) for place in places})
+        self.projections = nn.ModuleDict(
+            {place: nn.Linear(source.width, projection) for place in places} if projection else {}
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.size = projection or source.width
+
+    @classmethod
+    def build(cls, source: Layers, options: Mapping[str, Any]) -> Elmo:
+        """From the `elmo:` block of a configuration (conf/train.yaml explains its keys)."""
+        return cls(
+            source,
+            places=PLACES[options["where"]],
+            joint=options["finetune"] == "joint",
+            **{key: options[key] for key in ("dropout", "projection", "layers", "gamma", "layer_norm")},
+        )
+
+    @property
+    def source(self) -> Any:
+        return self.bilm if self.frozen is None else self.frozen.source
+
+    def _apply(self, fn: Callable, recurse: bool = True) -> Elmo:
+        if self.frozen is not None and isinstance(self.frozen.source, nn.Module):
+            self.frozen.source._apply(fn)  # to the device of the model
+        return super()._apply(fn, recurse)
+
+    def penalty(self) -> Tensor:
+        """The sum over the places of sum_j w_j^2."""
+        return torch.stack([mix.penalty() for mix in self.mixes.values()]).sum()
+
+    def forward(self, tokens: Tokens) -> dict[str, Tensor]:
+        """ELMo_k for every place, each (B, T, E) and zero on padding unless projected."""
+        with torch.no_grad() if self.bilm is None else nullcontext():
+            layers = self.source.layers(tokens.sentences).to(tokens.mask.device)  # (B, L + 1, T, W)
+        vectors = {}
+        for place, mix in self.mixes.items():
+            vector = self.dropout(mix(layers, tokens.mask))  # (B, T, W)
+            vectors[place] = self.projections[place](vector) if self.projections else vector
+        return vectors
+
+
+class Representation(nn.Module):
+    """Words, the task's characters and ELMo, concatenated.
+
+    Args:
+        words: the task's word vectors; None where there are none, or ELMo stands in their place.
+        chars: the task's own character encoder, (B, T, C) -> (B, T, `output_size`).
+        elmo: None for a baseline.
+    """
+
+    def __init__(self, words: nn.Embedding | None = None, chars: nn.Module | None = None, elmo: Elmo | None = None):
+        super().__init__()
+        self.words, self.chars, self.elmo = words, chars, elmo
+        places = () if elmo is None else tuple(elmo.mixes)
+        width = 0 if elmo is None else elmo.size
+        parts = [
+            0 if words is None else words.embedding_dim,
+            0 if chars is None else int(chars.output_size),  # type: ignore[arg-type]
+            width if "input" in places else 0,
+        ]
+        self.input_size = sum(parts)  # D
+        self.elmo_size = width if "output" in places else 0  # E
+        if not self.input_size:
+            raise UserError("the model has no input: no words, no characters and no ELMo at the input")
+
+    def forward(self, tokens: Tokens) -> Embedded:
+        """[x_k ; ELMo_k] of shape (B, T, D), and ELMo_k of shape (B, T, E) for the output."""
+        elmo = {} if self.elmo is None else self.elmo(tokens)
+        parts = []
+        if self.words is not None:
+            parts.append(self.words(tokens.words))  # (B, T, words)
+        if self.chars is not None:
+            parts.append(self.chars(tokens.chars))  # (B, T, characters)
+        if "input" in elmo:
+            parts.append(elmo["input"])
+        return Embedded(torch.cat(parts, dim=-1), elmo.get("output"), tokens.mask)

@@ -1,0 +1,113 @@
+"""Where ELMo enters a model (section 3.3), with a stand-in for the biLM."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from elmo_bench.errors import UserError
+from elmo_bench.representation import Elmo, Representation
+from elmo_bench.task import Tokens
+from tests.fakes import FakeBiLM
+
+SENTENCES = [["a", "bc", "a"], ["def"]]
+OPTIONS = {
+    "where": "input", "layers": "all", "gamma": True, "lambda": 0.1, "layer_norm": False,
+    "dropout": 0.0, "projection": None, "words": "beside", "finetune": "none",
+}  # fmt: skip
+
+
+class Characters(nn.Module):
+    output_size = 2
+
+    def forward(self, chars):
+        return torch.stack([chars.sum(-1), chars.amax(-1)], -1).float()
+
+
+@pytest.fixture
+def tokens():
+    words = torch.tensor([[2, 3, 2], [4, 0, 0]])
+    return Tokens(words, words[..., None].repeat(1, 1, 5), SENTENCES, words > 0)
+
+
+def build(where="input", bilm=None, words=True, chars=True, **changes):
+    torch.manual_seed(1)
+    elmo = None if where == "none" else Elmo.build(bilm or FakeBiLM(), {**OPTIONS, "where": where, **changes})
+    return Representation(nn.Embedding(6, 4) if words else None, Characters() if chars else None, elmo)
+
+
+@pytest.mark.parametrize(
+    ("where", "size", "elmo_size"), [("none", 6, 0), ("input", 14, 0), ("output", 6, 8), ("both", 14, 8)]
+)
+def test_widths_follow_the_places(tokens, where, size, elmo_size):
+    model = build(where)
+    embedded = model(tokens)
+    assert (model.input_size, model.elmo_size) == (size, elmo_size)
+    assert embedded.x.shape == (2, 3, size)
+    h = torch.zeros(2, 3, 5)
+    assert embedded.after(h).shape == (2, 3, 5 + elmo_size)
+
+
+def test_the_parts_stand_in_order_words_characters_elmo(tokens):
+    model = build("input")
+    x = model(tokens).x
+    layers = FakeBiLM().layers(SENTENCES)
+    torch.testing.assert_close(x[..., :4], model.words(tokens.words))
+    torch.testing.assert_close(x[..., 4:6], model.chars(tokens.chars))
+    torch.testing.assert_close(x[..., 6:], layers.mean(1))
+
+
+def test_two_places_have_independent_mixes_over_one_pass(tokens):
+    bilm = FakeBiLM()
+    model = build("both", bilm)
+    with torch.no_grad():
+        model.elmo.mixes["output"].w.copy_(torch.tensor([9.0, 0.0, 0.0]))
+    embedded = model(tokens)
+    assert bilm.passes == 1
+    assert not torch.allclose(embedded.x[..., 6:], embedded.elmo)
+    assert model.elmo.penalty().item() == 81.0
+
+
+def test_a_frozen_bilm_is_in_no_checkpoint_optimiser_or_copy_and_moves_along(tokens):
+    bilm = FakeBiLM()
+    model = build("both", bilm)
+    names = set(model.state_dict())
+    assert {name for name in names if name.startswith("elmo")} == {
+        f"elmo.mixes.{place}.{part}" for place in ("input", "output") for part in ("w", "gamma")
+    }
+    assert not any(parameter.requires_grad for parameter in bilm.parameters())
+    assert copy.deepcopy(model).elmo.source is bilm
+    assert not model.train().elmo.source.training
+    model.double()
+    assert bilm.table.weight.dtype == torch.float64
+
+
+def test_joint_tuning_reaches_the_bilm_and_its_checkpoint(tokens):
+    bilm = FakeBiLM()
+    model = build("input", bilm, finetune="joint")
+    model(tokens).x.square().sum().backward()
+    assert bilm.table.weight.grad.abs().sum() > 0
+    assert "elmo.bilm.table.weight" in model.state_dict()
+    with pytest.raises(UserError, match="bilm.cache=false"):
+        build("input", FakeBiLM().as_cache(), finetune="joint")
+
+
+def test_a_cache_stands_in_for_the_bilm(tokens):
+    torch.testing.assert_close(build("input", FakeBiLM().as_cache())(tokens).x, build("input")(tokens).x)
+
+
+def test_dropout_acts_in_training_alone_and_projection_narrows(tokens):
+    model = build("input", dropout=0.5, words=False, chars=False)
+    assert (model.train()(tokens).x[0] == 0).any()
+    torch.testing.assert_close(model.eval()(tokens).x, FakeBiLM().layers(SENTENCES).mean(1))
+    narrow = build("both", projection=3)
+    assert (narrow.input_size, narrow.elmo_size) == (9, 3)
+    assert narrow(tokens).elmo.shape == (2, 3, 3)
+
+
+def test_elmo_instead_of_words_or_alone(tokens):
+    assert build("input", words=False).input_size == 10
+    assert build("input", words=False, chars=False).input_size == 8
+    with pytest.raises(UserError, match="no input"):
+        build("output", words=False, chars=False)
