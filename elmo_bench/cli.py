@@ -137,10 +137,15 @@ def compose(overrides: Sequence[str] = (), name: str = "train"):
     """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
 
     register_resolvers()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return hydra_compose(name, list(overrides))
+    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # within a command, set its own aside
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            return hydra_compose(name, list(overrides))
+    finally:
+        GlobalHydra.instance().hydra = running
 
 
 def arguments(argv: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:

@@ -111,8 +111,8 @@ def hash_files(node: Any) -> Any:
         if (folder := data_folder(node)) is None:
             return {key: hash_files(value) for key, value in node.items()}
         names = {key: value for key, value in node.items() if key not in ("root", "folder")}
-        return {key: _digest(folder / value) if isinstance(value, str) and value and (folder / value).exists() else value
-                for key, value in names.items()}  # fmt: skip
+        there = {key for key, value in names.items() if value and isinstance(value, str) and (folder / value).exists()}
+        return {key: _digest(folder / value) if key in there else value for key, value in names.items()}
     if isinstance(node, list):
         return [hash_files(value) for value in node]
     if isinstance(node, str) and os.sep in node and len(node) < 4096 and os.path.exists(node):

@@ -1,0 +1,76 @@
+"""What stands around Lightning's trainer: checkpoints between epochs, written whole or not at all, quiet output."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
+from pytorch_lightning.plugins.io import TorchCheckpointIO
+
+
+class KeepBest(Checkpoint):
+    """At the end of every epoch writes `last.ckpt` (to resume from), and before it `best.ckpt` where the epoch is best.
+
+    Killed between the two, the resumed run repeats the epoch and writes the same `best.ckpt` again.
+    """
+
+    def __init__(self, folder: Path):
+        self.best, self.last = folder / "best.ckpt", folder / "last.ckpt"
+        self.score: float | None = None
+        self.epoch = -1
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, module: Any) -> None:
+        newest = module.history[-1]
+        score = newest["dev"][module.monitor]
+        if self.score is None or score > self.score:
+            self.score, self.epoch = score, newest["epoch"]
+            trainer.save_checkpoint(self.best, weights_only=True)
+        trainer.save_checkpoint(self.last)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"score": self.score, "epoch": self.epoch}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.score, self.epoch = state_dict["score"], state_dict["epoch"]
+
+
+class WholeFiles(TorchCheckpointIO):
+    """A checkpoint is written beside its place and moved there: a kill at any moment leaves the old one or the new."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.unfinished")
+        with open(beside, "wb") as file:
+            torch.save(checkpoint, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+
+
+def progress(wanted: str | bool) -> list[pl.Callback]:
+    """Lightning's rich bar where it is wanted: "auto" means where the output is a terminal."""
+    return [RichProgressBar()] if (sys.stdout.isatty() if wanted == "auto" else bool(wanted)) else []
+
+
+def quiet() -> None:
+    """Silences what Lightning says of itself at every start; warnings about the run still show."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    for message, category in (
+        (r".*LeafSpec.*", Warning),  # torch 2.13 about torch's own pytree, as Lightning uses it
+        (r".*does not have many workers.*", Warning),  # batches are small: collating in the process is as fast
+        (r".*`weights_only` was not set.*", Warning),
+        (r".*Found \d+ module\(s\) in eval mode.*", Warning),  # a frozen part
+        (r".*number of training batches .* is smaller than the logging interval.*", Warning),
+        (r".*You have overridden `transfer_batch_to_device` in `LightningModule`.*", Warning),  # as it should be
+        (r".*Checkpoint directory .* exists and is not empty.*", Warning),
+    ):
+        warnings.filterwarnings("ignore", message, category)

@@ -1,0 +1,46 @@
+"""What a run is called: its arm, and what it changes of the pages of its task, scale and biLM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_bench import cli
+from elmo_bench.identity import PLACES, differences, relevant
+from elmo_bench.records import Record
+
+NAMED = ("seed", "bilm.name", "bilm.options", "bilm.weights")  # what a report has other columns for
+
+
+def variant(cfg: DictConfig) -> dict[str, Any]:
+    """What differs from the pages of the same task, scale and biLM: dotted keys and their values."""
+    pages = [f"task={cfg.task.name}", f"scale={cfg.scale.name}"]
+    if (cli.CONF / "bilm" / f"{cfg.bilm.name}.yaml").is_file():
+        pages.append(f"bilm={cfg.bilm.name}")
+    default = cli.compose(pages)
+    for place in PLACES:
+        default[place] = cfg[place]
+    mine, theirs = (relevant(OmegaConf.to_container(c, resolve=True)) for c in (cfg, default))  # type: ignore[arg-type]
+    if cfg.elmo.where == "none":  # the other switches and the biLM are idle
+        theirs["elmo"] = {"where": None}
+        theirs.pop("bilm", None)
+    return {key: value for key, value in differences(mine, theirs).items() if key not in NAMED}
+
+
+def is_default(changes: dict[str, Any]) -> bool:
+    """The task's page as it stands, or its baseline."""
+    return changes in ({}, {"elmo.where": "none"})
+
+
+def label(changes: dict[str, Any], where: str) -> str:
+    """An arm in words: "baseline", "+ELMo (input)", "+ELMo (input; layers=last)"."""
+    rest = [f"{key.removeprefix('elmo.')}={value}" for key, value in changes.items() if key != "elmo.where"]
+    if where == "none":
+        return "baseline" + (f" ({', '.join(rest)})" if rest else "")
+    return f"+ELMo ({'; '.join([where, *([', '.join(rest)] if rest else [])])})"
+
+
+def arm(record: Record) -> str:
+    """The arm of a recorded run."""
+    return label(record["variant"], record["config"]["elmo"]["where"])

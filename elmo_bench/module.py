@@ -1,0 +1,209 @@
+"""The one LightningModule: a representation, a task's head, and how they are trained and scored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from elmo_bench.representation import Representation
+from elmo_bench.task import Batch, Embedded, Head, Metric, Prediction
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+class BenchModule(pl.LightningModule):
+    """Any task of the benchmark; never subclassed.
+
+    Every random choice of an epoch follows from (seed, epoch) and every checkpoint stands between two epochs, so a run
+    that was killed goes on exactly as it would have gone.
+
+    Args:
+        representation: makes `Embedded` of each text field.
+        head: the task's model, its loss and its decoding.
+        metric: makes a fresh official metric.
+        optimizer: makes one for the parameters.
+        monitor: the metric on the development set that selects the epoch; larger is better.
+        schedule: makes a learning-rate scheduler for the optimiser; `interval` is "epoch" or "step".
+        penalty: lambda of equation (1)'s regularisation.
+        seed: of the run.
+        vocabularies: of the reader, and `bilm_sha256`, of a biLM's weights: kept in the checkpoint.
+        config: plain containers, kept in the checkpoint and by the loggers.
+
+    Attributes:
+        history: a dict for every finished epoch: updates, loss, metrics, layer weights, gamma, seconds, tokens.
+        tested: the metrics of the last pass over the test set.
+    """
+
+    def __init__(
+        self,
+        representation: Representation,
+        head: Head,
+        metric: Callable[[], Metric],
+        optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer],
+        monitor: str,
+        schedule: Callable[[torch.optim.Optimizer], Any] | None = None,
+        interval: str = "epoch",
+        penalty: float = 0.0,
+        seed: int = 0,
+        vocabularies: dict[str, Vocabulary] | None = None,
+        bilm_sha256: str | None = None,
+        config: dict[str, Any] | None = None,
+    ):
+        super().__init__()
+        self.save_hyperparameters({"config": config or {}})
+        self.representation, self.head = representation, head
+        self.make_metric, self.make_optimizer, self.make_schedule = metric, optimizer, schedule
+        self.monitor, self.interval, self.penalty, self.seed = monitor, interval, penalty, seed
+        self.vocabularies, self.bilm_sha256 = vocabularies or {}, bilm_sha256
+        self.history: list[dict[str, Any]] = []
+        self.tested: dict[str, float] = {}
+        self.schedule = None
+        self._schedule_state: dict | None = None
+        self._metric: Metric | None = None
+        self._dev: dict[str, float] = {}
+
+    # One batch.
+
+    def forward(self, batch: Batch) -> Any:
+        """The head's scores; their `loss` is None where the batch has no labels."""
+        texts: dict[str, Embedded] = {name: self.representation(tokens) for name, tokens in batch.texts.items()}
+        return self.head(texts, batch)
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        loss = self(batch).loss
+        self._losses.append(loss.detach())
+        self._tokens += sum(len(s) for tokens in batch.texts.values() for s in tokens.sentences)
+        elmo = self.representation.elmo
+        return loss if elmo is None or not self.penalty else loss + self.penalty * elmo.penalty()
+
+    def predict_step(self, batch: Batch, index: int = 0) -> list[Prediction]:
+        return self.head.decode(self(batch), batch)
+
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
+        """Tensors alone: the rows are plain Python objects and many."""
+        texts = {
+            name: tokens._replace(
+                words=tokens.words.to(device),
+                chars=None if tokens.chars is None else tokens.chars.to(device),
+                mask=tokens.mask.to(device),
+            )
+            for name, tokens in batch.texts.items()
+        }
+        return batch._replace(texts=texts, labels={key: value.to(device) for key, value in batch.labels.items()})
+
+    # The official metric over a whole split.
+
+    def on_validation_epoch_start(self) -> None:
+        self._metric = self.make_metric()
+
+    on_test_epoch_start = on_validation_epoch_start
+
+    def validation_step(self, batch: Batch, index: int) -> None:
+        assert self._metric is not None
+        self._metric.update(self.predict_step(batch), batch.rows)
+
+    test_step = validation_step
+
+    def on_validation_epoch_end(self) -> None:
+        self._dev = self._compute("dev")
+
+    def on_test_epoch_end(self) -> None:
+        self.tested = self._compute("test")
+
+    def _compute(self, split: str) -> dict[str, float]:
+        assert self._metric is not None
+        scores = {name: float(value) for name, value in self._metric.compute().items()}
+        self.log_dict({f"{split}/{name}": value for name, value in scores.items()}, batch_size=1)
+        self._metric = None
+        return scores
+
+    # Epochs.
+
+    def on_train_epoch_start(self) -> None:
+        """The random numbers of an epoch are a function of (seed, epoch): nothing else need be kept for a resume."""
+        pl.seed_everything(epoch_seed(self.seed, self.current_epoch), verbose=False)
+        self._losses: list[Tensor] = []
+        self._tokens = 0
+        self._started = time.perf_counter(), device_seconds(self.device)
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        self._advance("step")
+
+    def on_train_epoch_end(self) -> None:
+        """Ends the epoch before the checkpoint is written: history, layer weights, schedule."""
+        wall, device = self._started
+        s, gamma = self.layer_weights()
+        self.history.append({
+            "epoch": self.current_epoch,
+            "updates": self.global_step,
+            "loss": float(torch.stack(self._losses).mean()),
+            "learning_rate": self._optimizer.param_groups[0]["lr"],
+            "dev": self._dev,
+            "layer_weights": s,
+            "gamma": gamma,
+            "tokens": self._tokens,
+            "seconds": round(time.perf_counter() - wall, 3),
+            "device_seconds": round(device_seconds(self.device) - device, 3),
+        })  # fmt: skip
+        logged = {f"elmo/{place}/s{j}": value for place in s for j, value in enumerate(s[place])}
+        logged |= {f"elmo/{place}/gamma": value for place, value in gamma.items()}
+        logged |= {"train/loss": self.history[-1]["loss"], "train/learning_rate": self.history[-1]["learning_rate"]}
+        self.log_dict(logged, batch_size=1)
+        self._advance("epoch")
+
+    def layer_weights(self) -> tuple[dict[str, list[float]], dict[str, float]]:
+        """s_j and gamma of equation (1), by place."""
+        mixes = {} if self.representation.elmo is None else dict(self.representation.elmo.mixes.items())
+        s = {place: [round(float(value), 6) for value in mix.s.detach()] for place, mix in mixes.items()}
+        return s, {place: round(float(mix.gamma.detach()), 6) for place, mix in mixes.items()}
+
+    # Optimiser and schedule. The schedule is ours to step: Lightning steps one that reads a metric only after the
+    # epoch's checkpoint is written, and a resumed run would miss that step.
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        self._optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])
+        if self.make_schedule is not None:
+            self.schedule = self.make_schedule(self._optimizer)
+            if self._schedule_state is not None:
+                self.schedule.load_state_dict(self._schedule_state)
+        return self._optimizer
+
+    def _advance(self, interval: str) -> None:
+        if self.schedule is None or self.interval != interval:
+            return
+        if isinstance(self.schedule, ReduceLROnPlateau):
+            self.schedule.step(self._dev[self.monitor])
+        else:
+            self.schedule.step()
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["history"] = self.history
+        checkpoint["vocabularies"] = {name: vocabulary.state() for name, vocabulary in self.vocabularies.items()}
+        checkpoint["bilm_sha256"] = self.bilm_sha256
+        checkpoint["schedule"] = None if self.schedule is None else self.schedule.state_dict()
+        checkpoint["stopped"] = self.trainer.should_stop
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.history = checkpoint["history"]
+        self._schedule_state = checkpoint["schedule"]
+        if checkpoint["stopped"]:  # killed between its last epoch and its record: no further epoch
+            self.trainer.should_stop = True
+
+
+def epoch_seed(seed: int, epoch: int) -> int:
+    """A 32-bit seed for an epoch; no two epochs of nearby seeds share one."""
+    return (seed * 1_000_003 + epoch) % 2**32
+
+
+def device_seconds(device: torch.device) -> float:
+    """Seconds of computing: of all cores together on a CPU, of the clock on an accelerator (waiting for it first)."""
+    if device.type == "cpu":
+        return time.process_time()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()

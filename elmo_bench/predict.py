@@ -1,0 +1,137 @@
+"""Predictions for raw text: `python -m elmo_bench.predict checkpoint=CKPT input=FILE.jsonl output=FILE.jsonl`.
+
+The input holds one JSON object a line, with the keys that the task's reader takes (NER: {"tokens": [...]} or
+{"text": "..."}); the output one JSON value a line, in the same order. A run's record names its `checkpoint`, relative
+to `results/`. `bilm.options=` and `bilm.weights=` say where the biLM lies now if it has moved.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from elmo_bench import cli
+from elmo_bench.errors import UserError
+
+OPTIONS = ("bilm.options", "bilm.weights", "trainer.accelerator", "trainer.threads", "batch_size")
+
+
+def predict(checkpoint: str, input: str, output: str, **options: str) -> int:
+    """Writes the predictions, whole or not at all; returns their number.
+
+    Raises:
+        UserError: files that cannot be read, a line that is no JSON object or that the reader refuses (it is named).
+    """
+    from hydra.utils import instantiate
+    from omegaconf import OmegaConf
+
+    lines = list(read_lines(input))
+    if not Path(output).absolute().parent.is_dir():
+        raise UserError("no such folder for the output", Path(output).parent)
+    saved = load(checkpoint)
+    cfg = OmegaConf.create(saved["hyper_parameters"]["config"])
+    for key, value in options.items():
+        OmegaConf.update(cfg, key if key != "batch_size" else "task.batch.batch_size", _number(value))
+    reader = instantiate(cfg.task.reader)
+    rows = []
+    for number, raw in lines:
+        try:
+            rows.append(reader.from_text(**raw))
+        except UserError as error:
+            raise UserError(str(error), input, number) from None
+        except TypeError:
+            raise UserError(
+                f"the reader of {cfg.task.name} does not take these keys: {', '.join(raw)}", input, number
+            ) from None
+    predictions = run(cfg, saved, reader, rows) if rows else []
+    write(Path(output), predictions)
+    return len(predictions)
+
+
+def load(checkpoint: str) -> dict[str, Any]:
+    """A checkpoint of ours; nothing in it is executed. Raises `UserError` for any other file."""
+    import torch
+
+    if not Path(checkpoint).is_file():
+        raise UserError("no such checkpoint; a run's record names its `checkpoint`, relative to results/", checkpoint)
+    try:
+        saved = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        saved["hyper_parameters"]["config"]["task"], saved["vocabularies"], saved["state_dict"]
+    except Exception as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"not a checkpoint of elmo_bench ({why})", checkpoint) from error
+    return saved
+
+
+def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[Any]:
+    """The model's answers, in the order of the rows."""
+    import pytorch_lightning as pl
+    from torch.utils.data import DataLoader
+
+    from elmo_bench.callbacks import progress, quiet
+    from elmo_bench.run import build, layers_source, lengths
+    from elmo_bench.text.batching import BucketSampler
+    from elmo_bench.text.vocabulary import Vocabulary
+
+    quiet()
+    reader.vocabularies = {name: Vocabulary.restore(state) for name, state in saved["vocabularies"].items()}
+    if cfg.task.get("words") is not None and "path" in cfg.task.words:
+        cfg.task.words.path = None  # the vectors are in the checkpoint
+    cfg.bilm.cache = False
+    module = build(cfg, reader, layers_source(cfg, saved["bilm_sha256"]))
+    module.load_state_dict(saved["state_dict"])
+    sampler = BucketSampler(lengths(rows, reader.fields), shuffle=False, **cfg.task.batch)
+    loader = DataLoader(rows, batch_sampler=sampler, collate_fn=reader.collate)  # type: ignore[arg-type]
+    bar = progress(cfg.trainer.progress)
+    trainer = pl.Trainer(
+        accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
+        enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
+    )  # fmt: skip
+    found = [answer for batch in trainer.predict(module, loader) or [] for answer in batch]
+    order = [index for batch in sampler.batches(0) for index in batch]
+    return [answer for _, answer in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+
+
+def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file with the numbers of their lines; empty lines are an error too: they would shift."""
+    from elmo_bench.text.files import open_text
+
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                raw = json.loads(line)
+            except ValueError as error:
+                raise UserError(f"not JSON ({error})", path, number) from None
+            if not isinstance(raw, dict):
+                raise UserError("not a JSON object", path, number)
+            yield number, raw
+
+
+def write(path: Path, predictions: list[Any]) -> None:
+    """One JSON value a line."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _number(value: str) -> Any:
+    return int(value) if value.isdigit() else value
+
+
+def main() -> None:
+    """The entry point."""
+    given = cli.arguments(sys.argv[1:], ("checkpoint", "input", "output"), OPTIONS)
+    given.pop("debug", None)
+    print(f"{predict(**given)} predictions in {given['output']}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    cli.report(main)

@@ -1,0 +1,44 @@
+"""Where a run's metrics go: always CSV files, and Weights & Biases where `logger=wandb`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+from pytorch_lightning.loggers import CSVLogger, Logger
+
+
+def loggers(cfg: DictConfig, folder: Path, run: str, variant: str, table: str) -> list[Logger]:
+    """The loggers of a run.
+
+    Args:
+        folder: the run's work folder; a resumed run begins another `csv/version_<n>`.
+        run: its id.
+        variant: what the run varies, as the report calls it: the job type.
+        table: the sweep or table that it belongs to: the group.
+    """
+    chosen: list[Logger] = [CSVLogger(folder, name="csv")]
+    if cfg.logger.get("wandb"):
+        chosen.append(_wandb(cfg, folder, run, variant, table))
+    return chosen
+
+
+def _wandb(cfg: DictConfig, folder: Path, run: str, variant: str, table: str) -> Logger:
+    """Never asks for a key: without WANDB_API_KEY the run is kept offline, for `wandb sync` later."""
+    os.environ.setdefault("WANDB_SILENT", "true")
+    from pytorch_lightning.loggers import WandbLogger
+
+    options: dict[str, Any] = cfg.logger.wandb
+    offline = not os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_MODE", "").lower() == "offline"
+    return WandbLogger(
+        project=options["project"],
+        group=options["group"] or table,
+        job_type=options["job_type"] or variant,
+        name=f"{cfg.task.name}-{cfg.scale.name}-{variant}-{cfg.seed}",
+        id=run,
+        resume=None if offline else "allow",
+        save_dir=folder,
+        offline=offline,
+    )

@@ -1,0 +1,136 @@
+"""One run, or with `-m` a sweep of runs: `python -m elmo_bench.train task=ner scale=open elmo.where=input seed=3`.
+
+A run that has a record is not run again (`force=true` does), and a half-finished one goes on from its last whole epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from hydra.utils import get_method
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_bench import cli, records
+from elmo_bench.choices import check_run
+from elmo_bench.errors import UserError
+from elmo_bench.identity import Identity
+from elmo_bench.labels import arm, label, variant
+from elmo_bench.records import Record
+
+
+def train(cfg: DictConfig) -> Record:
+    """The record of a run: read where there is one, else made by training.
+
+    Raises:
+        UserError: a value that cannot be meant, missing data, malformed files.
+    """
+    if missing := OmegaConf.missing_keys(cfg):
+        raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
+    check_run(cfg)
+    if cfg.scale.prepare:
+        get_method(cfg.scale.prepare)(cfg)
+    identity = Identity(cfg)
+    path = records.place(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run)
+    if path.is_file() and not cfg.force:
+        record = records.read(path)
+        print(f"{title(record)}: recorded on {record['finished'][:10]}, not run again (force=true does)", flush=True)
+        return record
+    folder = records.work(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run)
+    with held(folder, f"another process is at this run; waiting for its record, {path}") as waited:
+        if path.is_file() and (waited or not cfg.force):  # it has just been made
+            return records.read(path)
+        return _train(cfg, identity, path, folder)
+
+
+@contextmanager
+def held(folder: Path, waiting: str) -> Iterator[bool]:
+    """A lock on a run's work folder; gives whether it had to wait. A process that dies, however, lets go of it."""
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    lock, waited = FileLock(folder / "lock"), False
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print(waiting, flush=True)
+        waited = True
+        lock.acquire()
+    try:
+        yield waited
+    finally:
+        lock.release()
+
+
+def _train(cfg: DictConfig, identity: Identity, path: Path, folder: Path) -> Record:
+    """Under the lock of the run's work folder."""
+    from elmo_bench import run
+
+    forced = folder / "forced"  # says that what lies there was begun by a forced run: that goes on, too
+    if cfg.force and not forced.is_file():
+        run.clear(folder)
+        forced.touch()
+    changes = variant(cfg)
+    print(f"{name(cfg.task.name, cfg.scale.name, label(changes, cfg.elmo.where), cfg.seed)}: training", flush=True)
+    record = run.run(cfg, identity, changes)
+    records.write(path, record)
+    for part in (folder / "last.ckpt", forced):
+        part.unlink(missing_ok=True)
+    print(f"{title(record)}: {summary(record)}; {path}", flush=True)
+    return record
+
+
+def title(record: Record) -> str:
+    """Which run a record is of, in words."""
+    return name(record["task"], record["scale"], arm(record), record["seed"])
+
+
+def name(task: str, scale: str, arm: str, seed: int) -> str:
+    """The same from its parts."""
+    return f"{task}/{scale} {arm}, seed {seed}"
+
+
+def summary(record: Record) -> str:
+    """The scores of a record in a few words."""
+    monitor = record["config"]["task"]["monitor"]
+    dev, test = (record["metrics"][split][monitor] for split in ("dev", "test"))
+    return f"dev {monitor} {dev:.2f}, test {monitor} {test:.2f}, {record['epochs']} epochs, {record['seconds']:.0f} s"
+
+
+def main() -> None:
+    """The entry point."""
+    cli.register_resolvers()
+    failed: list[Exception] = []
+
+    @hydra.main(config_path=str(cli.CONF), config_name="train", version_base="1.3")
+    def command(cfg: DictConfig) -> float | None:
+        try:
+            record = train(cfg)
+        except Exception as error:
+            if not _in_process() or cli.explain(error) is None:
+                raise
+            cli.show(error)  # now: the rest of a sweep still runs, and Hydra would add a line of its own
+            failed.append(error)
+            return None
+        return record["metrics"]["dev"][record["config"]["task"]["monitor"]]
+
+    def run() -> None:
+        command()
+        if failed:
+            raise failed[0]
+
+    cli.report(run)
+
+
+def _in_process() -> bool:
+    """Whether `failed` of `main` is seen there: not where a launcher runs the jobs elsewhere."""
+    config = HydraConfig.get()
+    return config.mode == RunMode.RUN or "BasicLauncher" in config.launcher["_target_"]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""The commands with the toy task's page and a stand-in for the biLM: `python -m tests.command CONF train KEY=VALUE ...`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import types
+from pathlib import Path
+
+from elmo_bench import cli
+from tests import fakes
+
+
+def stand_ins() -> None:
+    """`elmo_bench.bilm` as far as a run needs it, without its weight."""
+    for name, members in (
+        ("elmo_bench.bilm", {"BiLM": fakes.FakeBiLM}),
+        ("elmo_bench.bilm.cache", {"ActivationCache": fakes.FakeCache}),
+    ):
+        module = types.ModuleType(name)
+        vars(module).update(members)
+        sys.modules[name] = module
+
+
+def kill_in_mid_epoch(epoch: int, batch: int) -> None:
+    """SIGKILL from within, before a batch of an epoch is trained on."""
+    from elmo_bench.module import BenchModule
+
+    step = BenchModule.training_step
+
+    def killed(self, data, index):
+        if (self.current_epoch, index) == (epoch, batch):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(self, data, index)
+
+    BenchModule.training_step = killed
+
+
+if __name__ == "__main__":
+    cli.CONF = Path(sys.argv.pop(1))
+    name = sys.argv.pop(1)
+    stand_ins()
+    if "KILL" in os.environ:
+        kill_in_mid_epoch(*map(int, os.environ["KILL"].split(",")))
+    module = importlib.import_module(f"elmo_bench.{name}")
+    module.main() if name == "train" else cli.report(module.main)

@@ -1,0 +1,151 @@
+"""A seventh task in one file: each word's label depends on the word before it, which is drawn from a seed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from datasets import Dataset, DatasetDict
+from torch import Tensor, nn
+
+from elmo_bench.errors import UserError
+from elmo_bench.task import Batch
+from elmo_bench.text.batching import pad, pad_tokens
+from elmo_bench.text.vocabulary import Vocabulary
+
+PAGE = """
+# @package _global_
+task:
+  name: toy
+  monitor: accuracy
+  paper: {baseline: 50.0, elmo: 60.0, elmo_deviation: 0.5}
+  data:
+    open: {root: "${data_root}", folder: toy, train: train.txt, dev: dev.txt, test: test.txt}
+  fit:
+    open: {epochs: 4, patience: null}
+  reader: {_target_: tests.toy.ToyReader, data: "${task.data.${scale.name}}"}
+  words: {_target_: elmo_bench.text.vectors.word_embedding, _partial_: true, size: 4}
+  chars: null
+  head: {_target_: tests.toy.ToyHead, _partial_: true, dropout: 0.5}
+  metric: {_target_: tests.toy.ToyMetric}
+  score: tests.toy.score
+  optimizer: {_target_: torch.optim.Adam, _partial_: true, lr: 0.01}
+  clip: {value: 5.0, by: norm}
+  batch: {batch_size: 8}
+elmo:
+  where: input
+  lambda: 0.1
+"""
+
+
+def write(folder: Path, sentences: int = 40, seed: int = 1) -> Path:
+    """train, dev and test below `folder`/toy; returns `folder`."""
+    draw = random.Random(seed)
+    words = ["ba", "de", "gi", "ko", "lu"]
+    (folder / "toy").mkdir(parents=True, exist_ok=True)
+    for split in ("train", "dev", "test"):
+        lines = []
+        for _ in range(sentences):
+            sentence = draw.choices(words, k=draw.randint(1, 9))
+            labels = ["A" if i and sentence[i - 1] in ("ba", "de") else "B" for i in range(len(sentence))]
+            lines.append(" ".join(f"{word}/{tag}" for word, tag in zip(sentence, labels, strict=True)))
+        (folder / "toy" / f"{split}.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+class ToyReader:
+    fields = ("tokens",)
+
+    def __init__(self, data):
+        self.data, self.vocabularies = data, {}
+
+    def load(self) -> DatasetDict:
+        folder = Path(self.data["root"], self.data["folder"])
+        splits = {split: read(folder / self.data[split]) for split in ("train", "dev", "test")}
+        self.vocabularies = {
+            "words": Vocabulary.count(word for row in splits["train"] for word in row["tokens"]),
+            "labels": Vocabulary(["A", "B"], special=False),
+        }
+        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+
+    def collate(self, rows) -> Batch:
+        labels = {}
+        if all("tags" in row for row in rows):
+            labels["tags"] = pad([[self.vocabularies["labels"][tag] for tag in row["tags"]] for row in rows])
+        return Batch(
+            list(rows), {"tokens": pad_tokens([r["tokens"] for r in rows], self.vocabularies["words"])}, labels
+        )
+
+    def from_text(self, **raw):
+        if not raw.get("tokens"):
+            raise UserError('expected {"tokens": [...]}')
+        return {"tokens": raw["tokens"]}
+
+
+def read(path: Path):
+    rows = []
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        pairs = [pair.split("/") for pair in line.split()]
+        if not pairs or any(len(pair) != 2 for pair in pairs):
+            raise UserError("expected word/label ...", path, number)
+        rows.append({"tokens": [word for word, _ in pairs], "tags": [tag for _, tag in pairs]})
+    return rows
+
+
+class ToyScores(NamedTuple):
+    loss: Tensor | None
+    logits: Tensor
+
+
+class ToyHead(nn.Module):
+    def __init__(self, input_size, elmo_size, vocabularies, dropout):
+        super().__init__()
+        self.labels = vocabularies["labels"].items
+        self.dropout = nn.Dropout(dropout)
+        self.hidden = nn.Linear(input_size, 8)
+        self.project = nn.Linear(8 + elmo_size, len(self.labels))
+
+    def forward(self, texts, batch):
+        text = texts["tokens"]
+        logits = self.project(text.after(self.hidden(self.dropout(text.x)).tanh()))  # (B, T, K)
+        gold = batch.labels.get("tags")
+        loss = None if gold is None else nn.functional.cross_entropy(logits[text.mask], gold[text.mask])
+        return ToyScores(loss, logits)
+
+    def decode(self, scores, batch):
+        best = scores.logits.argmax(-1)
+        return [
+            [self.labels[int(i)] for i in ids[: len(row["tokens"])]] for ids, row in zip(best, batch.rows, strict=True)
+        ]
+
+
+class ToyMetric:
+    def __init__(self):
+        self.right = self.all = 0
+
+    def update(self, predictions, rows):
+        for tags, row in zip(predictions, rows, strict=True):
+            self.right += sum(a == b for a, b in zip(tags, row["tags"], strict=True))
+            self.all += len(tags)
+
+    def compute(self):
+        return {"accuracy": 100 * self.right / self.all}
+
+
+def score(gold, predictions):
+    metric = ToyMetric()
+    metric.update([row["tags"] for row in read(Path(predictions))], read(Path(gold)))
+    return metric.compute()
+
+
+class ScriptedMetric:
+    """Its dev scores rise and fall as told, so that a test knows the best epoch and the stop."""
+
+    script: ClassVar[list[float]] = []
+
+    def update(self, predictions, rows):
+        assert len(predictions) == len(rows)
+
+    def compute(self):
+        return {"accuracy": float(type(self).script.pop(0))}
