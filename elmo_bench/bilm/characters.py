@@ -1,0 +1,49 @@
+"""Character ids as in the released biLMs (bilm-tf's `UnicodeCharsVocabulary`).
+
+A token is its UTF-8 bytes between a begin and an end mark, cut to fit, padded to a fixed length. Every id is shifted by
+one, so that 0 can mean "no token at all".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+BOS, EOS = 256, 257  # begin and end of sentence: tokens of one "character"
+WORD_BEGIN, WORD_END, PADDING = 258, 259, 260
+N_CHARACTERS = 262  # 0 (masking) and 261 shifted ids
+
+SENTENCE_BEGIN, SENTENCE_END = "<S>", "</S>"  # the release's names; a token of the text spelled so is read as the mark
+
+
+def character_ids(token: str, length: int = 50) -> np.ndarray:
+    """Ids of one token.
+
+    Args:
+        token: any string; what UTF-8 cannot write (lone surrogates) is left out, as in the release.
+        length: ids a token, marks and padding included.
+
+    Returns:
+        (length,) int16, never 0.
+    """
+    ids = np.full(length, PADDING + 1, dtype=np.int16)
+    if token in (SENTENCE_BEGIN, SENTENCE_END):
+        code = np.array([BOS if token == SENTENCE_BEGIN else EOS], dtype=np.int16)
+    else:
+        code = np.frombuffer(token.encode("utf-8", "ignore")[: length - 2], dtype=np.uint8).astype(np.int16)
+    ids[0] = WORD_BEGIN + 1
+    ids[1 : 1 + len(code)] = code + 1
+    ids[1 + len(code)] = WORD_END + 1
+    return ids
+
+
+def character_table(tokens: Iterable[str], length: int = 50) -> np.ndarray:
+    """Ids of many tokens: (n, length) int16."""
+    rows = [character_ids(token, length) for token in tokens]
+    return np.stack(rows) if rows else np.zeros((0, length), dtype=np.int16)
+
+
+def used_characters(ids: np.ndarray) -> np.ndarray:
+    """(n,) ids of each row that are not padding, marks included."""
+    return (ids != PADDING + 1).sum(axis=1)

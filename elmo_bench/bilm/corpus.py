@@ -1,0 +1,118 @@
+"""Plain text for a biLM: one tokenized sentence a line, packed end to end into two streams of word types.
+
+As in the release, the forward stream reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`; the backward stream reads
+`</S> wn .. w1` and predicts `wn .. w1 <S>`; sentences follow one another in the same order in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
+from elmo_bench.errors import UserError
+from elmo_bench.text.files import open_text
+
+UNKNOWN = "<UNK>"
+
+
+class Source(NamedTuple):
+    """A text file and how many tokens to take from its beginning (None: all)."""
+
+    path: Path
+    tokens: int | None = None
+
+
+class Stream(NamedTuple):
+    """What one direction reads and predicts; both int32 of one length."""
+
+    inputs: np.ndarray  # word types
+    targets: np.ndarray  # vocabulary ids
+
+
+@dataclass
+class Corpus:
+    """Sentences as word types.
+
+    Attributes:
+        types: distinct words, `<S>` and `</S>` first.
+        tokens: int32 types of all sentences, one after another, without marks.
+        ends: int64, where each sentence ends in `tokens`.
+    """
+
+    types: list[str]
+    tokens: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def read(cls, sources: Sequence[Source], seed: int | None = None) -> Corpus:
+        """Reads the sources one after another and shuffles the sentences (seed None: keeps their order).
+
+        Raises:
+            UserError: a file is missing, empty or not UTF-8.
+        """
+        ids: dict[str, int] = {SENTENCE_BEGIN: 0, SENTENCE_END: 1}
+        sentences: list[np.ndarray] = []
+        for source in sources:
+            for words in _sentences(source):
+                sentences.append(np.array([ids.setdefault(word, len(ids)) for word in words], dtype=np.int32))
+        if seed is not None:
+            order = np.random.default_rng(seed).permutation(len(sentences))
+            sentences = [sentences[i] for i in order]
+        return cls(list(ids), np.concatenate(sentences), np.cumsum([len(s) for s in sentences]))
+
+    def vocabulary(self, size: int) -> list[str]:
+        """`<S>`, `</S>`, `<UNK>`, then the most frequent words, ties in order of first appearance."""
+        counts = np.bincount(self.tokens, minlength=len(self.types))
+        order = np.argsort(-counts, kind="stable")
+        words = [self.types[i] for i in order[: size + 2] if i > 1 and counts[i] and self.types[i] != UNKNOWN]
+        return [SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, *words][:size]
+
+    def targets(self, vocabulary: Sequence[str]) -> np.ndarray:
+        """(types,) int32 vocabulary id of each type; `<UNK>` for those outside."""
+        ids = {word: i for i, word in enumerate(vocabulary)}
+        return np.array([ids.get(word, ids[UNKNOWN]) for word in self.types], dtype=np.int32)
+
+    def streams(self, vocabulary: Sequence[str]) -> tuple[Stream, Stream]:
+        """The forward and the backward stream."""
+        to_target = self.targets(vocabulary)
+        return self._stream(self.tokens, 0, 1, to_target), self._stream(self._reversed(), 1, 0, to_target)
+
+    def _reversed(self) -> np.ndarray:
+        """The tokens with each sentence turned round, the sentences in the same order."""
+        starts = np.concatenate([[0], self.ends[:-1]])
+        lengths = self.ends - starts
+        mirror = np.repeat(starts + self.ends - 1, lengths) - np.arange(len(self.tokens))
+        return self.tokens[mirror]
+
+    def _stream(self, tokens: np.ndarray, first: int, last: int, to_target: np.ndarray) -> Stream:
+        starts = np.concatenate([[0], self.ends[:-1]])
+        inputs = np.insert(tokens, starts, first)  # the mark that opens each sentence
+        following = np.append(inputs[1:], first)
+        following = np.where(following == first, last, following)  # the mark that closes it
+        return Stream(inputs, to_target[following])
+
+
+def rows_of(stream: Stream, rows: int) -> Stream:
+    """Cuts a stream into `rows` equal pieces that run side by side: both arrays become (rows, length)."""
+    length = len(stream.inputs) // rows
+    return Stream(*(array[: rows * length].reshape(rows, length) for array in stream))
+
+
+def _sentences(source: Source) -> Iterator[list[str]]:
+    taken = 0
+    with open_text(source.path) as file:
+        for line in file:
+            words = line.split()
+            if not words:
+                continue
+            taken += len(words)
+            if source.tokens is not None and taken > source.tokens:
+                return
+            yield words
+    if not taken:
+        raise UserError("the file holds no text; expected one tokenized sentence a line", source.path)

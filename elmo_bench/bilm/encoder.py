@@ -1,0 +1,97 @@
+"""The context-free token encoder: characters -> convolutions -> highways -> projection (paper, section 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from elmo_bench.bilm.characters import N_CHARACTERS, character_table, used_characters
+from elmo_bench.bilm.options import Options
+
+
+class Highway(nn.Module):
+    """g * relu(W_transform x) + (1 - g) * x with g = sigmoid(W_carry x).
+
+    The release calls g "carry" although it carries the transform; the names of its weights are kept.
+    """
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.transform = nn.Linear(size, size)
+        self.carry = nn.Linear(size, size)
+        nn.init.normal_(self.transform.weight, std=size**-0.5)
+        nn.init.normal_(self.carry.weight, std=size**-0.5)
+        nn.init.zeros_(self.transform.bias)
+        nn.init.constant_(self.carry.bias, -2.0)  # starts close to the identity, as in the release
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate = torch.sigmoid(self.carry(x))  # (N, F)
+        return x + gate * (F.relu(self.transform(x)) - x)  # (N, F)
+
+
+class TokenEncoder(nn.Module):
+    """Token vectors from characters alone; every distinct word needs to be encoded only once."""
+
+    def __init__(self, options: Options):
+        super().__init__()
+        self.options = options
+        self.characters = nn.Embedding(N_CHARACTERS, options.char_dim)
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(options.char_dim, number, kernel_size=width) for width, number in options.filters
+        )
+        self.highways = nn.ModuleList(Highway(options.n_filters) for _ in range(options.n_highway))
+        projects = options.n_filters != options.projection_dim  # as bilm-tf: equal widths go without
+        self.projection = nn.Linear(options.n_filters, options.projection_dim) if projects else nn.Identity()
+        self.activation = F.relu if options.activation == "relu" else torch.tanh
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.uniform_(self.characters.weight, -1.0, 1.0)
+        for convolution in self.convolutions:
+            nn.init.uniform_(convolution.weight, -0.05, 0.05)
+            nn.init.zeros_(convolution.bias)
+        if isinstance(self.projection, nn.Linear):
+            nn.init.normal_(self.projection.weight, std=self.options.n_filters**-0.5)
+            nn.init.zeros_(self.projection.bias)
+
+    def forward(self, *groups: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Encodes words.
+
+        Args:
+            groups: (n, K) character ids of words, each group with a length K of its own; columns in which every word of
+                a group is padding may be cut, as long as `padding_columns()` of them remain (a window of padding alone
+                then still stands in the maximum).
+            dtype: computes the products in this type (bfloat16 in training); default: as the parameters.
+
+        Returns:
+            (N, P) token vectors, the groups one after another.
+        """
+        dtype = dtype or self.characters.weight.dtype
+        with torch.autocast(groups[0].device.type, dtype=dtype, enabled=dtype == torch.bfloat16):
+            x = torch.cat([self._convolve(ids) for ids in groups])  # (N, F)
+            for highway in self.highways:
+                x = highway(x)
+            return self.projection(x)
+
+    def _convolve(self, ids: Tensor) -> Tensor:
+        """(n, K) -> (n, F): every filter's maximum over the windows of a word."""
+        x = self.characters(ids).transpose(1, 2)  # (n, char_dim, K)
+        pooled = [convolution(x).max(dim=-1).values for convolution in self.convolutions]  # each (n, number)
+        return self.activation(torch.cat(pooled, dim=-1))
+
+    def encode_words(self, words: list[str]) -> Tensor:
+        """(N, P) token vectors, with gradients."""
+        return self(self.ids(words))
+
+    def ids(self, words: Sequence[str]) -> Tensor:
+        """Character ids of words on the module's device, cut to the longest: (N, K) int64."""
+        table = character_table(words, self.options.max_characters)
+        width = int(used_characters(table).max()) + self.padding_columns()
+        return torch.from_numpy(table[:, :width]).long().to(self.characters.weight.device)
+
+    def padding_columns(self) -> int:
+        """All-padding columns to keep when ids are cut: the widest filter must meet one window of padding alone."""
+        return max(width for width, _ in self.options.filters)

@@ -1,0 +1,179 @@
+"""The same computation as `TokenEncoder` and `ProjectedLSTM`, prepared for weights that do not change.
+
+Three things make it fast: every distinct word goes through the token encoder once, its convolutions written as products
+over windows cut to the words' lengths; the weights of all products are packed once; and each direction of the LSTMs has a
+thread, because one step's products are too small to share.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from elmo_bench.bilm.characters import character_table, used_characters
+from elmo_bench.bilm.encoder import TokenEncoder
+from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
+from elmo_bench.bilm.products import FixedLinear
+
+REMEMBERED_WORDS = 16384  # token vectors kept from batch to batch
+WINDOWS = 8192  # windows of characters convolved at once
+BLOCK = 1024  # packed rows whose input product is held at once
+
+
+class FrozenEncoder:
+    """Words -> token vectors, each distinct word computed once and remembered (a bounded number of them)."""
+
+    def __init__(self, encoder: TokenEncoder):
+        self.encoder, self.options = encoder, encoder.options
+        self.embedding = encoder.characters.weight.detach()
+        self.widths = [width for width, _ in self.options.filters]
+        self.convolutions = [  # (number, width * char_dim)
+            FixedLinear(c.weight.detach().permute(0, 2, 1).flatten(1), c.bias, rows=WINDOWS // 4)  # type: ignore
+            for c in encoder.convolutions
+        ]
+        self.highways = [  # transform and carry in one product: (2F, F)
+            FixedLinear(
+                torch.cat([h.transform.weight, h.carry.weight]),  # type: ignore
+                torch.cat([h.transform.bias, h.carry.bias]),  # type: ignore
+                rows=512,
+            )
+            for h in encoder.highways
+        ]
+        projects = isinstance(encoder.projection, torch.nn.Linear)
+        self.project = FixedLinear(encoder.projection.weight, encoder.projection.bias, 512) if projects else None
+        self.places: dict[str, int] = {}
+        self.vectors = self.embedding.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
+
+    def __call__(self, words: list[str]) -> Tensor:
+        """(U, P) for distinct words."""
+        if len(words) > REMEMBERED_WORDS:
+            return self.compute(words)
+        missing = [word for word in words if word not in self.places]
+        if len(self.places) + len(missing) > REMEMBERED_WORDS:
+            self.places.clear()
+            missing = words
+        if missing:
+            first = len(self.places)
+            self.vectors[first : first + len(missing)] = self.compute(missing)
+            self.places.update(zip(missing, range(first, first + len(missing)), strict=True))
+        return self.vectors[torch.tensor([self.places[word] for word in words], device=self.vectors.device)]
+
+    def compute(self, words: Sequence[str]) -> Tensor:
+        """(U, P), without looking at what is remembered."""
+        table = character_table(words, self.options.max_characters)  # (U, K)
+        used = used_characters(table)
+        order = np.argsort(used, kind="stable")
+        features = self.embedding.new_empty(len(words), self.options.n_filters)
+        for group in _groups(used[order], self.encoder.padding_columns()):
+            rows = order[group]
+            width = int(used[rows].max()) + self.encoder.padding_columns()
+            ids = torch.from_numpy(table[rows, :width].astype(np.int64)).to(features.device)
+            features[torch.from_numpy(rows).to(features.device)] = self._convolve(F.embedding(ids, self.embedding))
+        for highway in self.highways:
+            transform, carry = highway(features).chunk(2, dim=-1)
+            features = torch.lerp(features, transform.relu_(), carry.sigmoid_())  # (U, F)
+        return features if self.project is None else self.project(features)
+
+    def _convolve(self, x: Tensor) -> Tensor:
+        """(n, K, char_dim) -> (n, F): each window is a row of one product."""
+        n, length, dim = x.shape
+        pooled = []
+        for width, product in zip(self.widths, self.convolutions, strict=True):
+            windows = x.as_strided((n, length - width + 1, width * dim), (length * dim, dim, 1))
+            flat = product(windows.reshape(-1, width * dim))  # (n * windows, number)
+            pooled.append(flat.view(n, length - width + 1, -1).amax(dim=1))
+        return self.encoder.activation(torch.cat(pooled, dim=-1))
+
+
+class FrozenLSTM:
+    """One direction of one layer; called like `ProjectedLSTM`, without gradients."""
+
+    def __init__(self, layer: ProjectedLSTM):
+        with torch.no_grad():
+            i, j, f, o = layer.bias.chunk(4)
+            self.input = FixedLinear(self._sorted(layer.input), torch.cat([i, f + FORGET_BIAS, o, j]), rows=BLOCK)
+            self.recurrent = FixedLinear(self._sorted(layer.recurrent))
+            self.projection = FixedLinear(layer.projection)
+        self.cell_clip, self.proj_clip = layer.clips
+        self.dim = layer.projection.shape[1]
+
+    @staticmethod
+    def _sorted(weight: Tensor) -> Tensor:
+        """Gates i, j, f, o -> i, f, o, j: the three sigmoids side by side."""
+        i, j, f, o = weight.chunk(4)
+        return torch.cat([i, f, o, j])
+
+    def __call__(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
+        h, c = state
+        output = x.new_empty(len(x), h.shape[1])
+        h_last, c_last = torch.empty_like(h), torch.empty_like(c)
+        done = 0
+        for block in _blocks(batch_sizes):
+            steps = self.input(x[done : done + sum(block)]).split(block)  # each (n, 4C)
+            for n, gates in zip(block, steps, strict=True):
+                h_last[n : len(h)], c_last[n : len(c)] = h[n:], c[n:]  # sequences that ended one step ago
+                h, c = self._step(gates, h[:n], c[:n])
+                output[done : done + n] = h
+                done += n
+        h_last[: len(h)], c_last[: len(c)] = h, c
+        return output, State(h_last, c_last)
+
+    def _step(self, gates: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        gates = self.recurrent.add_to(gates, h)  # (n, 4C)
+        i, f, o = gates[:, : 3 * self.dim].sigmoid_().chunk(3, dim=-1)
+        c = torch.addcmul(i * gates[:, 3 * self.dim :].tanh_(), f, c).clamp_(-self.cell_clip, self.cell_clip)
+        h = self.projection(torch.tanh(c).mul_(o)).clamp_(-self.proj_clip, self.proj_clip)
+        return h, c
+
+
+def direction_threads(run: Callable[[int], tuple], like: Tensor) -> list[tuple]:
+    """`run(0)` and `run(1)`, side by side where that helps: without gradients, on a processor with threads to share."""
+    threads = torch.get_num_threads()
+    if torch.is_grad_enabled() or like.device.type != "cpu" or threads < 2:
+        return [run(0), run(1)]
+
+    def without_gradients(direction: int) -> tuple:
+        with torch.no_grad():  # the mode belongs to a thread
+            return run(direction)
+
+    return list(_pool(os.getpid(), threads).map(without_gradients, range(2)))
+
+
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Two threads with half of torch's own each; one pool a process, since threads do not survive a fork."""
+    pool = ThreadPoolExecutor(2, "bilm", lambda: torch.set_num_threads(max(1, threads // 2)))
+    list(pool.map(lambda _: time.sleep(0.01), range(2)))  # both start now
+    torch.set_num_threads(threads)  # the call above set the number for threads to come as well
+    return pool
+
+
+def _blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Consecutive steps of about BLOCK rows together."""
+    block: list[int] = []
+    for n in batch_sizes:
+        if block and sum(block) + n > BLOCK:
+            yield block
+            block = []
+        block.append(n)
+    if block:
+        yield block
+
+
+def _groups(lengths: np.ndarray, padding: int) -> Iterator[slice]:
+    """Runs of words of about one length (ascending), of at most WINDOWS windows together."""
+    start = 0
+    for i, length in enumerate(lengths):
+        if length > lengths[start] + 4 or (i - start + 1) * (length + padding) > WINDOWS:
+            yield slice(start, i)
+            start = i
+    if len(lengths):
+        yield slice(start, len(lengths))

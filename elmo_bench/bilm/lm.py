@@ -1,0 +1,187 @@
+"""The bidirectional language model objective (paper, section 3.1): training chunks, sampled and full softmax.
+
+Token encoder and softmax are shared by both directions, the LSTMs are separate. Training normalises over a sample of
+the vocabulary, perplexity over all of it, so that the two are not comparable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from elmo_bench.bilm.characters import character_table, used_characters
+from elmo_bench.bilm.corpus import Stream, rows_of
+from elmo_bench.bilm.lstm import Cells, State
+from elmo_bench.bilm.model import BiLM
+
+
+class Chunk(NamedTuple):
+    """The next T steps of B rows of one direction."""
+
+    inputs: np.ndarray  # (B, T) word types
+    targets: Tensor  # (T * B,) int64 vocabulary ids, time-major as the LSTM's packed rows
+
+
+def chunks(stream: Stream, rows: int, steps: int, first: int = 0) -> Iterator[Chunk]:
+    """Walks through a stream of `rows` parallel pieces, `steps` at a time, from chunk number `first` on."""
+    inputs, targets = rows_of(stream, rows)
+    for start in range(first * steps, inputs.shape[1] - steps + 1, steps):
+        piece = np.ascontiguousarray(targets[:, start : start + steps].T).reshape(-1)
+        yield Chunk(inputs[:, start : start + steps], torch.from_numpy(piece).long())
+
+
+class WordTypes:
+    """Character ids of every word type of a corpus, one table for all chunks."""
+
+    def __init__(self, types: list[str], max_characters: int, padding: int):
+        self.ids = character_table(types, max_characters)  # (types, K)
+        self.used = used_characters(self.ids)
+        self.padding = padding
+
+    def distinct(self, *inputs: np.ndarray, groups: int = 3) -> tuple[list[Tensor], list[Tensor]]:
+        """Characters of the distinct types, and each input's indices into them.
+
+        The types are sorted by length into groups, each (n, K) cut to its longest: short words are convolved briefly.
+        """
+        types, index = np.unique(np.concatenate([x.reshape(-1) for x in inputs]), return_inverse=True)
+        order = np.argsort(self.used[types], kind="stable")
+        types, index = types[order], np.argsort(order)[index]
+        tables = []
+        for part in np.array_split(types, min(groups, len(types))):
+            width = min(self.ids.shape[1], int(self.used[part].max()) + self.padding)
+            tables.append(torch.from_numpy(self.ids[part, :width]).long())
+        pieces = np.split(index, np.cumsum([x.size for x in inputs])[:-1])
+        return tables, [torch.from_numpy(p.reshape(x.shape)) for p, x in zip(pieces, inputs, strict=True)]
+
+
+class Negatives(NamedTuple):
+    """A sample of the vocabulary without repeats, with the log of how often each id was to be expected in it."""
+
+    ids: Tensor  # (K,) int64
+    log_expected: Tensor  # (K,)
+    tries: int
+
+    @classmethod
+    def draw(cls, number: int, vocabulary: int, generator: np.random.Generator) -> Negatives:
+        """Log-uniform over ids sorted by frequency, as the release's sampled softmax drew them."""
+        tries, found = 0, np.zeros(0, dtype=np.int64)
+        while len(found) < number:
+            drawn = np.exp(generator.random(4 * number) * math.log(vocabulary + 1)).astype(np.int64) - 1
+            drawn = np.concatenate([found, np.minimum(drawn, vocabulary - 1)])
+            _, first = np.unique(drawn, return_index=True)
+            first.sort()
+            tries += int(first[number - 1]) + 1 - len(found) if len(first) >= number else 4 * number
+            found = drawn[first[:number]]
+        ids = torch.from_numpy(found)
+        return cls(ids, log_expected(ids, vocabulary, tries), tries)
+
+
+def log_expected(ids: Tensor, vocabulary: int, tries: int) -> Tensor:
+    """log(1 - (1 - p)^tries) for the log-uniform p of each id; float32, the shape of `ids`."""
+    p = torch.log1p(1.0 / (ids.double() + 1)) / math.log(vocabulary + 1)
+    return torch.log(-torch.expm1(tries * torch.log1p(-p))).float()
+
+
+def sampled_nll(
+    h: Tensor, rows: Tensor, biases: Tensor, targets: Tensor, log_targets: Tensor, negatives: Tensor, log_sample: Tensor
+) -> Tensor:
+    """Mean negative log-likelihood under sampled softmax.
+
+    Args:
+        h: (N, P) outputs of the top layer.
+        rows, biases: (N + K, P) and (N + K,) of the softmax: the targets', then the negatives'.
+        targets, negatives: (N,) and (K,) vocabulary ids; a negative that is a row's target is left out there.
+        log_targets, log_sample: log expected counts of both.
+    """
+    n = len(h)
+    true = (h.float() * rows[:n].float()).sum(-1) + biases[:n] - log_targets  # (N,)
+    others = (h @ rows[n:].to(h.dtype).t()).float() + (biases[n:] - log_sample)  # (N, K)
+    others = others.masked_fill(targets[:, None] == negatives, float("-inf"))
+    return (torch.logaddexp(torch.logsumexp(others, dim=-1), true) - true).mean()
+
+
+class BidirectionalLM(nn.Module):
+    """A biLM with its softmax.
+
+    Args:
+        bilm: what is trained and later exported.
+        vocabulary: words of the softmax, most frequent first.
+        dtype: of the products in training; bfloat16 halves their time where the processor has it.
+    """
+
+    def __init__(self, bilm: BiLM, vocabulary: int, dtype: torch.dtype = torch.float32):
+        super().__init__()
+        self.bilm = bilm
+        self.dtype = dtype
+        self.softmax = nn.Embedding(vocabulary, bilm.options.projection_dim, sparse=True)
+        self.softmax_bias = nn.Embedding(vocabulary, 1, sparse=True)
+        nn.init.normal_(self.softmax.weight, std=bilm.options.projection_dim**-0.5)
+        nn.init.zeros_(self.softmax_bias.weight)
+        self.nll = sampled_nll
+        self.cells = Cells()
+
+    def compile(self) -> None:
+        """Compiles the pointwise work of a step and the loss; for training, where shapes do not change."""
+        self.nll = torch.compile(sampled_nll, dynamic=False)
+        self.cells = Cells(*(torch.compile(function, dynamic=False) for function in Cells()))
+
+    def start(self, rows: int) -> list[list[State]]:
+        """Zero states, a list of layers for each direction."""
+        layers, options = range(self.bilm.options.n_layers), self.bilm.options
+        zeros = State(torch.zeros(rows, options.projection_dim), torch.zeros(rows, options.dim))
+        return [[zeros for _ in layers] for _ in range(2)]
+
+    def outputs(
+        self, chunk: tuple[Chunk, Chunk], types: WordTypes, states: list[list[State]], dtype: torch.dtype, cells: Cells
+    ) -> list[Tensor]:
+        """Top-layer outputs of both directions, (T * B, P) each; `states` moves on in place."""
+        characters, indices = types.distinct(chunk[0].inputs, chunk[1].inputs)
+        vectors = self.bilm.encoder(*characters, dtype=dtype).to(dtype)  # (U, P)
+        outputs = []
+        for index, layers, state in zip(indices, self.bilm.directions, states, strict=True):
+            rows, steps = index.shape
+            h = F.embedding(index.t().reshape(-1), vectors)  # (T * B, P)
+            for number, layer in enumerate(layers):
+                out, state[number] = layer(h, [rows] * steps, state[number], cells)
+                h = out + h if number and self.bilm.options.use_skip_connections else out
+            outputs.append(h)
+        return outputs
+
+    def loss(
+        self, chunk: tuple[Chunk, Chunk], types: WordTypes, states: list[list[State]], negatives: Negatives
+    ) -> Tensor:
+        """Mean of the two directions' sampled losses in nats a token; `states` moves on in place."""
+        losses, size = [], self.softmax.num_embeddings
+        for h, piece in zip(self.outputs(chunk, types, states, self.dtype, self.cells), chunk, strict=True):
+            ids = torch.cat([piece.targets, negatives.ids])  # (N + K,)
+            expected = log_expected(piece.targets, size, negatives.tries)
+            losses.append(
+                self.nll(
+                    h, self.softmax(ids), self.softmax_bias(ids).squeeze(-1),
+                    piece.targets, expected, negatives.ids, negatives.log_expected,
+                )
+            )  # fmt: skip
+        return (losses[0] + losses[1]) / 2
+
+    @torch.no_grad()
+    def perplexity(self, streams: tuple[Stream, Stream], types: WordTypes, rows: int = 32, steps: int = 32) -> dict:
+        """Full-softmax perplexities of a held-out text, given the true history; words outside count as `<UNK>`.
+
+        Returns:
+            forward, backward, and mean, the average of the two as the paper quotes it (section 3.4).
+        """
+        rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))
+        states, totals, count = self.start(rows), [0.0, 0.0], 0
+        for pair in zip(*(chunks(stream, rows, steps) for stream in streams), strict=True):
+            for direction, h in enumerate(self.outputs(pair, types, states, torch.float32, Cells())):
+                logits = h.float() @ self.softmax.weight.t() + self.softmax_bias.weight.t()  # (N, V)
+                totals[direction] += float(F.cross_entropy(logits, pair[direction].targets, reduction="sum"))
+            count += pair[0].targets.numel()
+        forward, backward = (math.exp(total / count) for total in totals)
+        return {"forward": forward, "backward": backward, "mean": (forward + backward) / 2, "tokens": count}

@@ -1,0 +1,247 @@
+"""The biLM: words in, all L+1 layers out, with the LSTM state started as asked (paper, section 3.1).
+
+Layer 0 is the context-free token vector, standing in both halves; layers 1..L are [forward ; backward]. A sentence runs
+between the marks `<S>` and `</S>`, whose own vectors are left out of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
+from elmo_bench.bilm.encoder import TokenEncoder
+from elmo_bench.bilm.frozen import FrozenEncoder, FrozenLSTM, direction_threads
+from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.bilm.options import Options
+from elmo_bench.bilm.packing import Packing, budgeted
+from elmo_bench.bilm.weights import export_weights, file_sha256, load_weights
+from elmo_bench.errors import UserError
+
+STATES = ("zero", "warm", "carry")
+States = list[list[State]]  # by direction, by layer
+BREAKS = 8  # sentence breaks after which the state between sentences no longer moves
+
+
+class BiLM(nn.Module):
+    """A bidirectional language model with the released architecture.
+
+    Args:
+        options: sizes.
+        state: what every sentence starts from. "zero": zeros. "warm": the steady state after a few sentence breaks.
+            "carry": the state that the same row of the batch before ended in, as the release ran; only here does a
+            sentence's vector depend on what came before it.
+        token_budget: tokens (marks included) that `encode` computes at once; bounds its working memory.
+    """
+
+    def __init__(self, options: Options, state: str = "warm", token_budget: int = 2048):
+        super().__init__()
+        if state not in STATES:
+            raise UserError(f"state is {state!r}; known: {', '.join(STATES)}")
+        self.options, self.state, self.token_budget = options, state, token_budget
+        self.weights_path: Path | None = None
+        self.encoder = TokenEncoder(options)
+        sizes = options.projection_dim, options.dim, options.projection_dim, options.cell_clip, options.proj_clip
+        self.directions = nn.ModuleList(
+            nn.ModuleList(ProjectedLSTM(*sizes) for _ in range(options.n_layers)) for _ in range(2)
+        )
+        self._frozen: tuple[tuple, FrozenEncoder, list[list[FrozenLSTM]]] | None = None
+        self._steady: tuple[tuple, States] | None = None
+        self._carried: States | None = None
+
+    @classmethod
+    def from_files(
+        cls,
+        options: str | PathLike[str],
+        weights: str | PathLike[str],
+        state: str = "warm",
+        token_budget: int = 2048,
+    ) -> BiLM:
+        """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
+
+        Raises:
+            UserError: a file is missing, damaged or does not fit the other; or an unknown state.
+        """
+        bilm = cls(Options.read(options), state, token_budget)
+        load_weights(bilm, bilm.options, weights)
+        bilm.weights_path = Path(weights)
+        return bilm.requires_grad_(False).eval()
+
+    @property
+    def width(self) -> int:
+        """2P, width of every layer's vectors."""
+        return 2 * self.options.projection_dim
+
+    @property
+    def n_layers(self) -> int:
+        """L + 1: the token layer and the LSTM layers."""
+        return self.options.n_layers + 1
+
+    @cached_property
+    def sha256(self) -> str | None:
+        """Digest of the weights file; None for a biLM that came from none."""
+        return None if self.weights_path is None else file_sha256(self.weights_path)
+
+    def export(
+        self, options: str | PathLike[str], weights: str | PathLike[str], dtype: torch.dtype = torch.float32
+    ) -> None:
+        """Writes options.json and weights, official (.hdf5) or ours (.safetensors)."""
+        self.options.write(options)
+        export_weights(self, self.options, weights, dtype)
+
+    @torch.no_grad()
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+        """All layers of sentences.
+
+        Args:
+            sentences: token lists; with state "carry" one batch, whose row k goes on from row k of the call before.
+
+        Returns:
+            A float32 tensor (L+1, tokens, 2P) for each sentence, in the order given.
+        """
+        answers: list[Tensor] = [torch.empty(0)] * len(sentences)
+        for indices, layers in self.batches(sentences):
+            for i, piece in zip(indices, layers.split([len(sentences[i]) for i in indices], dim=1), strict=True):
+                answers[i] = piece.contiguous()  # (L+1, tokens, 2P), free of its batch
+        return answers
+
+    @torch.no_grad()
+    def batches(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], Tensor]]:
+        """The work of `encode`, batch by batch, longest sentences first: indices and (L+1, their tokens, 2P)."""
+        if any(isinstance(sentence, str) for sentence in sentences):
+            raise TypeError("a sentence is a list of tokens, not a string; split it first")
+        if self.state == "carry":  # rows belong to their places, so that the batch is the caller's
+            if sentences:
+                yield list(range(len(sentences))), self._run(sentences)
+            return
+        for indices in budgeted([len(sentence) + 2 for sentence in sentences], self.token_budget):
+            yield indices, self._run([sentences[i] for i in indices])
+
+    def layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """All layers as one zero-padded batch, with gradients where the parameters ask for them.
+
+        Returns:
+            (B, L+1, T, 2P) on the module's device, T the longest sentence.
+        """
+        flat = self._run(sentences)  # (L+1, N, 2P)
+        lengths = torch.tensor([len(sentence) for sentence in sentences])
+        mask = torch.arange(int(lengths.max()))[None] < lengths[:, None]  # (B, T)
+        padded = flat.new_zeros(*mask.shape, self.n_layers, self.width)
+        padded[mask.to(flat.device)] = flat.transpose(0, 1)
+        return padded.transpose(1, 2)
+
+    def reset_state(self) -> None:
+        """Forgets what state "carry" has carried: the next batch starts from zeros."""
+        self._carried = None
+
+    # One batch: sentence-major outside, packed (see `Packing`) inside.
+
+    def _run(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """(L+1, N, 2P) for the N words of the batch, one sentence after another."""
+        if self._trained():
+            return self._compute(sentences)
+        with torch.inference_mode(False), torch.no_grad():  # what is kept for later must be plain tensors
+            return self._compute(sentences)
+
+    def _trained(self) -> bool:
+        return torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters())
+
+    def _compute(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        packing = Packing([len(sentence) + 2 for sentence in sentences], self._device)
+        ids: dict[str, int] = {}
+        marked = (word for sentence in sentences for word in (SENTENCE_BEGIN, *sentence, SENTENCE_END))
+        index = torch.tensor([ids.setdefault(word, len(ids)) for word in marked], device=self._device)  # (N + 2B,)
+        vectors, stacks = self._functions()
+        token = vectors(list(ids))[index]  # (N + 2B, P)
+        starts = self._starts(packing)
+
+        def run(direction: int) -> tuple[list[Tensor], list[State]]:
+            return self._direction(stacks[direction], token, packing, direction, starts[direction])
+
+        (forward, forward_ends), (backward, backward_ends) = direction_threads(run, token)
+        if self.state == "carry":
+            self._carry(packing, [forward_ends, backward_ends])
+        layers = [torch.cat(halves, dim=-1) for halves in zip([token, *forward], [token, *backward], strict=True)]
+        return torch.stack(layers)[:, packing.inside]
+
+    def _direction(
+        self, stack: Sequence[Callable], token: Tensor, packing: Packing, direction: int, states: list[State]
+    ) -> tuple[list[Tensor], list[State]]:
+        """Outputs of every LSTM layer, sentence-major (N + 2B, P), and the states after each sentence, packed."""
+        order, inverse = packing.orders[direction]
+        x, outputs, ends = token[order], [], []
+        for number, (layer, state) in enumerate(zip(stack, states, strict=True)):
+            out, end = layer(x, packing.batch_sizes, state)
+            x = out + x if number and self.options.use_skip_connections else out
+            outputs.append(x[inverse])
+            ends.append(end)
+        return outputs, ends
+
+    def _functions(self) -> tuple[Callable[[list[str]], Tensor], Sequence[Sequence[Callable]]]:
+        """Token encoder and LSTM layers to run: as modules where gradients are wanted, else prepared for speed."""
+        if self._trained():
+            return self.encoder.encode_words, [list(layers) for layers in self.directions]  # type: ignore[arg-type]
+        version = self._weights_version()
+        if self._frozen is None or self._frozen[0] != version:
+            stacks = [[FrozenLSTM(layer) for layer in layers] for layers in self.directions]  # type: ignore[union-attr]
+            self._frozen = version, FrozenEncoder(self.encoder), stacks
+        return self._frozen[1], self._frozen[2]
+
+    def _starts(self, packing: Packing) -> States:
+        """States before the first step, rows in packed order."""
+        rows = len(packing.rows)
+        if self.state == "warm":
+            return [[State(*(x.expand(rows, -1).contiguous() for x in s)) for s in layers] for layers in self._warm()]
+        if self.state == "carry" and self._carried is not None:
+            self._carried = self._with_rows(self._carried, rows)
+            return [[State(*(x[packing.rows] for x in s)) for s in layers] for layers in self._carried]
+        return self._zeros(rows)
+
+    def _zeros(self, rows: int) -> States:
+        def zeros(size: int) -> Tensor:
+            return torch.zeros(rows, size, device=self._device)
+
+        sizes = self.options.projection_dim, self.options.dim
+        return [[State(*map(zeros, sizes)) for _ in range(self.options.n_layers)] for _ in range(2)]
+
+    @torch.no_grad()
+    def _warm(self) -> States:
+        """The state after a few sentence breaks from zeros, (1, P) and (1, C); it moves only when the weights do."""
+        version = self._weights_version()
+        if self._steady is None or self._steady[0] != version:
+            vectors, stacks = self._functions()
+            marks = vectors([SENTENCE_BEGIN, SENTENCE_END])  # (2, P)
+            packing, states = Packing([2], self._device), self._zeros(1)
+            for _ in range(BREAKS):
+                states = [self._direction(stacks[d], marks, packing, d, states[d])[1] for d in range(2)]
+            self._steady = version, states
+        return self._steady[1]
+
+    def _carry(self, packing: Packing, ends: States) -> None:
+        """Keeps each row's state for the next batch; rows beyond this batch stay as they were."""
+        rows = len(packing.rows)
+        self._carried = self._with_rows(self._carried or self._zeros(rows), rows)
+        for kept_layers, end_layers in zip(self._carried, ends, strict=True):
+            for kept, end in zip(kept_layers, end_layers, strict=True):
+                kept.h[packing.rows], kept.c[packing.rows] = end.h.detach(), end.c.detach()
+
+    def _with_rows(self, states: States, rows: int) -> States:
+        missing = rows - len(states[0][0].h)
+        if missing <= 0:
+            return states
+        return [
+            [State(*(torch.cat([x, x.new_zeros(missing, x.shape[1])]) for x in s)) for s in layers] for layers in states
+        ]
+
+    @property
+    def _device(self) -> torch.device:
+        return self.encoder.characters.weight.device
+
+    def _weights_version(self) -> tuple:
+        """Changes whenever a parameter is replaced or written to."""
+        return tuple((p.data_ptr(), p._version) for p in self.parameters())

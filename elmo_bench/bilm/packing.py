@@ -1,0 +1,56 @@
+"""Where every token of a batch stands: sentence by sentence outside the LSTMs, step by step inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Packing:
+    """Index arithmetic of one batch.
+
+    Args:
+        lengths: of the sentences, marks included.
+
+    Attributes:
+        rows: (B,) sentences in packed order, longest first.
+        batch_sizes: sentences that reach each step.
+        orders: for each direction, which token stands at each packed place, and the inverse. The backward direction
+            reads its sentences from their ends, so that both are left-aligned.
+        inside: (N,) places of the tokens that are not marks, sentence by sentence.
+    """
+
+    def __init__(self, lengths: Sequence[int], device: torch.device | None = None):
+        all_lengths = np.asarray(lengths)
+        rows = np.argsort(-all_lengths, kind="stable")
+        ends = np.cumsum(all_lengths)
+        starts = ends - all_lengths
+        steps = np.arange(all_lengths.max(initial=0))[:, None]  # (T, 1)
+        reached = steps < all_lengths[rows]  # (T, B)
+        forward, backward = (starts[rows] + steps)[reached], (ends[rows] - 1 - steps)[reached]
+        marks = np.zeros(int(all_lengths.sum()), dtype=bool)
+        marks[starts], marks[ends - 1] = True, True
+
+        def on_device(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array).to(device)
+
+        self.rows = on_device(rows)
+        self.batch_sizes: list[int] = reached.sum(axis=1).tolist()
+        self.orders = [(on_device(order), on_device(np.argsort(order))) for order in (forward, backward)]
+        self.inside = on_device(np.flatnonzero(~marks))
+
+
+def budgeted(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Indices of sentences in batches of at most `budget` tokens (a longer sentence alone), longest first."""
+    batch, tokens = [], 0
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and tokens + lengths[i] > budget:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(i)
+        tokens += lengths[i]
+    if batch:
+        yield batch

@@ -1,0 +1,55 @@
+"""Products with weights that do not change: packed once for oneDNN where that is right and possible, else `F.linear`.
+
+torch's own `F.linear` repacks a weight at every call and, on processors that are not Intel's, runs far below the
+machine's rate on the few rows of an LSTM step. The operator used here is private to torch: it is tried once, compared
+with `F.linear`, and left alone if it is missing or differs.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class FixedLinear:
+    """x -> x W^T + b for a frozen float32 weight on the CPU; anything else goes through `F.linear`.
+
+    Args:
+        weight: (out, in).
+        bias: (out,) or None.
+        rows: rows that the packing should favour.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, rows: int = 32):
+        self.weight, self.bias = weight.detach().contiguous(), None if bias is None else bias.detach()
+        fits = self.weight.device.type == "cpu" and self.weight.dtype == torch.float32 and _onednn_works()
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, rows) if fits else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., in) -> (..., out)."""
+        if self.packed is None or not x.numel():
+            return F.linear(x, self.weight, self.bias)
+        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+
+    def add_to(self, total: Tensor, x: Tensor) -> Tensor:
+        """total + x W^T for two-dimensional tensors; the bias is not added."""
+        if self.packed is None or not x.numel():
+            return torch.addmm(total, x, self.weight.t())
+        return torch.ops.mkldnn._linear_pointwise(x, total, self.packed, None, "add")
+
+
+@cache
+def _onednn_works() -> bool:
+    """Whether the private operator exists here and computes what `F.linear` computes."""
+    x, weight, bias = torch.randn(5, 24), torch.randn(40, 24), torch.randn(40)
+    try:
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight, 5)
+        found = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
+        summed = torch.ops.mkldnn._linear_pointwise(x, found, packed, None, "add")
+    except (AttributeError, RuntimeError, NotImplementedError):
+        return False
+    expected = F.linear(x, weight, bias)
+    return torch.allclose(found, expected, atol=1e-4) and torch.allclose(summed, 2 * expected - bias, atol=1e-4)

@@ -1,0 +1,195 @@
+"""Weights on disk: the official HDF5 layout, read and written with h5py alone, and safetensors for ours.
+
+Nothing is unpickled, and no link out of the file is followed. Official matrices are (input, output); ours, as torch's,
+(output, input), so that most are transposed on the way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from elmo_bench.bilm.options import Options
+from elmo_bench.errors import UserError
+
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+class Entry(NamedTuple):
+    """One dataset of the official layout and how it becomes our parameters, and back."""
+
+    name: str
+    shape: tuple[int, ...]
+    to_ours: Callable[[Tensor], dict[str, Tensor]]
+    to_official: Callable[[dict[str, Tensor]], Tensor]
+
+
+def official_layout(options: Options) -> Iterator[Entry]:
+    """Every dataset that a biLM of these options has."""
+    n, p, c = options.n_filters, options.projection_dim, options.dim
+    key = "encoder.characters.weight"
+    yield Entry("char_embed", (261, options.char_dim), lambda x: {key: _with_mask_row(x)}, lambda ours: ours[key][1:])
+    for i, (width, number) in enumerate(options.filters):
+        yield _convolution(f"CNN/W_cnn_{i}", f"encoder.convolutions.{i}.weight", width, options.char_dim, number)
+        yield _same(f"CNN/b_cnn_{i}", f"encoder.convolutions.{i}.bias", number)
+    for i in range(options.n_highway):
+        for part in ("carry", "transform"):
+            yield _transposed(f"CNN_high_{i}/W_{part}", f"encoder.highways.{i}.{part}.weight", n, n)
+            yield _same(f"CNN_high_{i}/b_{part}", f"encoder.highways.{i}.{part}.bias", n)
+    if n != p:  # bilm-tf projects only where the widths differ
+        yield _transposed("CNN_proj/W_proj", "encoder.projection.weight", n, p)
+        yield _same("CNN_proj/b_proj", "encoder.projection.bias", p)
+    for direction in range(2):
+        for layer in range(options.n_layers):
+            theirs = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+            ours = f"directions.{direction}.{layer}"
+            yield _gates(f"{theirs}/W_0", ours, p, p, c)
+            yield _same(f"{theirs}/B", f"{ours}.bias", 4 * c)
+            yield _transposed(f"{theirs}/W_P_0", f"{ours}.projection", c, p)
+
+
+def load_weights(module: nn.Module, options: Options, path: str | PathLike[str]) -> None:
+    """Fills a biLM from a weights file, official or ours, told apart by their first bytes.
+
+    Raises:
+        UserError: the file is missing, damaged, of neither kind, or does not fit the options (the weight is named).
+    """
+    path = Path(path)
+    try:
+        with open(path, "rb") as file:
+            signature = file.read(len(HDF5_SIGNATURE))
+    except OSError as error:
+        raise UserError(f"the weights cannot be read: {error.strerror or error}", path) from None
+    read = _read_hdf5 if signature == HDF5_SIGNATURE else _read_safetensors
+    ours = read(options, path)
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    for name, shape in expected.items():
+        if name not in ours:
+            raise UserError(f"the weights lack {name!r}; do they belong to these options?", path)
+        if tuple(ours[name].shape) != shape:
+            found = tuple(ours[name].shape)
+            raise UserError(f"{name!r} has shape {found}, the options ask for {shape}; do they belong together?", path)
+        if not torch.isfinite(ours[name]).all():
+            raise UserError(f"{name!r} holds values that are not finite; the file is damaged", path)
+    if extra := sorted(set(ours) - set(expected)):
+        raise UserError(f"unknown weight {extra[0]!r}; do the weights belong to these options?", path)
+    module.load_state_dict(ours)
+
+
+def export_weights(
+    module: nn.Module, options: Options, path: str | PathLike[str], dtype: torch.dtype = torch.float32
+) -> None:
+    """Writes the official layout (name ends in .hdf5 or .h5) or safetensors, atomically; float16 halves the size."""
+    path = Path(path)
+    if path.suffix not in (".hdf5", ".h5", ".safetensors"):
+        raise UserError("the name of a weights file must end in .hdf5, .h5 or .safetensors", path)
+    ours = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in module.state_dict().items()}
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        if path.suffix == ".safetensors":
+            save_file(ours, partial)
+        else:
+            with h5py.File(partial, "w") as file:
+                for entry in official_layout(options):
+                    file[entry.name] = entry.to_official(ours).contiguous().numpy()
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def file_sha256(path: str | PathLike[str]) -> str:
+    """Hex digest of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_hdf5(options: Options, path: Path) -> dict[str, Tensor]:
+    ours: dict[str, Tensor] = {}
+    try:
+        with h5py.File(path, "r") as file:
+            expected = {entry.name for entry in official_layout(options)}
+            for name in _datasets(file):
+                if name not in expected:
+                    raise UserError(f"unknown dataset {name!r}; do the weights belong to these options?", path)
+            for entry in official_layout(options):
+                ours.update(entry.to_ours(_dataset(file, entry, path)))
+    except UserError:
+        raise
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        raise UserError(f"damaged HDF5 ({error}); fetch the weights again", path) from None
+    return ours
+
+
+def _datasets(group: h5py.Group, prefix: str = "") -> Iterator[str]:
+    """Names of all datasets, over hard links only: a link that leaves the file is not one of its weights."""
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            continue
+        item = group[name]
+        if isinstance(item, h5py.Group):
+            yield from _datasets(item, f"{prefix}{name}/")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _dataset(file: h5py.File, entry: Entry, path: Path) -> Tensor:
+    if entry.name not in set(_datasets(file)):
+        raise UserError(f"the weights lack dataset {entry.name!r}; is this an official biLM file?", path)
+    dataset = file[entry.name]
+    if dataset.is_virtual or dataset.external or dataset.dtype.kind != "f":
+        raise UserError(f"dataset {entry.name!r} does not hold its own floating-point numbers", path)
+    if dataset.shape != entry.shape:
+        raise UserError(
+            f"dataset {entry.name!r} has shape {dataset.shape}, the options ask for {entry.shape}; "
+            "do options and weights belong together?",
+            path,
+        )
+    return torch.from_numpy(dataset[()].astype(np.float32))
+
+
+def _read_safetensors(options: Options, path: Path) -> dict[str, Tensor]:
+    try:
+        return {name: tensor.float() for name, tensor in load_file(path).items()}
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        message = f"neither official HDF5 nor safetensors ({error}); fetch the weights again"
+        raise UserError(message, path) from None
+
+
+def _with_mask_row(x: Tensor) -> Tensor:
+    return torch.cat([torch.zeros(1, x.shape[1]), x])  # id 0: no token
+
+
+def _same(theirs: str, ours: str, size: int) -> Entry:
+    return Entry(theirs, (size,), lambda x: {ours: x}, lambda all_: all_[ours])
+
+
+def _transposed(theirs: str, ours: str, rows: int, columns: int) -> Entry:
+    return Entry(theirs, (rows, columns), lambda x: {ours: x.t()}, lambda all_: all_[ours].t())
+
+
+def _convolution(theirs: str, ours: str, width: int, char_dim: int, number: int) -> Entry:
+    shape = (1, width, char_dim, number)  # TensorFlow's (height, width, in, out); ours (out, in, width)
+    return Entry(
+        theirs, shape, lambda x: {ours: x[0].permute(2, 1, 0)}, lambda all_: all_[ours].permute(2, 1, 0).unsqueeze(0)
+    )
+
+
+def _gates(theirs: str, ours: str, input_size: int, projection: int, cells: int) -> Entry:
+    """TensorFlow multiplies [input ; output before] by one matrix."""
+    return Entry(
+        theirs,
+        (input_size + projection, 4 * cells),
+        lambda x: {f"{ours}.input": x[:input_size].t(), f"{ours}.recurrent": x[input_size:].t()},
+        lambda all_: torch.cat([all_[f"{ours}.input"], all_[f"{ours}.recurrent"]], dim=1).t(),
+    )

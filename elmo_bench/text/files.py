@@ -1,0 +1,39 @@
+"""Opening text from outside: plain, .gz or .xz, always UTF-8, with one clear error."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+
+from elmo_bench.errors import UserError
+
+_OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+
+
+@contextmanager
+def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
+    """The lines of a text file, one after another, decompressed where its name ends in .gz or .xz.
+
+    Raises:
+        UserError: the file is missing, cannot be read, is damaged, or a line is not UTF-8 (the line is named).
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError("no such file; check the path and data_root", path)
+    try:
+        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+            yield _decode(file, path)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None
+
+
+def _decode(lines, path: Path) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(f"not UTF-8 ({error.reason} at byte {error.start + 1})", path, number) from None
