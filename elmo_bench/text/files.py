@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import lzma
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -26,12 +27,13 @@ def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
         raise UserError("no such file; check the path and data_root", path)
     try:
         with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-            yield _decode(file, path)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+            yield decode(file, path)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None
 
 
-def _decode(lines, path: Path) -> Iterator[str]:
+def decode(lines: Iterable[bytes], path: Path) -> Iterator[str]:
+    """UTF-8 lines as strings. Raises `UserError` naming the line that is none."""
     for number, line in enumerate(lines, start=1):
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")

@@ -1,0 +1,114 @@
+"""Sentences into padded tensors, and which sentences go together into a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Sampler
+
+from elmo_bench.task import Tokens
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+def pad(rows: Sequence[Sequence[int]], value: int = 0) -> Tensor:
+    """Lists of ids -> (B, T) int64, `value` after the end of each."""
+    length = max(map(len, rows), default=0)
+    return torch.tensor([[*row, *[value] * (length - len(row))] for row in rows], dtype=torch.int64)
+
+
+def pad_tokens(
+    sentences: Sequence[Sequence[str]],
+    words: Vocabulary,
+    chars: Vocabulary | None = None,
+    *,
+    lower: bool = False,
+    char_limit: int = 50,
+) -> Tokens:
+    """One text field of a batch.
+
+    Args:
+        sentences: B lists of words, none empty.
+        words: ids of words, looked up in lower case if `lower`.
+        chars: ids of characters, which keep their case; None leaves them out.
+        char_limit: only a word's first so many characters are used.
+    """
+    sentences = [list(sentence) for sentence in sentences]
+    ids = pad([[words[word.lower() if lower else word] for word in sentence] for sentence in sentences])  # (B, T)
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    mask = torch.arange(ids.shape[1]) < lengths.unsqueeze(1)  # (B, T)
+    return Tokens(ids, None if chars is None else _characters(sentences, chars, mask, char_limit), sentences, mask)
+
+
+def _characters(sentences: list[list[str]], chars: Vocabulary, mask: Tensor, limit: int) -> Tensor:
+    rows = pad([[chars[char] for char in word[:limit]] for sentence in sentences for word in sentence])  # (N, C)
+    out = rows.new_zeros(*mask.shape, rows.shape[1])
+    out[mask] = rows
+    return out  # (B, T, C)
+
+
+class BucketSampler(Sampler[list[int]]):
+    """Batches of sentences of similar length, in random order; the batch sampler of a `DataLoader`.
+
+    The batches are a pure function of (lengths, seed, epoch), the same on every machine, so a run that resumes sees
+    what it would have seen. Their number and sizes are the same in every epoch: lengths are rounded up to a multiple
+    of `step`, sentences are shuffled, sorted by rounded length and cut, and the batches shuffled.
+
+    Args:
+        lengths: of the sentences, by index.
+        batch_size: the most sentences in a batch.
+        seed: of the shuffling.
+        token_budget: the most padded tokens (sentences x rounded length) in a batch; a longer sentence is a batch of
+            its own. None: no bound.
+        shuffle: False gives the sentences in order of rounded length, the longest first (evaluation: memory is at its
+            peak at the start).
+        step: the width of a bucket in tokens.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        batch_size: int,
+        seed: int = 0,
+        token_budget: int | None = None,
+        shuffle: bool = True,
+        step: int = 4,
+    ):
+        if batch_size < 1:
+            raise ValueError("batch_size must be 1 or more")
+        self.rounded = -(-np.asarray(lengths, dtype=np.int64) // step) * step  # (N,)
+        self.seed, self.shuffle, self.epoch = seed, shuffle, 0
+        self._cuts = self._cut(np.sort(self.rounded)[::-1], batch_size, token_budget)
+
+    @staticmethod
+    def _cut(rounded: np.ndarray, batch_size: int, token_budget: int | None) -> list[slice]:
+        """Where the sentences, the longest first, are parted: the same whatever their order within a length."""
+        cuts, start = [], 0
+        while start < len(rounded):
+            longest = max(int(rounded[start]), 1)
+            size = batch_size if token_budget is None else min(batch_size, max(token_budget // longest, 1))
+            cuts.append(slice(start, min(start + size, len(rounded))))
+            start += size
+        return cuts
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch that the next `iter` gives."""
+        self.epoch = epoch
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """All batches of an epoch: each index once."""
+        if not self.shuffle:
+            order = np.argsort(-self.rounded, kind="stable")
+            return [order[cut].tolist() for cut in self._cuts]
+        random = np.random.default_rng([self.seed, epoch])
+        order = random.permutation(len(self.rounded))
+        order = order[np.argsort(-self.rounded[order], kind="stable")]
+        return [order[self._cuts[i]].tolist() for i in random.permutation(len(self._cuts))]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self.batches(self.epoch))
+
+    def __len__(self) -> int:
+        return len(self._cuts)

@@ -1,0 +1,157 @@
+"""Tags that mark spans: the schemes IOB1, IOB2 and BIOES (also called IOBES, BILOU, BIOUL), and what they allow.
+
+| scheme | "New York" and then "Rome", both LOC |
+|---|---|
+| iob1 | I-LOC I-LOC B-LOC (B only parts a span from the one before of the same type) |
+| iob2 | B-LOC I-LOC B-LOC |
+| bioes | B-LOC E-LOC S-LOC |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from seqeval.metrics.sequence_labeling import get_entities
+
+PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
+SCHEMES = tuple(PREFIXES)
+_BILOU = {"U": "S", "L": "E"}  # other letters for the same thing
+
+
+class Span(NamedTuple):
+    """The tokens [start, end) of a sentence and what they are."""
+
+    type: str
+    start: int
+    end: int  # the token after the last
+
+
+class Constraints(NamedTuple):
+    """What a scheme allows, over a list of K labels."""
+
+    start: list[bool]  # (K,) may open a sentence
+    pairs: list[list[bool]]  # (K, K) [i][j]: j may follow i
+    end: list[bool]  # (K,) may close a sentence
+
+
+def normal(tag: str) -> str:
+    """The tag with U- and L- written S- and E-. Raises `ValueError` on what is no tag of any scheme known here."""
+    if tag == "O":
+        return tag
+    prefix, hyphen, kind = tag.partition("-")
+    if len(prefix) != 1 or prefix not in "BIESUL":
+        raise ValueError(f"the tag {tag!r} belongs to no known scheme: expected O, or B-, I-, E- or S- and a type")
+    if not kind:
+        raise ValueError(f"the tag {tag!r} has no type: expected {prefix}-TYPE, such as {prefix}-PER")
+    return _BILOU.get(prefix, prefix) + hyphen + kind
+
+
+def spans(tags: Sequence[str]) -> list[Span]:
+    """The spans that conlleval, the official scorer, sees; it repairs whatever no scheme allows.
+
+    A span ends where the type changes, at O, before B and S and after E and S; it starts at B and S, and at I and E
+    where no span of that type is open. (conlleval of 2004 knows no S and lets E B run on; its successors, seqeval
+    among them, read both as BIOES means them.)
+    """
+    return [Span(kind, start, last + 1) for kind, start, last in get_entities(list(tags))]
+
+
+def encode(found: Iterable[Span], length: int, scheme: str) -> list[str]:
+    """Tags of a sentence of `length` tokens with these spans, none overlapping another."""
+    tags = ["O"] * length
+    for kind, start, end in sorted(found, key=lambda span: span.start):
+        letters = ["I"] * (end - start)
+        if scheme == "iob2" or (scheme == "iob1" and start > 0 and tags[start - 1][2:] == kind):
+            letters[0] = "B"
+        elif scheme == "bioes":
+            letters[0], letters[-1] = ("S", "S") if end - start == 1 else ("B", "E")
+        tags[start:end] = [f"{letter}-{kind}" for letter in letters]
+    return tags
+
+
+def convert(tags: Sequence[str], scheme: str) -> list[str]:
+    """The same spans in another scheme."""
+    return encode(spans(tags), len(tags), scheme)
+
+
+@lru_cache(maxsize=1 << 16)
+def follows(scheme: str, before: str, tag: str) -> bool:
+    """Whether `tag` may stand after `before`; O stands for both ends of a sentence."""
+    open_, kind = before[0] in "BI", before[2:]
+    if tag[0] not in PREFIXES[scheme] + "O":
+        return False
+    if scheme == "iob1":
+        return tag[0] != "B" or (open_ and tag[2:] == kind)
+    if scheme == "iob2":
+        return tag[0] != "I" or (open_ and tag[2:] == kind)
+    return (tag[0] in "IE" and tag[2:] == kind) if open_ else tag[0] in "OBS"
+
+
+def violation(tags: Sequence[str], scheme: str) -> int | None:
+    """The first token at which the sentence leaves the scheme, or None."""
+    for i, (before, tag) in enumerate(zip(["O", *tags], [*tags, "O"], strict=True)):
+        if not follows(scheme, before, tag):
+            return min(i, len(tags) - 1)
+    return None
+
+
+class TagError(ValueError):
+    """A sentence whose tags cannot be read; `index` is the token at fault."""
+
+    def __init__(self, message: str, index: int):
+        super().__init__(message)
+        self.index = index
+
+
+class TagReader:
+    """Reads the sentences of one file, whose tags must all follow one scheme.
+
+    Args:
+        scheme: one of SCHEMES; "auto" for any one of them; "conlleval" to repair, as the official scorer does, what
+            follows none.
+    """
+
+    def __init__(self, scheme: str = "auto"):
+        if scheme not in (*SCHEMES, "auto", "conlleval"):
+            raise ValueError(f"unknown tag scheme {scheme!r}: there is auto, {', '.join(SCHEMES)}, conlleval")
+        self.scheme = scheme
+        self.possible = list(SCHEMES) if scheme == "auto" else [scheme]  # what no sentence has ruled out so far
+
+    def __call__(self, tags: Sequence[str]) -> list[Span]:
+        """The spans of a sentence. Raises `TagError`."""
+        clean = []
+        for i, tag in enumerate(tags):
+            try:
+                clean.append(normal(tag))
+            except ValueError as error:
+                raise TagError(str(error), i) from None
+        if self.scheme != "conlleval":
+            breaks = {scheme: violation(clean, scheme) for scheme in self.possible}
+            left = [scheme for scheme, index in breaks.items() if index is None]
+            if not left:
+                i = max(index for index in breaks.values() if index is not None)
+                wanted = self.scheme if self.scheme != "auto" else "any scheme that fits the lines before"
+                raise TagError(f"the tag {tags[i]!r} does not follow {wanted} here; mend the file", i)
+            self.possible = left
+        return spans(clean)
+
+
+def labels(types: Iterable[str], scheme: str) -> list[str]:
+    """Every tag of the scheme over these types: O first, then type by type."""
+    return ["O"] + [f"{letter}-{kind}" for kind in sorted(set(types)) for letter in PREFIXES[scheme]]
+
+
+def constraints(names: Sequence[str], scheme: str) -> Constraints:
+    """What may start, follow and end, for a CRF over these labels."""
+    return Constraints(
+        start=[follows(scheme, "O", name) for name in names],
+        pairs=[[follows(scheme, before, name) for name in names] for before in names],
+        end=[follows(scheme, name, "O") for name in names],
+    )
+
+
+def scheme_of(names: Iterable[str]) -> str:
+    """The scheme of a list of labels: bioes if one is E- or S-, else iob2."""
+    return "bioes" if any(name[0] in "ES" for name in names) else "iob2"

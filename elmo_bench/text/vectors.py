@@ -1,0 +1,130 @@
+"""A task's own word embeddings: random, or from a file of pre-trained vectors."""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.errors import UserError
+from elmo_bench.text.files import decode, open_text
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+class WordEmbedding(nn.Embedding):
+    """(B, T) int64 -> (B, T, size); id 0 is padding and zero.
+
+    `source` names the file of the vectors ("random" where there is none) and `found` counts the words they cover: both
+    belong in a run's record.
+    """
+
+    def __init__(self, n_words: int, size: int, source: str, found: int):
+        super().__init__(n_words, size, padding_idx=0)
+        self.source, self.found = source, found
+
+
+def word_embedding(
+    vocabulary: Vocabulary,
+    size: int,
+    path: str | PathLike[str] | None = None,
+    trainable: bool = True,
+) -> WordEmbedding:
+    """A table for the words of `vocabulary`.
+
+    Rows that no file gives are drawn uniformly with variance 1/size, those of a file kept as they are.
+
+    Args:
+        vocabulary: the words; only their rows are read.
+        size: of a vector.
+        path: a text file in the format of GloVe (a word and `size` numbers a line, spaces between; the header line of
+            word2vec's text format is skipped), plain, .gz, .xz or .zip; None for random vectors.
+        trainable: whether the vectors are trained with the model.
+
+    Raises:
+        UserError: a missing or damaged file, a line with too few or too many numbers, another dimension than `size`,
+            no word in common.
+    """
+    vectors = {} if path is None else read_vectors(path, vocabulary, size)
+    if path is not None and not vectors:
+        raise UserError("has no vector for any word of the vocabulary; is it the right file?", path)
+    table = WordEmbedding(len(vocabulary), size, "random" if path is None else Path(path).name, len(vectors))
+    with torch.no_grad():
+        table.weight.uniform_(-math.sqrt(3 / size), math.sqrt(3 / size))
+        table.weight[0] = 0
+        for word, vector in vectors.items():
+            table.weight[vocabulary[word]] = vector
+    table.weight.requires_grad_(trainable)
+    return table
+
+
+def read_vectors(path: str | PathLike[str], words: Vocabulary, size: int) -> dict[str, Tensor]:
+    """The vectors (size,) of those `words` that the file has; the first of a word that occurs twice."""
+    found: dict[str, Tensor] = {}
+    with _open(Path(path), size) as lines:
+        for number, line in enumerate(lines, start=1):
+            line = line.rstrip(" \r\n")
+            if number == 1 and re.fullmatch(r"\d+ \d+", line):
+                continue  # word2vec: number of words, dimension
+            if not line:
+                raise UserError("an empty line; mend the file", path, number)
+            if line.count(" ") == size:
+                word, _, numbers = line.partition(" ")
+            else:
+                word, numbers = _with_spaces(line, size, path, number)
+            if word in words and word not in found and word not in (words.PAD, words.UNK):
+                found[word] = _vector(numbers, path, number)
+    return found
+
+
+def _with_spaces(line: str, size: int, path: str | PathLike[str], number: int) -> tuple[str, str]:
+    """A few words of large tables hold spaces; any other number of columns is a fault."""
+    fields = line.split(" ")
+    word, numbers = fields[: max(len(fields) - size, 0)], fields[-size:]
+    if len(fields) <= size or any(_is_number(field) for field in word[1:]):
+        raise UserError(f"{len(fields) - 1} numbers where {size} are expected; wrong file or damaged?", path, number)
+    return " ".join(word), " ".join(numbers)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _vector(numbers: str, path: str | PathLike[str], number: int) -> Tensor:
+    try:
+        values = [float(field) for field in numbers.split(" ")]
+    except ValueError:
+        raise UserError("a field after the word is no number; mend the file", path, number) from None
+    if not all(map(math.isfinite, values)):
+        raise UserError("a number is not finite; mend the file", path, number)
+    return torch.tensor(values)
+
+
+@contextmanager
+def _open(path: Path, size: int) -> Iterator[Iterator[str]]:
+    """The lines of the file; of an archive that holds several, those of the file whose name has the dimension."""
+    if path.suffix != ".zip":
+        with open_text(path) as lines:
+            yield lines
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            wanted = names if len(names) == 1 else [name for name in names if f".{size}d." in name]
+            if len(wanted) != 1:
+                raise UserError(f"holds {', '.join(names) or 'nothing'}; unpack it and name the file you mean", path)
+            with archive.open(wanted[0]) as file:
+                yield decode(file, path)
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None

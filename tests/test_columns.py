@@ -1,0 +1,174 @@
+"""CoNLL column files: layouts, blocks with line numbers, faults by file and line; tags and their schemes."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.errors import UserError
+from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.tags import TagError, TagReader, constraints, convert, labels, normal, scheme_of, violation
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text: str | bytes, name: str = "file.conll") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return write
+
+
+def rows(path: Path, **options) -> list[list[list[str]]]:
+    return [block.rows for block in read_blocks(path, **options)]
+
+
+def test_blocks_hold_rows_and_line_numbers(file):
+    path = file("-DOCSTART- -X- O\n\nIda NNP I-PER\nsings VBZ O\n\n\n \t\nIn IN O\nRoma NNP I-LOC")
+    blocks = list(read_blocks(path))
+    assert [block.lines for block in blocks] == [[3, 4], [8, 9]]
+    assert [block.column(0) for block in blocks] == [["Ida", "sings"], ["In", "Roma"]]
+    assert [block.column(-1) for block in blocks] == [["I-PER", "O"], ["O", "I-LOC"]]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bytes])
+def test_compressed_files_carriage_returns_and_byte_order_mark(file, compress):
+    suffix = {gzip.compress: ".gz", lzma.compress: ".xz"}.get(compress, "")
+    path = file(compress(b"\xef\xbb\xbfIda\tB-PER\r\nsings\tO\r\n\r\n"), "file.conll" + suffix)
+    assert rows(path) == [[["Ida", "B-PER"], ["sings", "O"]]]
+
+
+def test_tabs_keep_spaces_and_unicode_spaces_part_nothing(file):
+    assert rows(file("New Roma\tB-LOC\nis O\tO\n")) == [[["New Roma", "B-LOC"], ["is O", "O"]]]
+    assert rows(file("10\u00a0000 \t O\n\u2028\tO\n")) == [[["10\u00a0000", "O"], ["\u2028", "O"]]]
+    assert rows(file("10\u00a0000   O\na\x85b O\n")) == [[["10\u00a0000", "O"], ["a\x85b", "O"]]]
+
+
+def test_comments_only_where_asked_for(file):
+    path = file("#begin document (x)\n# tag O\nIda\tO\n\n#end document\n#\tO\n")
+    blocks = list(read_blocks(path, comment="#"))
+    assert [block.rows for block in blocks] == [[["Ida", "O"]]]
+    assert blocks[0].comments == ["#begin document (x)", "# tag O"]
+    assert rows(file("#\tO\nIda\tO\n")) == [[["#", "O"], ["Ida", "O"]]]
+
+
+def test_widths_by_sentence(file):
+    path = file("a b\n\nc d e\nf g h\n")
+    assert [len(block.rows[0]) for block in read_blocks(path, widths="sentence")] == [2, 3]
+    with pytest.raises(UserError, match="3 columns where the lines before have 2") as error:
+        list(read_blocks(path))
+    assert (error.value.path, error.value.line) == (path, 3)
+
+
+def test_it_is_a_stream(file):
+    blocks = read_blocks(file("a O\n\nb O\n\nbroken\n"))
+    assert next(blocks).column(0) == ["a"]
+    assert next(blocks).column(0) == ["b"]
+    with pytest.raises(UserError):
+        next(blocks)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "words"),
+    [
+        (b"a O\nb\n", 2, "1 columns where"),
+        (b"a\tO\nb O\n", 2, "1 columns where"),
+        (b"a\tO\n\tO\n", 2, "column 0 .* is empty"),
+        (b"a\n", 1, "at least 2"),
+        (b"a O\n\xff O\n", 2, "UTF-8"),
+        (b"", None, "no sentence"),
+        (b"\n -DOCSTART-\n\n-DOCSTART- O\n", 2, "1 column"),
+        (b"\n\n-DOCSTART- O\n\n", None, "no sentence"),
+    ],
+)
+def test_malformed_files_are_named_with_their_line(file, content, line, words):
+    path = file(content)
+    with pytest.raises(UserError, match=words) as error:
+        list(read_blocks(path, minimum=2))
+    assert (error.value.path, error.value.line) == (path, line)
+
+
+def test_missing_and_damaged_files(file, tmp_path):
+    whole = gzip.compress(b"a O\n" * 1000)
+    changed = whole[:30] + b"\xff\xff" + whole[32:]
+    damaged = {"cut.gz": whole[:-20], "changed.gz": changed, "wrong.gz": b"no archive", "wrong.xz": b"no archive"}
+    files = [file(content, name) for name, content in damaged.items()]
+    for path in (tmp_path / "nowhere", tmp_path, *files):
+        with pytest.raises(UserError) as error:
+            list(read_blocks(path))
+        assert error.value.path == path
+
+
+def test_a_column_that_a_row_lacks(file):
+    (block,) = read_blocks(file("a O\nb O\n"))
+    with pytest.raises(UserError, match="column 3") as error:
+        block.column(3)
+    assert error.value.line == 1
+
+
+# Tags.
+
+
+def test_conversions_between_schemes():
+    same = {
+        "iob1": "I-LOC I-LOC B-LOC I-PER O I-PER",
+        "iob2": "B-LOC I-LOC B-LOC B-PER O B-PER",
+        "bioes": "B-LOC E-LOC S-LOC S-PER O S-PER",
+    }
+    for tags in same.values():
+        for scheme, expected in same.items():
+            assert convert(tags.split(), scheme) == expected.split()
+
+
+def test_convert_repairs_as_conlleval_reads():
+    assert convert("O I-PER I-LOC".split(), "iob2") == "O B-PER B-LOC".split()
+    assert convert("B-PER B-PER".split(), "bioes") == "S-PER S-PER".split()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "good", "bad", "index"),
+    [
+        ("iob1", "I-A B-A I-B", "I-A O B-A", 2),
+        ("iob2", "B-A I-A B-A", "B-A I-B", 1),
+        ("bioes", "B-A I-A E-A S-A O", "B-A O", 1),
+        ("bioes", "S-A", "S-A B-A", 1),
+        ("iob2", "O", "S-A", 0),
+    ],
+)
+def test_violations(scheme, good, bad, index):
+    assert violation(good.split(), scheme) is None
+    assert violation(bad.split(), scheme) == index
+
+
+def test_tag_reader_rules_out_schemes_line_by_line():
+    read = TagReader()
+    assert read(["O", "I-A", "I-A"]) == [("A", 1, 3)]
+    assert read.possible == ["iob1"]
+    with pytest.raises(TagError, match="does not follow") as error:
+        read(["I-A", "O", "B-A"])
+    assert error.value.index == 2
+    assert TagReader("conlleval")(["O", "B-A", "O", "I-A", "E-A"]) == [("A", 1, 2), ("A", 3, 5)]
+    assert TagReader("bioes")(["U-A", "B-A", "L-A"]) == [("A", 0, 1), ("A", 1, 3)]
+    with pytest.raises(TagError):
+        TagReader("iob2")(["I-A"])
+
+
+@pytest.mark.parametrize("tag", ["X-PER", "PER", "B", "B-", "-PER", "o", "", "BI-PER", "PER-B", "_"])
+def test_unknown_tags(tag):
+    with pytest.raises(ValueError, match="tag"):
+        normal(tag)
+
+
+def test_labels_and_constraints():
+    names = labels(["PER", "LOC", "PER"], "bioes")
+    assert names == ["O", "B-LOC", "I-LOC", "E-LOC", "S-LOC", "B-PER", "I-PER", "E-PER", "S-PER"]
+    assert (scheme_of(names), scheme_of(labels(["A"], "iob2"))) == ("bioes", "iob2")
+    start, pairs, end = constraints(names, "bioes")
+    assert [name for name, ok in zip(names, start, strict=True) if ok] == ["O", "B-LOC", "S-LOC", "B-PER", "S-PER"]
+    assert [name for name, ok in zip(names, end, strict=True) if ok] == ["O", "E-LOC", "S-LOC", "E-PER", "S-PER"]
+    assert [name for name, ok in zip(names, pairs[names.index("I-LOC")], strict=True) if ok] == ["I-LOC", "E-LOC"]
+    assert pairs[names.index("E-LOC")] == pairs[0] == start
