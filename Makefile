@@ -8,6 +8,11 @@ ARGS =
 PYTHON = python3 python3.13 python3.12 python3.11 python
 TORCH = $(shell grep '^torch==' constraints.txt)
 
+# DATA_ROOT reaches the commands through the environment, whatever characters are in it; empty means none.
+ifeq ($(DATA_ROOT),)
+unexport DATA_ROOT
+endif
+
 RUN = .venv/bin/python
 READY = .venv/ready
 
