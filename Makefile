@@ -67,7 +67,8 @@ format: $(READY) ## sort imports and format the code
 	@.venv/bin/ruff format
 
 clean-cache: ## remove generated data, trained mini biLMs and cached activations
-	@cache=$${ELMO_BENCH_CACHE:-.cache}; if [ -d "$$cache" ]; then du -sh "$$cache" && rm -rf "$$cache"; fi
+	@cd "$${ELMO_BENCH_CACHE:-.cache}" 2>/dev/null || exit 0; \
+	for part in activations mini; do if [ -d $$part ]; then du -sh "$$PWD/$$part" && rm -rf $$part; fi; done
 
 # One table or figure is one file under conf/sweep/.
 define sweep
