@@ -1,0 +1,69 @@
+"""Data sets from the Hugging Face hub, with one clear error where it cannot be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from datasets import DatasetDict
+
+from elmo_bench.errors import UserError
+
+
+def load_from_hub(
+    name: str, revision: str | None = None, configuration: str | None = None, hint: str = ""
+) -> DatasetDict:
+    """All splits of a data set of the hub, or of its local cache where there is no network.
+
+    Args:
+        name: "owner/name".
+        revision: a branch, tag or commit; "refs/convert/parquet" holds the data of old script-only data sets.
+        configuration: which of its configurations.
+        hint: what else to do, for the message.
+
+    Raises:
+        UserError: neither network nor cache has it.
+    """
+    import datasets
+
+    with _offline_unless_reachable() as reachable:
+        try:
+            return datasets.load_dataset(name, configuration, revision=revision)  # type: ignore[return-value]
+        except Exception as error:  # whatever went wrong lies outside: the network, the hub, its cache
+            why = f"{type(error).__name__}: {error}" if reachable else "no connection, and it is not in the local cache"
+            raise UserError(f"the data set {name} could not be loaded from the hub ({why}); {hint}") from error
+
+
+@contextmanager
+def _offline_unless_reachable() -> Iterator[bool]:
+    """Offline mode where the hub does not answer: its clients would retry for half a minute before using the cache."""
+    import datasets.config
+    import huggingface_hub.constants
+
+    before = offline_flags()
+    reachable = not any(before) and _reachable()
+    if not reachable:
+        huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+    try:
+        yield reachable
+    finally:
+        huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
+
+
+def offline_flags() -> tuple[bool, bool]:
+    """The offline mode of the two libraries as it is now; they read it from the environment at import."""
+    import datasets.config
+    import huggingface_hub.constants
+
+    return huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+
+
+def _reachable(seconds: float = 5.0) -> bool:
+    """One quick question to the hub, through the user's proxy where there is one."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=seconds)
+    except Exception:  # no name service, no route, a proxy that refuses, no answer in time
+        return False
+    return True

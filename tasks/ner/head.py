@@ -1,0 +1,72 @@
+"""The paper's NER model above the word representation: two biLSTMs and a CRF (section 4; supplement, NER)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from elmo_bench.nn.crf import CRF
+from elmo_bench.nn.dropout import VariationalDropout
+from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text import tags
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+class NerScores(NamedTuple):
+    """What `NerHead` makes of a batch."""
+
+    loss: Tensor | None  # () mean negative log likelihood of a sentence, in nats
+    emissions: Tensor  # (B, T, K)
+    mask: Tensor  # (B, T) bool
+
+
+class NerHead(nn.Module):
+    """x -> dropout -> biLSTM -> dropout -> biLSTM -> [h ; ELMo] where ELMo stands at the output -> dense -> CRF.
+
+    Args:
+        input_size: D of `Embedded.x`.
+        elmo_size: E of `Embedded.elmo`, 0 without.
+        vocabularies: "labels" gives the tags and with them the scheme, whose rules the CRF obeys.
+        hidden: the sizes of the biLSTMs, per direction.
+        dropout: variational, at the input of each biLSTM.
+        crf_ends: learn scores for the first and last tag of a sentence.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        elmo_size: int,
+        vocabularies: Mapping[str, Vocabulary],
+        hidden: Sequence[int] = (200, 100),
+        dropout: float = 0.5,
+        crf_ends: bool = False,
+    ):
+        super().__init__()
+        self.labels = vocabularies["labels"].items
+        self.dropout = VariationalDropout(dropout)
+        self.encoders = nn.ModuleList()
+        for size in hidden:
+            self.encoders.append(encoder := BiLSTM(input_size, size))
+            input_size = encoder.output_size
+        self.project = nn.Linear(input_size + elmo_size, len(self.labels))
+        allowed = tags.constraints(self.labels, tags.scheme_of(self.labels))
+        self.crf = CRF(len(self.labels), allowed, ends=crf_ends)
+
+    def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> NerScores:
+        """Emission scores, and the loss where the batch has labels."""
+        text = texts["tokens"]
+        h = text.x  # (B, T, D)
+        for encoder in self.encoders:
+            h = encoder(self.dropout(h), text.mask)  # (B, T, 2H)
+        emissions = self.project(text.after(h))  # (B, T, K)
+        gold = batch.labels.get("tags")  # (B, T)
+        loss = None if gold is None else self.crf(emissions, gold, text.mask).mean()
+        return NerScores(loss, emissions, text.mask)
+
+    def decode(self, scores: NerScores, batch: Batch) -> list[list[str]]:
+        """The best valid tag sequence of each sentence, as IOB2 tags whatever scheme the CRF was trained on."""
+        best = self.crf.decode(scores.emissions, scores.mask)
+        return [tags.convert([self.labels[i] for i in sequence], "iob2") for sequence in best]

@@ -1,0 +1,174 @@
+"""Named entities from CoNLL column files or the hub: what the model reads and which tags it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from datasets import Dataset, DatasetDict
+
+from elmo_bench.errors import UserError
+from elmo_bench.task import Batch, Row
+from elmo_bench.text import tags
+from elmo_bench.text.batching import pad, pad_tokens
+from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.hub import load_from_hub
+from elmo_bench.text.vocabulary import Vocabulary
+
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours and the hub's names
+
+
+class Sentence(NamedTuple):
+    """One sentence as it stands in its source, and where."""
+
+    tokens: list[str]
+    tags: list[str]
+    path: Path | None
+    lines: list[int] | None
+
+
+class NerReader:
+    """A row is {"tokens": [str], "tags": [str]}, the tags in `scheme` whatever the source uses.
+
+    Vocabularies, all from the training split: "words" holds those seen at least `min_count` times, so that the unknown
+    word stands for rare words in training too; "chars" likewise; "labels" every tag of the scheme over the types seen.
+    A type that only dev or test has counts as O in the loss, and as missed in the metric.
+
+    Args:
+        data: where the sentences are: the files {train, dev, test}, below {folder} if given, or without a folder
+            {hub, revision}; beside them word_column (0), tag_column (-1), comment (none) and source_scheme ("auto", see
+            `tags.TagReader`).
+        scheme: of the tags that the model learns: "bioes" or "iob2".
+        lower: word embeddings are looked up in lower case; characters always keep their case.
+        min_count: the least number of occurrences of a word of the vocabulary.
+        char_min_count: the same for characters.
+        char_limit: only a word's first so many characters are used.
+    """
+
+    fields = ("tokens",)
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        scheme: str = "bioes",
+        lower: bool = True,
+        min_count: int = 2,
+        char_min_count: int = 2,
+        char_limit: int = 50,
+    ):
+        if scheme not in ("bioes", "iob2"):
+            raise UserError(f"task.reader.scheme={scheme}: there is bioes, iob2")
+        self.data, self.scheme, self.lower = dict(data), scheme, lower
+        self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
+        self.vocabularies: dict[str, Vocabulary] = {}
+
+    def load(self) -> DatasetDict:
+        """Reads all splits and makes the vocabularies.
+
+        Raises:
+            UserError: a missing place or file, ragged rows, tags of an unknown or mixed scheme, no entity at all; it
+                names file and line.
+        """
+        sources = self._from_hub() if self.from_hub else {split: self._from_file(split) for split in SPLITS}
+        splits = {split: self._rows(sentences) for split, sentences in sources.items()}
+        self._make_vocabularies(splits["train"])
+        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+
+    @property
+    def from_hub(self) -> bool:
+        """Whether a data set of the hub is named, and no folder that goes before it."""
+        return self.data.get("hub") is not None and self.data.get("folder") is None
+
+    def path(self, split: str) -> Path:
+        """The file of a split."""
+        name = self.data.get(split)
+        if name is None:
+            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
+        return Path(self.data.get("folder") or "", name).expanduser()
+
+    def _from_file(self, split: str) -> Iterator[Sentence]:
+        word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
+        for block in read_blocks(self.path(split), comment=self.data.get("comment"), minimum=2):
+            yield Sentence(block.column(word), block.column(tag), block.path, block.lines)
+
+    def _from_hub(self) -> dict[str, Iterator[Sentence]]:
+        name = self.data["hub"]
+        hint = "give task.data.<scale>.folder=DIR to read files instead"
+        found = load_from_hub(name, self.data.get("revision"), hint=hint)
+        if missing := [split for split in SPLITS.values() if split not in found]:
+            raise UserError(f"the data set {name} of the hub has no split {', '.join(missing)}; {hint}")
+        return {split: _hub_sentences(found[theirs], name, hint) for split, theirs in SPLITS.items()}
+
+    def _rows(self, sentences: Iterator[Sentence]) -> list[Row]:
+        try:
+            read = tags.TagReader(self.data.get("source_scheme", "auto"))
+        except ValueError as error:
+            raise UserError(f"task.data.<scale>.source_scheme={self.data['source_scheme']}: {error}") from None
+        rows = []
+        for sentence in sentences:
+            try:
+                spans = read(sentence.tags)
+            except tags.TagError as error:
+                line = sentence.lines[error.index] if sentence.lines else None
+                where = "" if sentence.lines else f" (sentence {len(rows)}, token {error.index})"
+                raise UserError(f"{error}{where}", sentence.path, line) from None
+            rows.append({"tokens": sentence.tokens, "tags": tags.encode(spans, len(sentence.tokens), self.scheme)})
+        return rows
+
+    def _make_vocabularies(self, train: Sequence[Row]) -> None:
+        words = [word.lower() if self.lower else word for row in train for word in row["tokens"]]
+        types = {tag[2:] for row in train for tag in row["tags"] if tag != "O"}
+        if not types:
+            raise UserError("the training data have no entity; is task.data.<scale>.tag_column right?")
+        self.vocabularies = {
+            "words": Vocabulary.count(words, self.min_count),
+            "chars": Vocabulary.count(
+                (char for row in train for word in row["tokens"] for char in word), self.char_min_count
+            ),
+            "labels": Vocabulary(tags.labels(types, self.scheme), special=False),
+        }
+
+    def collate(self, rows: Sequence[Row]) -> Batch:
+        """Text field "tokens"; label "tags" (B, T) int64 where all rows have tags, 0 (O) at padding."""
+        text = pad_tokens(
+            [row["tokens"] for row in rows],
+            self.vocabularies["words"],
+            self.vocabularies["chars"],
+            lower=self.lower,
+            char_limit=self.char_limit,
+        )
+        known, labels = self.vocabularies["labels"], {}
+        if all(row.get("tags") is not None for row in rows):
+            labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in row["tags"]] for row in rows])
+        return Batch(list(rows), {"tokens": text}, labels)
+
+    def from_text(self, **raw: Any) -> Row:
+        """A row from {"tokens": [...]} or from {"text": "..."}, which is split at white space alone.
+
+        Raises:
+            UserError: neither key, something else than words, no word at all.
+        """
+        if "tokens" in raw:
+            tokens = raw["tokens"]
+        elif isinstance(raw.get("text"), str):
+            tokens = raw["text"].split()
+        else:
+            raise UserError('expected {"tokens": [...]} or {"text": "words between spaces"}')
+        if not isinstance(tokens, list) or not all(isinstance(token, str) and token for token in tokens):
+            raise UserError('"tokens" must be a list of words')
+        if not tokens:
+            raise UserError("the sentence has no words")
+        return {"tokens": tokens}
+
+
+def _hub_sentences(split: Dataset, name: str, hint: str) -> Iterator[Sentence]:
+    """The tags of the hub are numbers that its features name."""
+    try:
+        names = split.features["ner_tags"].feature.names
+        columns = split["tokens"], split["ner_tags"]
+    except (KeyError, AttributeError):
+        raise UserError(f"the data set {name} of the hub lacks tokens or named ner_tags; {hint}") from None
+    for tokens, ids in zip(*columns, strict=True):
+        if tokens:
+            yield Sentence(list(tokens), [names[i] for i in ids], None, None)

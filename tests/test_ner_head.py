@@ -1,0 +1,205 @@
+"""The NER model: shapes, gradients, independence of padding and order, both places of ELMo, and that it learns."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.nn.char_cnn import CharCNN
+from elmo_bench.nn.dropout import VariationalDropout
+from elmo_bench.nn.lstm import BiLSTM, reverse
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text.batching import pad
+from elmo_bench.text.tags import labels, violation
+from elmo_bench.text.vectors import word_embedding
+from elmo_bench.text.vocabulary import Vocabulary
+from tasks.ner.head import NerHead
+from tasks.ner.metric import NerMetric
+from tasks.ner.reader import NerReader
+
+SENTENCES = [
+    ("Ida Bell sings in Roma", "B-PER E-PER O O S-LOC"),
+    ("in may May may leave", "O O S-PER O O"),
+    ("Acme of Roma sold Bell", "B-ORG I-ORG E-ORG O S-ORG"),
+    ("Roma", "S-LOC"),
+    ("Bell rang the bell of Acme Bell", "S-PER O O O O B-ORG E-ORG"),
+]
+TAGS = {"labels": Vocabulary(labels(["LOC", "ORG", "PER"], "bioes"), special=False)}
+
+
+def embedded(lengths: list[int], size: int = 12, elmo: int = 0, extra: int = 0) -> Embedded:
+    """Random vectors, with zeros in `extra` columns of padding and beyond each sentence."""
+    mask = torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
+    x = torch.randn(len(lengths), max(lengths), size)
+    x = nn.functional.pad(x, (0, 0, 0, extra)) * mask.unsqueeze(2)
+    return Embedded(x, torch.randn(*mask.shape, elmo) if elmo else None, mask)
+
+
+def run(head: NerHead, text: Embedded, gold: Tensor | None = None):
+    rows = [{"tokens": ["w"] * int(n)} for n in text.mask.sum(1)]
+    batch = Batch(rows, {}, {} if gold is None else {"tags": gold})
+    scores = head({"tokens": text}, batch)
+    return scores, head.decode(scores, batch)
+
+
+@pytest.mark.parametrize("elmo", [0, 6])
+def test_shapes_and_gradients_to_every_parameter(elmo):
+    torch.manual_seed(0)
+    head = NerHead(12, elmo, TAGS, hidden=(7, 5), dropout=0.5, crf_ends=True)
+    assert head.project.in_features == 10 + elmo
+    text = embedded([4, 2, 6], elmo=elmo)
+    scores, predictions = run(head, text, torch.zeros(3, 6, dtype=torch.int64))
+    assert scores.emissions.shape == (3, 6, len(TAGS["labels"]))
+    assert [len(tags) for tags in predictions] == [4, 2, 6]
+    assert all(violation(tags, "iob2") is None for tags in predictions)
+    assert scores.loss is not None
+    scores.loss.backward()
+    assert all(p.grad is not None and bool(p.grad.any()) for p in head.parameters())
+
+
+def test_raw_text_has_no_loss():
+    scores, predictions = run(NerHead(12, 0, TAGS, hidden=(3,)), embedded([2]))
+    assert scores.loss is None
+    assert len(predictions[0]) == 2
+
+
+def test_padding_and_order_do_not_change_scores():
+    torch.manual_seed(1)
+    head = NerHead(12, 6, TAGS, hidden=(7, 5)).eval()
+    text = embedded([5, 3, 8, 1], elmo=6)
+    gold = torch.zeros(4, 8, dtype=torch.int64)
+    scores, predictions = run(head, text, gold)
+    assert text.elmo is not None
+    for i, length in enumerate(text.mask.sum(1).tolist()):
+        alone = Embedded(text.x[i : i + 1, :length], text.elmo[i : i + 1, :length], text.mask[i : i + 1, :length])
+        one, tags = run(head, alone, gold[i : i + 1, :length])
+        assert torch.allclose(one.emissions[0], scores.emissions[i, :length], atol=1e-6)
+        assert tags == [predictions[i]]
+    order = torch.tensor([2, 0, 3, 1])
+    wide = [nn.functional.pad(x[order], (0, 0, 0, 5)) for x in (text.x, text.elmo)]
+    shuffled = Embedded(wide[0], wide[1], nn.functional.pad(text.mask[order], (0, 5)))
+    other, tags = run(head, shuffled, nn.functional.pad(gold[order], (0, 5)))
+    assert torch.allclose(
+        other.emissions[:, :8][shuffled.mask[:, :8]], scores.emissions[order][text.mask[order]], atol=1e-6
+    )
+    assert tags == [predictions[i] for i in order.tolist()]
+    assert torch.allclose(other.loss, scores.loss, atol=1e-5)
+
+
+def test_elmo_at_the_output_reaches_the_scores_past_the_rnn():
+    torch.manual_seed(2)
+    head = NerHead(12, 6, TAGS, hidden=(7, 5)).eval()
+    text = embedded([4], elmo=6)
+    assert text.elmo is not None
+    one, _ = run(head, text)
+    changed = text.elmo.clone()
+    changed[0, 2] += 1
+    two, _ = run(head, text._replace(elmo=changed))
+    differs = (one.emissions != two.emissions).any(2)[0].tolist()
+    assert differs == [False, False, True, False]  # no RNN carried it to other words
+
+
+def test_predictions_are_iob2_whatever_the_scheme_learned():
+    torch.manual_seed(3)
+    for scheme in ("bioes", "iob2"):
+        head = NerHead(4, 0, {"labels": Vocabulary(labels(["PER"], scheme), special=False)}, hidden=(3,))
+        nn.init.zeros_(head.project.weight)
+        names = head.labels
+        wanted = ["B-PER", "E-PER", "S-PER", "O"] if scheme == "bioes" else ["B-PER", "I-PER", "B-PER", "O"]
+        emissions = 9.0 * nn.functional.one_hot(torch.tensor([[names.index(tag) for tag in wanted]]), len(names))
+        scores, _ = run(head, embedded([4], 4))
+        predictions = head.decode(scores._replace(emissions=emissions.float()), Batch([], {}, {}))
+        assert predictions == [["B-PER", "I-PER", "B-PER", "O"]]
+
+
+def test_the_model_learns_sentences_that_need_context_and_characters(tmp_path):
+    """The paper's model, small, fits ambiguous names exactly."""
+    path = tmp_path / "train"
+    path.write_text(
+        "\n".join("".join(f"{w}\t{t}\n" for w, t in zip(*map(str.split, pair), strict=True)) for pair in SENTENCES)
+    )
+    torch.manual_seed(4)
+    reader = NerReader(dict.fromkeys(("train", "dev", "test"), str(path)), min_count=1, char_min_count=1)
+    rows = reader.load()["train"].to_list()
+    batch = reader.collate(rows)
+    tokens = batch.texts["tokens"]
+    words = word_embedding(reader.vocabularies["words"], 10)
+    chars = CharCNN(len(reader.vocabularies["chars"]), 8, {3: 16})
+    head = NerHead(26, 0, reader.vocabularies, hidden=(20, 10), dropout=0.1)
+    model = nn.ModuleList([words, chars, head])
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+
+    def forward():
+        x = torch.cat([words(tokens.words), chars(tokens.chars)], -1)
+        return head({"tokens": Embedded(x, None, tokens.mask)}, batch)
+
+    first = float(forward().loss.detach())
+    for _ in range(80):
+        optimizer.zero_grad()
+        forward().loss.backward()
+        optimizer.step()
+    model.eval()
+    scores = forward()
+    assert float(scores.loss.detach()) < 0.02 * first
+    metric = NerMetric()
+    metric.update(head.decode(scores, batch), rows)
+    assert metric.compute()["f1"] == 100.0
+
+
+# The parts.
+
+
+def test_char_cnn_equals_its_definition_and_ignores_padding():
+    torch.manual_seed(5)
+    cnn = CharCNN(20, 4, {1: 3, 3: 5})
+    assert cnn.output_size == 8
+    words = [[3, 4, 5, 6], [7], [8, 9]]
+    chars = pad(words).unsqueeze(0)  # (1, 3, 4)
+    out = cnn(chars)
+    for i, word in enumerate(words):
+        x = cnn.embedding(torch.tensor(word))  # (C, 4)
+        expected = []
+        for convolution in cnn.convolutions:
+            assert isinstance(convolution, nn.Conv1d)
+            assert convolution.bias is not None
+            width = int(convolution.kernel_size[0])
+            wide = nn.functional.pad(x, (0, 0, width - 1, width - 1))
+            windows = torch.stack([
+                torch.einsum("owc,wc->o", convolution.weight.transpose(1, 2), wide[p : p + width]) + convolution.bias
+                for p in range(len(word) + width - 1)
+            ])  # fmt: skip
+            expected.append(windows.relu().amax(0))
+        assert torch.allclose(out[0, i], torch.cat(expected), atol=1e-6)
+    padded = nn.functional.pad(chars, (0, 6, 0, 2))
+    assert torch.allclose(cnn(padded)[:, :3], out, atol=1e-6)
+    assert not cnn(padded)[:, 3:].any()
+    cnn(padded).sum().backward()
+    assert cnn.embedding.weight.grad is not None
+    assert not cnn.embedding.weight.grad[0].any()
+
+
+def test_bilstm_equals_torch_on_each_sentence_alone():
+    torch.manual_seed(6)
+    ours, oracle = BiLSTM(4, 3), nn.LSTM(4, 3, batch_first=True, bidirectional=True)
+    for name, parameter in oracle.named_parameters():
+        side = ours.backward_lstm if name.endswith("_reverse") else ours.forward_lstm
+        parameter.data.copy_(getattr(side, name.removesuffix("_reverse")))
+    text = embedded([5, 2, 1], 4, extra=2)
+    h = ours(text.x, text.mask)
+    assert h.shape == (3, 7, 6)
+    for i, length in enumerate([5, 2, 1]):
+        assert torch.allclose(h[i, :length], oracle(text.x[i : i + 1, :length])[0][0], atol=1e-6)
+        assert not h[i, length:].any()
+    assert reverse(reverse(text.x, text.mask), text.mask).equal(text.x)
+
+
+def test_variational_dropout_drops_the_same_features_at_every_step():
+    torch.manual_seed(7)
+    dropout = VariationalDropout(0.4)
+    out = dropout(torch.ones(50, 6, 40))
+    assert out.eq(out[:, :1]).all()
+    assert set(out.unique().tolist()) == {0.0, torch.tensor(1 / 0.6).item()}
+    assert 0.3 < float((out == 0).float().mean()) < 0.5
+    assert not out[0].equal(out[1])
+    assert dropout.eval()(out) is out

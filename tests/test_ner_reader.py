@@ -1,0 +1,246 @@
+"""The NER reader: files in any layout, the hub, vocabularies, batches, raw text, and what is wrong by file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import datasets
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
+
+from elmo_bench.errors import UserError
+from elmo_bench.text import hub
+from elmo_bench.text.vocabulary import Vocabulary
+from tasks.ner.reader import NerReader
+
+TRAIN = "Ida\tB-PER\nBell\tI-PER\nsings\tO\nin\tO\nRoma\tB-LOC\n\nroma\tB-LOC\nsings\tO\n\n"
+DEV = "Bell\tB-PER\nleft\tO\n"
+TEST = "Acme\tB-ORG\n"
+
+
+@pytest.fixture
+def data(tmp_path):
+    def write(train: str = TRAIN, dev: str = DEV, test: str = TEST, **more) -> dict:
+        for name, text in (("train", train), ("dev", dev), ("test", test)):
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        return {"folder": str(tmp_path), "train": "train", "dev": "dev", "test": "test", **more}
+
+    return write
+
+
+def test_rows_in_the_scheme_that_is_learned(data):
+    splits = NerReader(data()).load()
+    assert {name: len(split) for name, split in splits.items()} == {"train": 2, "dev": 1, "test": 1}
+    assert splits["train"][0] == {
+        "tokens": ["Ida", "Bell", "sings", "in", "Roma"],
+        "tags": ["B-PER", "E-PER", "O", "O", "S-LOC"],
+    }
+    assert NerReader(data(), scheme="iob2").load()["train"][0]["tags"] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        "-DOCSTART- -X- -X- O\n\nIda NNP B-NP I-PER\nRoma NNP I-NP B-PER\nin IN B-PP O\nBell NNP B-NP I-LOC\n",
+        "Ida x y B-PER\nRoma x y B-PER\nin x y O\nBell x y B-LOC\n",
+        "Ida\tx\tS-PER\nRoma\tx\tS-PER\nin\tx\tO\nBell\tx\tU-LOC\n",
+    ],
+    ids=["iob1", "iob2", "bioes"],
+)
+def test_source_schemes_and_layouts_give_the_same(data, train):
+    assert NerReader(data(train)).load()["train"]["tags"][:] == [["S-PER", "S-PER", "O", "S-LOC"]]
+
+
+def test_columns_by_number_and_comments(data):
+    train = "# sent_id = 1\n1\tIda\tB-PER\t_\n2\tsings\tO\t_\n"
+    reader = NerReader(data(train, train, train, word_column=1, tag_column=2, comment="#"))
+    assert reader.load()["dev"][0] == {"tokens": ["Ida", "sings"], "tags": ["S-PER", "O"]}
+
+
+def test_vocabularies_come_from_train_alone_and_leave_rare_words_unknown(data):
+    reader = NerReader(data(), char_min_count=2)
+    reader.load()
+    assert reader.vocabularies["words"].items == ["<pad>", "<unk>", "roma", "sings"]
+    assert "R" not in reader.vocabularies["chars"]
+    assert "l" in reader.vocabularies["chars"]
+    assert reader.vocabularies["labels"].items[:3] == ["O", "B-LOC", "I-LOC"]
+    assert len(reader.vocabularies["labels"]) == 9
+    cased = NerReader(data(), lower=False, min_count=1)
+    cased.load()
+    assert {"Roma", "roma", "Ida"} <= set(cased.vocabularies["words"].items)
+
+
+def test_collate(data):
+    reader = NerReader(data())
+    splits = reader.load()
+    batch = reader.collate(splits["train"].to_list())
+    tokens = batch.texts["tokens"]
+    assert tuple(batch.texts) == reader.fields
+    assert tokens.words.shape == tokens.mask.shape == batch.labels["tags"].shape == (2, 5)
+    assert tokens.chars is not None
+    assert tokens.chars.shape == (2, 5, 5)
+    labels = reader.vocabularies["labels"].items
+    assert [labels[i] for i in batch.labels["tags"][0]] == ["B-PER", "E-PER", "O", "O", "S-LOC"]
+    assert batch.labels["tags"][1].tolist()[2:] == [0, 0, 0]
+    assert tokens.sentences[1] == ["roma", "sings"]
+
+
+def test_a_type_that_train_lacks_is_kept_in_the_row_and_o_in_the_loss(data):
+    reader = NerReader(data())
+    (row,) = reader.load()["test"].to_list()
+    assert row["tags"] == ["S-ORG"]
+    assert reader.collate([row]).labels["tags"].tolist() == [[0]]
+
+
+def test_vocabularies_restored_from_a_checkpoint_are_all_it_needs(data):
+    reader = NerReader(data())
+    rows = reader.load()["dev"].to_list()
+    state = {name: vocabulary.state() for name, vocabulary in reader.vocabularies.items()}
+    other = NerReader({"train": "/nowhere"})
+    other.vocabularies = {name: Vocabulary.restore(kept) for name, kept in state.items()}
+    one, two = reader.collate(rows), other.collate(rows)
+    assert one.texts["tokens"].words.equal(two.texts["tokens"].words)
+    assert one.labels["tags"].equal(two.labels["tags"])
+
+
+def test_data_that_change_are_read_again(data):
+    NerReader(data()).load()
+    assert NerReader(data(TRAIN + "Bell\tB-PER\n")).load()["train"].num_rows == 3
+
+
+def test_from_text(data):
+    reader = NerReader(data())
+    reader.load()
+    assert reader.from_text(text=" Ida sings  ! ") == {"tokens": ["Ida", "sings", "!"]}
+    row = reader.from_text(tokens=["Ida", "Bell"], id=7)
+    assert row == {"tokens": ["Ida", "Bell"]}
+    batch = reader.collate([row])
+    assert batch.labels == {}
+    assert batch.rows == [row]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [{}, {"words": ["a"]}, {"text": ""}, {"tokens": []}, {"tokens": "Ida"}, {"tokens": ["a", 1]}, {"tokens": ["", "a"]},
+     {"text": ["a"]}, {"text": None}],
+)  # fmt: skip
+def test_raw_text_that_is_none(raw):
+    with pytest.raises(UserError):
+        NerReader({}).from_text(**raw)
+
+
+@pytest.mark.parametrize(
+    ("train", "line", "words"),
+    [
+        ("Ida\tB-PER\nBell\n", 2, "1 columns where"),
+        ("Ida\tB-PER\nBell\tX-PER\n", 2, "no known scheme"),
+        ("Ida\tB-PER\n\nBell\tI\n", 3, "no type"),
+        ("Ida\tB-PER\n\nBell\tPER\n", 3, "no known scheme"),
+        ("Ida\tB-PER\n\nin\tO\nBell\tI-PER\n", 4, "does not follow"),
+        ("Ida\tS-PER\n\nin\tO\nBell\tB-PER\n", 4, "does not follow"),
+        ("", None, "no sentence"),
+    ],
+)
+def test_malformed_files_are_named_with_their_line(data, train, line, words):
+    place = data(train)
+    with pytest.raises(UserError, match=words) as error:
+        NerReader(place).load()
+    assert (error.value.path, error.value.line) == (Path(place["folder"], "train"), line)
+
+
+def test_broken_tags_can_be_read_as_the_scorer_reads_them(data):
+    reader = NerReader(data("in\tO\nBell\tI-PER\n\nIda\tB-PER\n", source_scheme="conlleval"))
+    assert reader.load()["train"]["tags"][:] == [["O", "S-PER"], ["S-PER"]]
+
+
+def test_what_else_a_user_can_get_wrong(data, tmp_path):
+    with pytest.raises(UserError, match="no entity"):
+        NerReader(data("a\tO\n")).load()
+    with pytest.raises(UserError, match="column 5"):
+        NerReader(data(tag_column=5)).load()
+    with pytest.raises(UserError, match="there is bioes, iob2"):
+        NerReader({}, scheme="iob3")
+    with pytest.raises(UserError, match="source_scheme=iob3"):
+        NerReader(data(source_scheme="iob3")).load()
+    with pytest.raises(UserError, match="no file is named for train"):
+        NerReader({}).load()
+    (tmp_path / "dev").unlink(missing_ok=True)
+    place = data()
+    (tmp_path / "dev").unlink()
+    with pytest.raises(UserError, match="no such file") as error:
+        NerReader(place).load()
+    assert error.value.path == tmp_path / "dev"
+
+
+# The hub.
+
+NAMES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+HUB = {"hub": "owner/name", "revision": "r", "folder": None, "train": "eng.train", "dev": "eng.testa"}
+
+
+def hub_data(features: Features | None = None) -> DatasetDict:
+    features = features or Features(
+        {"tokens": Sequence(Value("string")), "ner_tags": Sequence(ClassLabel(names=NAMES))}
+    )
+    rows = {"tokens": [["Ida", "Bell", "sings"], []], "ner_tags": [[1, 2, 0], []]}
+    return DatasetDict({name: Dataset.from_dict(rows, features) for name in ("train", "validation", "test")})
+
+
+def test_hub_data_name_their_tags(monkeypatch):
+    asked = []
+    monkeypatch.setattr(hub, "_reachable", lambda: True)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: asked.append((a, k)) or hub_data())
+    splits = NerReader(HUB).load()
+    assert asked == [(("owner/name", None), {"revision": "r"})]
+    assert splits["dev"][:] == {"tokens": [["Ida", "Bell", "sings"]], "tags": [["B-PER", "E-PER", "O"]]}
+
+
+def test_a_folder_goes_before_the_hub(data):
+    place = data()
+    assert NerReader({**HUB, **place}).load()["train"].num_rows == 2
+
+
+def test_hub_faults_are_one_line(monkeypatch):
+    monkeypatch.setattr(hub, "_reachable", lambda: False)
+    seen = []
+
+    def fail(*_, **__):
+        import huggingface_hub.constants as constants
+
+        seen.append(constants.HF_HUB_OFFLINE)
+        raise ConnectionError("Couldn't reach\nthe Hub")
+
+    before = hub.offline_flags()
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    with pytest.raises(UserError, match="no connection.*folder=DIR") as error:
+        NerReader(HUB).load()
+    assert "\n" not in str(error.value)
+    assert seen == [True]
+    assert hub.offline_flags() == before
+    monkeypatch.setattr(hub, "_reachable", lambda: True)
+    with pytest.raises(UserError, match="ConnectionError: Couldn't reach the Hub"):
+        NerReader(HUB).load()
+    unnamed = Features({"tokens": Sequence(Value("string")), "ner_tags": Sequence(Value("int64"))})
+    for found, words in (
+        (hub_data(unnamed), "named ner_tags"),
+        (DatasetDict({"train": hub_data()["train"]}), "validation"),
+    ):
+        monkeypatch.setattr(datasets, "load_dataset", lambda *_, found=found, **__: found)
+        with pytest.raises(UserError, match=words):
+            NerReader(HUB).load()
+
+
+def test_uner_is_read_whole(data_root):
+    places = {split: f"{data_root}/ner_uner_ewt/{split}.iob2" for split in ("train", "dev", "test")}
+    reader = NerReader(places)
+    splits = reader.load()
+    counted = {
+        name: (
+            len(split),
+            sum(map(len, split["tokens"])),
+            sum(tag[0] in "BS" for tags in split["tags"] for tag in tags),
+        )
+        for name, split in splits.items()
+    }
+    assert counted == {"train": (12543, 204579, 7005), "dev": (2001, 25149, 966), "test": (2077, 25097, 1088)}
+    assert {tag[2:] for tag in reader.vocabularies["labels"].items[1:]} == {"PER", "LOC", "ORG"}
