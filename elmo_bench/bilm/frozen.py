@@ -1,8 +1,8 @@
 """The same computation as `TokenEncoder` and `ProjectedLSTM`, prepared for weights that do not change.
 
-Three things make it fast: every distinct word goes through the token encoder once, its convolutions written as products
-over windows cut to the words' lengths; the weights of all products are packed once; and each direction of the LSTMs has a
-thread, because one step's products are too small to share.
+Three things make it fast: every distinct word goes through the token encoder once, its convolutions written as
+products over windows cut to the words' lengths; the weights of all products are packed once; and each direction of the
+LSTMs has a thread, because one step's products are too small to share.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class FrozenEncoder:
             )
             for h in encoder.highways
         ]
-        projects = isinstance(encoder.projection, torch.nn.Linear)
-        self.project = FixedLinear(encoder.projection.weight, encoder.projection.bias, 512) if projects else None
+        last = encoder.projection
+        self.project = FixedLinear(last.weight, last.bias, rows=512) if isinstance(last, torch.nn.Linear) else None
         self.places: dict[str, int] = {}
         self.vectors = self.embedding.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
 

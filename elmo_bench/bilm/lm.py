@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from elmo_bench.bilm.characters import character_table, used_characters
-from elmo_bench.bilm.corpus import Stream, rows_of
-from elmo_bench.bilm.lstm import Cells, State
+from elmo_bench.bilm.corpus import Corpus, Stream, rows_of
+from elmo_bench.bilm.encoder import TokenEncoder
+from elmo_bench.bilm.lstm import POINTWISE, Cells, State
 from elmo_bench.bilm.model import BiLM
+from elmo_bench.errors import UserError
+from elmo_bench.text.files import open_text
 
 
 class Chunk(NamedTuple):
@@ -39,10 +45,10 @@ def chunks(stream: Stream, rows: int, steps: int, first: int = 0) -> Iterator[Ch
 class WordTypes:
     """Character ids of every word type of a corpus, one table for all chunks."""
 
-    def __init__(self, types: list[str], max_characters: int, padding: int):
-        self.ids = character_table(types, max_characters)  # (types, K)
+    def __init__(self, types: list[str], encoder: TokenEncoder):
+        self.ids = character_table(types, encoder.options.max_characters)  # (types, K)
         self.used = used_characters(self.ids)
-        self.padding = padding
+        self.padding = encoder.padding_columns()
 
     def distinct(self, *inputs: np.ndarray, groups: int = 3) -> tuple[list[Tensor], list[Tensor]]:
         """Characters of the distinct types, and each input's indices into them.
@@ -124,7 +130,7 @@ class BidirectionalLM(nn.Module):
         nn.init.normal_(self.softmax.weight, std=bilm.options.projection_dim**-0.5)
         nn.init.zeros_(self.softmax_bias.weight)
         self.nll = sampled_nll
-        self.cells = Cells()
+        self.cells = POINTWISE
 
     def compile(self) -> None:
         """Compiles the pointwise work of a step and the loss; for training, where shapes do not change."""
@@ -147,7 +153,7 @@ class BidirectionalLM(nn.Module):
         for index, layers, state in zip(indices, self.bilm.directions, states, strict=True):
             rows, steps = index.shape
             h = F.embedding(index.t().reshape(-1), vectors)  # (T * B, P)
-            for number, layer in enumerate(layers):
+            for number, layer in enumerate(layers.children()):
                 out, state[number] = layer(h, [rows] * steps, state[number], cells)
                 h = out + h if number and self.bilm.options.use_skip_connections else out
             outputs.append(h)
@@ -170,18 +176,45 @@ class BidirectionalLM(nn.Module):
         return (losses[0] + losses[1]) / 2
 
     @torch.no_grad()
-    def perplexity(self, streams: tuple[Stream, Stream], types: WordTypes, rows: int = 32, steps: int = 32) -> dict:
+    def perplexity(self, corpus: Corpus, vocabulary: list[str], rows: int = 32, steps: int = 32) -> dict[str, float]:
         """Full-softmax perplexities of a held-out text, given the true history; words outside count as `<UNK>`.
 
+        The text runs in `rows` parallel pieces with carried state, as in training.
+
         Returns:
-            forward, backward, and mean, the average of the two as the paper quotes it (section 3.4).
+            forward, backward, and mean, the average of the two as the paper quotes it (section 3.4); tokens, the number
+            of predictions of each direction, sentence ends included.
         """
+        streams = corpus.streams(vocabulary)
         rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))
+        types = WordTypes(corpus.types, self.bilm.encoder)
         states, totals, count = self.start(rows), [0.0, 0.0], 0
         for pair in zip(*(chunks(stream, rows, steps) for stream in streams), strict=True):
-            for direction, h in enumerate(self.outputs(pair, types, states, torch.float32, Cells())):
-                logits = h.float() @ self.softmax.weight.t() + self.softmax_bias.weight.t()  # (N, V)
+            for direction, h in enumerate(self.outputs(pair, types, states, torch.float32, POINTWISE)):
+                logits = h @ self.softmax.weight.t() + self.softmax_bias.weight.t()  # (N, V)
                 totals[direction] += float(F.cross_entropy(logits, pair[direction].targets, reduction="sum"))
             count += pair[0].targets.numel()
+        if not count:
+            raise UserError(f"a perplexity needs at least {steps} tokens of text")
         forward, backward = (math.exp(total / count) for total in totals)
         return {"forward": forward, "backward": backward, "mean": (forward + backward) / 2, "tokens": count}
+
+
+def load_lm(folder: Path) -> tuple[BidirectionalLM, list[str]]:
+    """A biLM with its softmax, and the vocabulary, from a folder that `pretrain` wrote.
+
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+    bilm = BiLM.from_files(folder / "options.json", folder / "weights.hdf5", state="carry")
+    with open_text(folder / "vocabulary.txt") as lines:
+        words = [line.rstrip("\n") for line in lines]
+    path = folder / "softmax.safetensors"
+    try:
+        softmax = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"the softmax cannot be read ({error})", path) from None
+    lm = BidirectionalLM(bilm, len(words))
+    lm.softmax.weight.data.copy_(softmax["weight"])
+    lm.softmax_bias.weight.data.copy_(softmax["bias"][:, None])
+    return lm, words

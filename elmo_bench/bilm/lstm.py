@@ -59,6 +59,9 @@ class Cells(NamedTuple):
     backward: Callable = cell_backward
 
 
+POINTWISE = Cells()
+
+
 class _Recurrence(torch.autograd.Function):
     """The time loop with gradients. The state before the first step is taken as a constant (truncated BPTT)."""
 
@@ -70,7 +73,7 @@ class _Recurrence(torch.autograd.Function):
         h_last, c_last = torch.empty_like(h), torch.empty_like(c)
         for step in gates_x.split(batch_sizes):  # (n, 4C)
             n = len(step)
-            h_last[n:len(h)], c_last[n:len(c)] = h[n:], c[n:]  # sequences that ended one step ago
+            h_last[n : len(h)], c_last[n : len(c)] = h[n:], c[n:]  # sequences that ended one step ago
             pre = torch.addmm(step, h[:n], recurrent.t())  # (n, 4C)
             c, out = cells.forward(pre, c[:n], cell_clip)
             h = F.linear(out, projection).clamp_(-proj_clip, proj_clip)  # (n, P)
@@ -101,7 +104,8 @@ class _Recurrence(torch.autograd.Function):
             pre, d_c = cells.backward(gates[t], before[:n], cs[t], d_projected[t] @ projection, d_c, cell_clip)
             d_gates.append(pre)
         d_pre = torch.cat(d_gates[::-1])  # (N, 4C)
-        h_before = torch.cat([h0.to(output.dtype), *(h[:n] for h, n in zip(hs, batch_sizes[1:], strict=False))])  # (N, P)
+        earlier = (h[:n] for h, n in zip(hs, batch_sizes[1:], strict=False))
+        h_before = torch.cat([h0.to(output.dtype), *earlier])  # (N, P)
         d_recurrent = d_pre.t() @ h_before  # (4C, P): one product for all steps
         d_projection = torch.cat(d_projected).t() @ torch.cat(hidden)  # (P, C)
         return d_pre, d_recurrent, d_projection, None, None, None, None, None
@@ -129,7 +133,9 @@ class ProjectedLSTM(nn.Module):
         for weight in (self.input, self.recurrent, self.projection):
             nn.init.xavier_uniform_(weight)
 
-    def forward(self, x: Tensor, batch_sizes: Sequence[int], state: State, cells: Cells = Cells()) -> tuple[Tensor, State]:
+    def forward(
+        self, x: Tensor, batch_sizes: Sequence[int], state: State, cells: Cells = POINTWISE
+    ) -> tuple[Tensor, State]:
         """Runs over packed sequences, with gradients for everything but the state.
 
         Args:

@@ -58,12 +58,14 @@ class Options:
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
         """From the nested dict of an official options.json; keys that only training uses are ignored."""
 
-        def get(section: Any, key: str, kind: type, default: Any = ...):
+        def get(section: Any, key: str, kind: Any, default: Any = ...) -> Any:
             value = section.get(key, default) if isinstance(section, dict) else ...
             if value is ...:
                 raise UserError(f"the options lack {key!r}; expected the official layout (lstm, char_cnn)", path)
             if value is not None and (not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))):
-                raise UserError(f"option {key!r} is {value!r}, which is not {kind.__name__}", path)
+                raise UserError(
+                    f"option {key!r} is {value!r}, which is not {getattr(kind, '__name__', 'a number')}", path
+                )
             return value
 
         def size(section: Any, key: str, default: Any = ..., least: int = 1) -> int:
@@ -73,7 +75,7 @@ class Options:
             return value
 
         def clip(section: Any, key: str) -> float | None:
-            value = get(section, key, (int, float), None)  # type: ignore[arg-type]
+            value = get(section, key, (int, float), None)
             if value is not None and value < 0:
                 raise UserError(f"option {key!r} is negative", path)
             return float(value) if value else None  # bilm-tf takes None and 0 for "no clip"

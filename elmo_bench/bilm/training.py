@@ -37,9 +37,9 @@ class Recipe:
 
     Attributes:
         text: training text, as (path, tokens to take or None for all).
-        heldout: text for perplexity.
+        heldout: texts for perplexity, likewise.
         vocabulary: words of the softmax.
-        tokens: training tokens to see in all, each counted once for both directions; over one pass if more than there is.
+        tokens: training tokens to see (once for both directions); passes over the text repeat if it has fewer.
         rows, steps: parallel streams and unrolled steps of an update (truncated back-propagation).
         negatives: sample of the softmax.
         lr: peak of Adam's learning rate; linear warm-up over `warmup` updates, then linear decay to a twentieth.
@@ -94,8 +94,7 @@ class Trainer:
             raise UserError(f"{recipe.negatives} negatives need a larger vocabulary than {len(self.words)} words")
         dtype = torch.bfloat16 if recipe.bfloat16 else torch.float32
         self.lm = BidirectionalLM(BiLM(Options.parse(recipe.options)), len(self.words), dtype)
-        self.types = self._word_types(self.corpus)
-        self.heldout = Corpus.read([Source(root / path, tokens) for path, tokens in recipe.heldout])
+        self.types = WordTypes(self.corpus.types, self.lm.bilm.encoder)
         softmax = [*self.lm.softmax.parameters(), *self.lm.softmax_bias.parameters()]
         self.dense: list[nn.Parameter] = list(self.lm.bilm.parameters())
         self.optimisers: list[torch.optim.Optimizer] = [
@@ -111,7 +110,8 @@ class Trainer:
     def fit(self) -> None:
         """Runs to the end of the recipe, with a progress bar where there is a terminal."""
         recipe, saved, started = self.recipe, time.monotonic(), time.monotonic() - self.seconds
-        columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[info]}")
+        columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        columns = (*columns, TextColumn("{task.fields[info]}"))
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
             for pair in islice(self._chunks(), recipe.updates - self.update):
@@ -125,12 +125,8 @@ class Trainer:
                     self._save()
                     saved = time.monotonic()
 
-    def perplexity(self) -> dict:
-        """Full-softmax perplexities on the held-out text."""
-        return self.lm.perplexity(self.heldout.streams(self.words), self._word_types(self.heldout))
-
     def card(self) -> dict:
-        """What a reader of the weights must know: text, size, time, machine, held-out perplexity."""
+        """What a reader of the weights must know: text, size, time and machine."""
         return {
             "recipe": asdict(self.recipe),
             "text_tokens": len(self.corpus.tokens),
@@ -138,7 +134,6 @@ class Trainer:
             "updates": self.update,
             "hours": round(self.seconds / 3600, 3),
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}",
-            "heldout_perplexity": self.perplexity(),
         }
 
     def _step(self, pair: tuple[Chunk, Chunk]) -> float:
@@ -166,10 +161,6 @@ class Trainer:
         while True:
             yield from zip(*(chunks(stream, recipe.rows, recipe.steps, first) for stream in streams), strict=True)
             first = 0
-
-    def _word_types(self, corpus: Corpus) -> WordTypes:
-        encoder = self.lm.bilm.encoder
-        return WordTypes(corpus.types, encoder.options.max_characters, encoder.padding_columns())
 
     def _log(self, loss: float) -> None:
         with open(self.folder / "log.csv", "a", newline="", encoding="utf-8") as file:

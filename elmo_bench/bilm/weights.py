@@ -147,6 +147,7 @@ def _dataset(file: h5py.File, entry: Entry, path: Path) -> Tensor:
     if entry.name not in set(_datasets(file)):
         raise UserError(f"the weights lack dataset {entry.name!r}; is this an official biLM file?", path)
     dataset = file[entry.name]
+    assert isinstance(dataset, h5py.Dataset)
     if dataset.is_virtual or dataset.external or dataset.dtype.kind != "f":
         raise UserError(f"dataset {entry.name!r} does not hold its own floating-point numbers", path)
     if dataset.shape != entry.shape:
