@@ -11,7 +11,6 @@ A sentence's block: layer 0's half (T, P), once, since it stands twice in the la
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -19,7 +18,6 @@ import shutil
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from elmo_bench.bilm.model import BiLM
+from elmo_bench.locks import held
 
 FORMAT = 1
 DIGEST_BYTES = 16
@@ -118,8 +117,7 @@ class ActivationCache:
         """
         if not self._missing(sentences):
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with self._writing():
+        with held(self.folder, f"another process is caching biLM layers in {self.folder}; waiting for it"):
             self._open_shards()  # what another process has written meanwhile
             missing = self._missing(sentences)
             size = sum(self._elements(len(sentence)) for sentence in missing) * self.dtype.itemsize
@@ -240,17 +238,6 @@ class ActivationCache:
         numbers = zip(offsets.tolist(), tokens.tolist(), checksums.tolist(), strict=True)
         for digest, (offset, length, checksum) in zip(digests, numbers, strict=True):
             self.places[digest.tobytes()] = Place(len(self.shards) - 1, offset, length, checksum)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """One writer at a time; the lock goes with its process, however that ends."""
-        with open(self.folder / "lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.console.print("another process is caching biLM layers: waiting for it")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
 
 def _digest(sentence: Sequence[str]) -> bytes:

@@ -1,0 +1,27 @@
+"""One process at a time at a folder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+
+@contextmanager
+def held(folder: Path, waiting: str) -> Iterator[bool]:
+    """A lock on a folder, which is made; gives whether it had to wait, which `waiting` says. A dying process lets go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock, waited = FileLock(folder / "lock"), False
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print(waiting, file=sys.stderr, flush=True)
+        waited = True
+        lock.acquire()
+    try:
+        yield waited
+    finally:
+        lock.release()
