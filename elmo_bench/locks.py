@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 @contextmanager
 def held(folder: Path, waiting: str) -> Iterator[bool]:
-    """A lock on a folder, which is made; gives whether it had to wait, which `waiting` says. A dying process lets go."""
+    """A lock on a folder, which is made; gives whether it had to wait, which `waiting` says. It ends with its process."""
     folder.mkdir(parents=True, exist_ok=True)
     lock, waited = FileLock(folder / "lock"), False
     try:
