@@ -79,20 +79,24 @@ $(RUN) -m elmo_bench.train '+sweep=$(1)$(N)' 'task=$(TASK)' 'scale=$(SCALE)' $(A
 endef
 
 # torch goes first and by itself, so that TORCH can name any build of it; the pins hold for all else.
-# A set-up that was killed leaves .venv/unfinished behind, and the next one starts anew; one that failed goes on.
+# .venv/unfinished holds the process of a set-up under way. One that was killed leaves it behind: the next starts anew,
+# for a half-copied package cannot be told from a whole one. One that failed is gone on with.
 $(READY): pyproject.toml constraints.txt
 	@set -e; \
 	fits='import ensurepip, sys, venv; print(sys._base_executable); sys.exit(not (3, 11) <= sys.version_info < (3, 14))'; \
+	if other=$$(cat .venv/unfinished 2>/dev/null) && kill -0 $$other 2>/dev/null; then \
+	  echo "process $$other is setting up .venv; wait for it (or remove .venv, if it is something else)" >&2; exit 2; \
+	fi; \
 	if [ -e .venv/unfinished ] || ! .venv/bin/python -c "$$fits" >/dev/null 2>&1; then \
 	  for name in $(PYTHON) ''; do python=$$($$name -c "$$fits" 2>/dev/null) && break; done; \
 	  if [ -z "$$name" ]; then \
 	    echo "no Python 3.11 to 3.13 with venv among: $(PYTHON); install one or give PYTHON=/path/to/python" >&2; exit 2; \
 	  fi; \
-	  rm -rf .venv; mkdir .venv; : > .venv/unfinished; \
+	  rm -rf .venv; mkdir .venv; echo $$$$ > .venv/unfinished; \
 	  echo "setting up .venv with $$python (about two minutes and 2 GB)" >&2; \
 	  "$$python" -m venv .venv; \
 	fi; \
-	rm -f $@; : > .venv/unfinished; \
+	rm -f $@; echo $$$$ > .venv/unfinished; \
 	grep -v '^torch==' constraints.txt > .venv/constraints.txt; \
 	pip="$(RUN) -m pip install --disable-pip-version-check -c .venv/constraints.txt"; \
 	[ -t 1 ] || pip="$$pip -q"; \
