@@ -12,7 +12,10 @@ from filelock import FileLock, Timeout
 
 @contextmanager
 def held(folder: Path, waiting: str) -> Iterator[bool]:
-    """A lock on a folder, which is made; gives whether it had to wait, which `waiting` says. It ends with its process."""
+    """Locks a folder, which is made; gives whether it had to wait, which `waiting` says.
+
+    A process that dies, however, lets go of it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     lock, waited = FileLock(folder / "lock"), False
     try:
