@@ -1,0 +1,238 @@
+"""The rules of the layout: who may import whom, and that make, the README and the pins say what is there."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.utils import get_object
+from omegaconf import OmegaConf
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from elmo_bench.cli import CONF, compose, register_resolvers
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+FIXED_TARGETS = "setup reproduce table figure test lint help report pretrain bench clean-cache".split()
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
+
+
+def imported(source: str, module: str) -> Iterator[str]:
+    """Dotted names that the source of `module` imports, relative imports and import_module("...") resolved."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=base, names=names, level=level):
+                above = module.split(".")[:-level] if level else []
+                base = ".".join([*above, *([base] if base else [])])
+                yield from (f"{base}.{alias.name}" for alias in names)
+            case ast.Constant(value=str(text)) if re.fullmatch(r"tasks(\.\w+)+", text):
+                yield text  # a module named in a string, to be imported later
+
+
+def sources(package: str) -> list[tuple[str, str]]:
+    """(dotted name, source) of every module of a package; a package's own name ends in .__init__."""
+    paths = sorted((ROOT / package).rglob("*.py"))
+    assert paths, f"{package}/ holds no module"
+    return [(".".join(p.relative_to(ROOT).with_suffix("").parts), p.read_text(encoding="utf8")) for p in paths]
+
+
+def forbidden(module: str, name: str) -> bool:
+    """The framework must not know the tasks, a task must not know its siblings."""
+    ours, theirs = module.split("."), name.split(".")
+    if theirs[0] != "tasks":
+        return False
+    return ours[0] == "elmo_bench" or (len(theirs) > 1 and ours[1] != theirs[1])
+
+
+def violations(module: str, source: str) -> list[str]:
+    return [f"{module} imports {name}" for name in imported(source, module) if forbidden(module, name)]
+
+
+def test_the_framework_knows_no_task_and_no_task_knows_another():
+    modules = sources("elmo_bench") + sources("tasks")
+    assert [fault for module, source in modules for fault in violations(module, source)] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("elmo_bench.module", "import tasks.ner"),
+        ("elmo_bench.module", "def f():\n    from tasks import ner"),
+        ("elmo_bench.train", "importlib.import_module('tasks.ner.reader')"),
+        ("elmo_bench.nn.crf", "from ...tasks.ner import head"),
+        ("tasks.srl.reader", "from tasks.ner.reader import Reader"),
+        ("tasks.srl.reader", "from ..ner import head"),
+        ("tasks.srl.__init__", "from .. import ner"),
+    ],
+)
+def test_the_rule_sees_every_way_to_import(module, source):
+    assert violations(module, source)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("tasks.srl.reader", "from elmo_bench.task import Tokens\nfrom . import head\nfrom tasks.srl.metric import F1"),
+        ("tasks.srl.__init__", "from .reader import Reader"),
+        ("elmo_bench.module", "from elmo_bench.task import Batch\ntasks = 1"),
+    ],
+)
+def test_the_rule_allows_what_is_allowed(module, source):
+    assert violations(module, source) == []
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`make` with this interpreter in the place of .venv, which is neither made nor renewed."""
+    command = ["make", "-o", ".venv/ready", f"RUN={sys.executable}", *arguments]
+    inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")}
+    return subprocess.run(command, cwd=ROOT, env=inherited, capture_output=True, text=True, timeout=300)
+
+
+def targets() -> set[str]:
+    rules = re.findall(r"^([a-z][a-z-]*):(?!=)", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE)
+    return set(rules)
+
+
+@needs_make
+def test_make_alone_lists_every_target():
+    listing = make()
+    assert listing.returncode == 0
+    assert set(re.findall(r"^make ([a-z-]+) +\S", listing.stdout, re.MULTILINE)) == targets()
+    assert targets() >= set(FIXED_TARGETS)
+
+
+@needs_make
+@pytest.mark.parametrize(
+    "arguments", [["table", "N=99"], ["figure"], ["table", "N=1", "TASK=nosuch"], ["reproduce", "TASK=nosuch"]]
+)
+def test_make_says_in_one_line_what_is_not_there(arguments):
+    result = make(*arguments)
+    assert result.returncode == 2
+    said = [line for line in result.stderr.splitlines() if not line.startswith("make:")]
+    assert len(said) == 1, result.stderr
+    assert "there" in said[0]
+    assert result.stdout == ""
+
+
+def test_the_readme_names_only_targets_and_commands_that_exist():
+    fence = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+    shell = [body for language, body in fence.findall(README) if language == "sh"]
+    code = "\n".join(shell + re.findall(r"`([^`\n]+)`", fence.sub("", README)))
+    named = set(re.findall(r"\bmake ([a-z-]+)", code))
+    assert named <= targets()
+    assert named >= set(FIXED_TARGETS) - {"help"}
+    modules = set(re.findall(r"-m (elmo_bench\.\w+)", code))
+    assert len(modules) >= 4
+    missing = [name for name in modules if not (ROOT / name.replace(".", "/")).with_suffix(".py").is_file()]
+    assert missing == []
+
+
+def test_the_places_that_the_readme_names_exist():
+    table = README.partition("## Where things live")[2].partition("##")[0]
+    places = [p for p in re.findall(r"`([\w./-]+)`", table) if "/" in p and "<" not in p]
+    assert len(places) > 5
+    assert [place for place in places if not (ROOT / place).exists()] == []
+
+
+def test_every_requirement_is_pinned_to_a_version_in_its_range():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf8").splitlines()
+    pins = {str(canonicalize_name(line.partition("==")[0])): line.partition("==")[2] for line in lines if "==" in line}
+    wanted = requirements([PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()])
+    assert len(wanted) > 15
+    assert [name for name in wanted if name not in pins] == []
+    assert [name for name, requirement in wanted.items() if not requirement.specifier.contains(pins[name])] == []
+    assert not [pin for pin in pins.values() if "+" in pin], "a local version tag fits one machine only"
+
+
+def requirements(groups: list[list[str]]) -> dict[str, Requirement]:
+    """By canonical name, this project's own name (extras of extras) left out."""
+    wanted = [requirement for group in groups for requirement in map(Requirement, group)]
+    return {str(canonicalize_name(r.name)): r for r in wanted if r.name != PROJECT["name"]}
+
+
+def test_every_library_that_the_code_imports_is_a_declared_requirement():
+    extras = PROJECT["optional-dependencies"]
+    declared = requirements([PROJECT["dependencies"], *(extras[name] for name in extras if name != "dev")])
+    distributions = packages_distributions()
+    modules = sources("elmo_bench") + sources("tasks")
+    roots = {name.split(".")[0] for module, source in modules for name in imported(source, module)}
+    libraries = roots - sys.stdlib_module_names - {"elmo_bench", "tasks"}
+    assert "torch" in libraries
+    undeclared = [
+        library
+        for library in libraries
+        if not {canonicalize_name(name) for name in distributions.get(library, [library])} & declared.keys()
+    ]
+    assert undeclared == []
+
+
+def pages(group: str) -> list[str]:
+    found = sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+    assert found, f"conf/{group} holds no page"
+    return found
+
+
+def dotted_targets(node: object) -> Iterator[str]:
+    """Every `_target_` below a node."""
+    if isinstance(node, dict):
+        yield from (value for key, value in node.items() if key == "_target_")
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for child in children:
+        yield from dotted_targets(child)
+
+
+@pytest.mark.parametrize("task", pages("task"))
+@pytest.mark.parametrize("scale", pages("scale"))
+def test_every_task_composes_at_every_scale_and_its_classes_exist(task, scale):
+    config = OmegaConf.to_container(compose([f"task={task}", f"scale={scale}", "data_root=data"]), resolve=True)
+    classes = list(dotted_targets(config))
+    assert any(name.startswith(f"tasks.{task}.") for name in classes)
+    assert all(callable(get_object(name)) for name in classes)
+
+
+@pytest.mark.parametrize("group", ["bilm", "trainer", "logger", "launcher"])
+def test_every_page_of_a_choice_composes(group):
+    for page in pages(group):
+        assert OmegaConf.to_container(compose([f"{group}={page}", "data_root=data"]), resolve=True)
+
+
+@pytest.mark.parametrize("recipe", pages("pretrain"))
+def test_every_recipe_of_a_bilm_composes(recipe):
+    assert OmegaConf.to_container(compose([f"pretrain={recipe}", "data_root=data"], "pretrain"), resolve=True)
+
+
+@pytest.mark.parametrize("sweep", pages("sweep"))
+def test_a_sweep_is_a_multirun_over_keys_that_exist(sweep):
+    register_resolvers()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = hydra_compose("train", [f"+sweep={sweep}"], return_hydra_config=True)
+    assert config.hydra.mode.name == "MULTIRUN"
+    assert config.hydra.sweeper.params
+    keys = [key for key in config.hydra.sweeper.params if not (CONF / key).is_dir()]
+    absent = "absent"
+    assert [key for key in keys if OmegaConf.select(config, key, default=absent) == absent] == []
+
+
+def test_data_and_large_files_cannot_be_committed(tmp_path):
+    (tmp_path / "models").mkdir()
+    for name, size in {"a.py": 10, "b.py": 2**20 + 1, "train.iob2": 10, "models/w.hdf5": 2**21}.items():
+        (tmp_path / name).write_bytes(b"\0" * size)
+    command = [sys.executable, ROOT / ".ci/check_files.py", "a.py", "b.py", "train.iob2", "models/w.hdf5", "gone.py"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert [line.split(":")[0] for line in result.stderr.splitlines()] == ["b.py", "train.iob2"]
