@@ -32,6 +32,7 @@ help: ## list the targets and their variables
 	  '  TORCH=        what to install as torch: $(TORCH)'
 
 setup: $(READY) ## create .venv with all that the other targets need
+	@echo ".venv is ready"
 
 reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside the paper's
 	@$(RUN) -m elmo_bench.reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
