@@ -51,7 +51,8 @@ class TokenEncoder(nn.Module):
     def reset_parameters(self) -> None:
         nn.init.uniform_(self.characters.weight, -1.0, 1.0)
         for convolution in self.convolutions:
-            assert isinstance(convolution, nn.Conv1d) and convolution.bias is not None
+            assert isinstance(convolution, nn.Conv1d)
+            assert convolution.bias is not None
             nn.init.uniform_(convolution.weight, -0.05, 0.05)
             nn.init.zeros_(convolution.bias)
         if isinstance(self.projection, nn.Linear):

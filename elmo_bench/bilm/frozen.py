@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Lock
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
 from elmo_bench.bilm.products import FixedLinear
 
 REMEMBERED_WORDS = 16384  # token vectors kept from batch to batch
+WORDS = 2048  # words encoded at once
 WINDOWS = 8192  # windows of characters convolved at once
 BLOCK = 1024  # packed rows whose input product is held at once
 
@@ -51,23 +53,28 @@ class FrozenEncoder:
         self.project = FixedLinear(last.weight, last.bias, rows=512) if isinstance(last, torch.nn.Linear) else None
         self.places: dict[str, int] = {}
         self.vectors = self.embedding.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
+        self.lock = Lock()  # around what is remembered
 
     def __call__(self, words: list[str]) -> Tensor:
         """(U, P) for distinct words."""
         if len(words) > REMEMBERED_WORDS:
-            return self.compute(words)
-        missing = [word for word in words if word not in self.places]
-        if len(self.places) + len(missing) > REMEMBERED_WORDS:
-            self.places.clear()
-            missing = words
-        if missing:
-            first = len(self.places)
-            self.vectors[first : first + len(missing)] = self.compute(missing)
-            self.places.update(zip(missing, range(first, first + len(missing)), strict=True))
-        return self.vectors[torch.tensor([self.places[word] for word in words], device=self.vectors.device)]
+            return torch.cat([self.compute(words[i : i + WORDS]) for i in range(0, len(words), WORDS)])
+        with self.lock:
+            missing = [word for word in words if word not in self.places]
+            if len(self.places) + len(missing) > REMEMBERED_WORDS:
+                self.places.clear()
+                missing = words
+            for start in range(0, len(missing), WORDS):
+                self._remember(missing[start : start + WORDS])
+            return self.vectors[torch.tensor([self.places[word] for word in words], device=self.vectors.device)]
+
+    def _remember(self, words: list[str]) -> None:
+        first = len(self.places)
+        self.vectors[first : first + len(words)] = self.compute(words)
+        self.places.update(zip(words, range(first, first + len(words)), strict=True))
 
     def compute(self, words: Sequence[str]) -> Tensor:
-        """(U, P), without looking at what is remembered."""
+        """(U, P), without looking at what is remembered; its working memory grows with U."""
         table = character_table(words, self.options.max_characters)  # (U, K)
         used = used_characters(table)
         order = np.argsort(used, kind="stable")

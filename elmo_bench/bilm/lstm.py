@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 FORGET_BIAS = 1.0  # added at run time, as TensorFlow's LSTMCell did for the released weights
 
@@ -29,7 +30,7 @@ class State(NamedTuple):
 
 def cell_forward(gates: Tensor, c: Tensor, clip: float) -> tuple[Tensor, Tensor]:
     """(B, 4C) pre-activations in the order i, j, f, o and (B, C) cells -> new cells and outputs before projection."""
-    i, j, f, o = gates.float().chunk(4, dim=-1)  # each (B, C)
+    i, j, f, o = _precise(gates).chunk(4, dim=-1)  # each (B, C)
     c = torch.sigmoid(f + FORGET_BIAS) * c + torch.sigmoid(i) * torch.tanh(j)
     c = c.clamp(-clip, clip)
     return c, (torch.sigmoid(o) * torch.tanh(c)).to(gates.dtype)
@@ -39,9 +40,9 @@ def cell_backward(
     gates: Tensor, c_before: Tensor, c: Tensor, d_hidden: Tensor, d_c: Tensor, clip: float
 ) -> tuple[Tensor, Tensor]:
     """Gradients of `cell_forward`: (B, 4C) for the pre-activations, (B, C) for the cells before."""
-    i, j, f, o = gates.float().chunk(4, dim=-1)
+    i, j, f, o = _precise(gates).chunk(4, dim=-1)
     i, j, f, o = torch.sigmoid(i), torch.tanh(j), torch.sigmoid(f + FORGET_BIAS), torch.sigmoid(o)
-    squashed, d_hidden = torch.tanh(c), d_hidden.float()
+    squashed, d_hidden = torch.tanh(c), _precise(d_hidden)
     d_c = (d_c + d_hidden * o * (1 - squashed * squashed)) * (c.abs() < clip)
     d_gates = (
         d_c * j * i * (1 - i),
@@ -50,6 +51,11 @@ def cell_backward(
         d_hidden * squashed * o * (1 - o),
     )
     return torch.cat(d_gates, dim=-1).to(gates.dtype), d_c * f
+
+
+def _precise(x: Tensor) -> Tensor:
+    """Cells are kept and computed in float32 at least, whatever the products are computed in."""
+    return x.float() if x.dtype == torch.bfloat16 else x
 
 
 class Cells(NamedTuple):
@@ -77,7 +83,8 @@ class _Recurrence(torch.autograd.Function):
             pre = torch.addmm(step, h[:n], recurrent.t())  # (n, 4C)
             c, out = cells.forward(pre, c[:n], cell_clip)
             h = F.linear(out, projection).clamp_(-proj_clip, proj_clip)  # (n, P)
-            gates.append(pre), cs.append(c), hidden.append(out), hs.append(h)
+            for kept, new in zip((gates, cs, hidden, hs), (pre, c, out, h), strict=True):
+                kept.append(new)
         h_last[: len(h)], c_last[: len(c)] = h, c
         output = torch.cat(hs)  # (N, P)
         ctx.save_for_backward(recurrent, projection, h0, c0, output)
@@ -86,6 +93,7 @@ class _Recurrence(torch.autograd.Function):
         return output, h_last, c_last
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, d_output, _h, _c):  # type: ignore[override]
         recurrent, projection, h0, c0, output = ctx.saved_tensors
         gates, cs, hidden, batch_sizes, (cell_clip, proj_clip), cells = ctx.kept

@@ -67,8 +67,10 @@ class BiLM(nn.Module):
         Raises:
             UserError: a file is missing, damaged or does not fit the other; or an unknown state.
         """
-        bilm = cls(Options.read(options), state, token_budget)
-        load_weights(bilm, bilm.options, weights)
+        with torch.inference_mode(False):
+            with torch.device("meta"):  # sizes alone: nothing is drawn or allocated before the file is seen to fit
+                bilm = cls(Options.read(options), state, token_budget)
+            load_weights(bilm, bilm.options, weights)
         bilm.weights_path = Path(weights)
         return bilm.requires_grad_(False).eval()
 
@@ -113,8 +115,6 @@ class BiLM(nn.Module):
     @torch.no_grad()
     def batches(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], Tensor]]:
         """The work of `encode`, batch by batch, longest sentences first: indices and (L+1, their tokens, 2P)."""
-        if any(isinstance(sentence, str) for sentence in sentences):
-            raise TypeError("a sentence is a list of tokens, not a string; split it first")
         if self.state == "carry":  # rows belong to their places, so that the batch is the caller's
             if sentences:
                 yield list(range(len(sentences))), self._run(sentences)
@@ -129,8 +129,8 @@ class BiLM(nn.Module):
             (B, L+1, T, 2P) on the module's device, T the longest sentence.
         """
         flat = self._run(sentences)  # (L+1, N, 2P)
-        lengths = torch.tensor([len(sentence) for sentence in sentences])
-        mask = torch.arange(int(lengths.max()))[None] < lengths[:, None]  # (B, T)
+        lengths = torch.tensor([len(sentence) for sentence in sentences], dtype=torch.long)
+        mask = torch.arange(max(lengths.tolist(), default=0))[None] < lengths[:, None]  # (B, T)
         padded = flat.new_zeros(*mask.shape, self.n_layers, self.width)
         padded[mask.to(flat.device)] = flat.transpose(0, 1)
         return padded.transpose(1, 2)
@@ -142,11 +142,16 @@ class BiLM(nn.Module):
     # One batch: sentence-major outside, packed (see `Packing`) inside.
 
     def _run(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """(L+1, N, 2P) for the N words of the batch, one sentence after another."""
-        if self._trained():
-            return self._compute(sentences)
-        with torch.inference_mode(False), torch.no_grad():  # what is kept for later must be plain tensors
-            return self._compute(sentences)
+        """(L+1, N, 2P) float32 for the N words of the batch, one sentence after another."""
+        if any(isinstance(sentence, str) for sentence in sentences):
+            raise TypeError("a sentence is a list of tokens, not a string; split it first")
+        if not sentences:
+            return torch.zeros(self.n_layers, 0, self.width, device=self._device)
+        with torch.autocast(self._device.type, enabled=False):
+            if self._trained():
+                return self._compute(sentences)
+            with torch.inference_mode(False), torch.no_grad():  # what is kept for later must be plain tensors
+                return self._compute(sentences)
 
     def _trained(self) -> bool:
         return torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters())
@@ -156,7 +161,7 @@ class BiLM(nn.Module):
         ids: dict[str, int] = {}
         marked = (word for sentence in sentences for word in (SENTENCE_BEGIN, *sentence, SENTENCE_END))
         index = torch.tensor([ids.setdefault(word, len(ids)) for word in marked], device=self._device)  # (N + 2B,)
-        vectors, stacks = self._functions()
+        vectors, stacks = self._functions(prepared=not self._trained())
         token = vectors(list(ids))[index]  # (N + 2B, P)
         starts = self._starts(packing)
 
@@ -182,9 +187,9 @@ class BiLM(nn.Module):
             ends.append(end)
         return outputs, ends
 
-    def _functions(self) -> tuple[Callable[[list[str]], Tensor], Sequence[Sequence[Callable]]]:
-        """Token encoder and LSTM layers to run: as modules where gradients are wanted, else prepared for speed."""
-        if self._trained():
+    def _functions(self, prepared: bool) -> tuple[Callable[[list[str]], Tensor], Sequence[Sequence[Callable]]]:
+        """Token encoder and LSTM layers to run: as modules, or prepared for speed."""
+        if not prepared:
             return self.encoder.encode_words, [list(layers) for layers in self.directions]  # type: ignore[arg-type]
         version = self._weights_version()
         if self._frozen is None or self._frozen[0] != version:
@@ -214,7 +219,7 @@ class BiLM(nn.Module):
         """The state after a few sentence breaks from zeros, (1, P) and (1, C); it moves only when the weights do."""
         version = self._weights_version()
         if self._steady is None or self._steady[0] != version:
-            vectors, stacks = self._functions()
+            vectors, stacks = self._functions(prepared=not any(p.requires_grad for p in self.parameters()))
             marks = vectors([SENTENCE_BEGIN, SENTENCE_END])  # (2, P)
             packing, states = Packing([2], self._device), self._zeros(1)
             for _ in range(BREAKS):
@@ -243,5 +248,9 @@ class BiLM(nn.Module):
         return self.encoder.characters.weight.device
 
     def _weights_version(self) -> tuple:
-        """Changes whenever a parameter is replaced or written to."""
-        return tuple((p.data_ptr(), p._version) for p in self.parameters())
+        """Changes whenever a parameter is replaced or written to (not through its `.data`, which nobody can see)."""
+        return tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self.parameters())
+
+    def __getstate__(self) -> dict:
+        """For copies and other processes: without what is made again from the weights and cannot be copied."""
+        return {**self.__dict__, "_frozen": None, "_steady": None}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import reprlib
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 from elmo_bench.errors import UserError
 
 ACTIVATIONS = ("relu", "tanh")
+MOST = 65_536  # of any size; an options.json that asks for more is damaged
+MOST_LAYERS = 100
 
 
 @dataclass(frozen=True)
@@ -51,58 +55,34 @@ class Options:
             raise UserError("no such options file; give the options.json that came with the weights", path) from None
         except json.JSONDecodeError as error:
             raise UserError(f"not valid JSON ({error.msg})", path, error.lineno) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"cannot be read: {error}", path) from None
+        except OSError as error:
+            raise UserError(f"cannot be read: {error.strerror or error}", path) from None
+        except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, nested too deep
+            raise UserError(f"no options of a biLM: {error}", path) from None
 
     @classmethod
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
         """From the nested dict of an official options.json; keys that only training uses are ignored."""
-
-        def get(section: Any, key: str, kind: Any, default: Any = ...) -> Any:
-            value = section.get(key, default) if isinstance(section, dict) else ...
-            if value is ...:
-                raise UserError(f"the options lack {key!r}; expected the official layout (lstm, char_cnn)", path)
-            if value is not None and (not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))):
-                raise UserError(
-                    f"option {key!r} is {value!r}, which is not {getattr(kind, '__name__', 'a number')}", path
-                )
-            return value
-
-        def size(section: Any, key: str, default: Any = ..., least: int = 1) -> int:
-            value = get(section, key, int, default)
-            if value is None or not least <= value <= 1_000_000:
-                raise UserError(f"option {key!r} is {value!r}; it must be a whole number of at least {least}", path)
-            return value
-
-        def clip(section: Any, key: str) -> float | None:
-            value = get(section, key, (int, float), None)
-            if value is not None and value < 0:
-                raise UserError(f"option {key!r} is negative", path)
-            return float(value) if value else None  # bilm-tf takes None and 0 for "no clip"
-
-        lstm, cnn = get(data, "lstm", dict), get(data, "char_cnn", dict)
-        filters = get(cnn, "filters", list)
-        for pair in filters:
-            if not (isinstance(pair, list) and len(pair) == 2 and all(type(n) is int and n > 0 for n in pair)):
-                raise UserError(f"option 'filters' holds {pair!r}; expected [width, number]", path)
+        whole = _Section(data, path)
+        lstm, cnn = whole.section("lstm"), whole.section("char_cnn")
         options = cls(
-            char_dim=size(get(cnn, "embedding", dict), "dim"),
-            filters=tuple((width, number) for width, number in filters),
-            n_highway=size(cnn, "n_highway", 0, least=0),
-            max_characters=size(cnn, "max_characters_per_token", 50, least=4),
-            activation=get(cnn, "activation", str, "relu"),
-            n_layers=size(lstm, "n_layers", 2),
-            dim=size(lstm, "dim"),
-            projection_dim=size(lstm, "projection_dim"),
-            cell_clip=clip(lstm, "cell_clip"),
-            proj_clip=clip(lstm, "proj_clip"),
-            use_skip_connections=bool(get(lstm, "use_skip_connections", bool, False)),
+            char_dim=cnn.section("embedding").size("dim"),
+            filters=cnn.filters("filters"),
+            n_highway=cnn.size("n_highway", 0, least=0, most=MOST_LAYERS),
+            max_characters=cnn.size("max_characters_per_token", 50, least=4),
+            activation=cnn.get("activation", "relu"),
+            n_layers=lstm.size("n_layers", 2, most=MOST_LAYERS),
+            dim=lstm.size("dim"),
+            projection_dim=lstm.size("projection_dim"),
+            cell_clip=lstm.clip("cell_clip"),
+            proj_clip=lstm.clip("proj_clip"),
+            use_skip_connections=lstm.get("use_skip_connections", False),
         )
-        if not options.filters or max(width for width, _ in options.filters) > options.max_characters:
-            raise UserError("option 'filters' is empty or has one wider than 'max_characters_per_token'", path)
+        if max(width for width, _ in options.filters) > options.max_characters:
+            raise UserError("option 'filters' has one wider than 'max_characters_per_token'", path)
         if options.activation not in ACTIVATIONS:
             raise UserError(f"option 'activation' is {options.activation!r}; known: {', '.join(ACTIVATIONS)}", path)
-        if size(cnn, "n_characters", 262) not in (261, 262):
+        if cnn.size("n_characters", 262) not in (261, 262):
             raise UserError("option 'n_characters' must be 262 (261 while training): UTF-8 bytes and six marks", path)
         return options
 
@@ -128,4 +108,61 @@ class Options:
         }
 
     def write(self, path: str | PathLike[str]) -> None:
-        Path(path).write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
+        """Writes options.json whole or not at all."""
+        path = Path(path)
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        try:
+            partial.write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+class _Section:
+    """One object of the file; what is missing or out of bounds raises `UserError`."""
+
+    def __init__(self, values: Any, path: str | PathLike[str] | None):
+        self.values, self.path = values, path
+
+    def get(self, key: str, default: Any) -> Any:
+        """A value of the default's type."""
+        value = self._value(key, default)
+        if type(value) is not type(default):
+            raise self._error(key, value, f"it must be a {type(default).__name__}")
+        return value
+
+    def section(self, key: str) -> _Section:
+        return _Section(self._value(key), self.path)
+
+    def size(self, key: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
+        value = self._value(key, default)
+        if type(value) is not int or not least <= value <= most:
+            raise self._error(key, value, f"it must be a whole number from {least} to {most}")
+        return value
+
+    def clip(self, key: str) -> float | None:
+        """A bound; bilm-tf takes null and 0 for none."""
+        value = self._value(key, 0) or 0
+        if type(value) not in (int, float) or not 0 <= value <= MOST:
+            raise self._error(key, value, f"it must be a number from 0 to {MOST}, or null")
+        return float(value) or None
+
+    def filters(self, key: str) -> tuple[tuple[int, int], ...]:
+        value = self._value(key)
+        if not isinstance(value, list) or not 0 < len(value) <= MOST_LAYERS:
+            raise self._error(key, value, "it must be a list of [width, number]")
+        for pair in value:
+            whole = isinstance(pair, list) and [type(n) for n in pair] == [int, int]
+            if not whole or not 0 < min(pair) <= max(pair) <= MOST:
+                raise self._error(key, pair, "each of them must be [width, number]")
+        return tuple((width, number) for width, number in value)
+
+    def _value(self, key: str, default: Any = None) -> Any:
+        if isinstance(self.values, dict) and key in self.values:
+            return self.values[key]
+        if isinstance(self.values, dict) and default is not None:
+            return default
+        raise UserError(f"the options lack {key!r}; expected the official layout (lstm, char_cnn)", self.path)
+
+    def _error(self, key: str, value: Any, wanted: str) -> UserError:
+        return UserError(f"option {key!r} is {reprlib.repr(value)}; {wanted}", self.path)

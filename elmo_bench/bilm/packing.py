@@ -24,7 +24,7 @@ class Packing:
     """
 
     def __init__(self, lengths: Sequence[int], device: torch.device | None = None):
-        all_lengths = np.asarray(lengths)
+        all_lengths = np.asarray(lengths, dtype=np.int64)
         rows = np.argsort(-all_lengths, kind="stable")
         ends = np.cumsum(all_lengths)
         starts = ends - all_lengths

@@ -24,27 +24,28 @@ class FixedLinear:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, rows: int = 32):
-        self.weight, self.bias = weight.detach().contiguous(), None if bias is None else bias.detach()
-        fits = self.weight.device.type == "cpu" and self.weight.dtype == torch.float32 and _onednn_works()
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, rows) if fits else None
+        weight, self.bias = weight.detach().contiguous(), None if bias is None else bias.detach()
+        self.packed = weight.device.type == "cpu" and weight.dtype == torch.float32 and _onednn_works()
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight, rows) if self.packed else weight
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(..., in) -> (..., out)."""
-        if self.packed is None or not x.numel():
+        """(N, in) -> (N, out); N is at least 1."""
+        if not self.packed:
             return F.linear(x, self.weight, self.bias)
-        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
     def add_to(self, total: Tensor, x: Tensor) -> Tensor:
-        """total + x W^T for two-dimensional tensors; the bias is not added."""
-        if self.packed is None or not x.numel():
+        """total + x W^T; the bias is not added."""
+        if not self.packed:
             return torch.addmm(total, x, self.weight.t())
-        return torch.ops.mkldnn._linear_pointwise(x, total, self.packed, None, "add")
+        return torch.ops.mkldnn._linear_pointwise(x, total, self.weight, None, "add")
 
 
 @cache
 def _onednn_works() -> bool:
     """Whether the private operator exists here and computes what `F.linear` computes."""
-    x, weight, bias = torch.randn(5, 24), torch.randn(40, 24), torch.randn(40)
+    chance = torch.Generator().manual_seed(0)  # the run's own random numbers stay as they are
+    x, weight, bias = (torch.randn(size, generator=chance) for size in ((5, 24), (40, 24), (40,)))
     try:
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, 5)
         found = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")

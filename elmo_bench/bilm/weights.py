@@ -60,7 +60,7 @@ def official_layout(options: Options) -> Iterator[Entry]:
 
 
 def load_weights(module: nn.Module, options: Options, path: str | PathLike[str]) -> None:
-    """Fills a biLM from a weights file, official or ours, told apart by their first bytes.
+    """Gives a biLM, its tensors maybe on "meta", the weights of a file: official or ours, by the file's first bytes.
 
     Raises:
         UserError: the file is missing, damaged, of neither kind, or does not fit the options (the weight is named).
@@ -84,17 +84,23 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
             raise UserError(f"{name!r} holds values that are not finite; the file is damaged", path)
     if extra := sorted(set(ours) - set(expected)):
         raise UserError(f"unknown weight {extra[0]!r}; do the weights belong to these options?", path)
-    module.load_state_dict(ours)
+    module.load_state_dict(ours, assign=True)
 
 
 def export_weights(
     module: nn.Module, options: Options, path: str | PathLike[str], dtype: torch.dtype = torch.float32
 ) -> None:
-    """Writes the official layout (name ends in .hdf5 or .h5) or safetensors, atomically; float16 halves the size."""
+    """Writes the official layout (name ends in .hdf5 or .h5) or safetensors, atomically; float16 halves the size.
+
+    Raises:
+        UserError: an unknown ending, a folder that cannot be written to, or weights that `dtype` cannot hold.
+    """
     path = Path(path)
     if path.suffix not in (".hdf5", ".h5", ".safetensors"):
         raise UserError("the name of a weights file must end in .hdf5, .h5 or .safetensors", path)
     ours = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in module.state_dict().items()}
+    if broken := [name for name, tensor in ours.items() if not torch.isfinite(tensor).all()]:
+        raise UserError(f"{broken[0]!r} has values that are not finite in {dtype}: nothing was written", path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         if path.suffix == ".safetensors":
@@ -104,6 +110,8 @@ def export_weights(
                 for entry in official_layout(options):
                     file[entry.name] = entry.to_official(ours).contiguous().numpy()
         os.replace(partial, path)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"the weights cannot be written: {error}", path) from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -118,34 +126,33 @@ def _read_hdf5(options: Options, path: Path) -> dict[str, Tensor]:
     ours: dict[str, Tensor] = {}
     try:
         with h5py.File(path, "r") as file:
-            expected = {entry.name for entry in official_layout(options)}
-            for name in _datasets(file):
-                if name not in expected:
-                    raise UserError(f"unknown dataset {name!r}; do the weights belong to these options?", path)
-            for entry in official_layout(options):
-                ours.update(entry.to_ours(_dataset(file, entry, path)))
+            found, layout = _datasets(file), list(official_layout(options))
+            if extra := sorted(found - {entry.name for entry in layout}):
+                raise UserError(f"unknown dataset {extra[0]!r}; do the weights belong to these options?", path)
+            for entry in layout:
+                if entry.name not in found:
+                    raise UserError(f"no dataset {entry.name!r}; do the weights belong to these options?", path)
+                ours.update(entry.to_ours(_numbers(file, entry, path)))
     except UserError:
         raise
-    except (OSError, RuntimeError, KeyError, ValueError) as error:
+    except Exception as error:  # whatever h5py makes of a damaged file: it names no kind of its own
         raise UserError(f"damaged HDF5 ({error}); fetch the weights again", path) from None
-    return ours
+    return {name: tensor.contiguous() for name, tensor in ours.items()}
 
 
-def _datasets(group: h5py.Group, prefix: str = "") -> Iterator[str]:
-    """Names of all datasets, over hard links only: a link that leaves the file is not one of its weights."""
-    for name in group:
-        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-            continue
-        item = group[name]
-        if isinstance(item, h5py.Group):
-            yield from _datasets(item, f"{prefix}{name}/")
-        else:
-            yield f"{prefix}{name}"
+def _datasets(file: h5py.File) -> set[str]:
+    """Names of all datasets that lie in the file itself: soft and external links are not followed."""
+    names: set[str] = set()
+
+    def visit(name: str, item: h5py.HLObject) -> None:
+        if isinstance(item, h5py.Dataset):
+            names.add(name)
+
+    file.visititems(visit)
+    return names
 
 
-def _dataset(file: h5py.File, entry: Entry, path: Path) -> Tensor:
-    if entry.name not in set(_datasets(file)):
-        raise UserError(f"the weights lack dataset {entry.name!r}; is this an official biLM file?", path)
+def _numbers(file: h5py.File, entry: Entry, path: Path) -> Tensor:
     dataset = file[entry.name]
     assert isinstance(dataset, h5py.Dataset)
     if dataset.is_virtual or dataset.external or dataset.dtype.kind != "f":
@@ -156,15 +163,19 @@ def _dataset(file: h5py.File, entry: Entry, path: Path) -> Tensor:
             "do options and weights belong together?",
             path,
         )
-    return torch.from_numpy(dataset[()].astype(np.float32))
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, which is reported
+        return torch.from_numpy(dataset[()].astype(np.float32))
 
 
 def _read_safetensors(options: Options, path: Path) -> dict[str, Tensor]:
     try:
-        return {name: tensor.float() for name, tensor in load_file(path).items()}
+        found = load_file(path)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         message = f"neither official HDF5 nor safetensors ({error}); fetch the weights again"
         raise UserError(message, path) from None
+    if wrong := [name for name, tensor in found.items() if not tensor.is_floating_point()]:
+        raise UserError(f"{wrong[0]!r} does not hold floating-point numbers", path)
+    return {name: tensor.to(torch.float32, copy=True) for name, tensor in found.items()}  # the file may change
 
 
 def _with_mask_row(x: Tensor) -> Tensor:

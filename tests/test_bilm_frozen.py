@@ -1,0 +1,140 @@
+"""What makes the frozen biLM fast changes none of its numbers, whatever is done to it and around it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from elmo_bench.bilm import BiLM, frozen
+from tests.reference_bilm import NEAR, PLAIN, SIZES, STRANGE, Files, ReferenceBiLM, near, write_random
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def files(request, tmp_path_factory) -> Files:
+    return write_random(tmp_path_factory.mktemp(request.param), **SIZES[request.param])
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Files:
+    return write_random(tmp_path_factory.mktemp("bilm"), seed=5)
+
+
+# What is prepared for speed follows the weights
+
+
+def test_many_words_pass_through_a_small_memory(small, monkeypatch):
+    monkeypatch.setattr(frozen, "REMEMBERED_WORDS", 7)
+    monkeypatch.setattr(frozen, "WINDOWS", 64)
+    forgetful, reference = BiLM.from_files(*small), ReferenceBiLM(small)
+    start = reference.warm()
+    for sentences in (PLAIN, PLAIN[3:], STRANGE, [["one", "two"]], PLAIN[::-1], PLAIN[3:]):
+        for layers, sentence in zip(forgetful.encode(sentences), sentences, strict=True):
+            near(layers, reference.sentence(sentence, start)[0])
+
+
+@pytest.mark.parametrize("change", ["in place", "loaded", "one bias"])
+def test_new_weights_are_noticed(files, tmp_path, change):
+    bilm = BiLM.from_files(*files)
+    before = bilm.encode(PLAIN)
+    with torch.no_grad():
+        if change == "in place":
+            for parameter in bilm.parameters():
+                parameter.mul_(1.1)
+        elif change == "loaded":
+            bilm.load_state_dict({name: 0.9 * tensor for name, tensor in bilm.state_dict().items()})
+        else:
+            bilm.directions[0][0].bias.add_(0.5)  # type: ignore[index]
+    found = bilm.encode(PLAIN)
+    bilm.export(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    reference = ReferenceBiLM(Files(tmp_path / "options.json", tmp_path / "weights.hdf5"))
+    start = reference.warm()
+    for layers, old, sentence in zip(found, before, PLAIN, strict=True):
+        near(layers, reference.sentence(sentence, start)[0])
+        assert (layers - old).abs().max() > 1e-3
+
+
+def test_without_packed_products_it_is_the_same(files, monkeypatch):
+    """Where the private operator is missing, and on other devices, `F.linear` stands in."""
+    expected = BiLM.from_files(*files).encode(PLAIN)
+    monkeypatch.setattr("elmo_bench.bilm.products._onednn_works", lambda: False)
+    for layers, other in zip(BiLM.from_files(*files).encode(PLAIN), expected, strict=True):
+        near(layers, other)
+
+
+def test_threads_share_a_bilm(small):
+    """Several threads fill and read the memory of words at once."""
+    bilm, reference = BiLM.from_files(*small), ReferenceBiLM(small)
+    sentences = [[f"w{i}-{j}" for j in range(5)] for i in range(60)]
+    start, wrong = reference.warm(), []
+    expected = [reference.sentence(sentence, start)[0] for sentence in sentences]
+
+    def work(first: int) -> None:
+        for i in range(first, len(sentences), 2):
+            for k in (i, (i + 7) % len(sentences)):
+                if np.abs(bilm.encode([sentences[k]])[0].numpy() - expected[k]).max() > NEAR:
+                    wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(n % 2,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_two_directions_side_by_side_are_the_same(small):
+    bilm = BiLM.from_files(*small)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = bilm.encode(PLAIN)
+        torch.set_num_threads(2)
+        two = bilm.encode(PLAIN)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+    for a, b in zip(one, two, strict=True):
+        near(a, b)
+
+
+# Modes of torch
+
+
+def test_inference_mode_and_autocast_change_nothing(small):
+    expected = BiLM.from_files(*small).layers(PLAIN)
+    with torch.inference_mode():
+        born_inside = BiLM.from_files(*small)
+        near(born_inside.layers(PLAIN), expected)
+    near(born_inside.layers(PLAIN), expected)
+    bilm = BiLM.from_files(*small)
+    with torch.inference_mode():
+        bilm.layers(PLAIN[:2])
+    with torch.autocast("cpu", torch.bfloat16):
+        near(bilm.layers(PLAIN), expected)
+        near(bilm.requires_grad_(True).layers(PLAIN).detach(), expected)
+    bilm.layers(PLAIN).sum().backward()  # what was kept from inference mode does not stand in the way
+    assert all(parameter.grad is not None for parameter in bilm.parameters())
+
+
+def test_encoding_leaves_the_random_numbers_alone(small):
+    """Else a run that finds its layers cached would train differently from the run that cached them."""
+    torch.manual_seed(3)
+    expected = torch.get_rng_state()
+    BiLM.from_files(*small).encode(PLAIN)
+    assert torch.equal(torch.get_rng_state(), expected)
+
+
+def test_a_used_bilm_can_be_copied(small):
+    bilm = BiLM.from_files(*small)
+    expected = bilm.encode(PLAIN[:1])[0]
+    for other in (copy.deepcopy(bilm), pickle.loads(pickle.dumps(bilm))):
+        near(other.encode(PLAIN[:1])[0], expected)
+        with torch.no_grad():
+            other.encoder.characters.weight.mul_(2)
+        assert (other.encode(PLAIN[:1])[0] - expected).abs().max() > 1e-3
+    near(bilm.encode(PLAIN[:1])[0], expected)
