@@ -1,0 +1,136 @@
+"""The mini scale: a seeded world whose events become the data of all six tasks and the plain text for a biLM.
+
+Same version, seed and sizes: same bytes, on any platform and Python. `generate` writes a data set, `ensure` makes the
+one of a configuration where it is not there yet. What the files are stands in `build`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.errors import UserError
+from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
+
+MANIFEST = "mini.json"
+
+__all__ = ["MANIFEST", "VERSION", "Sizes", "ensure", "ensure_data", "generate"]
+
+
+def generate(
+    folder: str | PathLike[str],
+    seed: int = 1,
+    sizes: Sizes | Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, str]:
+    """Writes a data set into a folder, file by file; `mini.json`, which is written last, says that it is complete.
+
+    Args:
+        folder: where to; it is created. Files of other names in it stay.
+        seed: another seed is another world.
+        sizes: what differs from the defaults of `Sizes`.
+        progress: called now and then with what is being written and how many of `Sizes.total` units are done.
+
+    Returns:
+        sha256 by file.
+
+    Raises:
+        UserError: wrong sizes; the folder cannot be written.
+    """
+    sizes = sizes if isinstance(sizes, Sizes) else Sizes.of(sizes)
+    folder = Path(folder)
+    digests: dict[str, str] = {}
+    try:
+        for name, text in Builder(seed, sizes, progress).files():
+            data = text.encode()
+            digests[name] = hashlib.sha256(data).hexdigest()
+            _write(folder / name, data)
+        manifest = {**_identity(seed, sizes), "files": digests}
+        _write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    except OSError as error:
+        raise UserError(f"cannot be written ({error.strerror or error}); choose another folder", folder) from None
+    return digests
+
+
+def ensure_data(folder: str | PathLike[str], seed: int = 1, sizes: Sizes | Mapping[str, Any] | None = None) -> Path:
+    """The folder with the data set in it, which is generated (with a progress bar) where it is missing or damaged.
+
+    Several processes may call it at once: all write the same bytes, and each file appears whole.
+
+    Raises:
+        UserError: the folder holds the data set of another seed, version or other sizes.
+    """
+    folder = Path(folder)
+    sizes = sizes if isinstance(sizes, Sizes) else Sizes.of(sizes)
+    manifest = _manifest(folder)
+    identity = _identity(seed, sizes)
+    if manifest and {key: manifest.get(key) for key in identity} != identity:
+        raise UserError("holds mini data of another seed, size or version; delete it or name another folder", folder)
+    if not (manifest and _intact(folder, manifest["files"])):
+        _generate_visibly(folder, seed, sizes)
+    return folder
+
+
+def ensure(config: Any) -> Path:
+    """What `scale=mini` needs before a run: the data set at `config.scale.folder`.
+
+    Args:
+        config: with `scale.folder`, `scale.seed`, `scale.version` and, where they are not the defaults, `scale.sizes`.
+
+    Raises:
+        UserError: the configuration asks for another version than this code generates.
+    """
+    scale = config["scale"]
+    if (version := scale.get("version", VERSION)) != VERSION:
+        raise UserError(f"scale.version={version}: this code generates version {VERSION}; check out the other one")
+    return ensure_data(scale["folder"], scale["seed"], scale.get("sizes"))
+
+
+def _identity(seed: int, sizes: Sizes) -> dict[str, Any]:
+    """What the bytes depend on, as it looks after a round trip through JSON."""
+    return {"version": VERSION, "seed": seed, "sizes": json.loads(json.dumps(asdict(sizes)))}
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    """None where the data set is not (wholly) there."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) and isinstance(manifest.get("files"), dict) else None
+
+
+def _intact(folder: Path, digests: Mapping[str, str]) -> bool:
+    try:
+        return all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == d for name, d in digests.items())
+    except OSError:
+        return False
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(data)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _generate_visibly(folder: Path, seed: int, sizes: Sizes) -> None:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    with Bar(console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("generating", total=sizes.total)
+        generate(
+            folder, seed, sizes, lambda what, done: bar.update(task, completed=done, description=f"generating {what}")
+        )

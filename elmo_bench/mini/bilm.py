@@ -1,0 +1,26 @@
+"""The biLM of the mini scale: trained on the generated text where it is not there yet, in about a minute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from elmo_bench.locks import held
+
+
+def ensure_bilm(folder: Path) -> Path:
+    """The folder of the biLM inside a mini data set; conf/pretrain/mini.yaml is its recipe.
+
+    Interrupted, the training goes on from its last checkpoint; of several processes one trains and the others wait.
+    """
+    output = folder / "bilm"
+    if (output / "card.json").is_file():
+        return output
+    from elmo_bench import cli
+    from elmo_bench.pretrain import make_recipe, pretrain
+
+    work = folder / "pretrain"
+    with held(work, f"another process is training the biLM of {folder}; waiting for it"):
+        if not (output / "card.json").is_file():
+            cfg = cli.compose(["pretrain=mini", f"root={folder}"], "pretrain")
+            pretrain(make_recipe(cfg.recipe), folder, work, output, cfg.compile, cfg.every)
+    return output

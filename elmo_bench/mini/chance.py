@@ -1,0 +1,73 @@
+"""Draws that repeat: the same key gives the same sequence on every platform and every supported Python.
+
+Only `random.Random.random()` is used, whose sequence is guaranteed; the rest is integer arithmetic of our own
+(`shuffle` and `choices` of the library may change, and so may the rounding of `sum` or `**` between platforms).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from random import Random
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Chance:
+    """A stream of draws named by its key; streams of different keys are independent."""
+
+    def __init__(self, *key: object):
+        digest = hashlib.sha256("/".join(map(str, key)).encode()).digest()
+        self._random = Random(int.from_bytes(digest[:8], "big")).random
+
+    def below(self, n: int) -> int:
+        """A number from 0 to n - 1."""
+        return int(self._random() * n)
+
+    def between(self, low: int, high: int) -> int:
+        """A number from low to high, both included."""
+        return low + self.below(high - low + 1)
+
+    def happens(self, probability: float) -> bool:
+        return self._random() < probability
+
+    def one_of(self, items: Sequence[T]) -> T:
+        return items[self.below(len(items))]
+
+    def weighted(self, weights: dict[T, int]) -> T:
+        """A key, with the probability of its weight."""
+        at = self.below(sum(weights.values()))
+        for item, weight in weights.items():
+            at -= weight
+            if at < 0:
+                return item
+        raise ValueError("weights must be positive")
+
+    def shuffled(self, items: Iterable[T]) -> list[T]:
+        """All items in random order (Fisher and Yates)."""
+        result = list(items)
+        for i in range(len(result) - 1, 0, -1):
+            j = self.below(i + 1)
+            result[i], result[j] = result[j], result[i]
+        return result
+
+    def some(self, items: Sequence[T], n: int) -> list[T]:
+        """n different items, in random order."""
+        return self.shuffled(items)[:n]
+
+
+class Ranked(Generic[T]):
+    """A list of which the first items are drawn most: weights 1 / (rank + flat), near Zipf's law."""
+
+    def __init__(self, items: Iterable[T], flat: int = 8):
+        self.items = tuple(items)
+        self._upto = list(accumulate(10**9 // (rank + flat) for rank in range(1, len(self.items) + 1)))
+
+    def draw(self, chance: Chance) -> T:
+        return self.items[bisect_right(self._upto, chance.below(self._upto[-1]))]
+
+    def __len__(self) -> int:
+        return len(self.items)

@@ -1,0 +1,54 @@
+"""Words that praise and words that blame, English and invented."""
+
+from __future__ import annotations
+
+from elmo_bench.mini.chance import Chance, Ranked
+from elmo_bench.mini.morphology import Inventor
+
+# value -> adjectives, nouns, verbs
+ADJECTIVES = {
+    4: "superb brilliant masterful dazzling wonderful magnificent",
+    2: "good charming funny fresh warm witty clever solid moving graceful",
+    -2: "dull bland clumsy weak tired messy flat slow silly stale",
+    -4: "awful dreadful horrible dire unbearable wretched",
+}
+NOUNS = {3: "triumph delight gem joy treat", -3: "mess bore failure disaster disgrace"}
+VERBS = {3: "dazzle amuse charm delight move", -3: "bore annoy irritate disappoint tire"}
+
+
+class OpinionWords:
+    """Words with their values, by side (1 good, -1 bad).
+
+    Args:
+        seed: of the data set: which invented words are good and which are bad.
+        namer: gives stems that are no other word.
+        invented: how many invented adjectives each value gets, and half as many nouns and verbs each side; a mild
+            adjective may come with un-, which turns it round.
+    """
+
+    def __init__(self, seed: int, namer: Inventor, invented: int):
+        self._chance = chance = Chance("opinions", seed)
+        found: dict[int, list[tuple[str, int]]] = {1: [], -1: []}
+        for value, words in ADJECTIVES.items():
+            side = 1 if value > 0 else -1
+            found[side] += [(word, value) for word in words.split()]
+            for _ in range(invented):
+                word = namer.stem() + chance.one_of(("y", "ish", "ous", "al", "ic"))
+                found[side].append((word, value))
+                if abs(value) == 2 and chance.happens(0.5):
+                    found[-side].append(("un" + word, -value))
+        self.adjectives = {side: self._ranked(found[side]) for side in (1, -1)}
+        self.nouns, self.verbs = (
+            {
+                side: self._ranked([(w, 3 * side) for w in [*table[3 * side].split(), *_stems(namer, invented // 2)]])
+                for side in (1, -1)
+            }
+            for table in (NOUNS, VERBS)
+        )
+
+    def _ranked(self, words: list[tuple[str, int]]) -> Ranked[tuple[str, int]]:
+        return Ranked(words[:4] + self._chance.shuffled(words[4:]), flat=16)
+
+
+def _stems(namer: Inventor, n: int) -> list[str]:
+    return [namer.stem() for _ in range(n)]
