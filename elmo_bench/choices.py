@@ -15,10 +15,19 @@ ELMO = {
     "gamma": (True, False),
 }
 STATES = ("zero", "warm", "carry")
+KEYS = {  # of the blocks that this code reads: an added key would do nothing, and be part of the run's identity
+    "elmo": {*ELMO, "layers", "lambda", "dropout", "projection"},
+    "bilm": {"name", "options", "weights", "state", "tuned", "cache", "source"},
+    "trainer": {"accelerator", "devices", "threads", "progress", "precision", "limit_batches"},
+}
 
 
 def check_run(cfg: Mapping[str, Any]) -> None:
     """Raises `UserError` where a value of a run's configuration cannot be meant."""
+    for block, known in KEYS.items():
+        for key in cfg[block]:
+            if key not in known:
+                raise UserError(f"{block}.{key}: there is no such key; there is {', '.join(sorted(known))}")
     whole(cfg["seed"], "seed", least=0)
     for key in ("force", "debug"):
         one_of(cfg[key], key, (True, False))
@@ -65,4 +74,6 @@ def number(value: Any, name: str, least: float, below: float = float("inf")) -> 
 
 def show(value: Any) -> str:
     """As it is written in a configuration."""
-    return {True: "true", False: "false", None: "null"}.get(value, str(value)) if not isinstance(value, str) else value
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)

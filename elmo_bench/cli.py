@@ -14,6 +14,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
+from omegaconf import DictConfig, OmegaConf
+
 from elmo_bench.errors import UserError
 
 PACKAGE = Path(__file__).resolve().parent
@@ -98,8 +100,6 @@ def _explain_configuration(error: BaseException) -> str:
 
 def unknown_key(key: str) -> str:
     """The message for a configuration key that does not exist, with those that stand beside it."""
-    from omegaconf import DictConfig, OmegaConf
-
     known: list[str] = []
     parent, _, name = key.rpartition(".")
     try:
@@ -124,9 +124,10 @@ def _choices(name: str, known: Sequence[str]) -> str:
 
 def register_resolvers() -> None:
     """`${root:models}` is the folder `models` of the checkout."""
-    from omegaconf import OmegaConf
-
     OmegaConf.register_new_resolver("root", lambda name="": str(ROOT / name), replace=True)
+
+
+register_resolvers()  # at import, so that the processes of a launcher have them too
 
 
 def compose(overrides: Sequence[str] = (), name: str = "train"):
@@ -139,7 +140,6 @@ def compose(overrides: Sequence[str] = (), name: str = "train"):
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
-    register_resolvers()
     running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # within a command, set its own aside
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):

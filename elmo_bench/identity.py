@@ -17,6 +17,7 @@ from elmo_bench.errors import UserError
 PLACES = ("data_root", "models_root", "cache_root", "results_root")
 ELSEWHERE = (*PLACES, "logger", "launcher", "hydra", "force", "debug")  # top-level keys that no result depends on
 MACHINE = ("accelerator", "devices", "threads", "progress")  # of the trainer
+SCALES = {"mini", "open", "paper"}
 Plain = dict[str, Any]
 
 
@@ -25,6 +26,7 @@ class Identity:
 
     Attributes:
         settings: plain containers; what the hashes are taken over.
+        config: the whole resolved configuration as a record keeps it, without the places of this machine.
         run: 16 hexadecimal digits, the name of the run's record and of its work folder.
         group: the same less the seed: runs to be averaged.
         data: sha256 of the data files and of nothing else; `bilm`: of the biLM's weights, None in a baseline.
@@ -36,6 +38,7 @@ class Identity:
     def __init__(self, cfg: DictConfig):
         check_places(cfg)
         self.settings = settings(cfg)
+        self.config = placeless(cfg)
         self.run = fingerprint(self.settings)
         self.group = fingerprint({key: value for key, value in self.settings.items() if key != "seed"})
         self.data = fingerprint(self.settings["task"].get("data"), digits=64)
@@ -49,21 +52,28 @@ def check_places(cfg: DictConfig) -> None:
     if scale not in raw:
         raise UserError(f"task={cfg.task.name} has no data for scale={scale}; it has {', '.join(raw) or 'none'}")
     if "${data_root}" in json.dumps(raw[scale]):
-        if cfg.data_root is None:
+        if not cfg.data_root:
             raise UserError(f"scale={scale} needs data_root=FOLDER (make: DATA_ROOT=FOLDER), and it is not set")
         if not Path(cfg.data_root).is_dir():
             raise UserError("no such folder; data_root=FOLDER must name the one that holds the data", cfg.data_root)
-    data = OmegaConf.to_container(cfg.task.data[scale], resolve=True)
-    if isinstance(data, dict) and (folder := data_folder(data)) is not None:
-        if not folder.is_dir():
-            raise UserError(f"no such folder: the data of task={cfg.task.name}, scale={scale}; check data_root", folder)
-        for split in ("train", "dev", "test"):
-            if isinstance(name := data.get(split), str) and not (folder / name).exists():
-                raise UserError(f"no such file: task.data.{scale}.{split} names it", folder / name)
+    data: Any = OmegaConf.to_container(cfg.task.data[scale], resolve=True)
+    folder = data_folder(data)
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"no such folder: task.data.{scale} names it; check data_root", folder)
+    for split in ("train", "dev", "test"):
+        name = data.get(split)
+        if isinstance(name, str) and (folder is not None or os.sep in name) and not Path(folder or "", name).exists():
+            raise UserError(f"no such file: task.data.{scale}.{split} names it", Path(folder or "", name))
     if cfg.elmo.where != "none":
         for key in ("options", "weights"):
             if not Path(cfg.bilm[key]).is_file():
                 raise UserError(f"no such file: the {key} of bilm={cfg.bilm.name}; {_source(cfg)}", cfg.bilm[key])
+
+
+def _at(scale: str, node: Any) -> Any:
+    """Of a block with one entry a scale, this scale's: another scale's budget changes nothing here."""
+    by_scale = isinstance(node, dict) and scale in node and set(node) <= SCALES
+    return node[scale] if by_scale else node
 
 
 def data_folder(data: Plain) -> Path | None:
@@ -90,10 +100,7 @@ def relevant(plain: Plain) -> Plain:
     scale = plain["scale"] = plain["scale"]["name"]
     plain["trainer"] = {key: value for key, value in plain["trainer"].items() if key not in MACHINE}
     task = {key: value for key, value in plain["task"].items() if key not in ("elmo", "paper", "score")}
-    for part in ("data", "fit"):
-        if isinstance(task.get(part), dict) and scale in task[part]:
-            task[part] = task[part][scale]
-    plain["task"] = task
+    plain["task"] = {key: _at(scale, value) for key, value in task.items()}
     if plain["elmo"]["where"] == "none":
         plain["elmo"] = {"where": "none"}
         del plain["bilm"]
@@ -148,13 +155,20 @@ def fingerprint(plain: Any, digits: int = 16) -> str:
 
 
 def placeless(cfg: DictConfig) -> Plain:
-    """The resolved configuration for a record, with `<data_root>` and so on for the places of this machine."""
+    """The resolved configuration with `<data_root>` and so on for places, and of other absolute paths the last part."""
     cfg = copy.deepcopy(cfg)
     for place in PLACES:
         cfg[place] = f"<{place}>"
-    plain = OmegaConf.to_container(cfg, resolve=True)
-    assert isinstance(plain, dict)
-    return {str(key): value for key, value in plain.items() if key != "hydra"}
+    plain: Any = OmegaConf.to_container(cfg, resolve=True)
+    return _relative({key: value for key, value in plain.items() if key not in ("hydra", "force", "debug")})
+
+
+def _relative(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _relative(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_relative(value) for value in node]
+    return f"<elsewhere>/{Path(node).name}" if isinstance(node, str) and os.path.isabs(node) else node
 
 
 def differences(one: Any, other: Any, prefix: str = "") -> Plain:

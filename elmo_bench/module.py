@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from elmo_bench.errors import UserError
 from elmo_bench.representation import Representation
 from elmo_bench.task import Batch, Embedded, Head, Metric, Prediction
 from elmo_bench.text.vocabulary import Vocabulary
@@ -166,11 +167,13 @@ class BenchModule(pl.LightningModule):
     # epoch's checkpoint is written, and a resumed run would miss that step.
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        self._optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])
-        if self.make_schedule is not None:
-            self.schedule = self.make_schedule(self._optimizer)
-            if self._schedule_state is not None:
-                self.schedule.load_state_dict(self._schedule_state)
+        try:
+            self._optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])
+            self.schedule = None if self.make_schedule is None else self.make_schedule(self._optimizer)
+        except (TypeError, ValueError) as error:  # their arguments come from the task's page or the command line
+            raise UserError(f"task.optimizer or task.schedule: {error}") from error
+        if self.schedule is not None and self._schedule_state is not None:
+            self.schedule.load_state_dict(self._schedule_state)
         return self._optimizer
 
     def _advance(self, interval: str) -> None:

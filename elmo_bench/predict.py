@@ -85,14 +85,15 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
     module = build(cfg, reader, layers_source(cfg, saved["bilm_sha256"]))
     module.load_state_dict(saved["state_dict"])
     sampler = BucketSampler(lengths(rows, reader.fields), shuffle=False, **cfg.task.batch)
-    loader = DataLoader(rows, batch_sampler=sampler, collate_fn=reader.collate)  # type: ignore[arg-type]
+    batches = sampler.batches(0)
+    loader = DataLoader(batches, batch_size=None, collate_fn=lambda batch: reader.collate([rows[i] for i in batch]))  # type: ignore[arg-type]
     bar = progress(cfg.trainer.progress)
     trainer = pl.Trainer(
         accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
         enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
     )  # fmt: skip
     found = [answer for batch in trainer.predict(module, loader) or [] for answer in batch]
-    order = [index for batch in sampler.batches(0) for index in batch]
+    order = [index for batch in batches for index in batch]
     return [answer for _, answer in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.cache import ActivationCache
 from elmo_bench.callbacks import KeepBest, WholeFiles, progress, quiet
 from elmo_bench.errors import UserError
-from elmo_bench.identity import Identity, placeless
+from elmo_bench.identity import Identity
 from elmo_bench.labels import label
 from elmo_bench.module import BenchModule
 from elmo_bench.records import Record
@@ -46,6 +47,7 @@ def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:
     """
     quiet()
     started = time.perf_counter()
+    cfg = OmegaConf.create(OmegaConf.to_container(cfg, resolve=True))  # type: ignore[assignment]
     folder = records.work(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run).absolute()
     if cfg.trainer.threads:
         torch.set_num_threads(cfg.trainer.threads)
@@ -92,9 +94,13 @@ def build(cfg: DictConfig, reader: Reader, source: Any) -> BenchModule:
     words = None if instead or task.get("words") is None else instantiate(task.words)(vocabularies["words"])
     chars = None if task.get("chars") is None else instantiate(task.chars)(len(vocabularies["chars"]))
     representation = Representation(words, chars, elmo)
-    head = instantiate(task.head)(
-        input_size=representation.input_size, elmo_size=representation.elmo_size, vocabularies=vocabularies
-    )
+    make_head = instantiate(task.head)
+    sizes = {"input_size": representation.input_size, "elmo_size": representation.elmo_size}
+    try:
+        inspect.signature(make_head).bind(**sizes, vocabularies=vocabularies)
+    except TypeError as error:
+        raise UserError(f"task.head: {error}") from error
+    head = make_head(**sizes, vocabularies=vocabularies)
     schedule = task.schedule or {}
     return BenchModule(
         representation,
@@ -266,7 +272,7 @@ def make_record(
         "history": [
             {key: value for key, value in epoch.items() if key not in ("layer_weights", "gamma")} for epoch in history
         ],
-        "config": placeless(cfg),
+        "config": identity.config,
     }
 
 

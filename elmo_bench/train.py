@@ -103,7 +103,6 @@ def summary(record: Record) -> str:
 
 def main() -> None:
     """The entry point."""
-    cli.register_resolvers()
     failed: list[Exception] = []
 
     @hydra.main(config_path=str(cli.CONF), config_name="train", version_base="1.3")
@@ -113,8 +112,9 @@ def main() -> None:
         except Exception as error:
             if not _in_process() or cli.explain(error) is None:
                 raise
-            cli.show(error)  # now: the rest of a sweep still runs, and Hydra would add a line of its own
-            failed.append(error)
+            failed.append(error)  # not raised here: Hydra would add a line of its own
+            if HydraConfig.get().mode == RunMode.MULTIRUN:
+                cli.show(error)  # now: the rest of the sweep comes first
             return None
         return record["metrics"]["dev"][record["config"]["task"]["monitor"]]
 

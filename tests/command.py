@@ -1,4 +1,4 @@
-"""The commands with the toy task's page and a stand-in for the biLM: `python -m tests.command CONF train KEY=VALUE ...`."""
+"""A command with the toy task and a stand-in for the biLM: `python -m tests.command CONF train KEY=VALUE ...`."""
 
 from __future__ import annotations
 

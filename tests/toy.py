@@ -24,6 +24,7 @@ task:
     open: {root: "${data_root}", folder: toy, train: train.txt, dev: dev.txt, test: test.txt}
   fit:
     open: {epochs: 4, patience: null}
+    paper: {epochs: 9, patience: null}
   reader: {_target_: tests.toy.ToyReader, data: "${task.data.${scale.name}}"}
   words: {_target_: elmo_bench.text.vectors.word_embedding, _partial_: true, size: 4}
   chars: null

@@ -1,0 +1,89 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmo_bench import cli
+from tests import fakes, toy
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of real data: DATA_ROOT, else ../shared/data beside the checkout."""
+    place = os.environ.get("DATA_ROOT")
+    folder = Path(place) if place else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no real data: {folder} is no folder (set DATA_ROOT)")
+    return folder
+
+
+class Bench:
+    """The toy task, its data, a stand-in for the biLM, and a place for results, all in one temporary folder."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.conf, self.results = folder, folder / "conf", folder / "results"
+        shutil.copytree(cli.CONF, self.conf)
+        (self.conf / "task" / "toy.yaml").write_text(toy.PAGE.lstrip())
+        self.data = toy.write(folder / "data")
+        (folder / "options.json").write_text("{}")
+        (folder / "weights").write_text("3")
+
+    def overrides(self, *changes: str) -> list[str]:
+        """For one run of the toy task; of two values for a key, the last counts."""
+        chosen = [
+            "task=toy", "scale=open", "bilm=custom", f"bilm.options={self.folder}/options.json",
+            f"bilm.weights={self.folder}/weights", f"data_root={self.data}", f"results_root={self.results}",
+            f"cache_root={self.folder}/cache", "trainer=cpu", *changes,
+        ]  # fmt: skip
+        if "bilm=none" in changes:
+            chosen = [argument for argument in chosen if not argument.startswith("bilm.")]
+        return list({argument.partition("=")[0]: argument for argument in chosen}.values())
+
+    def compose(self, *changes: str):
+        return cli.compose(self.overrides(*changes))
+
+    def train(self, *changes: str):
+        from elmo_bench.train import train
+
+        return train(self.compose(*changes))
+
+    def command(self, name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """A command in a process of its own, with the toy task's page."""
+        return subprocess.run(
+            [sys.executable, "-m", "tests.command", str(self.conf), name, *arguments],
+            cwd=ROOT, env=clean_environment() | environment, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+
+
+def clean_environment() -> dict[str, str]:
+    """Without what would change a command's behaviour."""
+    dropped = ("HYDRA_FULL_ERROR", "DATA_ROOT", "ELMO_BENCH_CACHE", "WANDB_API_KEY", "KILL")
+    return {key: value for key, value in os.environ.items() if key not in dropped}
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch) -> Bench:
+    """The toy task in this process."""
+    made = Bench(tmp_path)
+    monkeypatch.setattr(cli, "CONF", made.conf)
+    monkeypatch.delenv("DATA_ROOT", raising=False)
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    return made
+
+
+@pytest.fixture
+def stand_in(monkeypatch) -> None:
+    """A small stand-in for the biLM and its cache."""
+    from elmo_bench import run
+
+    monkeypatch.setattr(run, "BiLM", fakes.FakeBiLM)
+    monkeypatch.setattr(run, "ActivationCache", fakes.FakeCache)

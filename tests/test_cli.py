@@ -1,0 +1,271 @@
+"""The commands as a user types them: one clear line and status 2 for what can be mended, quick answers to the rest."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from elmo_bench import cli, predict, reproduce, score, train
+from elmo_bench.errors import UserError
+
+
+@pytest.fixture
+def call(bench, monkeypatch, capsys):
+    """Calls an entry point in this process; returns exit status, stdout, stderr."""
+
+    def run(module, *arguments):
+        monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
+        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+        main = module.main if module is train else lambda: cli.report(module.main)
+        capsys.readouterr()
+        try:
+            main()
+            status = 0
+        except SystemExit as end:
+            status = end.code
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+WRONG = [
+    (["task=nre"], "task=nre: there is no such task; did you mean ner? there is ner, toy"),
+    (["scale=huge"], "scale=huge: there is no such scale; there is mini, open, paper"),
+    (["elmo.wher=input"], "elmo.wher: there is no such key; did you mean where? there is where,"),
+    (["sed=3"], "sed: there is no such key; did you mean seed?"),
+    (["task.optimizer.lrr=3"], "task.optimizer.lrr: there is no such key; did you mean lr?"),
+    (["+elmo.foo=1"], "elmo.foo: there is no such key"),
+    (["elmo.where=inptu"], "elmo.where=inptu: there is none, input, output, both"),
+    (["elmo.words=insted"], "elmo.words=insted: there is beside, instead"),
+    (["elmo.finetune=true"], "elmo.finetune=true: there is none, joint"),
+    (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: there is false, off, paper, token"),
+    (["elmo.dropout=1.0"], "elmo.dropout=1.0: a number of 0 or more and below 1"),
+    (["elmo.lambda=-1"], "elmo.lambda=-1: a number of 0 or more is needed"),
+    (["seed=abc"], "seed=abc: a whole number from 0"),
+    (["seed=-1"], "seed=-1: a whole number from 0"),
+    (["trainer.threads=0"], "trainer.threads=0: a whole number from 1"),
+    (["bilm.state=cold"], "bilm.state=cold: there is zero, warm, carry"),
+    (["bilm=none"], "set elmo.where=none"),
+    (["force=maybe"], "force=maybe: there is true, false"),
+    (["data_root=/no/such"], "/no/such: no such folder"),
+    (["data_root=null"], "scale=open needs data_root=FOLDER"),
+    (["bilm.weights=/no/such.hdf5"], "/no/such.hdf5: no such file"),
+    (["nonsense"], "nonsense"),
+    (["+sweep=table99"], "sweep=table99: there is no such sweep"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(arguments) for arguments, _ in WRONG])
+def test_what_a_user_can_mend_ends_in_one_line(call, bench, arguments, message):
+    status, out, err = call(train, *bench.overrides(*arguments))
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("error: ")
+    assert message in err
+    assert not bench.results.joinpath("runs").exists()
+
+
+def test_debug_shows_the_traceback(call, bench):
+    status, _, err = call(train, *bench.overrides("data_root=/no/such", "debug=true"))
+    assert status == 2
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("error: /no/such")
+
+
+def test_a_real_process_ends_the_same_way(bench):
+    done = bench.command("train", *bench.overrides("elmo.where=inptu"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: elmo.where=inptu: there is none, input, output, both\n"
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_sweep_runs_on_past_a_bad_point(call, bench):
+    changes = ("task.fit.open.epochs=1", "elmo.layers=last,7")
+    status, out, err = call(train, "-m", *bench.overrides(*changes))
+    assert status == 2
+    assert err.count("error: ") == 1
+    assert "elmo.layers=7: the biLM's layers are 0 (tokens) to 2" in err
+    assert len(list(bench.results.rglob("runs/open/toy/*.json"))) == 1
+    assert "+ELMo (input; layers=last, task.fit.epochs=1), seed 1: dev accuracy" in out
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_table_of_the_paper_is_one_argument(call, bench):
+    status, _, _ = call(train, *bench.overrides("+sweep=table2", "task.fit.open.epochs=1"))
+    assert status == 0
+    arms = [
+        (r["variant"].get("elmo.where"), r["variant"].get("elmo.layers"), r["variant"].get("elmo.lambda"), r["seed"])
+        for r in (json.loads(p.read_text()) for p in bench.results.rglob("runs/open/toy/*.json"))
+    ]
+    expected = [("none", None, None), (None, "last", None), (None, None, 1.0), (None, None, 0.001)]
+    assert sorted(arms, key=str) == sorted(((*arm, seed) for arm in expected for seed in (1, 2, 3)), key=str)
+
+
+def test_no_litter_where_the_command_is_called(call, bench, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    status, _, _ = call(train, *bench.overrides("elmo.where=inptu"))
+    assert status == 2
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_reproduce_runs_both_arms_once_and_prints_ours_beside_the_papers(call, bench, monkeypatch):
+    arguments = bench.overrides("seeds=2")
+    status, out, _ = call(reproduce, *arguments)
+    assert status == 0
+    table = [line for line in out.splitlines() if "│" in line]
+    assert any("baseline" in line and "1-2" in line and "50.0" in line for line in table), out
+    assert any("+ELMo (input)" in line and "60.0 ± 0.5" in line for line in table), out
+    assert "against the baseline" in out
+    assert "baseline" in (bench.results / "README.md").read_text()
+    monkeypatch.setattr("elmo_bench.train._train", None)  # nothing is trained the second time
+    status, again, _ = call(reproduce, *arguments)
+    assert status == 0
+    assert again.count("not run again") == 4
+    assert [line for line in again.splitlines() if "│" in line] == table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["task=nre"], "task=nre: there is no such task"),
+        (["seeds=0"], "seeds=0: how many seeds"),
+        (["seeds=x"], "seeds=x: how many seeds"),
+        (["seed=3"], "give seeds=N"),
+        (["data_root=/no/such"], "/no/such: no such folder"),
+        (["elmo.lamda=3"], "elmo.lamda: there is no such key; did you mean lambda?"),
+        (["elmo.where"], "key=value"),
+    ],
+)
+def test_reproduce_refuses_in_one_line(call, bench, arguments, message):
+    status, out, err = call(reproduce, *bench.overrides(*arguments))
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+# predict
+
+
+@pytest.fixture
+def checkpoint(bench, stand_in):
+    record = bench.train("task.fit.open.epochs=2", "elmo.where=both")
+    return bench.results / record["checkpoint"]
+
+
+def lines(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_predictions_come_in_the_order_of_the_input(call, bench, checkpoint):
+    sentences = [["ba"], ["de", "gi", "ko", "lu", "ba", "zz"], ["gi", "gi"]]
+    source = lines(bench.folder / "in.jsonl", *({"tokens": s} for s in sentences))
+    status, out, err = call(predict, f"checkpoint={checkpoint}", f"input={source}", f"output={bench.folder}/out.jsonl")
+    assert status == 0, err
+    assert out == ""
+    answers = [json.loads(line) for line in (bench.folder / "out.jsonl").read_text().splitlines()]
+    assert [len(answer) for answer in answers] == [1, 6, 2]
+    for sentence, answer in zip(sentences, answers, strict=True):  # each alone gives the same
+        one = lines(bench.folder / "one.jsonl", {"tokens": sentence})
+        predict.predict(str(checkpoint), str(one), f"{bench.folder}/one.out")
+        assert json.loads((bench.folder / "one.out").read_text()) == answer
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("{", "in.jsonl:2: not JSON"),
+        ("[1]", "in.jsonl:2: not a JSON object"),
+        ("", "in.jsonl:2: not JSON"),
+        ('{"words": ["a"]}', 'in.jsonl:2: expected {"tokens": [...]}'),
+    ],
+)
+def test_a_malformed_line_is_named_and_nothing_is_written(call, bench, checkpoint, bad, message):
+    source = bench.folder / "in.jsonl"
+    source.write_text('{"tokens": ["ba"]}\n' + bad + "\n")
+    status, _, err = call(predict, f"checkpoint={checkpoint}", f"input={source}", f"output={bench.folder}/out.jsonl")
+    assert (status, err.count("\n")) == (2, 1)
+    assert message in err
+    assert not list(bench.folder.glob("*out.jsonl*"))
+
+
+def test_predict_refuses_other_weights_and_other_files(call, bench, checkpoint):
+    source = lines(bench.folder / "in.jsonl", {"tokens": ["ba"]})
+    rest = [f"input={source}", f"output={bench.folder}/out.jsonl"]
+    (bench.folder / "weights").write_text("4")
+    _, _, err = call(predict, f"checkpoint={checkpoint}", *rest)
+    assert "weights: not the weights that the model was trained with" in err
+    (bench.folder / "moved").write_text("3")
+    status, _, err = call(predict, f"checkpoint={checkpoint}", f"bilm.weights={bench.folder}/moved", *rest)
+    assert status == 0, err
+    _, _, err = call(predict, f"checkpoint={source}", *rest)
+    assert "in.jsonl: not a checkpoint of elmo_bench" in err
+    _, _, err = call(predict, "checkpoint=/no/such.ckpt", *rest)
+    assert "/no/such.ckpt: no such checkpoint" in err
+    _, _, err = call(predict, *rest)
+    assert "missing argument checkpoint=..." in err
+
+
+def test_an_empty_input_gives_an_empty_output(call, bench, checkpoint):
+    (bench.folder / "in.jsonl").write_text("")
+    status, _, _ = call(
+        predict, f"checkpoint={checkpoint}", f"input={bench.folder}/in.jsonl", f"output={bench.folder}/out.jsonl"
+    )
+    assert status == 0
+    assert (bench.folder / "out.jsonl").read_text() == ""
+
+
+# score
+
+
+def test_score_prints_one_json_object_and_nothing_else(call, bench):
+    gold = bench.data / "toy" / "dev.txt"
+    status, out, err = call(score, "task=toy", f"gold={gold}", f"predictions={gold}")
+    assert (status, err) == (0, "")
+    assert json.loads(out) == {"accuracy": 100.0}
+    assert out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["task=toy", "gold=/no/such", "predictions=x"], "/no/such: no such file"),
+        (["task=nre", "gold=a", "predictions=b"], "task=nre: there is no such task; did you mean ner?"),
+        (["task=toy", "gold=a"], "missing argument predictions=..."),
+        (["task=toy", "gold=a", "prediction=b"], "prediction: there is no such argument; did you mean predictions?"),
+        (["toy"], "toy: arguments are written key=value"),
+    ],
+)
+def test_score_refuses_in_one_line(call, arguments, message):
+    status, out, err = call(score, *arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_score_and_recorded_runs_do_not_import_what_trains(bench):
+    """What makes an answer quick: neither torch nor Lightning nor datasets is loaded."""
+    probe = "import sys, elmo_bench.score, elmo_bench.train, elmo_bench.reproduce, tasks.ner.metric; "
+    probe += "print(sorted({'torch', 'pytorch_lightning', 'datasets', 'wandb'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", probe], cwd=cli.ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_an_error_of_the_code_itself_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["x"])
+
+    def broken():
+        raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        cli.report(broken)
+
+
+def test_an_error_is_shown_once(capsys):
+    error = UserError("wrong", "file", 3)
+    cli.show(error)
+    cli.show(error)
+    assert capsys.readouterr().err == "error: file:3: wrong\n"

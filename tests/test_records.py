@@ -1,0 +1,233 @@
+"""What makes two runs the same, what a record is, and what the report makes of records."""
+
+import json
+import statistics
+import subprocess
+
+import pytest
+
+from elmo_bench import cli, records, report
+from elmo_bench.errors import UserError
+from elmo_bench.identity import Identity, sha256
+from elmo_bench.labels import label, variant
+
+# Identity.
+
+
+def run_id(bench, *changes):
+    return Identity(bench.compose(*changes)).run
+
+
+def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "toy").mkdir(parents=True)
+    for file in (bench.data / "toy").iterdir():
+        (elsewhere / "toy" / file.name).write_bytes(file.read_bytes())
+    (elsewhere / "w2").write_bytes((bench.folder / "weights").read_bytes())
+    same = [
+        f"data_root={elsewhere}", f"bilm.weights={elsewhere}/w2", "results_root=r", "cache_root=c", "logger=wandb",
+        "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "task.fit.paper.epochs=5",
+    ]  # fmt: skip
+    first = run_id(bench)
+    for change in same:
+        assert run_id(bench, change) == first, change
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.open.epochs=5",
+     "task.batch.batch_size=4", "bilm.state=zero", "bilm.cache=false", "trainer.precision=bf16-mixed"],
+)  # fmt: skip
+def test_what_can_change_a_result_makes_another_run(bench, change):
+    assert run_id(bench, change) != run_id(bench)
+
+
+def test_what_lies_at_the_places_is_part_of_a_run(bench):
+    first, baseline = run_id(bench), run_id(bench, "elmo.where=none")
+    (bench.folder / "weights").write_text("4")
+    second = run_id(bench)
+    assert second != first
+    assert run_id(bench, "elmo.where=none") == baseline  # which has no biLM
+    with open(bench.data / "toy" / "test.txt", "a") as file:
+        file.write("ba/A\n")
+    assert run_id(bench) != second
+    assert run_id(bench, "elmo.where=none") != baseline
+
+
+def test_a_group_is_a_run_less_its_seed(bench):
+    one, two, other = (Identity(bench.compose(*c)) for c in (("seed=1",), ("seed=2",), ("seed=2", "elmo.gamma=false")))
+    assert one.group == two.group != other.group
+    assert one.run != two.run
+
+
+def test_the_digest_of_a_file_is_its_sha256(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    assert sha256(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    before = sha256(tmp_path)
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert sha256(tmp_path) != before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("data_root=/no/such/folder", "/no/such/folder: no such folder"),
+        ("data_root=null", "data_root=FOLDER"),
+        ("task.data.open.dev=gone.txt", r"toy/gone\.txt: no such file"),
+        ("task.data.open.folder=tyo", "tyo: no such folder"),
+        ("bilm.weights=/gone.hdf5", r"/gone\.hdf5: no such file: the weights of bilm=custom"),
+        ("scale=paper", "no data for scale=paper"),
+    ],
+)
+def test_a_missing_place_is_named(bench, change, message):
+    with pytest.raises(UserError, match=message):
+        Identity(bench.compose(change))
+
+
+def test_a_variant_is_what_differs_from_the_pages(bench):
+    assert variant(bench.compose("seed=4", "trainer.threads=1", "data_root=x")) == {}
+    assert variant(bench.compose("elmo.where=none", "elmo.lambda=3")) == {"elmo.where": "none"}
+    assert variant(bench.compose("elmo.layers=last", "task.batch.batch_size=4")) == {
+        "elmo.layers": "last",
+        "task.batch.batch_size": 4,
+    }
+    assert label({"elmo.where": "none"}, "none") == "baseline"
+    assert label({"elmo.layers": "last"}, "both") == "+ELMo (both; layers=last)"
+
+
+# Records.
+
+
+def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
+    """A record with what the report reads."""
+    settings = {
+        "elmo": {"where": where},
+        "scale": {"note": f"note on {scale}"},
+        "task": {"monitor": "f1", "paper": {"baseline": 90.15, "elmo": 92.22, "elmo_deviation": 0.1}},
+    }
+    elmo = where != "none"
+    return {
+        "task": "ner", "scale": scale, "seed": seed, "metrics": {"dev": {"f1": f1 + 1}, "test": {"f1": f1}},
+        "config": settings, "bilm": {"name": "open" if elmo else None, "sha256": None, "tuned": False},
+        "seconds": 100.0, "machine": {"cpu": "A CPU", "cores": 2, "threads": 2, "accelerator": "cpu"},
+        "versions": {}, "commit": None, "dirty": False, "finished": "2026-01-01T00:00:00+00:00",
+        "layer_weights": {"input": [[0.2, 0.3, 0.5], [0.1, 0.3, 0.6]]} if elmo else {},
+        "gamma": {"input": [1.0, 1.25]} if elmo else {}, "epoch": 2, "epochs": 2,
+        "run": f"{scale}-{group or where}-{seed}", "group": f"{scale}-{group or where}",
+        "variant": {} if elmo else {"elmo.where": "none"}, **more,
+    }  # fmt: skip
+
+
+def save(folder, *made):
+    for record in made:
+        records.write(records.place(folder, record["scale"], record["task"], record["run"]), record)
+
+
+def test_a_record_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "runs" / "open" / "ner" / "x.json"
+    records.write(path, fake())
+    assert records.read(path) == fake()
+    with pytest.raises(ValueError, match="gamma"):
+        records.write(path, {key: value for key, value in fake().items() if key != "gamma"})
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+    with pytest.raises(OSError, match="disk"):
+        records.write(path, fake(f1=1.0))
+    assert records.read(path) == fake()
+    assert [file.name for file in path.parent.iterdir()] == ["x.json"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"task": "ner"}'])
+def test_a_broken_record_is_named(tmp_path, text):
+    path = tmp_path / "runs" / "open" / "ner" / "x.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"x\.json: "):
+        records.read_all(tmp_path)
+
+
+def test_mean_and_sample_deviation():
+    values = [91.0, 92.5, 90.0]
+    mean, deviation = records.mean_and_deviation(values)
+    assert mean == pytest.approx(sum(values) / 3)
+    assert deviation == pytest.approx(statistics.stdev(values))
+    assert records.mean_and_deviation([5.0]) == (5.0, None)
+
+
+def test_the_commit_is_null_where_there_is_no_git(monkeypatch):
+    records.commit.cache_clear()
+
+    def missing(*_, **__):
+        raise FileNotFoundError("git")
+
+    monkeypatch.setattr(subprocess, "run", missing)
+    assert records.commit() == (None, None)
+    records.commit.cache_clear()
+
+
+# The report.
+
+
+@pytest.fixture
+def results(tmp_path):
+    save(tmp_path, *(fake("none", seed, 84.0 + seed) for seed in (1, 2, 3)))
+    save(tmp_path, *(fake("input", seed, 88.0 + seed) for seed in (1, 2, 3)))
+    save(tmp_path, fake("input", 1, 80.0, group="last", variant={"elmo.layers": "last"}))
+    save(tmp_path, fake("none", 1, 70.0, scale="mini"))
+    return tmp_path
+
+
+def row(text, start):
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {start} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_report_has_ours_beside_the_papers(results):
+    report.refresh(results)
+    text = (results / "README.md").read_text()
+    real, mini = text.split("## ner, scale mini")
+    assert row(real, "baseline") == ["baseline", "-", "1-3", "87.00 ± 1.00", "86.00 ± 1.00", "90.15", "", "100 s"]
+    assert row(real, "+ELMo (input)") == [
+        "+ELMo (input)", "open", "1-3", "91.00 ± 1.00", "90.00 ± 1.00", "92.22 ± 0.1",
+        "input: 0.10 0.30 0.60; 1.25", "100 s",
+    ]  # fmt: skip
+    assert row(real, "+ELMo (input; layers=last)")[2:6] == ["1", "81.00", "80.00", ""]
+    assert "against the baseline: +4.00 test f1 (the two deviations together: 2.00)." in real
+    assert "The paper's gain: +2.07." in real
+    assert "note on open" in real
+    assert "note on mini" in mini
+    assert "A CPU (2 cores, 2 threads, cpu)" in mini
+
+
+def test_the_report_is_a_function_of_the_records(results):
+    report.refresh(results)
+    first = [(results / name).read_bytes() for name in ("README.md", "report.html")]
+    report.refresh(results)
+    assert [(results / name).read_bytes() for name in ("README.md", "report.html")] == first
+    assert b"<script" not in first[1]
+    assert b"+ELMo (input; layers=last)" in first[1]
+
+
+def test_without_records_the_report_says_so(tmp_path):
+    assert report.refresh(tmp_path) == []
+    assert "No run is recorded" in (tmp_path / "README.md").read_text()
+
+
+def test_report_html_escapes_what_records_say(tmp_path):
+    save(tmp_path, fake("input", variant={"elmo.layers": "<b>|x"}))
+    report.refresh(tmp_path)
+    assert "<b>" not in (tmp_path / "report.html").read_text()
+    assert "\\|x" in (tmp_path / "README.md").read_text()
+
+
+def test_seeds_are_shown_as_ranges():
+    assert report._ranges([3, 1, 2, 7]) == "1-3, 7"
+
+
+def test_the_committed_records_are_readable_and_the_report_is_theirs():
+    results = cli.ROOT / "results"
+    found = records.read_all(results)
+    if not found:
+        pytest.skip("no record is committed yet")
+    assert (results / "README.md").read_text(encoding="utf-8") == report.markdown(report.sections(found))
+    assert "/root/" not in json.dumps(found)
+    assert "/home/" not in json.dumps(found)

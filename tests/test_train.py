@@ -1,0 +1,288 @@
+"""Runs from configuration to record: skipped, resumed, forced, locked, selected by dev, the same every time."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from elmo_bench import cli
+from elmo_bench import train as train_module
+from elmo_bench.errors import UserError
+from elmo_bench.records import KEYS
+from tests import toy
+
+TIMES = ("seconds", "device_seconds", "tokens_per_second", "finished", "checkpoint", "machine", "commit", "dirty")
+EVERYTHING = (  # all that a checkpoint has to bring back: both places, biLM, averages, schedule, early stopping
+    "elmo.where=both",
+    "elmo.finetune=joint",
+    "task.average={_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:0.9}",
+    "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.ReduceLROnPlateau,_partial_:true,mode:max,patience:0},"
+    "interval:epoch}",
+    "task.fit.open.patience=3",
+)
+
+
+def result(record):
+    """A record without what may differ between two identical runs."""
+    kept = json.loads(json.dumps({key: value for key, value in record.items() if key not in TIMES}))
+    for epoch in kept["history"]:
+        del epoch["seconds"], epoch["device_seconds"]
+    return kept
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    """Fails where a model would be built."""
+    from elmo_bench import run
+
+    def refuse(*_):
+        raise AssertionError("a recorded run was run again")
+
+    return lambda: monkeypatch.setattr(run, "run", refuse)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_run_leaves_a_whole_record(bench):
+    record = bench.train("elmo.where=both", "seed=3")
+    path = bench.results / "runs" / "open" / "toy" / f"{record['run']}.json"
+    assert json.loads(path.read_text()) == json.loads(json.dumps(record))
+    assert set(KEYS) <= set(record)
+    assert (record["task"], record["scale"], record["seed"]) == ("toy", "open", 3)
+    assert record["config"]["task"]["elmo"]["where"] == "both"
+    assert set(record["metrics"]) == {"dev", "test"}
+    assert 0 < record["metrics"]["test"]["accuracy"] <= 100
+    assert record["epochs"] == 4
+    assert record["updates"] == 20
+    assert set(record["layer_weights"]) == set(record["gamma"]) == {"input", "output"}
+    assert [len(s) for s in record["layer_weights"]["input"]] == [3] * 4
+    assert all(abs(sum(s) - 1) < 1e-5 for s in record["layer_weights"]["output"])
+    assert record["bilm"]["name"] == "custom"
+    assert len(record["bilm"]["sha256"]) == 64
+    assert record["bilm"]["tuned"] is False
+    assert (bench.results / record["checkpoint"]).is_file()
+    assert str(bench.folder) not in path.read_text()  # no place of this machine
+    csv = (bench.results / record["checkpoint"]).with_name("csv") / "version_0" / "metrics.csv"
+    header = csv.read_text().splitlines()[0].split(",")
+    assert {"dev/accuracy", "test/accuracy", "train/loss", "elmo/input/s0", "elmo/output/gamma"} <= set(header)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_recorded_run_is_not_run_again_unless_forced(bench, no_training, capsys):
+    first = bench.train()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "_train", None)
+        assert bench.train("trainer.threads=1", "logger=wandb", "debug=true") == json.loads(json.dumps(first))
+    assert "not run again" in capsys.readouterr().out
+    assert result(bench.train("force=true")) == result(first)
+    no_training()
+    with pytest.raises(AssertionError, match="again"):
+        bench.train("force=true")
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_two_runs_of_a_seed_agree_and_two_seeds_differ(bench):
+    one = bench.train("task.fit.open.epochs=2")
+    again = bench.train("task.fit.open.epochs=2", f"results_root={bench.folder}/elsewhere")
+    other = bench.train("task.fit.open.epochs=2", "seed=2")
+    assert result(one)["history"] == result(again)["history"]
+    assert one["layer_weights"] == again["layer_weights"]
+    assert one["layer_weights"] != other["layer_weights"]
+    assert one["run"] != other["run"]
+    assert one["group"] == other["group"]
+
+
+@pytest.mark.parametrize("changes", [(), EVERYTHING], ids=["frozen", "everything"])
+@pytest.mark.usefixtures("stand_in")
+def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
+    whole = bench.train(*changes)
+    torn = f"results_root={bench.folder}/torn"
+    killed = bench.command("train", *bench.overrides(torn, *changes), KILL="2,3")
+    assert killed.returncode == -9, killed.stderr
+    assert not list((bench.folder / "torn").rglob("*.json"))
+    resumed = bench.command("train", *bench.overrides(torn, *changes))
+    assert resumed.returncode == 0, resumed.stderr
+    assert "goes on after epoch 2" in resumed.stdout
+    (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
+    assert result(json.loads(path.read_text())) == result(whole)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_killed_after_its_last_epoch_a_stopped_run_trains_no_more(bench, monkeypatch):
+    """Early stopping ended the training; the process died before the test."""
+    from elmo_bench import run
+
+    changes = ("task.metric._target_=tests.toy.ScriptedMetric", "task.fit.open.patience=2", "task.fit.open.epochs=9")
+    with monkeypatch.context() as dying:
+        dying.setattr(toy.ScriptedMetric, "script", [10, 30, 20, 20, 77])
+        dying.setattr(run, "make_record", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            bench.train(*changes)
+    monkeypatch.setattr(toy.ScriptedMetric, "script", [55])  # the test alone
+    record = bench.train(*changes)
+    assert record["epochs"] == 4
+    assert record["epoch"] == 2
+    assert record["metrics"] == {"dev": {"accuracy": 30.0}, "test": {"accuracy": 55.0}}
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
+    from elmo_bench import run
+
+    seen = {}
+    original = run.make_record
+
+    def spy(cfg, identity, variant, module, *rest):
+        seen.update({name: value.clone() for name, value in module.state_dict().items()})
+        return original(cfg, identity, variant, module, *rest)
+
+    monkeypatch.setattr(run, "make_record", spy)
+    monkeypatch.setattr(toy.ScriptedMetric, "script", [10, 40, 40, 20, 33])
+    record = bench.train("task.metric._target_=tests.toy.ScriptedMetric")
+    assert (record["epoch"], record["epochs"], record["selected_updates"]) == (2, 4, 10)
+    best = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    assert len(best["history"]) == 2
+    for name, value in best["state_dict"].items():
+        torch.testing.assert_close(seen[name], value, rtol=0, atol=0)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_checkpoints_hold_plain_containers_and_no_frozen_bilm(bench):
+    record = bench.train("task.fit.open.epochs=1")
+    saved = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    assert saved["hyper_parameters"]["config"]["task"]["name"] == "toy"
+    assert saved["bilm_sha256"] == record["bilm"]["sha256"]
+    assert saved["vocabularies"]["labels"] == {"items": ["A", "B"], "special": False}
+    assert not any("bilm" in name or "table" in name for name in saved["state_dict"])
+    joint = bench.train("task.fit.open.epochs=1", "elmo.finetune=joint")
+    saved = torch.load(bench.results / joint["checkpoint"], weights_only=True)
+    assert "representation.elmo.bilm.table.weight" in saved["state_dict"]
+    assert joint["bilm"]["tuned"] is True
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_penalty_pulls_the_layer_weights_together(bench):
+    def spread(*changes):
+        s = bench.train("task.optimizer.lr=0.1", *changes)["layer_weights"]["input"][-1]
+        return max(s) - min(s)
+
+    assert spread("elmo.lambda=10") < 0.2 * spread("elmo.lambda=0")
+
+
+@pytest.mark.parametrize(("how", "by", "bound"), [("norm", "norm", 0.01), ("value", "value", 0.001)])
+@pytest.mark.usefixtures("stand_in")
+def test_gradients_are_clipped(bench, monkeypatch, how, by, bound):
+    from elmo_bench.module import BenchModule
+
+    seen = []
+
+    def look(self, optimizer):
+        gradients = [p.grad for p in self.parameters() if p.grad is not None] or [torch.zeros(1)]  # before the first
+        seen.append(float(torch.cat([g.flatten() for g in gradients]).norm(float("inf") if by == "value" else 2)))
+
+    monkeypatch.setattr(BenchModule, "on_before_zero_grad", look)
+    bench.train(f"task.clip={{value:{bound},by:{how}}}", "task.fit.open.epochs=1")
+    assert seen
+    assert all(value <= bound * 1.001 for value in seen)
+    assert max(seen) > 0.9 * bound
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_averaged_weights_are_those_that_are_kept_and_tested(bench):
+    """With decay 1 the average stays where the first update put it."""
+    average = "{_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:1.0}"
+    averaged = bench.train("task.fit.open.epochs=1", f"task.average={average}")
+    one_step = bench.train("task.fit.open.epochs=1", "trainer.limit_batches=1")
+    kept, expected = (
+        torch.load(bench.results / record["checkpoint"], weights_only=True)["state_dict"]
+        for record in (averaged, one_step)
+    )
+    torch.testing.assert_close(kept, expected, rtol=0, atol=0)
+    assert averaged["metrics"] == one_step["metrics"]
+    assert averaged["updates"] == 5
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_schedule_may_step_by_update(bench):
+    halve = "{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step_size:1,gamma:0.5}"
+    record = bench.train(f"task.schedule={{scheduler:{halve},interval:step}}", "task.fit.open.epochs=2")
+    assert record["history"][-1]["learning_rate"] == pytest.approx(0.01 * 0.5**10)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_baseline_needs_no_bilm(bench):
+    bare = bench.train("elmo.where=none", "bilm=none")
+    same = bench.compose("elmo.where=none", "elmo.lambda=0.5", "bilm.weights=/nowhere/at/all")
+    assert train_module.train(same)["run"] == bare["run"]
+    assert bare["bilm"] == {"name": None, "sha256": None, "tuned": False}
+    assert bare["layer_weights"] == bare["gamma"] == {}
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from elmo_bench.train import held
+with held(Path(sys.argv[1]), "waiting") as waited:
+    print("waited" if waited else "at once", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def hold(folder):
+    """A process that holds the lock on a work folder until it reads a line."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=cli.ROOT,
+    )
+
+
+def test_a_second_process_waits_for_the_first(tmp_path):
+    with hold(tmp_path) as first:
+        assert first.stdout.readline() == "at once\n"
+        with hold(tmp_path) as second:
+            assert second.stdout.readline() == "waiting\n"
+            first.communicate("go\n")
+            assert second.stdout.readline() == "waited\n"
+            second.communicate("go\n")
+
+
+def test_a_dead_process_lets_go_of_its_run(tmp_path):
+    with hold(tmp_path) as first:
+        assert first.stdout.readline() == "at once\n"
+        first.kill()
+    with train_module.held(tmp_path, "waiting") as waited:
+        assert not waited
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_damaged_checkpoint_is_named(bench, monkeypatch):
+    from elmo_bench import run
+
+    monkeypatch.setattr(run, "make_record", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        bench.train()
+    (last,) = bench.results.rglob("last.ckpt")
+    last.write_bytes(last.read_bytes()[:-500])
+    with pytest.raises(UserError, match=r"last\.ckpt: a damaged checkpoint"):
+        bench.train()
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_malformed_data_end_a_run_before_it_leaves_anything(bench):
+    (bench.data / "toy" / "dev.txt").write_text("ba/A\nbroken line\n")
+    with pytest.raises(UserError, match=r"dev\.txt:2"):
+        bench.train()
+    assert not list(bench.results.rglob("*.json"))
+    assert not list(bench.results.rglob("*.ckpt"))
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_wandb_stays_offline_without_a_key(bench, monkeypatch):
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    record = bench.train("logger=wandb", "task.fit.open.epochs=1")
+    runs = list((bench.results / record["checkpoint"]).parent.glob("wandb/offline-run-*"))
+    assert len(runs) == 1
