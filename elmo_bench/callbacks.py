@@ -14,6 +14,9 @@ import torch
 from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
+MODEL = "the model alone"
+FOR_RESUMING = ("optimizer_states", "lr_schedulers", "loops", "callbacks", "current_model_state", "averaging_state")
+
 
 class KeepBest(Checkpoint):
     """At the end of every epoch writes `last.ckpt` (to resume from), and before it `best.ckpt` where the epoch is best.
@@ -31,7 +34,7 @@ class KeepBest(Checkpoint):
         score = newest["dev"][module.monitor]
         if self.score is None or score > self.score:
             self.score, self.epoch = score, newest["epoch"]
-            trainer.save_checkpoint(self.best, weights_only=True)
+            trainer.save_checkpoint(self.best, storage_options=MODEL)  # Lightning's weights_only forgets the averages
         trainer.save_checkpoint(self.last)
 
     def state_dict(self) -> dict[str, Any]:
@@ -45,6 +48,9 @@ class WholeFiles(TorchCheckpointIO):
     """A checkpoint is written beside its place and moved there: a kill at any moment leaves the old one or the new."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """`storage_options=MODEL` leaves out what only a resumed training needs."""
+        if storage_options == MODEL:
+            checkpoint = {key: value for key, value in checkpoint.items() if key not in FOR_RESUMING}
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f".{path.name}.unfinished")

@@ -1,0 +1,171 @@
+"""Every folder of tasks/ keeps the contract of elmo_bench/task.py, on small generated data."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import DatasetDict
+from hydra.utils import get_method, instantiate
+
+from elmo_bench import cli
+from elmo_bench.errors import UserError
+from elmo_bench.run import Data, build
+from elmo_bench.task import Batch, Tokens
+from elmo_bench.text.vocabulary import Vocabulary
+from tests.fakes import FakeBiLM
+
+FOLDERS = sorted(path.parent.name for path in (cli.ROOT / "tasks").glob("*/reader.py"))
+SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,3,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
+
+pytestmark = pytest.mark.parametrize("task", FOLDERS)
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("mini")
+
+
+@cache
+def load(task: str, root: Path):
+    """The task's configuration at the mini scale, its reader, and its data; read once."""
+    changes = [f"scale.folder={root}", f"scale.sizes={SIZES}", "elmo.where=none", "elmo.dropout=0"]
+    cfg = cli.compose([f"task={task}", "scale=mini", *changes])
+    get_method(cfg.scale.prepare)(cfg)
+    reader = instantiate(cfg.task.reader)
+    return cfg, reader, reader.load()
+
+
+@pytest.fixture
+def loaded(task, root):
+    return load(task, root)
+
+
+def batch_of(loaded, split="train", size=6) -> Batch:
+    _, reader, splits = loaded
+    return reader.collate([splits[split][i] for i in range(min(size, len(splits[split])))])
+
+
+def model(loaded, where="none"):
+    cfg, reader, _ = loaded
+    cfg = cfg.copy()
+    cfg.elmo.where = where
+    torch.manual_seed(1)
+    return build(cfg, reader, None if where == "none" else FakeBiLM())
+
+
+def test_the_folder_holds_what_every_task_holds(task):
+    folder = cli.ROOT / "tasks" / task
+    assert all((folder / name).is_file() for name in ("README.md", "reader.py", "head.py", "metric.py"))
+    assert cli.page(task).is_file()
+    for part in ("reader", "head", "metric"):
+        importlib.import_module(f"tasks.{task}.{part}")
+
+
+def test_the_reader_gives_three_splits_and_vocabularies_from_training_alone(task, loaded):
+    cfg, reader, splits = loaded
+    assert isinstance(splits, DatasetDict)
+    assert set(splits) == {"train", "dev", "test"}
+    assert all(len(rows) for rows in splits.values())
+    assert reader.fields
+    assert all(field in splits["dev"].column_names for field in reader.fields)
+    assert all(isinstance(vocabulary, Vocabulary) for vocabulary in reader.vocabularies.values())
+    assert "words" in reader.vocabularies
+    json.dumps(splits["train"][0])
+
+
+def test_batches_are_padded_as_the_contract_says(task, loaded):
+    batch = batch_of(loaded)
+    assert len(batch.rows) == 6
+    assert batch.texts
+    for tokens in batch.texts.values():
+        assert isinstance(tokens, Tokens)
+        assert tokens.mask.dtype == torch.bool
+        assert tokens.words.dtype == torch.int64
+        assert tokens.words.shape == tokens.mask.shape
+        assert tokens.mask.sum(1).tolist() == [len(sentence) for sentence in tokens.sentences]
+        assert (tokens.words[~tokens.mask] == 0).all()
+        assert tokens.chars is None or tokens.chars.shape[:2] == tokens.mask.shape
+    assert batch.labels
+
+
+@pytest.mark.parametrize("where", ["none", "input", "output", "both"])
+def test_the_head_learns_wherever_elmo_stands(task, loaded, where):
+    module, batch = model(loaded, where), batch_of(loaded)
+    module.train()
+    loss = module(batch).loss
+    assert loss.shape == ()
+    assert torch.isfinite(loss)
+    loss.backward()
+    learnt = [name for name, p in module.named_parameters() if p.requires_grad and p.grad is not None]
+    expected = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}[where]
+    for place in ("input", "output"):
+        assert (f"representation.elmo.mixes.{place}.gamma" in learnt) is (place in expected)
+
+
+def test_a_step_on_one_batch_lowers_its_loss(task, loaded):
+    module, batch = model(loaded), batch_of(loaded)
+    module.eval()  # without dropout
+    optimizer = torch.optim.Adam([p for p in module.parameters() if p.requires_grad], lr=0.005)
+    losses = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = module(batch).loss
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0]
+
+
+def test_predictions_are_json_one_a_row_and_the_metric_takes_them(task, loaded):
+    cfg, _, _ = loaded
+    module, batch = model(loaded, "input").eval(), batch_of(loaded, "dev")
+    with torch.no_grad():
+        predictions = module.predict_step(batch)
+    assert len(predictions) == len(batch.rows)
+    assert json.loads(json.dumps(predictions)) == predictions
+    metric = instantiate(cfg.task.metric)
+    metric.update(predictions, batch.rows)
+    scores = metric.compute()
+    assert cfg.task.monitor in scores
+    assert all(isinstance(value, float) and 0 <= value <= 100 for value in scores.values())
+
+
+def test_predictions_do_not_depend_on_the_rest_of_the_batch(task, loaded):
+    _, reader, splits = loaded
+    module = model(loaded, "input").eval()
+    rows = [splits["dev"][i] for i in range(4)]
+    with torch.no_grad():
+        together = module.predict_step(reader.collate(rows))
+        alone = [module.predict_step(reader.collate([row]))[0] for row in rows]
+    assert together == alone
+
+
+def test_a_reader_with_restored_vocabularies_makes_the_same_batches(task, loaded):
+    cfg, reader, splits = loaded
+    other = instantiate(cfg.task.reader)
+    other.vocabularies = {
+        name: Vocabulary.restore(json.loads(json.dumps(v.state()))) for name, v in reader.vocabularies.items()
+    }
+    rows = [splits["test"][i] for i in range(3)]
+    for one, two in zip(reader.collate(rows).texts.values(), other.collate(rows).texts.values(), strict=True):
+        assert torch.equal(one.words, two.words)
+        assert one.sentences == two.sentences
+
+
+def test_raw_text_that_makes_no_row_is_refused(task, loaded):
+    _, reader, _ = loaded
+    with pytest.raises(UserError):
+        reader.from_text()
+
+
+def test_every_row_is_in_one_batch_of_an_epoch(task, loaded):
+    cfg, reader, splits = loaded
+    data = Data(cfg, reader, splits)
+    sampler = data.sampler(data.lengths["train"])
+    for epoch in (0, 1):
+        assert sorted(i for batch in sampler.batches(epoch) for i in batch) == list(range(len(splits["train"])))
