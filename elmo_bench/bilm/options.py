@@ -142,7 +142,9 @@ class _Section:
 
     def clip(self, key: str) -> float | None:
         """A bound; bilm-tf takes null and 0 for none."""
-        value = self._value(key, 0) or 0
+        value = self._value(key, 0)
+        if value is None:
+            return None
         if type(value) not in (int, float) or not 0 <= value <= MOST:
             raise self._error(key, value, f"it must be a number from 0 to {MOST}, or null")
         return float(value) or None

@@ -1,0 +1,120 @@
+"""options.json: read and written as the release does; what is wrong with one ends in one error that names it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.bilm.options import Options
+from elmo_bench.errors import UserError
+from tests.reference_bilm import write_random
+
+
+@pytest.fixture
+def official(tmp_path) -> Path:
+    return write_random(tmp_path).options
+
+
+def error_of(path: Path) -> str:
+    """Reading fails in one short line that names the file."""
+    with pytest.raises(UserError) as caught:
+        Options.read(path)
+    assert caught.value.path == path
+    message = str(caught.value)
+    assert message.startswith(f"{path}:")
+    assert "\n" not in message
+    assert len(message) < len(str(path)) + 500
+    return message
+
+
+def test_options_are_read_as_they_were_written(tmp_path):
+    release = {  # of the release, with keys that only its training used
+        "lstm": {
+            "use_skip_connections": True, "projection_dim": 512, "cell_clip": 3, "proj_clip": 3, "dim": 4096,
+            "n_layers": 2,
+        },
+        "char_cnn": {
+            "activation": "relu", "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
+            "n_highway": 2, "embedding": {"dim": 16}, "n_characters": 262, "max_characters_per_token": 50,
+        },
+        "dropout": 0.1, "all_clip_norm_val": 10.0,
+    }  # fmt: skip
+    options = Options.parse(release)
+    assert (options.n_filters, options.dim, options.projection_dim, options.cell_clip) == (2048, 4096, 512, 3.0)
+    options.write(tmp_path / "options.json")
+    assert Options.read(tmp_path / "options.json") == options
+    written = json.loads((tmp_path / "options.json").read_text())
+    assert written == {key: release[key] for key in ("lstm", "char_cnn")}
+    release["char_cnn"]["n_characters"] = 261  # as during training
+    assert Options.parse(release) == options
+
+
+def test_no_clip_is_written_in_two_ways(tmp_path):
+    for nothing in (None, 0):
+        options = Options.read(write_random(tmp_path, cell_clip=nothing, proj_clip=nothing).options)
+        assert (options.cell_clip, options.proj_clip) == (None, None)
+
+
+def write_options(path: Path, content: dict | str | bytes) -> None:
+    if isinstance(content, dict):
+        content = json.dumps(content)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{", b"[]", b"null", b"3", b'"lstm"', b"{}", b'{"lstm": {}, "char_cnn": []}', b"\xff\xfe{}",
+        b'{"lstm": "\xff"}', b"\x89HDF\r\n\x1a\n", b"[" * 100_000, b'{"lstm": {"dim": ' + b"9" * 5000 + b"}}",
+        b'{"lstm": null, "char_cnn": null}',
+    ],
+    ids=range(14),
+)  # fmt: skip
+def test_what_are_no_options(official, content):
+    write_options(official, content)
+    error_of(official)
+
+
+def test_an_error_in_json_names_its_line(official):
+    write_options(official, '{"lstm":\n {"dim": 3,\n  }}')
+    with pytest.raises(UserError) as caught:
+        Options.read(official)
+    assert (caught.value.path, caught.value.line) == (official, 3)
+
+
+WRONG_SIZES = (0, -1, 2.0, "3", None, True, [], 10**9, 10**400)
+WRONG = {
+    "lstm.dim": WRONG_SIZES, "lstm.projection_dim": WRONG_SIZES, "lstm.n_layers": WRONG_SIZES,
+    "lstm.cell_clip": (-1, "3", True, [3], 10**400, float("nan"), float("inf")),
+    "lstm.proj_clip": (-0.5, {}, float("nan")),
+    "lstm.use_skip_connections": (1, "yes", None),
+    "char_cnn.n_highway": (-1, 1.5, None, 10**9), "char_cnn.max_characters_per_token": (0, 3, 2, 10**9, "50"),
+    "char_cnn.n_characters": (0, 256, 263, None), "char_cnn.activation": ("selu", None, 3, ["relu"]),
+    "char_cnn.embedding": ({}, 4, None, {"dim": 0}, {"dim": "x" * 100_000}),
+    "char_cnn.filters": (
+        [], None, {}, 3, [[1]], [[1, 2, 3]], [[0, 4]], [[1, -4]], [[1, 4.0]], [["1", 4]], [[True, 4]], [[51, 4]],
+        [[1, 10**9]], [1, 4], [None], [[1, 1]] * 1000,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "values"), WRONG.items())
+def test_wrong_options_are_named(official, key, values):
+    section, name = key.split(".")
+    for value in values:
+        options = json.loads(official.read_text())
+        options[section][name] = value
+        official.write_text(json.dumps(options))
+        message = error_of(official)
+        assert repr(name) in message or (name == "embedding" and "'dim'" in message), message
+
+
+def test_missing_options_are_named(official):
+    whole = json.loads(official.read_text())
+    for section, name in (("lstm", "dim"), ("char_cnn", "filters"), ("char_cnn", "embedding")):
+        write_options(official, {key: {k: v for k, v in whole[key].items() if k != name} for key in whole})
+        assert repr(name) in error_of(official)
+        write_options(official, {key: value for key, value in whole.items() if key != section})
+        assert repr(section) in error_of(official)
