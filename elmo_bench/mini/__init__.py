@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.errors import UserError
+from elmo_bench.mini.bilm import ensure_bilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
 
 MANIFEST = "mini.json"
@@ -78,10 +79,11 @@ def ensure_data(folder: str | PathLike[str], seed: int = 1, sizes: Sizes | Mappi
 
 
 def ensure(config: Any) -> Path:
-    """What `scale=mini` needs before a run: the data set at `config.scale.folder`.
+    """What `scale=mini` needs before a run: the data set at `config.scale.folder`, and its biLM if the run has ELMo.
 
     Args:
-        config: with `scale.folder`, `scale.seed`, `scale.version` and, where they are not the defaults, `scale.sizes`.
+        config: with `scale.folder`, `scale.seed`, `scale.version` and, where they are not the defaults, `scale.sizes`;
+            `elmo.where` and `bilm.name` tell whether the biLM trained here is wanted.
 
     Raises:
         UserError: the configuration asks for another version than this code generates.
@@ -89,7 +91,10 @@ def ensure(config: Any) -> Path:
     scale = config["scale"]
     if (version := scale.get("version", VERSION)) != VERSION:
         raise UserError(f"scale.version={version}: this code generates version {VERSION}; check out the other one")
-    return ensure_data(scale["folder"], scale["seed"], scale.get("sizes"))
+    folder = ensure_data(scale["folder"], scale["seed"], scale.get("sizes"))
+    if config.get("elmo", {}).get("where", "none") != "none" and config["bilm"]["name"] == "mini":
+        ensure_bilm(folder)
+    return folder
 
 
 def _identity(seed: int, sizes: Sizes) -> dict[str, Any]:
