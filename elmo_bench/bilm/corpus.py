@@ -53,7 +53,7 @@ class Corpus:
         """Reads the sources one after another and shuffles the sentences (seed None: keeps their order).
 
         Raises:
-            UserError: a file is missing, empty or not UTF-8.
+            UserError: a file is missing, not UTF-8, or gives no sentence.
         """
         ids: dict[str, int] = {SENTENCE_BEGIN: 0, SENTENCE_END: 1}
         sentences: list[np.ndarray] = []
@@ -106,13 +106,11 @@ def rows_of(stream: Stream, rows: int) -> Stream:
 def _sentences(source: Source) -> Iterator[list[str]]:
     taken = 0
     with open_text(source.path) as file:
-        for line in file:
-            words = line.split()
-            if not words:
-                continue
+        for words in filter(None, map(str.split, file)):
+            if source.tokens is not None and taken + len(words) > source.tokens:
+                break
             taken += len(words)
-            if source.tokens is not None and taken > source.tokens:
-                return
             yield words
     if not taken:
-        raise UserError("the file holds no text; expected one tokenized sentence a line", source.path)
+        limit = "" if source.tokens is None else f" within the first {source.tokens} tokens"
+        raise UserError(f"no sentence{limit}; expected one tokenized sentence a line", source.path)

@@ -34,10 +34,13 @@ class Chunk(NamedTuple):
     targets: Tensor  # (T * B,) int64 vocabulary ids, time-major as the LSTM's packed rows
 
 
-def chunks(stream: Stream, rows: int, steps: int, first: int = 0) -> Iterator[Chunk]:
-    """Walks through a stream of `rows` parallel pieces, `steps` at a time, from chunk number `first` on."""
+def chunks(stream: Stream, rows: int, steps: int, first: int = 0, rest: bool = False) -> Iterator[Chunk]:
+    """Walks through a stream of `rows` parallel pieces, `steps` at a time, from chunk number `first` on.
+
+    What is left at the end comes as a shorter chunk where `rest` asks for it.
+    """
     inputs, targets = rows_of(stream, rows)
-    for start in range(first * steps, inputs.shape[1] - steps + 1, steps):
+    for start in range(first * steps, inputs.shape[1] - (0 if rest else steps - 1), steps):
         piece = np.ascontiguousarray(targets[:, start : start + steps].T).reshape(-1)
         yield Chunk(inputs[:, start : start + steps], torch.from_numpy(piece).long())
 
@@ -189,13 +192,11 @@ class BidirectionalLM(nn.Module):
         rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))
         types = WordTypes(corpus.types, self.bilm.encoder)
         states, totals, count = self.start(rows), [0.0, 0.0], 0
-        for pair in zip(*(chunks(stream, rows, steps) for stream in streams), strict=True):
+        for pair in zip(*(chunks(stream, rows, steps, rest=True) for stream in streams), strict=True):
             for direction, h in enumerate(self.outputs(pair, types, states, torch.float32, POINTWISE)):
                 logits = h @ self.softmax.weight.t() + self.softmax_bias.weight.t()  # (N, V)
                 totals[direction] += float(F.cross_entropy(logits, pair[direction].targets, reduction="sum"))
             count += pair[0].targets.numel()
-        if not count:
-            raise UserError(f"a perplexity needs at least {steps} tokens of text")
         forward, backward = (math.exp(total / count) for total in totals)
         return {"forward": forward, "backward": backward, "mean": (forward + backward) / 2, "tokens": count}
 
@@ -209,12 +210,11 @@ def load_lm(folder: Path) -> tuple[BidirectionalLM, list[str]]:
     bilm = BiLM.from_files(folder / "options.json", folder / "weights.hdf5", state="carry")
     with open_text(folder / "vocabulary.txt") as lines:
         words = [line.rstrip("\n") for line in lines]
-    path = folder / "softmax.safetensors"
+    lm, path = BidirectionalLM(bilm, len(words)), folder / "softmax.safetensors"
     try:
         softmax = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"the softmax cannot be read ({error})", path) from None
-    lm = BidirectionalLM(bilm, len(words))
-    lm.softmax.weight.data.copy_(softmax["weight"])
-    lm.softmax_bias.weight.data.copy_(softmax["bias"][:, None])
+        lm.softmax.load_state_dict({"weight": softmax["weight"]})
+        lm.softmax_bias.load_state_dict({"weight": softmax["bias"][:, None]})
+    except (OSError, SafetensorError, KeyError, IndexError, RuntimeError) as error:
+        raise UserError(f"not the softmax of this biLM and vocabulary ({error})", path) from None
     return lm, words

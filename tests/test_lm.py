@@ -1,0 +1,244 @@
+"""The language model objective: streams of words, sampled and full softmax."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.corpus import Corpus, Source, Stream, rows_of
+from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, chunks, log_expected, sampled_nll
+from elmo_bench.errors import UserError
+from tests.reference_bilm import Files, ReferenceBiLM, near, write_random
+
+TEXT = "the cat sat\nrain\n\n  the  dog \n"
+
+
+@pytest.fixture
+def text(tmp_path):
+    """Writes a text file and returns its path."""
+
+    def write(content: str | bytes, name: str = "text.txt"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+# Text
+
+
+def words_of(corpus: Corpus, vocabulary: list[str], stream: Stream) -> tuple[str, str]:
+    return " ".join(corpus.types[i] for i in stream.inputs), " ".join(vocabulary[i] for i in stream.targets)
+
+
+def test_streams_by_hand(text):
+    corpus = Corpus.read([Source(text(TEXT))])
+    vocabulary = corpus.vocabulary(5)
+    assert vocabulary == ["<S>", "</S>", "<UNK>", "the", "cat"]  # of those seen once, the first
+    forward, backward = corpus.streams(vocabulary)
+    assert words_of(corpus, vocabulary, forward) == (
+        "<S> the cat sat <S> rain <S> the dog",
+        "the cat <UNK> </S> <UNK> </S> the <UNK> </S>",
+    )
+    assert words_of(corpus, vocabulary, backward) == (
+        "</S> sat cat the </S> rain </S> dog the",
+        "<UNK> cat the <S> <UNK> <S> <UNK> the <S>",
+    )
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6), min_size=1, max_size=8))
+def test_streams_of_any_text(sentences):
+    types = ["<S>", "</S>", *"abcdefgh"]
+    tokens = np.array([types.index(word) for sentence in sentences for word in sentence], dtype=np.int32)
+    corpus = Corpus(types, tokens, np.cumsum([len(sentence) for sentence in sentences]))
+    vocabulary = ["<S>", "</S>", "<UNK>", *"abcdefgh"]
+    for stream, (first, last), turn in zip(
+        corpus.streams(vocabulary), (("<S>", "</S>"), ("</S>", "<S>")), (1, -1), strict=True
+    ):
+        inputs = [word for sentence in sentences for word in (first, *sentence[::turn])]
+        targets = [word for sentence in sentences for word in (*sentence[::turn], last)]
+        assert words_of(corpus, vocabulary, stream) == (" ".join(inputs), " ".join(targets))
+
+
+def test_a_vocabulary_holds_the_most_frequent_words(text):
+    corpus = Corpus.read([Source(text("b a a c\nc a <UNK> <UNK> <UNK>\n"))])
+    assert corpus.vocabulary(100) == ["<S>", "</S>", "<UNK>", "a", "c", "b"]
+    assert corpus.vocabulary(4) == ["<S>", "</S>", "<UNK>", "a"]
+
+
+def test_sources_are_read_in_part_and_shuffled(text):
+    sentences = "".join(f"w{i} x{i}\n" for i in range(20))
+    places = [Source(text(sentences, "a.txt"), 7), Source(text("end\n", "b.txt"))]
+    corpus = Corpus.read(places)
+    assert [corpus.types[i] for i in corpus.tokens] == ["w0", "x0", "w1", "x1", "w2", "x2", "end"]  # whole sentences
+    assert corpus.ends.tolist() == [2, 4, 6, 7]
+    shuffled = [Corpus.read([Source(places[0].path)], seed) for seed in (1, 1, 2)]
+    orders = [[corpus.types[i] for i in corpus.tokens] for corpus in shuffled]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == sorted(sentences.split())
+    assert all(x == f"x{w[1:]}" for w, x in zip(orders[0][::2], orders[0][1::2], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("content", "tokens"), [(b"", None), (b"\n \n", None), (b"fine\n\xff\n", None), (b"four words are here\n", 3)]
+)
+def test_text_that_cannot_be_used(text, content, tokens):
+    path = text(content)
+    with pytest.raises(UserError) as caught:
+        Corpus.read([Source(path, tokens)])
+    assert caught.value.path == path
+
+
+def test_chunks_walk_through_parallel_pieces():
+    stream = Stream(np.arange(23), np.arange(23) + 100)
+    inputs, targets = rows_of(stream, 3)
+    assert inputs.tolist() == [list(range(start, start + 7)) for start in (0, 7, 14)]
+    found = list(chunks(stream, 3, 2))
+    assert [chunk.inputs.tolist() for chunk in found[:2]] == [[[0, 1], [7, 8], [14, 15]], [[2, 3], [9, 10], [16, 17]]]
+    assert found[0].targets.tolist() == [100, 107, 114, 101, 108, 115]  # step by step, as the LSTM's rows
+    assert len(found) == 3
+    again = list(chunks(stream, 3, 2, first=2))
+    assert [chunk.inputs.tolist() for chunk in again] == [found[2].inputs.tolist()]
+
+
+def test_distinct_types_are_encoded_once_and_found_again(tmp_path):
+    bilm = BiLM.from_files(*write_random(tmp_path))
+    types = ["<S>", "</S>", *(c * n for c in "abc" for n in range(1, 30, 4)), "w" * 80, ""]
+    table = WordTypes(types, bilm.encoder)
+    draw = np.random.default_rng(0)
+    inputs = [draw.integers(0, len(types), (3, 5)), draw.integers(0, len(types), (2, 4))]
+    groups, indices = table.distinct(*inputs)
+    vectors = bilm.encoder(*groups)
+    assert len(vectors) == len(np.unique(np.concatenate([x.ravel() for x in inputs])))
+    assert len({group.shape[1] for group in groups}) > 1  # short words are cut short
+    for x, index in zip(inputs, indices, strict=True):
+        expected = bilm.encoder.encode_words([types[i] for i in x.ravel()])
+        near(vectors[index].reshape(-1, vectors.shape[1]), expected)
+
+
+# Softmax
+
+
+def test_negatives_are_a_sample_without_repeats():
+    for number, vocabulary in ((1, 2), (5, 100), (19, 20), (20, 20), (64, 10_000)):
+        drawn = Negatives.draw(number, vocabulary, np.random.default_rng(1))
+        again = Negatives.draw(number, vocabulary, np.random.default_rng(1))
+        assert torch.equal(drawn.ids, again.ids)
+        assert len(set(drawn.ids.tolist())) == number <= drawn.tries
+        assert drawn.ids.min() >= 0
+        assert drawn.ids.max() < vocabulary
+        assert torch.equal(drawn.log_expected, log_expected(drawn.ids, vocabulary, drawn.tries))
+        assert drawn.log_expected.max() <= 0
+
+
+def test_the_expected_counts_are_right():
+    """How often an id is drawn, over many draws, is what `log_expected` says; the frequent ones come most often."""
+    vocabulary, number, draws = 30, 6, 4000
+    generator, counts, expected = np.random.default_rng(0), np.zeros(vocabulary), np.zeros(vocabulary)
+    every = torch.arange(vocabulary)
+    for _ in range(draws):
+        drawn = Negatives.draw(number, vocabulary, generator)
+        counts[drawn.ids.numpy()] += 1
+        expected += log_expected(every, vocabulary, drawn.tries).exp().numpy()
+    assert np.abs(counts - expected).max() / draws < 0.03
+    assert (np.diff(expected) < 0).all()
+    assert counts[0] > 3 * counts[-1]
+
+
+@pytest.fixture
+def logits():
+    """Outputs, softmax rows and biases, targets: N = 4, P = 3, V = 11."""
+    torch.manual_seed(0)
+    return torch.randn(4, 3), torch.randn(11, 3), torch.randn(11), torch.tensor([3, 0, 10, 3])
+
+
+def test_a_sample_of_everything_is_the_full_softmax(logits):
+    h, weight, bias, targets = (x.clone().requires_grad_(x.is_floating_point()) for x in logits)
+    rows = torch.cat([targets, torch.arange(11)])
+    sampled = sampled_nll(h, weight[rows], bias[rows], targets, torch.zeros(4), torch.arange(11), torch.zeros(11))
+    full = F.cross_entropy(h @ weight.t() + bias, targets)
+    torch.testing.assert_close(sampled, full)
+    for a, b in zip(*(torch.autograd.grad(loss, (h, weight, bias)) for loss in (sampled, full)), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_the_sampled_normaliser_is_right_on_average():
+    """exp(loss) = 1 + (other words) / (true word): its mean over samples is that of the full softmax."""
+    torch.manual_seed(0)
+    h, weight, bias, targets = torch.randn(1, 3), torch.randn(200, 3), torch.randn(200), torch.tensor([7])
+    generator, total, draws = np.random.default_rng(0), 0.0, 1000
+    for _ in range(draws):
+        drawn = Negatives.draw(50, 200, generator)
+        rows = torch.cat([targets, drawn.ids])
+        # the target is always there: it is not corrected, so that only the negatives' correction is seen
+        loss = sampled_nll(h, weight[rows], bias[rows], targets, torch.zeros(1), drawn.ids, drawn.log_expected)
+        total += math.exp(loss.item())
+    expected = math.exp(F.cross_entropy(h @ weight.t() + bias, targets).item())
+    assert abs(total / draws / expected - 1) < 0.05  # the number of tries is itself drawn: not quite 0
+
+
+def test_the_target_is_corrected_like_the_sample(logits):
+    h, weight, bias, targets = logits
+    negatives = torch.tensor([1, 4, 3, 7])
+    log_targets, log_sample = -torch.rand(4), -torch.rand(4)
+    rows = torch.cat([targets, negatives])
+    found = sampled_nll(h, weight[rows], bias[rows], targets, log_targets, negatives, log_sample)
+    losses = []
+    for n, target in enumerate(targets.tolist()):
+        true = h[n] @ weight[target] + bias[target] - log_targets[n]
+        others = [h[n] @ weight[k] + bias[k] - log_sample[i] for i, k in enumerate(negatives.tolist()) if k != target]
+        losses.append(torch.logsumexp(torch.stack([true, *others]), 0) - true)
+    torch.testing.assert_close(found, torch.stack(losses).mean())
+
+
+# Perplexity
+
+
+def reference_outputs(reference: ReferenceBiLM, words: list[str], direction: int) -> np.ndarray:
+    """(T, P) top-layer outputs over a stream of words from zeros, one step at a time."""
+    xs = [reference.token(word) for word in words]
+    for number, state in enumerate(reference.zeros()[direction]):
+        outputs, _ = reference.run(xs, state, direction, number)
+        xs = [out + x for out, x in zip(outputs, xs, strict=True)] if number else outputs
+    return np.array(xs)
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(1, 5), (1, 64), (2, 3)])
+def test_perplexity_is_that_of_brute_force(tmp_path, text, rows, steps):
+    files: Files = write_random(tmp_path / "bilm")
+    sentences = [f"the w{i % 5} saw a w{i % 3} ." for i in range(12)]
+    corpus = Corpus.read([Source(text("\n".join(sentences)))])
+    vocabulary = corpus.vocabulary(8)
+    torch.manual_seed(0)
+    lm = BidirectionalLM(BiLM.from_files(*files), len(vocabulary))
+    torch.nn.init.normal_(lm.softmax_bias.weight)
+    found = lm.perplexity(corpus, vocabulary, rows, steps)
+
+    weight, bias = lm.softmax.weight.detach().double().numpy(), lm.softmax_bias.weight.detach().double().numpy()[:, 0]
+    reference = ReferenceBiLM(files)
+    perplexities = []
+    for direction, stream in enumerate(corpus.streams(vocabulary)):
+        nll, length = [], len(stream.inputs) // rows
+        for start in range(0, rows * length, length):
+            words = [corpus.types[i] for i in stream.inputs[start : start + length]]
+            logits = reference_outputs(reference, words, direction) @ weight.T + bias  # (T, V)
+            log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+            nll += [-log_p[t, stream.targets[start + t]] for t in range(length)]
+        perplexities.append(math.exp(np.mean(nll)))
+    assert found["tokens"] == rows * length
+    near([found["forward"], found["backward"], found["mean"]], [*perplexities, np.mean(perplexities)], 1e-4)
+
+
+def test_a_text_of_one_word_has_a_perplexity(tmp_path, text):
+    lm = BidirectionalLM(BiLM.from_files(*write_random(tmp_path)), 4)
+    found = lm.perplexity(Corpus.read([Source(text("word\n"))]), ["<S>", "</S>", "<UNK>", "word"])
+    assert found["tokens"] == 2
+    assert found["mean"] > 1

@@ -1,0 +1,197 @@
+"""Training a biLM: it learns, it can be stopped anywhere, and what it writes is a biLM."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.lm import load_lm
+from elmo_bench.bilm.training import Recipe, Trainer
+from elmo_bench.errors import UserError
+from elmo_bench.pretrain import pretrain
+
+OPTIONS = {
+    "lstm": {
+        "dim": 16, "projection_dim": 8, "n_layers": 2, "cell_clip": 3, "proj_clip": 3, "use_skip_connections": True,
+    },
+    "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 8], [3, 12]], "n_highway": 1},
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Sums in one order, so that two runs can be equal bit for bit."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A grammar in which the verb agrees with the noun before it, and the object with the verb."""
+    draw = random.Random(0)
+    nouns = {"dog": "bites", "bird": "pecks", "cook": "stirs"}
+    objects = {"bites": "bones", "pecks": "seeds", "stirs": "soup"}
+    for name, lines in (("train", 150), ("dev", 40)):
+        sentences = []
+        for _ in range(lines):
+            noun, many = draw.choice(list(nouns)), draw.choice([True, False])
+            subject = f"the {noun}s" if many else f"a {noun}"
+            verb = nouns[noun][:-1] if many else nouns[noun]
+            sentences.append(f"{subject} {verb} {draw.choice(['old', 'cold', 'hot'])} {objects[nouns[noun]]} .")
+        (tmp_path / f"{name}.txt").write_text("\n".join(sentences) + "\n")
+    return tmp_path
+
+
+def recipe(**changes) -> Recipe:
+    """Small enough for a test."""
+    made = Recipe(
+        OPTIONS, [("train.txt", None)], [("dev.txt", None)],
+        vocabulary=30, tokens=40 * 48, rows=8, steps=6, negatives=8, lr=0.02, warmup=5, seed=3,
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def everything(trainer: Trainer) -> dict[str, torch.Tensor]:
+    """All that training has changed."""
+    found = {f"weights {name}": tensor for name, tensor in trainer.lm.state_dict().items()}
+    for number, optimiser in enumerate(trainer.optimisers):
+        for key, state in optimiser.state_dict()["state"].items():
+            found |= {f"optimiser {number} {key} {name}": torch.as_tensor(value) for name, value in state.items()}
+    for direction, layers in enumerate(trainer.states):
+        for layer, state in enumerate(layers):
+            found |= {f"state {direction} {layer} {name}": getattr(state, name) for name in ("h", "c")}
+    return found
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+class Killed(BaseException):
+    """In place of a signal."""
+
+
+def fit_until(trainer: Trainer, update: int) -> None:
+    """Training ends in the middle of an update."""
+    step = trainer._step
+
+    def killed(pair):
+        if trainer.update == update:
+            raise Killed
+        return step(pair)
+
+    trainer._step = killed
+    with pytest.raises(Killed):
+        trainer.fit()
+
+
+def test_it_learns_the_grammar(root):
+    torch.manual_seed(0)
+    trainer = Trainer(recipe(tokens=250 * 48), root, root / "work")
+    heldout = Corpus.read([Source(root / "dev.txt")])
+    before = trainer.lm.perplexity(heldout, trainer.words)
+    trainer.fit()
+    after = trainer.lm.perplexity(heldout, trainer.words)
+    choices = 3 * 2 * 3  # subjects, numbers and adjectives; every other word follows from these
+    best = math.exp(math.log(choices) / 7)  # seven predictions a sentence
+    assert before["tokens"] == after["tokens"] == 40 * 7
+    for direction in ("forward", "backward"):
+        assert before[direction] > 10
+        assert best < after[direction] < 1.6 * best
+
+
+@pytest.mark.parametrize("kills", [[17], [1, 2, 39]])
+def test_a_resumed_run_is_an_uninterrupted_one(root, kills):
+    """Every update is saved here; the kills fall into the second pass over the text too."""
+    whole = Trainer(recipe(), root, root / "whole", every=0)
+    whole.fit()
+    for update in kills:
+        fit_until(Trainer(recipe(), root, root / "killed", every=0), update)
+    resumed = Trainer(recipe(), root, root / "killed", every=0)
+    assert resumed.update == kills[-1]
+    resumed.fit()
+    assert whole.update == resumed.update == recipe().updates == 40
+    assert same(everything(whole), everything(resumed))
+
+
+def test_what_was_not_saved_is_done_again(root):
+    whole = Trainer(recipe(), root, root / "whole")
+    whole.fit()
+    fit_until(Trainer(recipe(), root, root / "killed", every=1e9), 20)
+    resumed = Trainer(recipe(), root, root / "killed")
+    assert resumed.update == 0
+    resumed.fit()
+    assert same(everything(whole), everything(resumed))
+
+
+def test_a_finished_run_is_not_trained_again(root):
+    first = Trainer(recipe(), root, root / "work")
+    first.fit()
+    again = Trainer(recipe(), root, root / "work")
+    assert same(everything(first), everything(again))
+    saved = (root / "work" / "checkpoint.pt").stat().st_mtime_ns
+    again.fit()
+    assert same(everything(first), everything(again))
+    assert (root / "work" / "checkpoint.pt").stat().st_mtime_ns == saved
+
+
+def test_other_recipes_are_other_runs(root):
+    """Each number of the recipe is felt, and so is the seed."""
+    weights = {}
+    for change in ({}, {"seed": 4}, {"negatives": 4}, {"clip": 0.01}, {"steps": 12}, {"bfloat16": True}):
+        made = recipe(**{"tokens": 10 * 48, **change})
+        trainer = Trainer(made, root, root / made.key())
+        trainer.fit()
+        weights[made.key()] = everything(trainer)["weights bilm.directions.0.0.recurrent"]
+        assert torch.isfinite(weights[made.key()]).all()
+    assert len(weights) == 6
+    first, *others = weights.values()
+    assert not any(torch.equal(first, other) for other in others)
+
+
+@pytest.mark.parametrize("change", [{"negatives": 30}, {"rows": 500}, {"text": [("absent.txt", None)]}])
+def test_recipes_that_cannot_be_followed(root, change):
+    with pytest.raises(UserError):
+        Trainer(recipe(**change), root, root / "work").fit()
+
+
+def test_what_pretraining_writes_is_a_biLM(root):
+    output = root / "models" / "tiny"
+    card = pretrain(recipe(), root, root / "work", output)
+    assert {path.name for path in output.iterdir()} == {
+        "options.json", "weights.hdf5", "softmax.safetensors", "vocabulary.txt", "card.json",
+    }  # fmt: skip
+    assert list((root / "models").iterdir()) == [output]
+    assert json.loads((output / "card.json").read_text()) == json.loads(json.dumps(card))
+    assert (card["updates"], card["tokens_seen"]) == (40, 40 * 48)
+    lm, words = load_lm(output)
+    found = lm.perplexity(Corpus.read([Source(root / "dev.txt")]), words)
+    assert found == pytest.approx(card["perplexity"]["dev.txt"])
+    layers = BiLM.from_files(output / "options.json", output / "weights.hdf5").encode([["the", "dogs", "bite"]])[0]
+    assert layers.shape == (3, 3, 16)
+
+
+def test_a_softmax_of_another_biLM_is_refused(root):
+    output = root / "models" / "tiny"
+    pretrain(recipe(tokens=48), root, root / "work", output)
+    vocabulary, softmax = output / "vocabulary.txt", output / "softmax.safetensors"
+    words = vocabulary.read_text()
+    vocabulary.write_text(words + "more\n")
+    with pytest.raises(UserError, match="not the softmax of"):
+        load_lm(output)
+    vocabulary.write_text(words)
+    softmax.write_bytes(softmax.read_bytes()[:-1])
+    with pytest.raises(UserError, match="not the softmax of"):
+        load_lm(output)
+    softmax.unlink()
+    with pytest.raises(UserError, match="not the softmax of"):
+        load_lm(output)
