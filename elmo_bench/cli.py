@@ -32,7 +32,8 @@ def report(main: Callable[[], T]) -> T:
 
     `HYDRA_FULL_ERROR=1` or an argument `debug=true` shows the traceback. An error of the code itself always shows it.
     """
-    full = bool(os.environ.get("HYDRA_FULL_ERROR", "0") not in ("", "0")) or "debug=true" in sys.argv
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    full = before not in (None, "", "0") or "debug=true" in sys.argv
     os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra hand its errors on instead of printing them itself
     try:
         return main()
@@ -50,6 +51,10 @@ def report(main: Callable[[], T]) -> T:
             traceback.print_exc()
         show(error)
         sys.exit(2)
+    finally:
+        os.environ.pop("HYDRA_FULL_ERROR")
+        if before is not None:
+            os.environ["HYDRA_FULL_ERROR"] = before
 
 
 def show(error: BaseException) -> None:

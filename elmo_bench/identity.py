@@ -160,14 +160,15 @@ def placeless(cfg: DictConfig) -> Plain:
     for place in PLACES:
         cfg[place] = f"<{place}>"
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
-    return _relative({key: value for key, value in plain.items() if key not in ("hydra", "force", "debug")})
+    return relative({key: value for key, value in plain.items() if key not in ("hydra", "force", "debug")})
 
 
-def _relative(node: Any) -> Any:
+def relative(node: Any) -> Any:
+    """Containers with the last part of absolute paths alone: a record names no folder of this machine."""
     if isinstance(node, dict):
-        return {key: _relative(value) for key, value in node.items()}
+        return {key: relative(value) for key, value in node.items()}
     if isinstance(node, list):
-        return [_relative(value) for value in node]
+        return [relative(value) for value in node]
     return f"<elsewhere>/{Path(node).name}" if isinstance(node, str) and os.path.isabs(node) else node
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench import cli
-from elmo_bench.identity import PLACES, differences, relevant
+from elmo_bench.identity import differences, relative, relevant
 from elmo_bench.records import Record
 
 NAMED = ("seed", "bilm.name", "bilm.options", "bilm.weights")  # what a report has other columns for
@@ -18,14 +18,14 @@ def variant(cfg: DictConfig) -> dict[str, Any]:
     pages = [f"task={cfg.task.name}", f"scale={cfg.scale.name}"]
     if (cli.CONF / "bilm" / f"{cfg.bilm.name}.yaml").is_file():
         pages.append(f"bilm={cfg.bilm.name}")
-    default = cli.compose(pages)
-    for place in PLACES:
-        default[place] = cfg[place]
-    mine, theirs = (relevant(OmegaConf.to_container(c, resolve=True)) for c in (cfg, default))  # type: ignore[arg-type]
+    mine, theirs = (
+        relevant(OmegaConf.to_container(each, resolve=False))  # type: ignore[arg-type]  # a value shows once, where it is set
+        for each in (cfg, cli.compose(pages))
+    )
     if cfg.elmo.where == "none":  # the other switches and the biLM are idle
         theirs["elmo"] = {"where": None}
         theirs.pop("bilm", None)
-    return {key: value for key, value in differences(mine, theirs).items() if key not in NAMED}
+    return {key: relative(value) for key, value in differences(mine, theirs).items() if key not in NAMED}
 
 
 def is_default(changes: dict[str, Any]) -> bool:

@@ -38,6 +38,7 @@ class ScalarMix(nn.Module):
         super().__init__()
         if layer_norm not in (False, None, "off", "paper", "token"):
             raise UserError(f"elmo.layer_norm={layer_norm}: there is off, paper, token")
+        self.fixed: Tensor
         self.layer_norm = layer_norm if layer_norm in ("paper", "token") else None
         if layers == "all":
             self.w = nn.Parameter(torch.zeros(n_layers))

@@ -101,6 +101,7 @@ class BenchModule(pl.LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         self._metric = self.make_metric()
+        self._trained = time.perf_counter()
 
     on_test_epoch_start = on_validation_epoch_start
 
@@ -148,6 +149,7 @@ class BenchModule(pl.LightningModule):
             "layer_weights": s,
             "gamma": gamma,
             "tokens": self._tokens,
+            "training_seconds": round(self._trained - wall, 3),
             "seconds": round(time.perf_counter() - wall, 3),
             "device_seconds": round(device_seconds(self.device) - device, 3),
         })  # fmt: skip
@@ -159,7 +161,7 @@ class BenchModule(pl.LightningModule):
 
     def layer_weights(self) -> tuple[dict[str, list[float]], dict[str, float]]:
         """s_j and gamma of equation (1), by place."""
-        mixes = {} if self.representation.elmo is None else dict(self.representation.elmo.mixes.items())
+        mixes = {} if self.representation.elmo is None else self.representation.elmo.mix
         s = {place: [round(float(value), 6) for value in mix.s.detach()] for place, mix in mixes.items()}
         return s, {place: round(float(mix.gamma.detach()), 6) for place, mix in mixes.items()}
 

@@ -60,7 +60,8 @@ def load(checkpoint: str) -> dict[str, Any]:
         raise UserError("no such checkpoint; a run's record names its `checkpoint`, relative to results/", checkpoint)
     try:
         saved = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        saved["hyper_parameters"]["config"]["task"], saved["vocabularies"], saved["state_dict"]
+        if not {"task", "elmo", "bilm"} <= set(saved["hyper_parameters"]["config"]) or "vocabularies" not in saved:
+            raise ValueError("other keys")
     except Exception as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"not a checkpoint of elmo_bench ({why})", checkpoint) from error

@@ -98,9 +98,14 @@ class Elmo(nn.Module):
             self.frozen.source._apply(fn)  # to the device of the model
         return super()._apply(fn, recurse)
 
+    @property
+    def mix(self) -> dict[str, ScalarMix]:
+        """The mix of every place."""
+        return {place: mix for place, mix in self.mixes.items() if isinstance(mix, ScalarMix)}
+
     def penalty(self) -> Tensor:
         """The sum over the places of sum_j w_j^2."""
-        return torch.stack([mix.penalty() for mix in self.mixes.values()]).sum()
+        return torch.stack([mix.penalty() for mix in self.mix.values()]).sum()
 
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
         """ELMo_k for every place, each (B, T, E) and zero on padding unless projected."""

@@ -6,6 +6,7 @@ import inspect
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytorch_lightning as pl
 import torch
 from datasets import Dataset, DatasetDict
 from hydra.utils import instantiate
+from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import EarlyStopping
 from torch.utils.data import DataLoader
@@ -55,7 +57,7 @@ def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:
     reader: Reader = instantiate(cfg.task.reader)
     splits = reader.load()
     source = layers_source(cfg)
-    if hasattr(source, "prepare"):
+    if isinstance(source, ActivationCache):
         source.prepare(list(sentences(splits, reader.fields)))
     pl.seed_everything(cfg.seed, verbose=False)  # the same start whatever was drawn above
     module = build(cfg, reader, source)
@@ -66,7 +68,8 @@ def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:
     data = Data(cfg, reader, splits)
     earlier = fit(trainer, module, data, keep)
     module.load_state_dict(torch.load(keep.best, map_location="cpu", weights_only=True)["state_dict"])
-    trainer.test(module, datamodule=data, verbose=False)
+    with interruptible(trainer):
+        trainer.test(module, datamodule=data, verbose=False)
     outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
     return make_record(cfg, identity, variant, module, keep, outside, trainer.strategy.root_device.type)
 
@@ -82,8 +85,14 @@ def layers_source(cfg: DictConfig, check_sha256: str | None = None) -> BiLM | Ac
     bilm = BiLM.from_files(cfg.bilm.options, cfg.bilm.weights, state=cfg.bilm.state)
     if check_sha256 is not None and bilm.sha256 != check_sha256:
         raise UserError(f"not the weights that the model was trained with (sha256 {check_sha256})", cfg.bilm.weights)
+    bilm.to(_device(cfg.trainer.accelerator))
     cached = cfg.bilm.cache and cfg.elmo.finetune == "none" and cfg.bilm.state != "carry"
     return ActivationCache(bilm, Path(cfg.cache_root) / "activations") if cached else bilm
+
+
+def _device(accelerator: str) -> str:
+    """Where a cache is computed: it does not move with the model."""
+    return "cuda" if accelerator in ("gpu", "cuda", "auto") and torch.cuda.is_available() else "cpu"
 
 
 def build(cfg: DictConfig, reader: Reader, source: Any) -> BenchModule:
@@ -204,7 +213,7 @@ def make_trainer(cfg: DictConfig, folder: Path | None, callbacks: list[pl.Callba
             enable_model_summary=False,
             enable_checkpointing=True,
         )
-    except (ValueError, TypeError, pl.utilities.exceptions.MisconfigurationException) as error:
+    except (ValueError, TypeError, MisconfigurationException) as error:
         raise UserError(f"trainer.{{accelerator,devices,precision}}: {error}") from error
 
 
@@ -218,10 +227,20 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
         except Exception as error:
             raise UserError("a damaged checkpoint; remove it to begin the run again", resumed) from error
         print(f"goes on after epoch {earlier}", flush=True)
-    trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
-    if trainer.interrupted:
-        raise KeyboardInterrupt
+    with interruptible(trainer):
+        trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
     return earlier
+
+
+@contextmanager
+def interruptible(trainer: pl.Trainer) -> Iterator[None]:
+    """Lightning ends the process without a word on Ctrl-C; an interrupt stays one here."""
+    try:
+        yield
+    except SystemExit as end:
+        if trainer.interrupted:
+            raise KeyboardInterrupt from end
+        raise
 
 
 def make_record(
@@ -236,7 +255,6 @@ def make_record(
     """The fixed keys and those beside them; `outside` is the time in seconds spent outside the epochs."""
     history = module.history
     best = next(epoch for epoch in history if epoch["epoch"] == keep.epoch)
-    training = sum(epoch["seconds"] for epoch in history)
     commit, dirty = records.commit()
     baseline = cfg.elmo.where == "none"
     return {
@@ -253,9 +271,9 @@ def make_record(
         "selected_updates": best["updates"],
         "layer_weights": _by_place(history, "layer_weights"),
         "gamma": _by_place(history, "gamma"),
-        "seconds": round(training + outside, 1),
-        "device_seconds": round(sum(epoch["device_seconds"] for epoch in history), 1),
-        "tokens_per_second": round(sum(epoch["tokens"] for epoch in history) / training, 1),
+        "seconds": round(_sum(history, "seconds") + outside, 1),
+        "device_seconds": round(_sum(history, "device_seconds"), 1),
+        "tokens_per_second": round(_sum(history, "tokens") / _sum(history, "training_seconds"), 1),
         "parameters": sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad),
         "bilm": {
             "name": None if baseline else cfg.bilm.name,
@@ -274,6 +292,10 @@ def make_record(
         ],
         "config": identity.config,
     }
+
+
+def _sum(history: list[dict[str, Any]], key: str) -> float:
+    return sum(epoch[key] for epoch in history)
 
 
 def _by_place(history: list[dict[str, Any]], key: str) -> dict[str, list[Any]]:

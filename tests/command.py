@@ -24,25 +24,25 @@ def stand_ins() -> None:
         sys.modules[name] = module
 
 
-def kill_in_mid_epoch(epoch: int, batch: int) -> None:
-    """SIGKILL from within, before a batch of an epoch is trained on."""
+def stop_in_mid_epoch(epoch: int, batch: int, number: int = signal.SIGKILL) -> None:
+    """A signal from within, before a batch of an epoch is trained on."""
     from elmo_bench.module import BenchModule
 
     step = BenchModule.training_step
 
-    def killed(self, data, index):
-        if (self.current_epoch, index) == (epoch, batch):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return step(self, data, index)
+    def stopped(self, *arguments):
+        if (self.current_epoch, arguments[1]) == (epoch, batch):
+            os.kill(os.getpid(), number)
+        return step(self, *arguments)
 
-    BenchModule.training_step = killed
+    setattr(BenchModule, "training_step", stopped)  # noqa: B010
 
 
 if __name__ == "__main__":
     cli.CONF = Path(sys.argv.pop(1))
     name = sys.argv.pop(1)
     stand_ins()
-    if "KILL" in os.environ:
-        kill_in_mid_epoch(*map(int, os.environ["KILL"].split(",")))
+    if "STOP" in os.environ:
+        stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
     module = importlib.import_module(f"elmo_bench.{name}")
     module.main() if name == "train" else cli.report(module.main)

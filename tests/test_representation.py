@@ -62,7 +62,7 @@ def test_two_places_have_independent_mixes_over_one_pass(tokens):
     bilm = FakeBiLM()
     model = build("both", bilm)
     with torch.no_grad():
-        model.elmo.mixes["output"].w.copy_(torch.tensor([9.0, 0.0, 0.0]))
+        model.elmo.mix["output"].w.copy_(torch.tensor([9.0, 0.0, 0.0]))
     embedded = model(tokens)
     assert bilm.passes == 1
     assert not torch.allclose(embedded.x[..., 6:], embedded.elmo)

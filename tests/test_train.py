@@ -1,6 +1,7 @@
 """Runs from configuration to record: skipped, resumed, forced, locked, selected by dev, the same every time."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -28,7 +29,7 @@ def result(record):
     """A record without what may differ between two identical runs."""
     kept = json.loads(json.dumps({key: value for key, value in record.items() if key not in TIMES}))
     for epoch in kept["history"]:
-        del epoch["seconds"], epoch["device_seconds"]
+        del epoch["seconds"], epoch["training_seconds"], epoch["device_seconds"]
     return kept
 
 
@@ -98,7 +99,7 @@ def test_two_runs_of_a_seed_agree_and_two_seeds_differ(bench):
 def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     whole = bench.train(*changes)
     torn = f"results_root={bench.folder}/torn"
-    killed = bench.command("train", *bench.overrides(torn, *changes), KILL="2,3")
+    killed = bench.command("train", *bench.overrides(torn, *changes), STOP="2,3")
     assert killed.returncode == -9, killed.stderr
     assert not list((bench.folder / "torn").rglob("*.json"))
     resumed = bench.command("train", *bench.overrides(torn, *changes))
@@ -106,6 +107,13 @@ def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     assert "goes on after epoch 2" in resumed.stdout
     (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
     assert result(json.loads(path.read_text())) == result(whole)
+
+
+def test_ctrl_c_ends_in_one_line(bench):
+    done = bench.command("train", *bench.overrides(), STOP=f"1,2,{signal.SIGINT:d}")
+    assert done.returncode == 130
+    assert done.stderr == "interrupted; the same command goes on from the last whole epoch\n"
+    assert list(bench.results.rglob("last.ckpt"))
 
 
 @pytest.mark.usefixtures("stand_in")
