@@ -38,7 +38,7 @@ def report(main: Callable[[], T]) -> T:
     try:
         return main()
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last whole epoch", file=sys.stderr)
+        print("interrupted; a training goes on from its last whole epoch when it is started again", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,8 +67,6 @@ def show(error: BaseException) -> None:
 
 def explain(error: BaseException) -> str | None:
     """One line for an error that the user can mend; None for any other."""
-    if error.__class__.__name__ == "InstantiationException" and not _causes(error, UserError):
-        return _line(error)
     if cause := next(_causes(error, UserError), None):
         return str(cause)
     if error.__class__.__module__.split(".")[0] in ("hydra", "omegaconf"):
@@ -90,6 +88,8 @@ def _line(error: BaseException) -> str:
 def _explain_configuration(error: BaseException) -> str:
     """Hydra's and OmegaConf's errors, with the alternatives at hand."""
     text = str(error)
+    if error.__class__.__name__ == "InstantiationException":
+        return f"{_line(error)} (debug=true shows where)"
     options = getattr(error, "options", None)  # of a MissingConfigException
     if options is not None and (missing := re.search(r"[Cc]ould not find '([^']+)'", text)):
         group, _, name = missing[1].rpartition("/")

@@ -100,16 +100,11 @@ def build(cfg: DictConfig, reader: Reader, source: Any) -> BenchModule:
     vocabularies, task = reader.vocabularies, cfg.task
     elmo = None if source is None else Elmo.build(source, OmegaConf.to_container(cfg.elmo))  # type: ignore[arg-type]
     instead = cfg.elmo.words == "instead" and elmo is not None
-    words = None if instead or task.get("words") is None else instantiate(task.words)(vocabularies["words"])
-    chars = None if task.get("chars") is None else instantiate(task.chars)(len(vocabularies["chars"]))
+    words = None if instead else make(task, "words", vocabularies.get("words"))
+    chars = make(task, "chars", len(vocabularies.get("chars", ())))
     representation = Representation(words, chars, elmo)
-    make_head = instantiate(task.head)
     sizes = {"input_size": representation.input_size, "elmo_size": representation.elmo_size}
-    try:
-        inspect.signature(make_head).bind(**sizes, vocabularies=vocabularies)
-    except TypeError as error:
-        raise UserError(f"task.head: {error}") from error
-    head = make_head(**sizes, vocabularies=vocabularies)
+    head = make(task, "head", **sizes, vocabularies=vocabularies)
     schedule = task.schedule or {}
     return BenchModule(
         representation,
@@ -125,6 +120,22 @@ def build(cfg: DictConfig, reader: Reader, source: Any) -> BenchModule:
         bilm_sha256=None if source is None else source.sha256,
         config=OmegaConf.to_container(cfg, resolve=True),  # type: ignore[arg-type]
     )
+
+
+def make(task: DictConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
+    """What the partial node `part` of a task's page makes; None where the page has none.
+
+    Raises:
+        UserError: the page or the command line gives it arguments that it does not take.
+    """
+    if task.get(part) is None:
+        return None
+    maker = instantiate(task[part])
+    try:
+        inspect.signature(maker.func).bind(*maker.args, *arguments, **maker.keywords, **keywords)
+    except TypeError as error:
+        raise UserError(f"task.{part}: {error}") from error
+    return maker(*arguments, **keywords)
 
 
 class Data(pl.LightningDataModule):

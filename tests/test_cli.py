@@ -68,6 +68,28 @@ def test_what_a_user_can_mend_ends_in_one_line(call, bench, arguments, message):
     assert not bench.results.joinpath("runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("task.optimizer.lr=-1", "task.optimizer or task.schedule: Invalid learning rate: -1"),
+        ("+task.optimizer.lrr=1", "task.optimizer or task.schedule: "),
+        ("+task.head.size=1", "task.head: "),
+        ("+task.words.colour=1", "colour"),
+        ("task.words._target_=elmo_bench.no.such", "elmo_bench.no.such"),
+        ("elmo.layers=[0.5,0.5]", "elmo.layers=[0.5, 0.5]: 3 weights are needed"),
+        ("trainer.accelerator=abacus", "trainer.{accelerator,devices,precision}: "),
+        ("trainer.precision=12", "trainer.{accelerator,devices,precision}: "),
+    ],
+)
+@pytest.mark.usefixtures("stand_in")
+def test_what_shows_only_when_the_model_is_built_is_one_line_too(call, bench, argument, message):
+    status, _, err = call(train, *bench.overrides(argument))
+    assert status == 2
+    assert err.count("\n") == 1
+    assert message in err
+    assert not bench.results.joinpath("runs").exists()
+
+
 def test_debug_shows_the_traceback(call, bench):
     status, _, err = call(train, *bench.overrides("data_root=/no/such", "debug=true"))
     assert status == 2
