@@ -68,6 +68,11 @@ class FrozenEncoder:
                 self._remember(missing[start : start + WORDS])
             return self.vectors[torch.tensor([self.places[word] for word in words], device=self.vectors.device)]
 
+    def forget(self) -> None:
+        """Drops what is remembered."""
+        with self.lock:
+            self.places.clear()
+
     def _remember(self, words: list[str]) -> None:
         first = len(self.places)
         self.vectors[first : first + len(words)] = self.compute(words)

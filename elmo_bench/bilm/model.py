@@ -139,6 +139,11 @@ class BiLM(nn.Module):
         """Forgets what state "carry" has carried: the next batch starts from zeros."""
         self._carried = None
 
+    def forget_words(self) -> None:
+        """Drops the token vectors that are remembered from batch to batch; the next batch computes its own anew."""
+        if self._frozen is not None:
+            self._frozen[1].forget()
+
     # One batch: sentence-major outside, packed (see `Packing`) inside.
 
     def _run(self, sentences: Sequence[Sequence[str]]) -> Tensor:

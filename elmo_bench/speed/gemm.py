@@ -1,0 +1,51 @@
+"""The best rate of fp32 matrix products on this machine: the bound that the biLM is held against."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from elmo_bench.bilm.products import FixedLinear
+
+# (rows, in, out): a large square one, and the biLM's own (highway, input product, convolution).
+SHAPES = ((2048, 2048, 2048), (512, 2048, 4096), (1024, 512, 16384), (8192, 112, 1024))
+REPEATS = 7
+
+
+class Rate(NamedTuple):
+    """A product's speed."""
+
+    flops: float  # a second
+    kernel: str
+    shape: tuple[int, int, int]
+
+
+def rates() -> list[Rate]:
+    """The best of some repeats for each shape, by `F.linear` and by the product with packed weights."""
+    found = []
+    for shape in SHAPES:
+        rows, inputs, outputs = shape
+        x, weight = torch.randn(rows, inputs), torch.randn(outputs, inputs)
+        packed = FixedLinear(weight, rows=rows)
+        kernels: dict[str, Callable[[Tensor], Tensor]] = {"F.linear": lambda x, w=weight: F.linear(x, w)}
+        if packed.packed:
+            kernels["oneDNN, packed weights"] = packed
+        for name, kernel in kernels.items():
+            found.append(Rate(2 * rows * inputs * outputs / _best(kernel, x), name, shape))
+    return found
+
+
+@torch.no_grad()
+def _best(kernel: Callable[[Tensor], Tensor], x: Tensor) -> float:
+    """Seconds of the fastest call."""
+    seconds = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        kernel(x)
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)

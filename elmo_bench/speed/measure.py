@@ -1,0 +1,117 @@
+"""The measurements themselves; each takes one biLM and sentences and returns plain numbers."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.cache import ActivationCache
+from elmo_bench.speed import plain
+from elmo_bench.speed.text import Sentence
+from elmo_bench.speed.work import batch_flops
+
+BATCH = 32
+CLOSE = 1e-4  # between two orders of the same sums, at the original size
+
+Batch = Sequence[Sentence]
+Encode = Callable[[Batch], list[Tensor]]
+
+
+def batches_of(sentences: Sequence[Sentence], size: int = BATCH) -> list[Batch]:
+    """Consecutive batches; a last incomplete one is left out."""
+    return [sentences[i : i + size] for i in range(0, len(sentences) - size + 1, size)]
+
+
+def speed(
+    bilm: BiLM, batches: Sequence[Sequence[Sentence]], rounds: int, advance: Callable[[], None]
+) -> dict[str, Any]:
+    """Words to layers, the ways in turn on each batch so that all meet the same machine; medians over the rounds.
+
+    Tokens are the words of the sentences, without the marks around them. "encode" starts every batch with no word
+    known; "known" finds every word of the batch known already, so that what it shows is the LSTMs.
+    """
+
+    def afresh(batch: Batch) -> list[Tensor]:
+        bilm.forget_words()
+        return bilm.encode(batch)
+
+    ways: dict[str, Encode] = {"plain": lambda batch: plain.encode(bilm, batch), "encode": afresh, "known": bilm.encode}
+    difference = _difference(*(way(batches[0]) for way in ways.values()))  # and everything has run once
+    seconds: dict[str, list[list[float]]] = {name: [[] for _ in batches] for name in ways}
+    for _ in range(rounds):
+        for number, batch in enumerate(batches):
+            for name, way in ways.items():
+                seconds[name][number].append(_seconds(way, batch))
+            advance()
+    tokens = sum(len(sentence) for batch in batches for sentence in batch)
+    took = {name: sum(map(median, times)) for name, times in seconds.items()}
+    return {
+        "tokens": tokens,
+        "mflop_a_token": sum(batch_flops(bilm.options, batch) for batch in batches) / tokens / 1e6,
+        "tokens_a_second": {name: tokens / total for name, total in took.items()},
+        "times_plain": took["plain"] / took["encode"],
+        "largest_difference": difference,
+    }
+
+
+def cached(bilm: BiLM, sentences: Sequence[Sentence], folder: Path, rounds: int) -> dict[str, Any]:
+    """An epoch over cached layers against an epoch of computing them, both in shuffled batches of 32, words known."""
+    tokens = sum(map(len, sentences))
+    writer = ActivationCache(bilm, folder)
+    writer.console.quiet = True
+    written = _seconds(writer.prepare, sentences)
+    order = random.Random(0).sample(sentences, len(sentences))
+    batches = batches_of(order, min(BATCH, len(order)))
+    reader = ActivationCache(bilm, folder)  # as a later run opens it
+
+    def epoch(layers: Callable[[Batch], Tensor]) -> Callable[[Any], None]:
+        def run(_: Any) -> None:
+            for batch in batches:
+                layers(batch)
+
+        return run
+
+    computed = _seconds(epoch(bilm.layers), None)
+    read = median(_seconds(epoch(reader.layers), None) for _ in range(rounds))
+    in_epoch = sum(len(sentence) for batch in batches for sentence in batch)
+    return {
+        "tokens": tokens,
+        "bytes_a_token": sum(file.stat().st_size for file in writer.folder.glob("*.bin")) / tokens,
+        "tokens_a_second": {"write": tokens / written, "compute": in_epoch / computed, "read": in_epoch / read},
+        "times_computing": computed / read,
+    }
+
+
+def memory(options: Path, weights: Path, data_root: Path | None, sentences: int) -> dict[str, Any]:
+    """Peak memory, in MiB, of a process that runs over a corpus and of one that runs over one four times as long."""
+    peaks = {}
+    for number in (sentences, 4 * sentences):
+        command = [sys.executable, "-m", "elmo_bench.speed.memory", str(options), str(weights), str(number)]
+        done = subprocess.run([*command, str(data_root or "")], capture_output=True, text=True, check=True)
+        peaks[str(number)] = float(done.stdout)
+    return {"sentences_and_peak_mib": peaks}
+
+
+def _seconds(way: Callable[[Any], Any], argument: Any) -> float:
+    started = time.perf_counter()
+    way(argument)
+    return time.perf_counter() - started
+
+
+def _difference(*answers: list[Tensor]) -> float:
+    """The largest between the first and any other; raises where they are not the same numbers."""
+    first, *others = answers
+    largest = max(float((a - b).abs().max()) for other in others for a, b in zip(first, other, strict=True))
+    if not largest < CLOSE or not all(torch.isfinite(layers).all() for layers in first):
+        raise RuntimeError(f"two ways to the same layers differ by {largest}")
+    return largest

@@ -1,0 +1,42 @@
+"""Sentences to measure with: of the open data where it is, else made up here."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+
+from elmo_bench.text.files import open_text
+
+SHORTEST, LONGEST = 5, 50
+Sentence = Sequence[str]
+
+
+def read_sentences(data_root: Path | None, number: int, seed: int = 1) -> tuple[list[Sentence], str]:
+    """`number` sentences of 5 to 50 tokens, drawn at random, and what they are.
+
+    Raises:
+        UserError: the open text is there and damaged.
+    """
+    files = sorted((data_root / "lm").glob("dev.*.txt*")) if data_root else []
+    draw = random.Random(seed)
+    if not files:
+        return generated(number, draw), "made-up words by Zipf's law (no data_root/lm)"
+    sentences: list[Sentence] = []
+    for path in files:
+        with open_text(path) as lines:
+            found = (line.split() for line in lines)
+            sentences += [words for words in found if SHORTEST <= len(words) <= LONGEST]
+    draw.shuffle(sentences)
+    return sentences[:number], ", ".join(path.name.split(".")[1] for path in files)
+
+
+def generated(number: int, draw: random.Random) -> list[Sentence]:
+    """Lengths near those of written English, words that repeat about as often."""
+    letters = "etaoinshrdlucmfwypvbgkjqxz"
+    vocabulary = ["".join(draw.choices(letters, range(26, 0, -1), k=1 + min(i, 9) // 2 + draw.randrange(7)))
+                  for i in range(20_000)]  # fmt: skip
+    weights = list(accumulate(1 / (rank + 3) for rank in range(len(vocabulary))))
+    lengths = [min(LONGEST, max(SHORTEST, round(draw.gammavariate(3, 7)))) for _ in range(number)]
+    return [draw.choices(vocabulary, cum_weights=weights, k=length) for length in lengths]

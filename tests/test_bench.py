@@ -1,0 +1,107 @@
+"""What the benchmark counts, what it compares with, and that it runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from rich.console import Console
+
+from elmo_bench import bench
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.options import Options
+from elmo_bench.speed import gemm, measure, plain
+from elmo_bench.speed.text import read_sentences
+from elmo_bench.speed.work import batch_flops, encoder_flops, lstm_flops
+from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
+
+
+def test_work_of_the_official_sizes():
+    """MFLOP of a word that fills all 50 characters, and of a token's steps through all LSTMs."""
+    for size, highways, projection, lstm in (("small", 16.78, 0.52, 9.44), ("original", 33.55, 2.10, 150.99)):
+        options, _ = bench.PLAN.sizes[size]
+        assert encoder_flops(options, ["x" * 48]) / 1e6 == pytest.approx(17.62 + highways + projection, abs=0.01)
+        assert lstm_flops(options) / 1e6 == pytest.approx(lstm, abs=0.01)
+
+
+def test_short_and_repeated_words_are_less_work():
+    options = Options.parse(
+        {"lstm": {"dim": 2, "projection_dim": 3}, "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 2], [3, 5]]}}
+    )
+    # "ab" is 4 characters with its marks: 4 windows that hold one of them, and one of padding alone
+    windows = 5 * 2 * (1 * 4 * 2 + 3 * 4 * 5)
+    project = 2 * 7 * 3
+    assert encoder_flops(options, ["ab"]) == windows + project
+    assert encoder_flops(options, ["ab", "c" * 46]) - encoder_flops(options, ["ab"]) == 2 * (49 * 8 + 48 * 60) + project
+    steps = lstm_flops(options)
+    marks = encoder_flops(options, ["<S>", "</S>"])
+    assert batch_flops(options, [["ab", "ab"], []]) == windows + project + marks + 6 * steps
+    assert batch_flops(options, []) == 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_plain_way_gives_the_same_layers(size, tmp_path):
+    bilm = BiLM.from_files(*write_random(tmp_path, **SIZES[size]), state="zero")
+    for batch in (PLAIN, STRANGE, [[]]):
+        for a, b in zip(plain.encode(bilm, batch), bilm.encode(batch), strict=True):
+            near(a, b)
+
+
+def test_forgotten_words_are_computed_again(tmp_path):
+    bilm = BiLM.from_files(*write_random(tmp_path))
+    bilm.forget_words()  # nothing to forget yet
+    first = bilm.encode(PLAIN)
+    encoder = bilm._functions(prepared=True)[0]
+    assert encoder.places  # type: ignore[attr-defined]
+    bilm.forget_words()
+    assert not encoder.places  # type: ignore[attr-defined]
+    for a, b in zip(first, bilm.encode(PLAIN), strict=True):
+        near(a, b)
+
+
+def test_ways_that_disagree_are_not_compared(tmp_path, monkeypatch):
+    bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
+    monkeypatch.setattr(plain, "encode", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
+    with pytest.raises(RuntimeError, match="differ"):
+        measure.speed(bilm, [PLAIN], 1, lambda: None)
+
+
+def test_made_up_sentences():
+    sentences, source = read_sentences(None, 300)
+    assert "made-up" in source
+    assert (sentences, source) == read_sentences(None, 300)
+    lengths = [len(sentence) for sentence in sentences]
+    assert len(sentences) == 300
+    assert (min(lengths), max(lengths)) >= (5, 20)
+    assert max(lengths) <= 50
+    words = [word for sentence in sentences[:32] for word in sentence]
+    assert 0.4 < len(set(words)) / len(words) < 0.8  # words repeat as in text
+    assert all(words)
+
+
+def test_sentences_of_the_open_text(data_root):
+    sentences, source = read_sentences(data_root, 64)
+    assert source == "fiction, web, wiki"
+    assert len(sentences) == 64
+    assert all(5 <= len(sentence) <= 50 for sentence in sentences)
+
+
+def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
+    monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32), (4, 4, 4)))
+    monkeypatch.setattr(bench, "FILTERS", [[1, 4], [3, 8]])
+    plan = bench.Plan({"a": (bench.official(8, 4, 1), 2), "b": (bench.official(12, 6, 2), 1)}, 2, 64, 40)
+    steps: list[str] = []
+    found = json.loads(json.dumps(bench.bench(plan, None, steps.append)))
+    assert {"matrix products", "a: plain and encode in turn", "b: cached layers"} <= set(steps)
+    assert found["best_gemm_gflops"] == max(row["gflops"] for row in found["gemm"]) > 0
+    for row in found["sizes"].values():
+        speed, rate = row["tokens_a_second"], found["best_gemm_gflops"] * 1e9
+        assert row["share_of_bound"] == pytest.approx(speed["encode"] * row["mflop_a_token"] * 1e6 / rate)
+        assert row["times_plain"] == pytest.approx(speed["encode"] / speed["plain"])
+        assert row["largest_difference"] < 1e-5
+    assert found["cache"]["size"] == "b"
+    assert found["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
+    assert list(found["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
+    console = Console(record=True, width=120)
+    bench.show(found, console)
+    assert "of the bound" in console.export_text()
