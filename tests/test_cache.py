@@ -55,6 +55,24 @@ def test_a_sentence_is_written_once_and_a_new_one_added(bilm, tmp_path):
     assert len(list(cache.folder.glob("*.bin"))) == 2
 
 
+def test_no_two_sentences_share_a_key(bilm, tmp_path):
+    alike = [
+        ["ab", "c"],
+        ["a", "bc"],
+        ["abc"],
+        ["a\x1fb", "c"],
+        ["a", "b\x1fc"],
+        ["a", "b", "c"],
+        ["\ud800"],
+        ["\ud801"],
+        [""],
+    ]
+    cache = ActivationCache(bilm, tmp_path / "cache")
+    cache.prepare(alike)
+    torch.testing.assert_close(cache.layers(alike), bilm.layers(alike), atol=2e-3, rtol=2e-3)
+    assert len(cache.places) == len(alike)
+
+
 def test_what_was_not_prepared_is_computed(bilm, tmp_path):
     cache = ActivationCache(bilm, tmp_path / "cache")
     cache.prepare(SENTENCES[:2])

@@ -30,7 +30,7 @@ from torch import Tensor
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.locks import held
 
-FORMAT = 1
+FORMAT = 2
 DIGEST_BYTES = 16
 SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
 SPARE_BYTES = 1 << 30  # disk left free
@@ -241,5 +241,7 @@ class ActivationCache:
 
 
 def _digest(sentence: Sequence[str]) -> bytes:
-    text = "\x1f".join(sentence).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(len(sentence).to_bytes(4, "big") + text, digest_size=DIGEST_BYTES).digest()
+    """Of the tokens, each with its length before it, since a token may hold any character."""
+    tokens = (token.encode("utf-8", "surrogatepass") for token in sentence)
+    parts = (len(token).to_bytes(4, "big") + token for token in tokens)
+    return hashlib.blake2b(b"".join(parts), digest_size=DIGEST_BYTES).digest()
