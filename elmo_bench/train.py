@@ -5,8 +5,6 @@ A run that has a record is not run again (`force=true` does), and a half-finishe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import hydra
@@ -20,6 +18,7 @@ from elmo_bench.choices import check_run
 from elmo_bench.errors import UserError
 from elmo_bench.identity import Identity
 from elmo_bench.labels import arm, label, variant
+from elmo_bench.locks import held
 from elmo_bench.records import Record
 
 
@@ -45,25 +44,6 @@ def train(cfg: DictConfig) -> Record:
         if path.is_file() and (waited or not cfg.force):  # it has just been made
             return records.read(path)
         return _train(cfg, identity, path, folder)
-
-
-@contextmanager
-def held(folder: Path, waiting: str) -> Iterator[bool]:
-    """A lock on a run's work folder; gives whether it had to wait. A process that dies, however, lets go of it."""
-    from filelock import FileLock, Timeout
-
-    folder.mkdir(parents=True, exist_ok=True)
-    lock, waited = FileLock(folder / "lock"), False
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        print(waiting, flush=True)
-        waited = True
-        lock.acquire()
-    try:
-        yield waited
-    finally:
-        lock.release()
 
 
 def _train(cfg: DictConfig, identity: Identity, path: Path, folder: Path) -> Record:

@@ -230,7 +230,7 @@ def test_the_baseline_needs_no_bilm(bench):
 HOLD = """
 import sys
 from pathlib import Path
-from elmo_bench.train import held
+from elmo_bench.locks import held
 with held(Path(sys.argv[1]), "waiting") as waited:
     print("waited" if waited else "at once", flush=True)
     sys.stdin.readline()
