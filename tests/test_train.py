@@ -243,6 +243,7 @@ def hold(folder):
         [sys.executable, "-c", HOLD, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         cwd=cli.ROOT,
     )
