@@ -33,7 +33,7 @@ from elmo_bench.records import Record
 from elmo_bench.representation import Elmo, Representation
 from elmo_bench.task import Reader, Row
 from elmo_bench.text.batching import BucketSampler
-from elmo_bench.tracking import loggers
+from elmo_bench.tracking import tracking
 
 
 def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:
@@ -62,14 +62,13 @@ def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:
     pl.seed_everything(cfg.seed, verbose=False)  # the same start whatever was drawn above
     module = build(cfg, reader, source)
     keep = KeepBest(folder)
-    trainer = make_trainer(
-        cfg, folder, [keep], loggers(cfg, folder, identity.run, label(variant, cfg.elmo.where), _table(cfg))
-    )
     data = Data(cfg, reader, splits)
-    earlier = fit(trainer, module, data, keep)
-    module.load_state_dict(torch.load(keep.best, map_location="cpu", weights_only=True)["state_dict"])
-    with interruptible(trainer):
-        trainer.test(module, datamodule=data, verbose=False)
+    with tracking(cfg, folder, identity.run, label(variant, cfg.elmo.where), _table(cfg)) as loggers:
+        trainer = make_trainer(cfg, folder, [keep], loggers)
+        earlier = fit(trainer, module, data, keep)
+        module.load_state_dict(torch.load(keep.best, map_location="cpu", weights_only=True)["state_dict"])
+        with interruptible(trainer):
+            trainer.test(module, datamodule=data, verbose=False)
     outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
     return make_record(cfg, identity, variant, module, keep, outside, trainer.strategy.root_device.type)
 

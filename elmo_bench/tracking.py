@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ from omegaconf import DictConfig
 from pytorch_lightning.loggers import CSVLogger, Logger
 
 
-def loggers(cfg: DictConfig, folder: Path, run: str, variant: str, table: str) -> list[Logger]:
-    """The loggers of a run.
+@contextmanager
+def tracking(cfg: DictConfig, folder: Path, run: str, variant: str, table: str) -> Iterator[list[Logger]]:
+    """The loggers of a run, closed at its end: the next run of a sweep is another run for W&B, too.
 
     Args:
         folder: the run's work folder; a resumed run begins another `csv/version_<n>`.
@@ -20,14 +23,22 @@ def loggers(cfg: DictConfig, folder: Path, run: str, variant: str, table: str) -
         table: the sweep or table that it belongs to: the group.
     """
     chosen: list[Logger] = [CSVLogger(folder, name="csv")]
-    if cfg.logger.get("wandb"):
-        chosen.append(_wandb(cfg, folder, run, variant, table))
-    return chosen
+    if not cfg.logger.get("wandb"):
+        yield chosen
+        return
+    import wandb
+
+    failed = 1
+    try:
+        yield [*chosen, _wandb(cfg, folder, run, variant, table)]
+        failed = 0
+    finally:
+        wandb.finish(failed)
 
 
 def _wandb(cfg: DictConfig, folder: Path, run: str, variant: str, table: str) -> Logger:
     """Never asks for a key: without WANDB_API_KEY the run is kept offline, for `wandb sync` later."""
-    os.environ.setdefault("WANDB_SILENT", "true")
+    import wandb
     from pytorch_lightning.loggers import WandbLogger
 
     options: dict[str, Any] = cfg.logger.wandb
@@ -41,4 +52,5 @@ def _wandb(cfg: DictConfig, folder: Path, run: str, variant: str, table: str) ->
         resume=None if offline else "allow",
         save_dir=folder,
         offline=offline,
+        settings=wandb.Settings(silent=True, console="off"),
     )

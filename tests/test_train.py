@@ -290,8 +290,12 @@ def test_malformed_data_end_a_run_before_it_leaves_anything(bench):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_wandb_stays_offline_without_a_key(bench, monkeypatch):
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    record = bench.train("logger=wandb", "task.fit.open.epochs=1")
-    runs = list((bench.results / record["checkpoint"]).parent.glob("wandb/offline-run-*"))
-    assert len(runs) == 1
+def test_wandb_stays_offline_without_a_key_and_every_run_is_one_of_its_own(bench):
+    import wandb
+
+    for seed in (1, 2):
+        record = bench.train("logger=wandb", "task.fit.open.epochs=1", f"seed={seed}")
+        assert wandb.run is None
+        runs = list((bench.results / record["checkpoint"]).parent.glob("wandb/offline-run-*"))
+        assert len(runs) == 1
+        assert runs[0].name.endswith(record["run"])
