@@ -1,0 +1,72 @@
+"""Accuracy of one label a text, and of two files with one label a line; what tasks of classification share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.errors import UserError
+from elmo_bench.text.files import open_text
+
+NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
+
+
+class Accuracy:
+    """The share of rows whose prediction is their label; rows without a gold label are left out.
+
+    Args:
+        field: of a row, its label; None or "-" where there is none.
+    """
+
+    def __init__(self, field: str = "label"):
+        self.field = field
+        self.right = self.total = 0
+
+    def update(self, predictions: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> None:
+        """A prediction for each row."""
+        for predicted, row in zip(predictions, rows, strict=True):
+            gold = row[self.field]
+            if gold not in (None, NO_GOLD):
+                self.right += predicted == gold
+                self.total += 1
+
+    def compute(self) -> dict[str, float]:
+        """`accuracy` in percent; 0 where no row has a gold label."""
+        return {"accuracy": 100 * self.right / self.total if self.total else 0.0}
+
+
+def score_labels(gold: Path | str, predictions: Path | str, labels: Collection[str]) -> dict[str, float]:
+    """Accuracy of two files with one label a line; lines whose gold label is "-" are left out.
+
+    Labels may stand in double quotes, as `predict` writes strings.
+
+    Raises:
+        UserError: a file that cannot be read, an unknown label, files of different length, no gold label at all.
+    """
+    expected, found = _read(gold), _read(predictions)
+    metric = Accuracy()
+    for number, (right, given) in enumerate(zip(expected, found, strict=False), start=1):
+        if right == NO_GOLD:
+            continue
+        _check(right, [*labels, NO_GOLD], gold, number)
+        _check(given, labels, predictions, number)
+        metric.update([given], [{"label": right}])
+    if len(expected) != len(found):
+        raise UserError(
+            f"{len(found)} lines where {gold} has {len(expected)}", predictions, min(len(found) + 1, len(expected) + 1)
+        )
+    if not metric.total:
+        raise UserError("has no gold label", gold)
+    return metric.compute()
+
+
+def _read(path: Path | str) -> list[str]:
+    with open_text(path) as lines:
+        return [line.strip().strip('"') for line in lines]
+
+
+def _check(label: str, labels: Collection[str], path: Path | str, line: int) -> None:
+    if label not in labels:
+        what = f"unknown label {label!r}" if label else "no label"
+        raise UserError(f"{what}; there is {', '.join(labels)}", path, line)

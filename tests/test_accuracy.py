@@ -1,0 +1,57 @@
+"""Accuracy of predictions and of files, and what is said of files that do not fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from elmo_bench.accuracy import Accuracy, score_labels
+from elmo_bench.errors import UserError
+
+LABELS = ("yes", "no", "maybe")
+
+
+@pytest.fixture
+def files(tmp_path):
+    def write(gold: str, predictions: str):
+        (tmp_path / "gold").write_text(gold)
+        (tmp_path / "predictions").write_text(predictions)
+        return tmp_path / "gold", tmp_path / "predictions", LABELS
+
+    return write
+
+
+def test_rows_without_a_gold_label_are_left_out():
+    metric = Accuracy()
+    metric.update(["yes", "no"], [{"label": "yes"}, {"label": "-"}])
+    metric.update(["no", "no", 0], [{"label": None}, {"label": "maybe"}, {"label": 0}])
+    assert metric.compute() == {"accuracy": pytest.approx(200 / 3)}
+    assert Accuracy().compute() == {"accuracy": 0.0}
+
+
+def test_every_prediction_needs_its_row():
+    with pytest.raises(ValueError, match="zip"):
+        Accuracy().update(["yes"], [{"label": "yes"}, {"label": "no"}])
+
+
+def test_two_files_a_label_a_line(files):
+    assert score_labels(*files("yes\nno\n-\nmaybe\n", "yes\nyes\nno\nmaybe\n"))["accuracy"] == pytest.approx(200 / 3)
+    assert score_labels(*files("yes\r\nno", '"yes"\n"no"\n')) == {"accuracy": 100.0}
+    assert score_labels(*files("-\nno\n", "-\nno\n")) == {"accuracy": 100.0}  # whatever stands where nothing is gold
+
+
+@pytest.mark.parametrize(
+    ("gold", "predictions", "where", "what"),
+    [
+        ("yes\nsure\n", "yes\nno\n", "gold:2", "'sure'"),
+        ("yes\nno\n", "yes\n-\n", "predictions:2", "'-'"),
+        ("yes\n\nno\n", "yes\nno\nno\n", "gold:2", "no label"),
+        ("yes\nno\n", "yes\n", "predictions:2", "1 lines where"),
+        ("yes\n", "yes\nno\nno\n", "predictions:2", "3 lines where"),
+        ("-\n-\n", "yes\nno\n", "gold", "no gold label"),
+        ("", "", "gold", "no gold label"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused_with_their_line(files, gold, predictions, where, what):
+    with pytest.raises(UserError, match=what) as caught:
+        score_labels(*files(gold, predictions))
+    assert f"{where}: " in str(caught.value)
