@@ -19,7 +19,7 @@ class Block(NamedTuple):
     """One sentence: its tokens' columns and where they stand."""
 
     rows: list[list[str]]
-    lines: list[int]  # of rows, from 1
+    lines: list[int]  # of rows, from 1; of the comment, in a block that is one
     comments: list[str]  # comment lines since the block before
     path: Path
 
@@ -35,6 +35,7 @@ def read_blocks(
     path: str | PathLike[str],
     *,
     comment: str | None = None,
+    apart: bool = False,
     widths: Literal["file", "sentence"] = "file",
     minimum: int = 1,
 ) -> Iterator[Block]:
@@ -47,6 +48,7 @@ def read_blocks(
         path: the file.
         comment: what a comment line starts with, such as "#"; None where every line is a token (tweets have "#").
             Comments after the last sentence are dropped.
+        apart: comments part sentences, and each is a block of its own, without rows ("#begin document").
         widths: what must agree in the number of columns: all rows of the "file", or those of one "sentence".
         minimum: the least number of columns that makes sense.
 
@@ -59,13 +61,16 @@ def read_blocks(
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             line = line.rstrip("\r\n")
-            if not line.strip(" \t") or line.startswith(DOCSTART):
+            remark = comment is not None and line.startswith(comment)
+            if remark and not apart:
+                block.comments.append(line)
+                continue
+            if remark or not line.strip(" \t") or line.startswith(DOCSTART):
                 if block.rows:
                     yield block
                     found, block = True, Block([], [], [], path)
-                continue
-            if comment is not None and line.startswith(comment):
-                block.comments.append(line)
+                if remark:
+                    yield Block([], [number], [line], path)
                 continue
             if split is None:
                 split = _split_tabs if "\t" in line else _FIELDS

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from seqeval.metrics.sequence_labeling import get_entities
-
 PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
 SCHEMES = tuple(PREFIXES)
 _BILOU = {"U": "S", "L": "E"}  # other letters for the same thing
@@ -55,6 +53,8 @@ def spans(tags: Sequence[str]) -> list[Span]:
     where no span of that type is open. (conlleval of 2004 knows no S and lets E B run on; its successors, seqeval
     among them, read both as BIOES means them.)
     """
+    from seqeval.metrics.sequence_labeling import get_entities  # takes a second that only named entities need
+
     return [Span(kind, start, last + 1) for kind, start, last in get_entities(list(tags))]
 
 

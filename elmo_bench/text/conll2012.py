@@ -1,0 +1,221 @@
+"""The CoNLL-2012 format (OntoNotes): documents with predicates, their arguments, coreference and speakers, as a stream.
+
+One token a line, an empty line after each sentence, `#begin document (NAME); part 000` and `#end document` around each
+part of a document. Columns, parted by tabs or spaces: document, part, number, word, part of speech, parse bit,
+predicate lemma, frame, word sense, speaker, named entities, arguments (one column for each predicate of the sentence,
+so sentences differ in width), coreference. `-` stands for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from elmo_bench.errors import UserError
+from elmo_bench.text import brackets
+from elmo_bench.text.columns import Block, read_blocks
+from elmo_bench.text.files import open_text
+from elmo_bench.text.tags import Span
+
+DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, ARGUMENTS = range(12)
+WIDTH = 12  # columns of a sentence without predicates, coreference included
+ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files that a folder is searched for
+PACKED = ("", ".gz", ".xz")
+_BEGIN = re.compile(r"#begin document \(?(.*?)\)?(?:;\s*part\s+(\S+))?\s*")
+
+
+class Predicate(NamedTuple):
+    """A predicate and its arguments."""
+
+    index: int  # its row in the sentence, from 0
+    lemma: str
+    frame: str  # of the lemma, such as "01"; "-" where the file gives none
+    arguments: list[Span]  # by start, the outer one first; labels as they stand (ARG0, C-ARG1, R-ARG0, V)
+
+
+class Sentence(NamedTuple):
+    """One sentence. What the brackets of its columns say is read when asked for, so faults elsewhere do no harm."""
+
+    block: Block  # rows as they stand, their lines, the file
+
+    @property
+    def words(self) -> list[str]:
+        return self.block.column(WORD)
+
+    @property
+    def pos(self) -> list[str]:
+        return self.block.column(POS)
+
+    @property
+    def speakers(self) -> list[str]:
+        """Of every word; "-" where there is none."""
+        return self.block.column(SPEAKER)
+
+    def predicates(self) -> list[Predicate]:
+        """By row. Raises `UserError`: unbalanced brackets, a predicate without its column or a column without one."""
+        block = self.block
+        columns = [block.column(i) for i in range(ARGUMENTS, len(block.rows[0]) - 1)]
+        lemmas, frames = block.column(LEMMA), block.column(FRAME)
+        arguments = [self._read(column, brackets.spans) for column in columns]
+        # A lemma alone is a word whose sense is known, or a predicate in a file that knows no frames.
+        rows = [i for i, frame in enumerate(frames) if frame != "-"]
+        rows = rows or [i for i, lemma in enumerate(lemmas) if lemma != "-" and columns]
+        if len(rows) != len(columns):
+            raise self._mismatch(rows, arguments)
+        return [Predicate(i, lemmas[i], frames[i], spans) for i, spans in zip(rows, arguments, strict=True)]
+
+    def mentions(self) -> list[Span]:
+        """Of entities, by start, the outer one first; a span's type is its cluster. Raises `UserError`: brackets."""
+        return self._read(self.block.column(-1), brackets.mentions)
+
+    def _read(self, column: list[str], read: Callable[[Sequence[str]], list[Span]]) -> list[Span]:
+        try:
+            return read(column)
+        except brackets.BracketError as error:
+            raise UserError(f"{error}; mend the file", self.block.path, self.block.lines[error.index]) from None
+
+    def _mismatch(self, rows: list[int], arguments: list[list[Span]]) -> UserError:
+        """Names the first predicate that no column has as its V, or else the sentence."""
+        verbs = {span.start for spans in arguments for span in spans if span.type == "V"}
+        lost = next((i for i in rows if i not in verbs), None) if len(arguments) < len(rows) else None
+        numbers = f"{len(rows)} predicates but {len(arguments)} columns of arguments"
+        if lost is None:
+            return UserError(f"the sentence has {numbers}; mend the file", self.block.path, self.block.lines[0])
+        word = self.words[lost]
+        message = f"the predicate {word!r} has no column of arguments: the sentence has {numbers}; mend the file"
+        return UserError(message, self.block.path, self.block.lines[lost])
+
+
+class Document(NamedTuple):
+    """One part of a document, which is what clusters are confined to."""
+
+    name: str
+    part: str  # as it stands: "000"
+    sentences: list[Sentence]
+    path: Path
+    line: int  # where it begins
+
+    @property
+    def genre(self) -> str:
+        """The first folder of its name ("bc/cctv/00/cctv_0001" -> "bc"); "-" for a name without folders."""
+        first, slash, _ = self.name.partition("/")
+        return first if slash else "-"
+
+    def clusters(self) -> dict[str, list[tuple[int, int, int]]]:
+        """Cluster -> its mentions (sentence, start, end) with word numbers in the sentence, in the text's order."""
+        found: dict[str, list[tuple[int, int, int]]] = {}
+        for number, sentence in enumerate(self.sentences):
+            for cluster, start, end in sentence.mentions():
+                found.setdefault(cluster, []).append((number, start, end))
+        return found
+
+
+def read_documents(paths: str | PathLike[str] | Iterable[Path], minimum: int = WIDTH) -> Iterator[Document]:
+    """The documents of a file or of several, one after another; only one is held at a time.
+
+    A file without any `#begin document` is one document, named in its first column.
+
+    Args:
+        paths: a file, plain, `.gz` or `.xz`; or files, such as `find_files` gives.
+        minimum: the least number of columns of a row.
+
+    Raises:
+        UserError: what `read_blocks` raises, a part without beginning or end, two parts under one name.
+    """
+    seen: dict[tuple[str, int | str], str] = {}
+    for path in [Path(paths)] if isinstance(paths, str | PathLike) else paths:
+        for document in _read_file(path, minimum):
+            part = int(document.part) if document.part.isdigit() else document.part
+            where = f"{document.path}:{document.line}"
+            if (first := seen.setdefault((document.name, part), where)) != where:
+                message = f"part {document.part} of document {document.name} again; the first begins at {first}"
+                raise UserError(message, document.path, document.line)
+            yield document
+
+
+def _read_file(path: Path, minimum: int) -> Iterator[Document]:
+    document, marked = None, False
+    for block in read_blocks(path, comment="#", apart=True, widths="sentence", minimum=minimum):
+        line = block.lines[0]
+        if block.rows:
+            if document is None:
+                if marked:
+                    raise UserError("a sentence outside any document: expected '#begin document' first", path, line)
+                row = block.rows[0]
+                document = Document(row[DOCUMENT], row[PART] if len(row) > PART else "0", [], path, line)
+            document.sentences.append(Sentence(block))
+        elif block.comments[0].startswith("#begin"):
+            if document is not None:
+                raise UserError(f"a document begins before the one of line {document.line} ends", path, line)
+            match = _BEGIN.fullmatch(block.comments[0])
+            if match is None:
+                raise UserError("expected '#begin document (NAME); part 000'", path, line)
+            document, marked = Document(match[1], match[2] or "0", [], path, line), True
+        elif block.comments[0].startswith("#end"):
+            if document is None or not marked:
+                raise UserError("'#end document' without its '#begin document'", path, line)
+            yield document
+            document = None
+    if document is not None:
+        if marked:
+            raise UserError("this document has no '#end document'; is the file cut off?", path, document.line)
+        yield document
+
+
+def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLike[str] | None = None) -> list[Path]:
+    """The files that `source` names, in the order of their names within a folder or a list.
+
+    Args:
+        source: a file; a folder, searched with all folders below it for names that end in `_gold_conll` or `.conll`,
+            or these and `.gz` or `.xz`; a list (`.txt`, `.list`, `.id`) with a file, a folder or a document's name a
+            line, as the CoNLL-2012 splits are given out; or several of these.
+        folder: what relative paths start from; those of a list start there too, else where the list lies.
+
+    Raises:
+        UserError: nothing there, an empty folder or list, a line of a list that leads out of its folder.
+    """
+    if not isinstance(source, str | PathLike):
+        return [path for each in source for path in find_files(each, folder)]
+    path = Path(folder or "", source).expanduser()
+    if path.is_dir():
+        found = sorted(file for file in path.rglob("*") if _is_conll(file.name) and file.is_file())
+        if not found:
+            raise UserError(f"no file below this folder ends in {' or '.join(ENDINGS)} (or these and .gz, .xz)", path)
+        return found
+    if path.suffix in (".txt", ".list", ".id") and path.is_file():
+        return list(_listed(path, Path(folder).expanduser() if folder else path.parent))
+    return [path]
+
+
+def _listed(path: Path, folder: Path) -> Iterator[Path]:
+    empty = True
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            name = line.strip()
+            if not name:
+                continue
+            empty = False
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise UserError(f"{name} leads out of {folder}; name what lies below it", path, number)
+            yield from _named(name, folder, path, number)
+    if empty:
+        raise UserError("an empty list of files", path)
+
+
+def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:
+    """A file, a folder's files, or the file of a document's name, whatever version its ending has."""
+    place = folder / name
+    if place.exists():
+        return find_files(place)
+    beside = place.parent.glob(f"{place.name}*") if place.parent.is_dir() else ()
+    found = sorted(file for file in beside if _is_conll(file.name) and re.match(r"[._]", file.name[len(place.name) :]))
+    if not found:
+        raise UserError(f"{name}: no such file, folder or document in {folder}", path, line)
+    return found
+
+
+def _is_conll(name: str) -> bool:
+    return name.endswith(tuple(ending + packed for ending in ENDINGS for packed in PACKED))
