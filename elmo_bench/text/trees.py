@@ -1,0 +1,92 @@
+"""Labelled trees in the bracket notation of the Penn Treebank, one a line: `(3 (2 a) (4 gem))`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from elmo_bench.errors import UserError
+from elmo_bench.text.files import open_text
+
+_PARTS = re.compile(r"[()]|[^() \t\r\n]+").findall  # not \S: a no-break space may stand inside a word
+_ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+            "``": '"', "''": '"', "`": "'"}  # fmt: skip
+
+
+class TreeError(ValueError):
+    """A line that is no tree."""
+
+
+class Node(NamedTuple):
+    """A phrase: the words from `start` to before `end`."""
+
+    label: str
+    start: int
+    end: int
+
+
+class Tree(NamedTuple):
+    """A sentence and its phrases, each after the phrases that it is made of: the sentence is the last."""
+
+    words: list[str]
+    nodes: list[Node]
+
+    @classmethod
+    def parse(cls, text: str) -> Tree:
+        """From one line. Raises `TreeError` saying what is wrong."""
+        words: list[str] = []
+        nodes: list[Node] = []
+        open_nodes: list[tuple[str, int, int]] = []  # label, first word, how many nodes were closed before
+        parts = iter(_PARTS(text))
+        for part in parts:
+            if nodes and not open_nodes:
+                raise TreeError(f"{part!r} after the end of the tree")
+            if not open_nodes and part != "(":
+                raise TreeError("unbalanced: a bracket is closed that is not open" if part == ")" else "no tree")
+            label, start, before = open_nodes[-1] if open_nodes else ("", 0, 0)
+            empty, has_word = start == len(words), start < len(words) and before == len(nodes)
+            if part == ")":
+                if empty:
+                    raise TreeError("a node without a word")
+                nodes.append(Node(label, start, len(words)))
+                open_nodes.pop()
+            elif has_word or (part != "(" and not empty):
+                raise TreeError(f"{part!r} stands beside other parts of its node; a word has a node of its own")
+            elif part != "(":
+                words.append(part)
+            else:
+                label = next(parts, ")")
+                if label in "()":
+                    raise TreeError("unbalanced, or a node without label")
+                open_nodes.append((label, len(words), len(nodes)))
+        if open_nodes or not nodes:
+            raise TreeError(f"unbalanced: {len(open_nodes)} bracket(s) not closed" if open_nodes else "no tree")
+        return cls(words, nodes)
+
+
+def read_trees(path: str | PathLike[str]) -> Iterator[tuple[int, Tree]]:
+    """The trees of a file, plain, .gz or .xz, with the numbers of their lines; empty lines are skipped.
+
+    Raises:
+        UserError: no such file, not UTF-8, a line that is no tree (it is named), no tree at all.
+    """
+    path, found = Path(path), False
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield number, Tree.parse(line)
+            except TreeError as error:
+                raise UserError(f"{error}; expected one tree a line, as (3 (2 a) (4 gem))", path, number) from None
+            found = True
+    if not found:
+        raise UserError("holds no tree; expected one a line, as (3 (2 a) (4 gem))", path)
+
+
+def unescaped(word: str) -> str:
+    """A word as plain text writes it: brackets and quotes for -LRB- and ``, / for \\/ (the Penn Treebank's escapes)."""
+    return _ESCAPED.get(word, word).replace("\\/", "/").replace("\\*", "*")

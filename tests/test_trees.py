@@ -1,0 +1,82 @@
+"""Trees from lines, and what is said of lines that are none."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from elmo_bench.errors import UserError
+from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
+
+
+def test_a_tree_gives_its_words_and_phrases_the_sentence_last():
+    words, nodes = Tree.parse("(3 (2 a) (4 (3 rather) (4 fine)))\n")
+    assert words == ["a", "rather", "fine"]
+    assert nodes == [Node("2", 0, 1), Node("3", 1, 2), Node("4", 2, 3), Node("4", 1, 3), Node("3", 0, 3)]
+    assert Tree.parse("(2 word)") == (["word"], [Node("2", 0, 1)])
+    assert Tree.parse("(1(0 not)(3 good))").words == ["not", "good"]
+    assert Tree.parse("(S (1 a) (B b) (0 c))").nodes[-1] == Node("S", 0, 3)
+    assert Tree.parse("(2 1\u00a01\\/2)").words == ["1\u00a01\\/2"]  # a no-break space is part of a word
+
+
+def test_random_trees_come_back():
+    draw = random.Random(1)
+
+    def grow(depth: int) -> tuple[str, int]:
+        if depth == 0 or draw.random() < 0.2:
+            return f"({draw.randint(0, 4)} w{draw.randint(0, 9)})", 1
+        parts = [grow(depth - 1) for _ in range(draw.randint(1, 3))]
+        return f"({draw.randint(0, 4)} {' '.join(text for text, _ in parts)})", 1 + sum(n for _, n in parts)
+
+    for _ in range(100):
+        text, nodes = grow(5)
+        tree = Tree.parse(text)
+        assert len(tree.nodes) == nodes
+        assert tree.nodes[-1][1:] == (0, len(tree.words))
+        assert [part for part in text.replace("(", " ").replace(")", " ").split() if part[0] == "w"] == tree.words
+
+
+def test_a_deep_tree_needs_no_stack():
+    assert len(Tree.parse("(1 " * 5000 + "w" + ")" * 5000).nodes) == 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("(3 (2 a) (4 gem)", "1 bracket"),
+        ("(3 (2 a) (4 gem)))", "after the end"),
+        ("(3 (2 a)) (4 gem)", "after the end"),
+        (") (2 a)", "not open"),
+        ("(3 (2 a) gem)", "beside"),
+        ("(3 gem (2 a))", "beside"),
+        ("(3 fine gem)", "beside"),
+        ("((2 a) (4 gem))", "without label"),
+        ("(2)", "without a word"),
+        ("(2 a) (", "after the end"),
+        ("(3 (", "without label"),
+        ("a fine gem", "no tree"),
+        ("   ", "no tree"),
+    ],
+)
+def test_a_line_that_is_no_tree_is_refused(text, what):
+    with pytest.raises(TreeError, match=what):
+        Tree.parse(text)
+
+
+def test_a_file_names_the_line_at_fault(tmp_path):
+    path = tmp_path / "trees.txt"
+    path.write_text("(2 a)\n\n(3 (2 a) (4 gem))\n(3 (2 a) (4 gem)\n")
+    with pytest.raises(UserError, match="1 bracket") as caught:
+        list(read_trees(path))
+    assert str(caught.value).startswith(f"{path}:4: ")
+    path.write_text("(2 a)\n\n(3 (2 a) (4 gem))\n")
+    assert [line for line, _ in read_trees(path)] == [1, 3]
+    path.write_text("\n")
+    with pytest.raises(UserError, match="holds no tree"):
+        list(read_trees(path))
+
+
+def test_escapes_of_the_treebank_become_plain_text():
+    escaped = ["-LRB-", "-RRB-", "``", "''", "`", "and\\/or", "\\*\\*", "n't", "sci-fi", "'"]
+    assert [unescaped(word) for word in escaped] == ["(", ")", '"', '"', "'", "and/or", "**", "n't", "sci-fi", "'"]
