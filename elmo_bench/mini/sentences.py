@@ -42,16 +42,22 @@ class Sentences:
     def draw(self) -> Phrase:
         return getattr(self, self.chance.weighted(self.kinds))()
 
-    def style(self, passive: bool = False) -> Style:
-        return Style(self.chance.weighted(TENSES), passive, self.chance.happens(0.06))
+    def style(self, event: Event, passive: bool = False) -> Style:
+        """Any tense, but past where the event has a time."""
+        tense = "past" if event.time else self.chance.weighted(TENSES)
+        return Style(tense, passive, self.chance.happens(0.06))
+
+    def _told_alone(self, event: Event, **how: bool) -> Phrase:
+        return self.clauses.clause(event, self.style(event), **how)
 
     # One event.
 
     def simple(self) -> Phrase:
-        return self.clauses.clause(self.events.event(), self.style())
+        return self._told_alone(self.events.event())
 
     def passive(self) -> Phrase:
-        return self.clauses.clause(self.transitive(), self.style(passive=True))
+        event = self.transitive()
+        return self.clauses.clause(event, self.style(event, passive=True))
 
     def transitive(self) -> Event:
         """An event with an object that may become the subject."""
@@ -60,11 +66,11 @@ class Sentences:
 
     def fronted(self) -> Phrase:
         """In 1902 , Tarvel mended the cart."""
-        return self.clauses.clause(self._timed(), self.style(), fronted=True)
+        return self._told_alone(self._timed(), fronted=True)
 
     def inserted(self) -> Phrase:
         """Tarvel , in 1902 , mended the cart."""
-        return self.clauses.clause(self._timed(), self.style(), inserted=True)
+        return self._told_alone(self._timed(), inserted=True)
 
     def _timed(self) -> Event:
         return replace(self.events.event(), time=self.events.time())
@@ -74,7 +80,7 @@ class Sentences:
         event = self.transitive()
         subject, target, frame = event.subject, event.object, event.verb.frame
         if not isinstance(subject, Entity) or not isinstance(target, Common) or target.owner or not frame.object:
-            return self.clauses.clause(event, self.style())
+            return self._told_alone(event)
         p = predicate(event.verb)
         named = self.voice.refer(subject, "subject").as_role(p, frame.subject.label)
         owner = mentioned(pronoun(subject.gender, "possessive"), subject)
@@ -92,20 +98,21 @@ class Sentences:
         p = predicate(verb)
         reporter = self._reporter(p)
         that = "that" if self.chance.happens(0.6) else ""
-        content = role(p, "ARG1", that, self.clauses.clause(self.events.event(), self.style()))
+        content = role(p, "ARG1", that, self._told_alone(self.events.event()))
         return phrase(reporter, *finite(p, verb, Style(), "singular")[1], content)
 
     def said_last(self) -> Phrase:
         verb = self.lexicon.speech.draw(self.chance)
         p = predicate(verb)
-        content = role(p, "ARG1", self.clauses.clause(self.events.event(), self.style()))
+        content = role(p, "ARG1", self._told_alone(self.events.event()))
         return phrase(content, ",", self._reporter(p), *finite(p, verb, Style(), "singular")[1])
 
     def said_amid(self) -> Phrase:
         """The cart , Tarvel said , was mended: ARG1 and C-ARG1."""
         verb = self.lexicon.speech.draw(self.chance)
         p = predicate(verb)
-        event, style = self.events.event(), self.style()
+        event = self.events.event()
+        style = self.style(event)
         inner = predicate(event.verb)
         label, subject = self.clauses.subject(event, style.passive)
         first = role(p, "ARG1", self.voice.refer(subject, "subject").as_role(inner, label))
@@ -123,7 +130,7 @@ class Sentences:
         inner = predicate(event.verb)
         subject = self.voice.refer(event.subject, "subject").as_role(outer, "ARG0")
         subject = subject.as_role(inner, event.verb.frame.subject.label)
-        first, others = finite(outer, verb, self.style(), self.voice.agreement(event.subject))
+        first, others = finite(outer, verb, self.style(event), self.voice.agreement(event.subject))
         aim = self.clauses.verb_phrase(event, inner, Style("infinitive"), "singular")
         return phrase(subject, first, *others, role(outer, "ARG1", aim))
 
@@ -151,7 +158,7 @@ class Sentences:
         """The cart that Tarvel mended broke."""
         first = replace(self.transitive(), time=None, place=None)
         if not isinstance(first.object, Common):
-            return self.clauses.clause(first, self.style())
+            return self._told_alone(first)
         second = self.events.event(subject=first.object)
         whole = self.clauses.object_relative(self._bare(first.object), first)
         return self._told(mentioned(whole, first.object), second)
@@ -169,7 +176,7 @@ class Sentences:
     def _told(self, subject: Phrase, event: Event, p: Predicate | None = None) -> Phrase:
         """The event, its subject as it is already put."""
         p = p or predicate(event.verb)
-        rest = self.clauses.verb_phrase(event, p, self.style(), self.voice.agreement(event.subject))
+        rest = self.clauses.verb_phrase(event, p, self.style(event), self.voice.agreement(event.subject))
         return phrase(subject.as_role(p, event.verb.frame.subject.label), rest)
 
     def _bare(self, filler: Filler) -> Phrase:
@@ -185,14 +192,15 @@ class Sentences:
         second = self.events.event(subject=first.subject)
         p, q = predicate(first.verb), predicate(second.verb)
         subject = self.voice.refer(first.subject, "subject").as_role(p, first.verb.frame.subject.label)
-        agreement, style = self.voice.agreement(first.subject), self.style()
+        agreement, style = self.voice.agreement(first.subject), self.style(second)
         one = self.clauses.verb_phrase(first, p, style, agreement)
         two = self.clauses.verb_phrase(second, q, style, agreement)
         return phrase(subject.as_role(q, second.verb.frame.subject.label), one, "and", two)
 
     def two(self) -> Phrase:
-        style = self.style()
-        first = self.clauses.clause(self.events.event(plain=True), style)
+        event = self.events.event(plain=True)
+        style = self.style(event)
+        first = self.clauses.clause(event, style)
         joint = phrase(",", self.chance.one_of(("and", "but")))
         return phrase(first, joint, self.clauses.clause(self.events.event(plain=True), style))
 
