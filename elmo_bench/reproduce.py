@@ -2,6 +2,8 @@
 
 Baseline and +ELMo where the task's page puts it, over seeds 1 to N (`task=all`: every task); prints ours beside the
 paper's and writes results/README.md. Recorded runs are not run again. Any other override goes to every run.
+
+`jobs=N` trains N runs at a time, each on its share of the cores; by default two, where there are two cores and no GPU.
 """
 
 from __future__ import annotations
@@ -9,27 +11,75 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from omegaconf import DictConfig
+
 from elmo_bench import cli, report
 from elmo_bench.errors import UserError
+from elmo_bench.jobs import Job, cores, run_jobs
+from elmo_bench.labels import label, variant
 from elmo_bench.records import Record
-from elmo_bench.train import train
+from elmo_bench.train import finished, name, train
 
 ARMS = (["elmo.where=none"], [])
-OWN = ("task", "scale", "seeds")
+OWN = ("task", "scale", "seeds", "jobs")
 
 
-def reproduce(task: str, scale: str, seeds: int, overrides: Sequence[str] = ()) -> list[Record]:
+def reproduce(
+    task: str, scale: str, seeds: int, overrides: Sequence[str] = (), at_once: int | None = 1
+) -> list[Record]:
     """The records of both arms of one task, baseline first.
+
+    Args:
+        task, scale: their names.
+        seeds: runs seeds 1 to this one.
+        overrides: for every run.
+        at_once: how many runs are trained at a time; None: as many as fit.
 
     Raises:
         UserError: an unknown task, missing data, a value that cannot be meant.
     """
     cli.page(task)
-    records = []
-    for arm in ARMS:
-        for seed in range(1, seeds + 1):
-            records.append(train(cli.compose([f"task={task}", f"scale={scale}", f"seed={seed}", *arm, *overrides])))
-    return records
+    runs = [
+        [f"task={task}", f"scale={scale}", f"seed={seed}", *arm, *overrides]
+        for arm in ARMS
+        for seed in range(1, seeds + 1)
+    ]
+    cfgs = [cli.compose(run) for run in runs]
+    new = [i for i, cfg in enumerate(cfgs) if cfg.force or not finished(cfg)]
+    if len(new) < 2 or (at_once := at_once or fitting(cfgs[0])) < 2:
+        return [train(cfg) for cfg in cfgs]
+    train_together([runs[i] for i in new], [cfgs[i] for i in new], at_once)
+    return [(i in new and finished(cfg)) or train(cfg) for i, cfg in enumerate(cfgs)]
+
+
+def train_together(runs: Sequence[list[str]], cfgs: Sequence[DictConfig], at_once: int) -> None:
+    """Trains runs in processes of their own; the overrides of each and what they compose to.
+
+    The last run comes first: it has ELMo, and what it prepares (a biLM, its activations) is ready when others need it.
+
+    Raises:
+        UserError: the first run that failed; the others have been shown.
+    """
+    command = [sys.executable, "-m", "elmo_bench.train"]
+    jobs = [
+        Job(name(cfg.task.name, cfg.scale.name, label(variant(cfg), cfg.elmo.where), cfg.seed), [*command, *run])
+        for run, cfg in zip(runs, cfgs, strict=True)
+    ]
+    errors = {str(error): error for error in run_jobs([jobs[-1], *jobs[:-1]], at_once) if error}
+    for error in errors.values():
+        cli.show(error)
+    if errors:
+        raise next(iter(errors.values()))
+
+
+def fitting(cfg: DictConfig) -> int:
+    """Two runs at a time, where there are two cores and no GPU that they would share."""
+    if cfg.trainer.accelerator != "cpu":
+        import torch
+
+        if torch.cuda.is_available():
+            return 1
+    return min(2, cores())
 
 
 def main() -> None:
@@ -38,13 +88,16 @@ def main() -> None:
     seeds = own.get("seeds", "1")
     if not seeds.isdecimal() or not 1 <= int(seeds) <= 1000:
         raise UserError(f"seeds={seeds}: how many seeds, a whole number from 1 to 1000")
+    at_once = own.get("jobs")
+    if at_once is not None and (not at_once.isdecimal() or not 1 <= int(at_once) <= 1000):
+        raise UserError(f"jobs={at_once}: how many runs at a time, a whole number from 1 to 1000")
     names = cli.tasks() if own.get("task") == "all" else [own.get("task") or "ner"]
     cfg = cli.compose([f"task={cli.page(names[0]).stem}", *rest])
     records: list[Record] = []
     failed: list[UserError] = []
-    for name in names:
+    for task in names:
         try:
-            records += reproduce(name, own.get("scale") or "mini", int(seeds), rest)
+            records += reproduce(task, own.get("scale") or "mini", int(seeds), rest, int(at_once) if at_once else None)
         except UserError as error:
             cli.show(error)  # now; the other tasks still run
             failed.append(error)

@@ -28,9 +28,7 @@ def train(cfg: DictConfig) -> Record:
     Raises:
         UserError: a value that cannot be meant, missing data, malformed files.
     """
-    if missing := OmegaConf.missing_keys(cfg):
-        raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
-    check_run(cfg)
+    check(cfg)
     if cfg.scale.prepare:
         get_method(cfg.scale.prepare)(cfg)
     identity = Identity(cfg)
@@ -44,6 +42,26 @@ def train(cfg: DictConfig) -> Record:
         if path.is_file() and (waited or not cfg.force):  # it has just been made
             return records.read(path)
         return _train(cfg, identity, path, folder)
+
+
+def check(cfg: DictConfig) -> None:
+    """Raises `UserError` where a configuration lacks a value or has one that cannot be meant."""
+    if missing := OmegaConf.missing_keys(cfg):
+        raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
+    check_run(cfg)
+
+
+def finished(cfg: DictConfig) -> Record | None:
+    """The record of a run, if there is one; nothing is made or trained. Raises `UserError` as `train` does."""
+    check(cfg)
+    try:
+        identity = Identity(cfg)
+    except UserError:
+        if cfg.scale.prepare:  # which makes what is missing
+            return None
+        raise
+    path = records.place(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run)
+    return records.read(path) if path.is_file() else None
 
 
 def _train(cfg: DictConfig, identity: Identity, path: Path, folder: Path) -> Record:

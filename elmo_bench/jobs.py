@@ -1,0 +1,181 @@
+"""Several commands at once, each in a process of its own with its share of the cores.
+
+What they print comes through line by line; on a terminal a row per running command says how far it is.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from elmo_bench.errors import UserError
+from elmo_bench.progress import LINES, MARK
+
+GRACE = 10.0  # seconds that an interrupted command gets to end by itself
+
+
+class Job(NamedTuple):
+    """A command and what to call it."""
+
+    title: str
+    command: Sequence[str]
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_jobs(jobs: Sequence[Job], at_once: int) -> list[UserError | None]:
+    """Runs all jobs, at most `at_once` together, begun in their order; a failed one stops no other.
+
+    Returns:
+        For every job None, or what went wrong.
+
+    An interrupt (Ctrl-C, SIGTERM) interrupts every running job, waits for it, and goes on as `KeyboardInterrupt`.
+    """
+    return _Pool(jobs, at_once).run()
+
+
+class _Pool:
+    def __init__(self, jobs: Sequence[Job], at_once: int):
+        self.jobs, self.at_once = jobs, at_once
+        self.lines: queue.Queue[tuple[int, str | None]] = queue.Queue()  # (job, line; None: no more)
+        self.processes: dict[int, subprocess.Popen[str]] = {}
+        self.last: dict[int, str] = {}  # the newest error line of each job
+        self.outcomes: dict[int, UserError | None] = {}
+
+    def run(self) -> list[UserError | None]:
+        waiting = list(range(len(self.jobs)))
+        with _terminable(), _Screen() as screen:
+            try:
+                while waiting or self.processes:
+                    while waiting and len(self.processes) < self.at_once:
+                        self._start(i := waiting.pop(0))
+                        screen.add(i, self.jobs[i].title)
+                    with suppress(queue.Empty):
+                        self._take(*self.lines.get(timeout=0.2), screen)
+            except BaseException:
+                self._stop()
+                raise
+        return [self.outcomes[i] for i in range(len(self.jobs))]
+
+    def _start(self, i: int) -> None:
+        """In a process group of its own: the terminal's Ctrl-C reaches it through us, once."""
+        threads = str(max(1, cores() // self.at_once))
+        environment = {"OMP_NUM_THREADS": threads, **os.environ, "PYTHONUNBUFFERED": "1"}
+        if sys.stdout.isatty():
+            environment |= {LINES: "1"}
+        process = subprocess.Popen(
+            self.jobs[i].command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, encoding="utf-8", errors="replace", env=environment, process_group=0,
+        )  # fmt: skip
+        self.processes[i] = process
+        threading.Thread(target=self._read, args=(i, process), daemon=True).start()
+
+    def _read(self, i: int, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout as output:
+            for line in output:
+                self.lines.put((i, line.rstrip("\n")))
+        self.lines.put((i, None))
+
+    def _take(self, i: int, line: str | None, screen: _Screen) -> None:
+        title = self.jobs[i].title
+        if line is None:
+            status = self.processes.pop(i).wait()
+            self.outcomes[i] = self._error(i, status)
+            screen.remove(i)
+        elif line.startswith(MARK):
+            screen.tell(i, line.removeprefix(MARK))
+        elif line.startswith("error: "):
+            self.last[i] = line.removeprefix("error: ")
+        elif line.strip():
+            screen.print(line if line.startswith(title) else f"{title}: {line}")
+
+    def _error(self, i: int, status: int) -> UserError | None:
+        if status == 0:
+            return None
+        if status == 2 and i in self.last:
+            return UserError(self.last[i])
+        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"failed with exit status {status}"
+        return UserError(f"{self.jobs[i].title}: {how}; what it printed is above, jobs=1 shows more")
+
+    def _stop(self) -> None:
+        """Interrupts what runs, and kills what does not end."""
+        for process in self.processes.values():
+            _signal(process, signal.SIGINT)
+        end = time.monotonic() + GRACE
+        for process in self.processes.values():
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                _signal(process, signal.SIGKILL)
+                process.wait()
+
+
+def _signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    """To the command and all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM and SIGHUP become interrupts, so that no job is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Screen:
+    """Rows of the running jobs where stdout is a terminal, and lines above them."""
+
+    def __enter__(self) -> _Screen:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        console = Console(highlight=False)
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[now]}"),
+        )
+        self.progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+        self.progress.start()
+        self.rows: dict[int, Any] = {}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def add(self, i: int, title: str) -> None:
+        self.rows[i] = self.progress.add_task(title, now="", total=None)
+
+    def tell(self, i: int, now: str) -> None:
+        self.progress.update(self.rows[i], now=now)
+
+    def remove(self, i: int) -> None:
+        self.progress.remove_task(self.rows[i])
+
+    def print(self, line: str) -> None:
+        self.progress.console.print(line, markup=False, soft_wrap=True)
