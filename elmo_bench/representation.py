@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import accumulate
 from typing import Any, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.errors import UserError
@@ -110,12 +112,35 @@ class Elmo(nn.Module):
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
         """ELMo_k for every place, each (B, T, E) and zero on padding unless projected."""
         with torch.no_grad() if self.bilm is None else nullcontext():
-            layers = self.source.layers(tokens.sentences).to(tokens.mask.device)  # (B, L + 1, T, W)
+            layers = layers_of(self.source, tokens).to(tokens.mask.device)  # (B, L + 1, T, W)
         vectors = {}
         for place, mix in self.mixes.items():
             vector = self.dropout(mix(layers, tokens.mask))  # (B, T, W)
             vectors[place] = self.projections[place](vector) if self.projections else vector
         return vectors
+
+
+def layers_of(source: Layers, tokens: Tokens) -> Tensor:
+    """The biLM's layers of every row (B, L + 1, T, W), zero-padded; of its parts, each read by itself, in their order.
+
+    A sentence that occurs more than once in a batch (a paragraph under several questions) is read once, and those of
+    about one length together, so that a long one costs the others no padding.
+    """
+    if tokens.parts is None:
+        return source.layers(tokens.sentences)
+    pieces = [
+        [tuple(words[end - length : end]) for length, end in zip(lengths, accumulate(lengths), strict=True)]
+        for words, lengths in zip(tokens.sentences, tokens.parts, strict=True)
+    ]
+    groups: dict[int, list[tuple[str, ...]]] = {}
+    for piece in dict.fromkeys(piece for row in pieces for piece in row):
+        groups.setdefault(len(piece).bit_length(), []).append(piece)
+    read: dict[tuple[str, ...], Tensor] = {}  # (L + 1, its length, W)
+    for group in groups.values():
+        layers = source.layers([list(piece) for piece in group])  # (n, L + 1, T', W)
+        read |= {piece: one[:, : len(piece)] for piece, one in zip(group, layers, strict=True)}
+    rows = [torch.cat([read[piece] for piece in row], dim=1) for row in pieces]  # (L + 1, length, W) each
+    return torch.stack([F.pad(row, (0, 0, 0, tokens.mask.shape[1] - row.shape[1])) for row in rows])
 
 
 class Representation(nn.Module):
@@ -137,6 +162,7 @@ class Representation(nn.Module):
             0 if chars is None else int(chars.output_size),  # type: ignore[arg-type]
             width if "input" in places else 0,
         ]
+        self.own_size = sum(parts[:2])  # of x_k, which x begins with
         self.input_size = sum(parts)  # D
         self.elmo_size = width if "output" in places else 0  # E
         if not self.input_size:

@@ -180,7 +180,8 @@ def lengths(rows: Dataset | Sequence[Row], fields: Sequence[str]) -> list[int]:
 
 
 def sentences(splits: DatasetDict, fields: Sequence[str]) -> Iterator[list[str]]:
-    """All sentences of all splits, as the biLM will see them."""
+    """All distinct sentences of all splits, as the biLM will see them; a paragraph may stand under many questions."""
+    seen: set[tuple[str, ...]] = set()
     for rows in splits.values():
         for row in rows:
             for field in fields:

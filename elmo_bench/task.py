@@ -22,13 +22,15 @@ Prediction = Any  # one JSON-able answer for one row
 class Tokens(NamedTuple):
     """One text field of a batch, as a reader's `collate` emits it.
 
-    `sentences[b]` holds the words of row b of the tensors; T is the longest of them.
+    `sentences[b]` holds the words of row b of the tensors; T is the longest of them. Where a row holds several
+    sentences (a paragraph), `parts[b]` may give the number of words of each: the biLM then reads them one by one.
     """
 
     words: Tensor  # (B, T) int64 into reader.vocabularies["words"]; 0 is padding
     chars: Tensor | None  # (B, T, C) int64 into reader.vocabularies["chars"], the task's own characters; 0 is padding
     sentences: list[list[str]]  # for the biLM: it makes its own character ids, or finds the cached layers
     mask: Tensor  # (B, T) bool, true on words
+    parts: list[list[int]] | None = None  # None: each row is one sentence
 
 
 class Embedded(NamedTuple):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from elmo_bench.errors import UserError
-from elmo_bench.representation import Elmo, Representation
+from elmo_bench.representation import Elmo, Representation, layers_of
 from elmo_bench.task import Tokens
 from tests.fakes import FakeBiLM
 
@@ -111,3 +111,23 @@ def test_elmo_instead_of_words_or_alone(tokens):
     assert build("input", words=False, chars=False).input_size == 8
     with pytest.raises(UserError, match="no input"):
         build("output", words=False, chars=False)
+
+
+def test_parts_of_a_row_are_read_one_by_one():
+    rows = [["a", "bc", "d", "a", "e"], ["a", "bc", "d", "fg"], ["fg"]]
+    parts = [[3, 2], [3, 1], [1]]
+    words = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [1, 0, 0, 0, 0]])
+    bilm = FakeBiLM()
+    found = layers_of(bilm, Tokens(words, None, rows, words > 0, parts))
+    assert found.shape == (3, 3, 5, 8)
+    assert bilm.passes == 2  # of one word, of two and three; each sentence once
+    for b, (row, lengths) in enumerate(zip(rows, parts, strict=True)):
+        begin = 0
+        for length in lengths:
+            alone = FakeBiLM().layers([row[begin : begin + length]])[0]
+            torch.testing.assert_close(found[b, :, begin : begin + length], alone, rtol=0, atol=0)
+            begin += length
+        assert not found[b, :, begin:].any()
+    whole = layers_of(bilm, Tokens(words, None, rows, words > 0))
+    torch.testing.assert_close(whole, bilm.layers(rows), rtol=0, atol=0)
+    assert not torch.equal(whole, found)  # a neighbour's word beyond the border counts
