@@ -185,7 +185,10 @@ def sentences(splits: DatasetDict, fields: Sequence[str]) -> Iterator[list[str]]
     for rows in splits.values():
         for row in rows:
             for field in fields:
-                yield from _sentences(row[field])  # type: ignore[index]
+                for sentence in _sentences(row[field]):  # type: ignore[index]
+                    if (key := tuple(sentence)) not in seen:
+                        seen.add(key)
+                        yield sentence
 
 
 def _sentences(value: Any) -> Iterable[list[str]]:
