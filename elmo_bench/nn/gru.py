@@ -1,0 +1,38 @@
+"""A bidirectional GRU over sentences of different lengths."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.nn.lstm import reverse
+
+
+class BiGRU(nn.Module):
+    """One layer, both directions, each sentence for itself: no padding is ever read.
+
+    The reset gate acts behind the recurrent product, as in cuDNN. Weights are drawn from a normal distribution cut at
+    two deviations, biases are zero (Clark and Gardner 2018).
+
+    Args:
+        input_size: D.
+        hidden_size: H, per direction.
+        deviation: of the initial weights.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, deviation: float = 0.05):
+        super().__init__()
+        self.forward_gru = nn.GRU(input_size, hidden_size, batch_first=True)
+        self.backward_gru = nn.GRU(input_size, hidden_size, batch_first=True)
+        self.output_size = 2 * hidden_size
+        for weight in self.parameters():
+            if weight.dim() == 2:
+                nn.init.trunc_normal_(weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+            else:
+                nn.init.zeros_(weight)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """(B, T, D), mask (B, T) bool with the words first -> (B, T, 2H), zeros at padding."""
+        ahead, _ = self.forward_gru(x)  # (B, T, H)
+        back, _ = self.backward_gru(reverse(x, mask))
+        return torch.cat([ahead, reverse(back, mask)], dim=-1) * mask.unsqueeze(2)

@@ -1,0 +1,90 @@
+"""English text into words that know where they stand, and into sentences.
+
+Words follow the Penn Treebank's habits as NLTK's word tokenizer has them (contractions parted, punctuation by itself),
+which the open biLM's text was cut by; words joined by hyphens, dashes and slashes are parted besides, so that an answer
+such as "1,000" in "1,000-mile" is made of whole words.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_TITLES = "Mr|Mrs|Ms|Dr|Prof|Rev|Gen|Col|Lt|Sgt|Capt|Maj|Sen|Rep|Gov|Hon|St|Mt|Ft|Jr|Sr|Inc|Ltd|Co|Corp|vs|etc"
+_WORD = re.compile(
+    rf"""
+    \b(?:{_TITLES})\.                          # Dr. and the like, where a word begins
+    | (?:[^\W\d_]\.){{2,}}                             # U.S., a.m.
+    | \d+(?:[.,:]\d+)+                         # 1,000  3.5  12:30
+    | [^\W_]+?(?=[nN]['\u2019][tT]\b)               # do of don't
+    | [nN]['\u2019][tT]\b
+    | ['\u2019](?:s|re|ve|ll|d|m|S|RE|VE|LL|D|M)\b  # 's of dog's
+    | [^\W_]+                                  # letters and digits of any script
+    | \.{{2,}} | --+ | '' | ``
+    | \S                                       # all else, one by one
+    """,
+    re.VERBOSE,
+)
+_CURLY = "\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b"  # double, single
+_STRAIGHT = str.maketrans("".join(_CURLY), "\"\"\"\"''''")  # one character for one, so that lengths stay
+_ENDS = {".", "!", "?", "..", "...", "…"}
+_CLOSERS = {'"', "'", "''", ")", "]", "}"}
+
+
+class Word(NamedTuple):
+    """A word, curly quotes made straight, and the character of the text that it begins at; as long as in the text."""
+
+    form: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.form)
+
+
+def words(text: str) -> list[Word]:
+    """The words of a text, in order; no character that is not white space is lost."""
+    return [Word(match.group().translate(_STRAIGHT), match.start()) for match in _WORD.finditer(text)]
+
+
+def sentence_lengths(found: Sequence[Word]) -> list[int]:
+    """How many words each sentence has: one ends at . ! ? and the closing marks behind it, if then a space and
+    something other than a small letter follow. A full stop that belongs to an abbreviation or an initial ends none.
+    """
+    lengths, begin = [], 0
+    for i, word in enumerate(found):
+        if word.form not in _ENDS or (word.form == "." and _initial(found, i)):
+            continue
+        stop = i + 1
+        while stop < len(found) and found[stop].form in _CLOSERS and found[stop].start == found[stop - 1].end:
+            stop += 1
+        apart = stop < len(found) and found[stop].start > found[stop - 1].end
+        if apart and not found[stop].form[0].islower() and stop > begin:
+            lengths.append(stop - begin)
+            begin = stop
+    return [*lengths, len(found) - begin] if begin < len(found) else lengths
+
+
+def _initial(found: Sequence[Word], i: int) -> bool:
+    """Whether the full stop at i stands behind a single capital, as in "J. Smith"."""
+    before = found[i - 1] if i else None
+    return before is not None and len(before.form) == 1 and before.form.isupper() and before.end == found[i].start
+
+
+def covering(found: Sequence[Word], start: int, end: int) -> tuple[int, int, bool]:
+    """The first and last word that the characters [start, end) touch, and whether they fall on the words' borders.
+
+    White space at the ends of the characters counts for nothing.
+
+    Raises:
+        ValueError: no word is touched.
+    """
+    first = bisect_right(found, start, key=lambda word: word.start) - 1
+    if first < 0 or found[first].end <= start:
+        first += 1  # between two words
+    last = bisect_left(found, end, key=lambda word: word.start) - 1
+    if last < first:
+        raise ValueError("no word")
+    return first, last, found[first].start >= start and found[last].end <= end

@@ -1,0 +1,125 @@
+"""BiDAF with self-attention (Clark and Gardner 2018), the paper's SQuAD model, above the word representation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from elmo_bench.nn.bidaf import BiAttention, SelfAttention
+from elmo_bench.nn.dropout import VariationalDropout
+from elmo_bench.nn.gru import BiGRU
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+class SquadScores(NamedTuple):
+    """What `SquadHead` makes of a batch."""
+
+    loss: Tensor | None  # () mean of -log p(start) - log p(end) of a question, in nats
+    start: Tensor  # (B, T) log probabilities, -inf at padding
+    end: Tensor  # (B, T)
+
+
+class SquadHead(nn.Module):
+    """Shared biGRU, [h ; ELMo] where asked, attention both ways, residual self-attention, start and end.
+
+    Context and question pass through one encoder. The scores of the answer's start come from a biGRU over the merged
+    context, those of its end from a second one that reads the first's states beside the merged context.
+
+    Args:
+        input_size: D of `Embedded.x`.
+        elmo_size: E of `Embedded.elmo`, 0 without.
+        vocabularies: not needed.
+        hidden: of every biGRU, per direction; the linear layers have twice as much.
+        dropout: variational, at the input of the encoder, of the self-attention's biGRU and of the output, and at the
+            output of the first two.
+        max_answer: the most words of a predicted answer.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        elmo_size: int,
+        vocabularies: Mapping[str, Vocabulary] | None = None,
+        hidden: int = 90,
+        dropout: float = 0.2,
+        max_answer: int = 17,
+    ):
+        super().__init__()
+        self.max_answer = max_answer
+        self.dropout = VariationalDropout(dropout)
+        self.encoder = BiGRU(input_size, hidden)
+        self.attention = BiAttention(self.encoder.output_size + elmo_size)
+        self.merge = linear(self.attention.output_size, 2 * hidden)
+        self.reader = BiGRU(2 * hidden, hidden)
+        self.itself = SelfAttention(2 * hidden)
+        self.merge_itself = linear(self.itself.output_size, 2 * hidden)
+        self.start_gru, self.start = BiGRU(2 * hidden, hidden), linear(2 * hidden, 1)
+        self.end_gru, self.end = BiGRU(4 * hidden, hidden), linear(2 * hidden, 1)
+
+    def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SquadScores:
+        """Log probabilities of every word to be first and last, and the loss where the batch has spans."""
+        context, question = texts["context"], texts["question"]
+        x, mask = self.merged(context, question), context.mask  # (B, T, 2H)
+        h = self.start_gru(x, mask)  # (B, T, 2H)
+        start = log_probabilities(self.start(h), mask)  # (B, T)
+        h = self.end_gru(torch.cat([x, h], dim=-1), mask)
+        end = log_probabilities(self.end(h), mask)
+        gold = batch.labels.get("span")  # (B, 2)
+        loss = None if gold is None else F.nll_loss(start, gold[:, 0]) + F.nll_loss(end, gold[:, 1])
+        return SquadScores(loss, start, end)
+
+    def merged(self, context: Embedded, question: Embedded) -> Tensor:
+        """The context as the question bears on it, (B, T, 2H)."""
+        h, q = (text.after(self.dropout(self.encoder(self.dropout(text.x), text.mask))) for text in (context, question))
+        x = self.merge(self.attention(h, q, context.mask, question.mask)).relu()  # (B, T, 2H)
+        h = self.dropout(self.reader(self.dropout(x), context.mask))  # (B, T, 2H)
+        x = x + self.merge_itself(self.itself(h, context.mask)).relu()
+        return self.dropout(x)
+
+    def decode(self, scores: SquadScores, batch: Batch) -> list[dict[str, Any]]:
+        """The best answer of each question: its text cut from the context as written, the characters [start, end)
+        where it stands, and its probability p(first word) * p(last word).
+        """
+        first, last, best = best_spans(scores.start, scores.end, self.max_answer)
+        found = []
+        for row, i, j, score in zip(batch.rows, first.tolist(), last.tolist(), best.exp().tolist(), strict=True):
+            words = [word for sentence in row["context"] for word in sentence]
+            start, end = row["starts"][i], row["starts"][j] + len(words[j])
+            answer = {"answer": row["text"][start:end], "start": start, "end": end, "score": round(score, 4)}
+            found.append({"id": row["id"]} | answer if row.get("id") else answer)
+        return found
+
+
+def linear(size: int, out: int) -> nn.Linear:
+    """A linear layer with Glorot's uniform weights and no bias at first."""
+    layer = nn.Linear(size, out)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def log_probabilities(scores: Tensor, mask: Tensor) -> Tensor:
+    """(B, T, 1) scores -> (B, T) log softmax over the words, -inf at padding."""
+    return scores.squeeze(2).float().masked_fill(~mask, float("-inf")).log_softmax(1)
+
+
+def best_spans(start: Tensor, end: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The span of at most `longest` words with the highest start + end; of equal ones the first, then the shortest.
+
+    Args:
+        start, end: (B, T), -inf where no span may begin or end.
+        longest: the most words.
+
+    Returns:
+        First word, last word and score, each (B,).
+    """
+    longest = min(longest, end.shape[1])
+    windows = F.pad(end, (0, longest - 1), value=float("-inf")).unfold(1, longest, 1)  # (B, T, longest): end[i + k]
+    best, index = (start.unsqueeze(2) + windows).flatten(1).max(1)  # (B,)
+    first = index // longest
+    return first, first + index % longest, best

@@ -1,0 +1,117 @@
+"""Exact match and F1 by the rules of the official evaluation of SQuAD v1.1 (Rajpurkar et al. 2016)."""
+
+from __future__ import annotations
+
+import re
+import string
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elmo_bench.errors import UserError
+from tasks.squad.paragraphs import read_json
+
+if TYPE_CHECKING:  # `score` needs no torch
+    from elmo_bench.task import Row
+
+VERSION = "1.1"
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalized(text: str) -> str:
+    """In small letters, without ASCII punctuation, without a, an and the, with single spaces; in this order."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact(prediction: str, gold: str) -> float:
+    """1 where both are the same once normalised, else 0."""
+    return float(normalized(prediction) == normalized(gold))
+
+
+def overlap(prediction: str, gold: str) -> float:
+    """F1 over the bags of words of both, normalised; 0 where they share none, even where both are empty."""
+    predicted, expected = normalized(prediction).split(), normalized(gold).split()
+    common = sum((Counter(predicted) & Counter(expected)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(predicted), common / len(expected)
+    return 2 * precision * recall / (precision + recall)
+
+
+def best(measure: Callable[[str, str], float], prediction: str, golds: Sequence[str]) -> float:
+    """The measure against whichever gold answer fits best."""
+    return max(measure(prediction, gold) for gold in golds)
+
+
+class SquadMetric:
+    """Means over the questions."""
+
+    def __init__(self):
+        self.exact = self.overlap = 0.0
+        self.questions = 0
+
+    def update(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> None:
+        """Predictions with "answer", and rows with "answers", the texts of all gold answers."""
+        for prediction, row in zip(predictions, rows, strict=True):
+            self.add(prediction["answer"], row["answers"])
+
+    def add(self, prediction: str | None, golds: Sequence[str]) -> None:
+        """Counts one question; None is no answer, which is wrong."""
+        self.questions += 1
+        if prediction is not None:
+            self.exact += best(exact, prediction, golds)
+            self.overlap += best(overlap, prediction, golds)
+
+    def compute(self) -> dict[str, float]:
+        """exact_match and f1 in percent."""
+        number = max(self.questions, 1)
+        return {"exact_match": 100.0 * self.exact / number, "f1": 100.0 * self.overlap / number}
+
+
+def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
+    """The metric of a data set's JSON file and of a JSON object {id: answer}.
+
+    As with the official script, a question without a prediction is wrong and told on the standard error, and a
+    prediction for no question is passed over.
+
+    Raises:
+        UserError: no JSON, another layout, a duplicate id, a question without an answer.
+    """
+    found = read_json(predictions)
+    if not isinstance(found, dict):
+        raise UserError("not a JSON object {id: answer}", predictions)
+    metric = SquadMetric()
+    for id, golds in _golds(read_json(gold), gold):
+        prediction = found.get(id)
+        if id not in found:
+            print(f"Unanswered question {id} will receive score 0.", file=sys.stderr)
+        elif not isinstance(prediction, str):
+            raise UserError(f"question {id}: the prediction is no text", predictions)
+        metric.add(prediction, golds)
+    if not metric.questions:
+        raise UserError("holds no question", gold)
+    return metric.compute()
+
+
+def _golds(data: Any, path: Path | str) -> Iterator[tuple[str, list[str]]]:
+    """Id and gold answers of every question; nothing else of the file is looked at."""
+    seen: set[str] = set()
+    if isinstance(data, dict) and data.get("version") != VERSION:
+        print(f"Evaluation expects v-{VERSION}, but got dataset with v-{data.get('version')}", file=sys.stderr)
+    try:
+        questions = [qa for article in data["data"] for part in article["paragraphs"] for qa in part["qas"]]
+        pairs = [(qa["id"], [answer["text"] for answer in qa["answers"]]) for qa in questions]
+    except (KeyError, TypeError) as error:
+        raise UserError(f"not the layout of SQuAD v1.1 ({type(error).__name__}: {error})", path) from None
+    for id, golds in pairs:
+        if not isinstance(id, str) or not all(isinstance(text, str) for text in golds):
+            raise UserError(f"question {id}: the id or an answer is no text", path)
+        if not golds:
+            raise UserError(f"question {id}: no answer; v2.0 has such questions, v1.1 has none", path)
+        if id in seen:
+            raise UserError(f"question {id}: the id occurs twice", path)
+        seen.add(id)
+        yield id, golds

@@ -1,0 +1,184 @@
+"""The data as they are given: paragraphs with questions, from files of SQuAD v1.1 or the hub, every part checked."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elmo_bench.errors import UserError
+from elmo_bench.text.files import open_text
+
+
+class Answer(NamedTuple):
+    """A stretch of the context: `context[start : start + len(text)] == text`."""
+
+    text: str
+    start: int
+
+
+class Question(NamedTuple):
+    """A question with all its gold answers; none where it is only asked."""
+
+    id: str
+    text: str
+    answers: list[Answer]
+
+
+class Paragraph(NamedTuple):
+    """A context and what is asked about it."""
+
+    title: str  # of its article
+    context: str
+    questions: list[Question]
+
+
+def read_json(path: str | PathLike[str]) -> Any:
+    """The value in a JSON file, plain, .gz or .xz. Raises `UserError` naming file and line."""
+    with open_text(path) as lines:
+        text = "".join(lines)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        line = getattr(error, "lineno", None)
+        raise UserError(f"not JSON ({getattr(error, 'msg', error)})", path, line) from None
+    except RecursionError:
+        raise UserError("not JSON that can be read (nested too deeply)", path) from None
+
+
+def read_paragraphs(path: str | PathLike[str], answered: bool = True) -> list[Paragraph]:
+    """All paragraphs of a SQuAD v1.1 file, in its order.
+
+    Args:
+        path: of the file, plain, .gz or .xz.
+        answered: every question must have an answer.
+
+    Raises:
+        UserError: no JSON, another layout, an empty context or question, a duplicate id, an answer that is empty or
+            not in its context where it says; it names the file and the question's id or the paragraph.
+    """
+    return check(_articles(read_json(path), path), path, answered)
+
+
+def check(paragraphs: Iterable[Paragraph], path: Any, answered: bool = True) -> list[Paragraph]:
+    """The paragraphs, if they are sound. Raises `UserError` as `read_paragraphs` does."""
+    seen: set[str] = set()
+    kept = []
+    for number, paragraph in enumerate(paragraphs, start=1):
+        if not paragraph.context.strip():
+            ids = ", ".join(question.id for question in paragraph.questions[:3])
+            about = f"question {ids}: " if ids else f"paragraph {number} ({paragraph.title}): "
+            raise UserError(f"{about}the context is empty", path)
+        for question in paragraph.questions:
+            _check_question(question, paragraph.context, path, answered)
+            if question.id in seen:
+                raise UserError(f"question {question.id}: the id occurs twice", path)
+            seen.add(question.id)
+        kept.append(paragraph)
+    if not seen:
+        raise UserError("holds no question", path)
+    return kept
+
+
+def _check_question(question: Question, context: str, path: Any, answered: bool) -> None:
+    where = f"question {question.id}:"
+    if not question.text.strip():
+        raise UserError(f"{where} the question is empty", path)
+    if answered and not question.answers:
+        raise UserError(f"{where} no answer", path)
+    for text, start in question.answers:
+        if not text.strip():
+            raise UserError(f"{where} an answer is empty", path)
+        if start < 0 or context[start : start + len(text)] != text:
+            found = context.find(text)
+            hint = "nowhere" if found < 0 else f"at {found}"
+            raise UserError(f"{where} the answer {text!r} is not in its context at {start} (found {hint})", path)
+
+
+def _articles(data: Any, path: Any) -> Iterator[Paragraph]:
+    """The layout of the files: data > paragraphs > qas > answers."""
+    for a, article in enumerate(_list(data, "data", "the file", path)):
+        place = f"article {a + 1}"
+        for p, paragraph in enumerate(_list(article, "paragraphs", place, path)):
+            place = f"article {a + 1}, paragraph {p + 1}"
+            context = _get(paragraph, "context", str, place, path)
+            questions = [_question(qa, place, path) for qa in _list(paragraph, "qas", place, path)]
+            yield Paragraph(str(article.get("title", "")), context, questions)
+
+
+def _question(qa: Any, place: str, path: Any) -> Question:
+    id = _get(qa, "id", str, place, path)
+    place = f"question {id}"
+    answers = _list(qa, "answers", place, path) if "answers" in qa else []
+    return Question(
+        id,
+        _get(qa, "question", str, place, path),
+        [Answer(_get(a, "text", str, place, path), _get(a, "answer_start", int, place, path)) for a in answers],
+    )
+
+
+def _list(node: Any, key: str, place: str, path: Any) -> list[Any]:
+    return _get(node, key, list, place, path)
+
+
+def _get(node: Any, key: str, kind: type, place: str, path: Any) -> Any:
+    if not isinstance(node, Mapping) or not isinstance(node.get(key), kind) or isinstance(node[key], bool):
+        what = {list: "a list", str: "a text", int: "a whole number"}[kind]
+        raise UserError(f"{place}: no {key!r} that is {what}; is it a file of SQuAD v1.1?", path)
+    return node[key]
+
+
+def from_hub(rows: Iterable[Mapping[str, Any]], name: str) -> list[Paragraph]:
+    """Paragraphs from the hub's table, a question a row; rows of one title and context go together.
+
+    Raises:
+        UserError: other columns, or content that `check` refuses.
+    """
+    found: dict[tuple[str, str], Paragraph] = {}
+    for row in rows:
+        try:
+            texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
+            question = Question(row["id"], row["question"], [Answer(*a) for a in zip(texts, starts, strict=True)])
+            key = row["title"], row["context"]
+        except (KeyError, TypeError, ValueError):
+            raise UserError(f"the data set {name} of the hub has other columns than rajpurkar/squad") from None
+        found.setdefault(key, Paragraph(*key, [])).questions.append(question)
+    return check(found.values(), Path(name))
+
+
+def chosen(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> list[Paragraph]:
+    """Paragraphs drawn at random until they have `questions` questions, in their old order; all if they are too few."""
+    order = random.Random(f"paragraphs {draw}").sample(range(len(paragraphs)), len(paragraphs))
+    kept, number = [], 0
+    for i in order:
+        if number >= questions:
+            break
+        kept.append(i)
+        number += len(paragraphs[i].questions)
+    return [paragraphs[i] for i in sorted(kept)]
+
+
+def parted(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> tuple[list[Paragraph], list[Paragraph]]:
+    """Training and development paragraphs: whole articles, drawn until they have `questions` questions, are held out.
+
+    Raises:
+        UserError: nothing is to be held out, or nothing would be left.
+    """
+    titles = sorted({paragraph.title for paragraph in paragraphs})
+    random.Random(f"articles {draw}").shuffle(titles)
+    held: set[str] = set()
+    number = 0
+    for title in titles:
+        if number >= questions:
+            break
+        held.add(title)
+        number += sum(len(paragraph.questions) for paragraph in paragraphs if paragraph.title == title)
+    if not held or len(held) == len(titles):
+        raise UserError(
+            f"{questions} of the questions about {len(titles)} articles cannot be held out: set task.data.<scale>.dev "
+            "or task.reader.held_out"
+        )
+    return [p for p in paragraphs if p.title not in held], [p for p in paragraphs if p.title in held]

@@ -1,0 +1,260 @@
+"""SQuAD v1.1 from files or the hub: paragraphs into words, answers into spans of words, and batches of questions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from datasets import Dataset, DatasetDict, Features, List, Value
+
+from elmo_bench.errors import UserError
+from elmo_bench.task import Batch, Row
+from elmo_bench.text import tokenizer
+from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.hub import load_from_hub
+from elmo_bench.text.tokenizer import Word
+from elmo_bench.text.vocabulary import Vocabulary
+from tasks.squad.paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
+
+HUB_SPLITS = {"train": "train", "test": "validation"}
+
+
+class Context(NamedTuple):
+    """A paragraph's words and where its sentences end."""
+
+    words: list[Word]
+    sentences: list[int]  # words in each; one number where the biLM reads the paragraph as one sequence
+
+
+class SquadReader:
+    """A row is a question: {"id", "question": [word], "context": [[word]], "starts": [int], "text", "answers", "span"}.
+
+    `context` holds the words of the paragraph by sentence, as the biLM reads it; `starts` the character of `text` at
+    which each word begins; `span` the first and last word of the first answer; `answers` the texts of all.
+
+    A development set that is not named is taken from the training set: whole articles, drawn by `draw`.
+
+    Args:
+        data: the files {train, dev, test} below {folder} if given, or without train {hub, revision}.
+        sequence: what the biLM reads at once: "sentence", or "paragraph" (one sequence, as in the paper).
+        train_questions: train on whole paragraphs, drawn at random from all articles, that have about as many
+            questions: the first to reach this number is the last. None: on all.
+        held_out: how many questions a development set from the training set has at least.
+        train_words: the most words of a context in training; whole sentences are left out, never the answer's.
+        draw: the seed of both choices; the same for all runs.
+        lower: words are looked up in small letters.
+        min_count: the least number of occurrences of a word of the vocabulary.
+        char_min_count: the same for characters.
+        char_limit: only a word's first so many characters are used.
+
+    Attributes:
+        off_borders: by split, the ids of the questions whose answer begins or ends within a word; the model learns the
+            words that cover it.
+    """
+
+    fields = ("question", "context")
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        sequence: str = "sentence",
+        train_questions: int | None = None,
+        held_out: int = 0,
+        train_words: int | None = None,
+        draw: int = 1,
+        lower: bool = False,
+        min_count: int = 1,
+        char_min_count: int = 1,
+        char_limit: int = 14,
+    ):
+        if sequence not in ("sentence", "paragraph"):
+            raise UserError(f"task.reader.sequence={sequence}: there is sentence, paragraph")
+        self.data, self.sequence = dict(data), sequence
+        self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
+        self.lower, self.min_count = lower, min_count
+        self.char_min_count, self.char_limit = char_min_count, char_limit
+        self.vocabularies: dict[str, Vocabulary] = {}
+        self.off_borders: dict[str, list[str]] = {}
+
+    # Reading.
+
+    def load(self) -> DatasetDict:
+        """Reads all splits, makes the vocabularies, and tells how many answers do not fall on the borders of words.
+
+        Raises:
+            UserError: what `read_paragraphs` refuses, or nothing left to train on.
+        """
+        paragraphs = self._paragraphs()
+        if self.train_questions is not None:
+            paragraphs["train"] = chosen(paragraphs["train"], self.train_questions, self.draw)
+        splits = DatasetDict({split: self._split(paragraphs[split], split) for split in ("train", "dev", "test")})  # type: ignore
+        self._make_vocabularies(splits["train"])
+        return splits
+
+    def _paragraphs(self) -> dict[str, list[Paragraph]]:
+        if self.data.get("train") is None and self.data.get("hub") is not None:
+            name = self.data["hub"]
+            hint = "give task.data.<scale>.train=FILE and test=FILE to read files instead"
+            found = load_from_hub(name, self.data.get("revision"), hint=hint)
+            if missing := [split for split in HUB_SPLITS.values() if split not in found]:
+                raise UserError(f"the data set {name} of the hub has no split {', '.join(missing)}; {hint}")
+            paragraphs = {ours: from_hub(found[theirs], name) for ours, theirs in HUB_SPLITS.items()}  # type: ignore
+        else:
+            named = [split for split in ("train", "dev", "test") if split != "dev" or self.data.get("dev")]
+            paragraphs = {split: read_paragraphs(self.path(split)) for split in named}
+        if "dev" not in paragraphs:
+            paragraphs["train"], paragraphs["dev"] = parted(paragraphs["train"], self.held_out, self.draw)
+        return paragraphs
+
+    def path(self, split: str) -> Path:
+        """The file of a split."""
+        name = self.data.get(split)
+        if name is None:
+            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
+        return Path(self.data.get("folder") or "", name).expanduser()
+
+    def _split(self, paragraphs: Sequence[Paragraph], split: str) -> Dataset:
+        limit = self.train_words if split == "train" else None
+        rows: list[Row] = []
+        off = self.off_borders[split] = []
+        for paragraph in paragraphs:
+            context = self._context(paragraph.context)
+            for question in paragraph.questions:
+                words = [word.form for word in tokenizer.words(question.text)]
+                text, start = question.answers[0]
+                *span, whole = tokenizer.covering(context.words, start, start + len(text))
+                if not whole:
+                    off.append(question.id)
+                row = {"id": question.id, "question": words, "answers": [answer.text for answer in question.answers]}
+                rows.append(row | self._window(context, span, limit) | {"text": paragraph.context})
+        example = f", e.g. of question {off[0]}" if off else ""
+        print(
+            f"squad {split}: {len(rows)} questions about {len(paragraphs)} paragraphs; {len(off)} answers "
+            f"({100 * len(off) / max(len(rows), 1):.1f} %) begin or end within a word{example}",
+            file=sys.stderr,
+        )
+        return Dataset.from_dict({key: [row[key] for row in rows] for key in FEATURES}, features=FEATURES)
+
+    def _context(self, text: str) -> Context:
+        words = tokenizer.words(text)
+        return Context(words, tokenizer.sentence_lengths(words) if self.sequence == "sentence" else [len(words)])
+
+    def _window(self, context: Context, span: Sequence[int] | None, limit: int | None) -> Row:
+        """The part of a context that a row keeps, by sentence, with its starts and the span in it."""
+        lengths = context.sentences
+        first, last = 0, len(lengths)
+        if limit is not None and span is not None:
+            first, last = window(lengths, span, limit)
+        begin, pieces = sum(lengths[:first]), []
+        for length in lengths[first:last]:
+            pieces.append([word.form for word in context.words[begin : begin + length]])
+            begin += length
+        skipped = sum(lengths[:first])
+        starts = [word.start for word in context.words[skipped:begin]]
+        return {"context": pieces, "starts": starts, "span": span and [span[0] - skipped, span[1] - skipped]}
+
+    def _make_vocabularies(self, train: Dataset) -> None:
+        """Words as often as they stand in the questions and in each paragraph once."""
+        words: list[str] = []
+        seen: set[str] = set()
+        for row in train.select_columns(["question", "context", "text"]):
+            words += row["question"]  # type: ignore[index]
+            if row["text"] not in seen:  # type: ignore[index]
+                seen.add(row["text"])  # type: ignore[index]
+                words += [word for sentence in row["context"] for word in sentence]  # type: ignore[index]
+        self.vocabularies = {
+            "words": Vocabulary.count((word.lower() if self.lower else word for word in words), self.min_count),
+            "chars": Vocabulary.count((char for word in words for char in word), self.char_min_count),
+        }
+
+    # Batches.
+
+    def collate(self, rows: Sequence[Row]) -> Batch:
+        """Text fields "question" and "context"; label "span" (B, 2) int64, first and last word, where all have one."""
+        contexts = [[word for sentence in row["context"] for word in sentence] for row in rows]
+        known = self.vocabularies["words"], self.vocabularies["chars"]
+        how: dict[str, Any] = {"lower": self.lower, "char_limit": self.char_limit}
+        texts = {
+            "question": pad_tokens([row["question"] for row in rows], *known, **how),
+            "context": pad_tokens(contexts, *known, **how)._replace(
+                parts=[list(map(len, row["context"])) for row in rows]
+            ),
+        }
+        labels = {}
+        if all(row.get("span") is not None for row in rows):
+            labels["span"] = torch.tensor([row["span"] for row in rows])  # (B, 2)
+        return Batch(list(rows), texts, labels)
+
+    # Raw text.
+
+    def from_text(self, **raw: Any) -> Row:
+        """A row from {"context": "...", "question": "...", "id": "..."}; the id is optional.
+
+        Raises:
+            UserError: a key is missing, is no text, or holds no word.
+        """
+        for key in ("context", "question"):
+            if not isinstance(raw.get(key), str):
+                raise UserError('expected {"context": "a paragraph", "question": "about it"}')
+            if not raw[key].strip():
+                raise UserError(f"the {key} is empty")
+        if unknown := set(raw) - {"context", "question", "id"}:
+            raise UserError(f"unknown keys: {', '.join(sorted(unknown))}; there is context, question, id")
+        question = [word.form for word in tokenizer.words(raw["question"])]
+        return {"id": str(raw.get("id", "")), "question": question, "text": raw["context"]} | self._window(
+            self._context(raw["context"]), None, None
+        )
+
+    def from_file(self, path: str) -> list[Row]:
+        """Rows without answers of all questions of a SQuAD v1.1 file.
+
+        Raises:
+            UserError: what `read_paragraphs` refuses.
+        """
+        return [
+            self.from_text(context=paragraph.context, question=question.text, id=question.id)
+            for paragraph in read_paragraphs(path, answered=False)
+            for question in paragraph.questions
+        ]
+
+    def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> dict[str, str]:
+        """The object {id: answer} that the official evaluation reads. Raises `UserError` where an id is missing."""
+        found = {}
+        for prediction, row in zip(predictions, rows, strict=True):
+            if not row["id"] or row["id"] in found:
+                raise UserError(f'every question needs an "id" of its own; {row["id"]!r} is none')
+            found[row["id"]] = prediction["answer"]
+        return found
+
+
+FEATURES = Features({
+    "id": Value("string"),
+    "question": List(Value("string")),
+    "context": List(List(Value("string"))),
+    "starts": List(Value("int32")),
+    "span": List(Value("int32")),
+    "answers": List(Value("string")),
+    "text": Value("string"),
+})  # fmt: skip
+
+
+def window(lengths: Sequence[int], span: Sequence[int], limit: int) -> tuple[int, int]:
+    """The sentences [first, last) to keep so that they have at most `limit` words and all of `span`.
+
+    They are left out from the end, and once the answer stands at the end, from the beginning; the answer's own stay
+    however long they are.
+    """
+    ends = list(accumulate(lengths))
+    first, last = 0, len(lengths)
+    while last - first > 1 and ends[last - 1] - (ends[first] - lengths[first]) > limit:
+        if ends[last - 2] > span[1]:  # the last sentence is behind the answer
+            last -= 1
+        elif ends[first] <= span[0]:  # the first is before it
+            first += 1
+        else:
+            break
+    return first, last
