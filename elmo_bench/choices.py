@@ -18,6 +18,10 @@ STATES = ("zero", "warm", "carry")
 KEYS = {  # of the blocks that this code reads: an added key would do nothing, and be part of the run's identity
     "elmo": {*ELMO, "layers", "lambda", "dropout", "projection"},
     "bilm": {"name", "options", "weights", "state", "tuned", "cache", "source"},
+    "vectors": {
+        *("source", "text", "root", "size", "lower", "window", "negative", "sample", "alpha", "min_count", "epochs"),
+        *("passes", "seed"),
+    },
     "trainer": {"accelerator", "devices", "threads", "progress", "precision", "limit_batches"},
 }
 
@@ -33,6 +37,7 @@ def check_run(cfg: Mapping[str, Any]) -> None:
         one_of(cfg[key], key, (True, False))
     if cfg["trainer"]["threads"] is not None:
         whole(cfg["trainer"]["threads"], "trainer.threads", least=1)
+    check_vectors(cfg["vectors"], cfg["task"])
     check_elmo(cfg["elmo"], cfg["bilm"])
 
 
@@ -51,6 +56,23 @@ def check_elmo(elmo: Mapping[str, Any], bilm: Mapping[str, Any]) -> None:
             f"bilm={bilm['name']} names no files: give bilm.options=FILE bilm.weights=FILE, or set elmo.where=none"
         )
     one_of(bilm["state"], "bilm.state", STATES)
+
+
+def check_vectors(vectors: Mapping[str, Any], task: Mapping[str, Any]) -> None:
+    """Raises `UserError` where the `vectors:` block of a configuration cannot be meant."""
+    one_of(vectors["source"], "vectors.source", ("page", "text"))
+    if vectors["source"] == "page":
+        return
+    words = task.get("words")
+    if words is None or "size" not in words:
+        raise UserError(f"vectors=text: the page of task={task['name']} has no word vectors with a size")
+    if words.get("path") is not None:
+        raise UserError("vectors=text and task.words.path: vectors from the text or from a file, not both")
+    for key in ("size", "window", "negative", "min_count", "epochs"):
+        whole(vectors[key], f"vectors.{key}", least=1)
+    whole(vectors["seed"], "vectors.seed", least=0)
+    for key in ("sample", "alpha"):
+        number(vectors[key], f"vectors.{key}", least=0)
 
 
 def one_of(value: Any, name: str, choices: tuple) -> None:

@@ -91,6 +91,10 @@ def _source(cfg: DictConfig) -> str:
 def settings(cfg: DictConfig) -> Plain:
     """All that a result depends on, files as "sha256:...". A baseline does not depend on the biLM."""
     plain = relevant(OmegaConf.to_container(cfg, resolve=True))  # type: ignore[arg-type]
+    if "vectors" in plain:
+        from elmo_bench.static_vectors import settings as text_settings  # it imports this module
+
+        plain["vectors"] = text_settings(plain["vectors"])
     return hash_files(plain)
 
 
@@ -106,6 +110,8 @@ def relevant(plain: Plain) -> Plain:
         del plain["bilm"]
     else:
         plain["bilm"].pop("source", None)
+    if plain["vectors"]["source"] == "page":
+        del plain["vectors"]  # task.words says it all
     return plain
 
 

@@ -18,6 +18,8 @@ def variant(cfg: DictConfig) -> dict[str, Any]:
     pages = [f"task={cfg.task.name}", f"scale={cfg.scale.name}"]
     if (cli.CONF / "bilm" / f"{cfg.bilm.name}.yaml").is_file():
         pages.append(f"bilm={cfg.bilm.name}")
+    if cfg.vectors.source != "page":
+        pages.append(f"vectors={cfg.vectors.source}")
     mine, theirs = (
         relevant(OmegaConf.to_container(each, resolve=False))  # type: ignore[arg-type]  # a value shows once, where it is set
         for each in (cfg, cli.compose(pages))
@@ -25,7 +27,8 @@ def variant(cfg: DictConfig) -> dict[str, Any]:
     if cfg.elmo.where == "none":  # the other switches and the biLM are idle
         theirs["elmo"] = {"where": None}
         theirs.pop("bilm", None)
-    return {key: relative(value) for key, value in differences(mine, theirs).items() if key not in NAMED}
+    changes = {key: relative(value) for key, value in differences(mine, theirs).items() if key not in NAMED}
+    return changes | ({} if cfg.vectors.source == "page" else {"vectors": cfg.vectors.source})
 
 
 def is_default(changes: dict[str, Any]) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from datasets import Dataset, DatasetDict
@@ -21,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import EarlyStopping
 from torch.utils.data import DataLoader
 
-from elmo_bench import records
+from elmo_bench import records, word_vectors
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.cache import ActivationCache
 from elmo_bench.callbacks import KeepBest, WholeFiles, progress, quiet
@@ -31,9 +32,10 @@ from elmo_bench.labels import label
 from elmo_bench.module import BenchModule
 from elmo_bench.records import Record
 from elmo_bench.representation import Elmo, Representation
-from elmo_bench.task import Reader, Row
+from elmo_bench.task import Batch, Reader, Row
 from elmo_bench.text.batching import BucketSampler
 from elmo_bench.tracking import tracking
+from elmo_bench.word_vectors import WordVectors
 
 
 def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:
@@ -56,11 +58,12 @@ def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:
     pl.seed_everything(cfg.seed, verbose=False)
     reader: Reader = instantiate(cfg.task.reader)
     splits = reader.load()
+    found = word_vectors.find(cfg, reader, splits)
     source = layers_source(cfg)
     if isinstance(source, ActivationCache):
         source.prepare(list(sentences(splits, reader.fields)))
     pl.seed_everything(cfg.seed, verbose=False)  # the same start whatever was drawn above
-    module = build(cfg, reader, source)
+    module = build(cfg, reader, source, found)
     keep = KeepBest(folder)
     data = Data(cfg, reader, splits)
     with tracking(cfg, folder, identity.run, label(variant, cfg.elmo.where), _table(cfg)) as loggers:
@@ -70,7 +73,8 @@ def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:
         with interruptible(trainer):
             trainer.test(module, datamodule=data, verbose=False)
     outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
-    return make_record(cfg, identity, variant, module, keep, outside, trainer.strategy.root_device.type)
+    record = make_record(cfg, identity, variant, module, keep, outside, trainer.strategy.root_device.type)
+    return {**record, "word_vectors": word_vectors.describe(cfg, reader, found)}
 
 
 def layers_source(cfg: DictConfig, check_sha256: str | None = None) -> BiLM | ActivationCache | None:
@@ -94,15 +98,18 @@ def _device(accelerator: str) -> str:
     return "cuda" if accelerator in ("gpu", "cuda", "auto") and torch.cuda.is_available() else "cpu"
 
 
-def build(cfg: DictConfig, reader: Reader, source: Any) -> BenchModule:
-    """The model of a configuration, for a reader with its vocabularies."""
+def build(cfg: DictConfig, reader: Reader, source: Any, found: WordVectors | None = None) -> BenchModule:
+    """The model of a configuration, for a reader with its vocabularies, the biLM, and the words' vectors of a file."""
     vocabularies, task = reader.vocabularies, cfg.task
     elmo = None if source is None else Elmo.build(source, OmegaConf.to_container(cfg.elmo))  # type: ignore[arg-type]
     instead = cfg.elmo.words == "instead" and elmo is not None
-    words = None if instead else make(task, "words", vocabularies.get("words"))
+    given = {} if found is None else {"vectors": found.vectors}
+    words = None if instead else make(task, "words", vocabularies.get("words"), **given)
     chars = make(task, "chars", len(vocabularies.get("chars", ())))
     representation = Representation(words, chars, elmo)
     sizes = {"input_size": representation.input_size, "elmo_size": representation.elmo_size}
+    if "own_size" in inspect.signature(instantiate(task.head)).parameters:
+        sizes["own_size"] = representation.own_size
     head = make(task, "head", **sizes, vocabularies=vocabularies)
     schedule = task.schedule or {}
     return BenchModule(
@@ -142,7 +149,7 @@ class Data(pl.LightningDataModule):
 
     def __init__(self, cfg: DictConfig, reader: Reader, splits: DatasetDict):
         super().__init__()
-        self.reader, self.splits = reader, splits
+        self.reader, self.splits, self.seed = reader, splits, cfg.seed
         for split in ("train", "dev", "test"):
             if not len(splits[split]):
                 raise UserError(f"the {split} split of task={cfg.task.name} has no rows")
@@ -152,9 +159,10 @@ class Data(pl.LightningDataModule):
     def train_dataloader(self) -> DataLoader:
         """Called before every epoch."""
         assert self.trainer is not None
+        epoch = self.trainer.current_epoch
         sampler = self.sampler(self.lengths["train"])
-        sampler.set_epoch(self.trainer.current_epoch)
-        return self._loader("train", sampler)
+        sampler.set_epoch(epoch)
+        return self._loader("train", sampler, self._sampled(epoch))
 
     def val_dataloader(self) -> DataLoader:
         return self._whole("dev")
@@ -165,11 +173,19 @@ class Data(pl.LightningDataModule):
     def _whole(self, split: str) -> DataLoader:
         return self._loader(split, self.sampler(self.lengths[split], shuffle=False))
 
-    def _loader(self, split: str, sampler: BucketSampler) -> DataLoader:
+    def _sampled(self, epoch: int) -> Callable[[Sequence[Row]], Batch]:
+        """How training rows become a batch, where the reader shows only a part of some."""
+        sample = getattr(self.reader, "sample", None)
+        if sample is None:
+            return self.reader.collate
+        random = np.random.default_rng([self.seed, epoch])
+        return lambda rows: self.reader.collate([sample(row, random) for row in rows])
+
+    def _loader(self, split: str, sampler: BucketSampler, collate: Callable | None = None) -> DataLoader:
         return DataLoader(
             self.splits[split],  # type: ignore[arg-type]
             batch_sampler=sampler,
-            collate_fn=self.reader.collate,
+            collate_fn=collate or self.reader.collate,
             generator=torch.Generator(),  # its own: an iterator's seed must not come out of the model's random numbers
         )
 

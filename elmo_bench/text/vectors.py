@@ -6,7 +6,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -19,27 +19,18 @@ from elmo_bench.text.files import decode, open_text
 from elmo_bench.text.vocabulary import Vocabulary
 
 
-class WordEmbedding(nn.Embedding):
-    """(B, T) int64 -> (B, T, size); id 0 is padding and zero.
-
-    `source` names the file of the vectors ("random" where there is none) and `found` counts the words they cover: both
-    belong in a run's record.
-    """
-
-    def __init__(self, n_words: int, size: int, source: str, found: int):
-        super().__init__(n_words, size, padding_idx=0)
-        self.source, self.found = source, found
-
-
 def word_embedding(
     vocabulary: Vocabulary,
     size: int,
     path: str | PathLike[str] | None = None,
     trainable: bool = True,
-) -> WordEmbedding:
-    """A table for the words of `vocabulary`.
+    missing: str = "random",
+    vectors: Mapping[str, Tensor] | None = None,
+) -> nn.Embedding:
+    """A table for the words of `vocabulary`, (B, T) int64 -> (B, T, size); id 0 is padding and zero.
 
-    Rows that no file gives are drawn uniformly with variance 1/size, those of a file kept as they are.
+    Rows that no file gives are drawn uniformly with variance 1/size; those of a file are kept as they are, and those it
+    lacks are drawn too or, with missing="zero", zero.
 
     Args:
         vocabulary: the words; only their rows are read.
@@ -47,26 +38,34 @@ def word_embedding(
         path: a text file in the format of GloVe (a word and `size` numbers a line, spaces between; the header line of
             word2vec's text format is skipped), plain, .gz, .xz or .zip; None for random vectors.
         trainable: whether the vectors are trained with the model.
+        missing: "random" or "zero": the words that a file lacks.
+        vectors: rows of such a file that were read already; the path is then left alone.
 
     Raises:
         UserError: a missing or damaged file, a line with too few or too many numbers, another dimension than `size`,
             no word in common.
     """
-    vectors = {} if path is None else read_vectors(path, vocabulary, size)
-    if path is not None and not vectors:
-        raise UserError("has no vector for any word of the vocabulary; is it the right file?", path)
-    table = WordEmbedding(len(vocabulary), size, "random" if path is None else Path(path).name, len(vectors))
+    if missing not in ("random", "zero"):
+        raise UserError(f"task.words.missing={missing}: there is random, zero")
+    if vectors is None and path is not None:
+        vectors = read_vectors(path, vocabulary, size)
+        if not vectors:
+            raise UserError("has no vector for any word of the vocabulary; is it the right file?", path)
+    table = nn.Embedding(len(vocabulary), size, padding_idx=0)
     with torch.no_grad():
         table.weight.uniform_(-math.sqrt(3 / size), math.sqrt(3 / size))
-        table.weight[0] = 0
-        for word, vector in vectors.items():
+        table.weight[: 1 if vectors is None or missing == "random" else None] = 0
+        for word, vector in (vectors or {}).items():
             table.weight[vocabulary[word]] = vector
     table.weight.requires_grad_(trainable)
     return table
 
 
-def read_vectors(path: str | PathLike[str], words: Vocabulary, size: int) -> dict[str, Tensor]:
-    """The vectors (size,) of those `words` that the file has; the first of a word that occurs twice."""
+def read_vectors(path: str | PathLike[str], words: Container[str], size: int) -> dict[str, Tensor]:
+    """The vectors (size,) of those `words` that the file has; the first of a word that occurs twice.
+
+    Words are looked up as they are written, and no row of another word is kept: memory is bounded by `words`.
+    """
     found: dict[str, Tensor] = {}
     with _open(Path(path), size) as lines:
         for number, line in enumerate(lines, start=1):
@@ -79,7 +78,7 @@ def read_vectors(path: str | PathLike[str], words: Vocabulary, size: int) -> dic
                 word, _, numbers = line.partition(" ")
             else:
                 word, numbers = _with_spaces(line, size, path, number)
-            if word in words and word not in found and word not in (words.PAD, words.UNK):
+            if word in words and word not in found and word not in (Vocabulary.PAD, Vocabulary.UNK):
                 found[word] = _vector(numbers, path, number)
     return found
 
