@@ -50,7 +50,7 @@ class Batch(NamedTuple):
 
     rows: list[Row]
     texts: dict[str, Tokens]  # by the names in reader.fields
-    labels: dict[str, Tensor]  # what the head's loss needs; empty for raw text
+    labels: dict[str, Tensor]  # what the head's loss needs, and features beside the text; raw text has no gold labels
 
 
 class Scores(Protocol):
@@ -76,13 +76,19 @@ class Reader(Protocol):
 
     def collate(self, rows: Sequence[Row]) -> Batch: ...
 
+    # A reader may have `sample(row, random: numpy.random.Generator) -> Row`: what training sees of a row in an epoch,
+    # such as a part of a long document. It is a function of (seed, epoch).
+
     def from_text(self, **raw: Any) -> Row:
         """A row without labels from one JSON object of `predict`'s input. Raises `UserError` on missing keys."""
         ...
 
 
 class Head(Protocol):
-    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, vocabularies=...)` (E is 0 without output ELMo)."""
+    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, vocabularies=...)` (E is 0 without output ELMo).
+
+    A head that takes `own_size=` too is given the width of x_k, which [x_k ; ELMo_k] begins with.
+    """
 
     def __call__(self, texts: Mapping[str, Embedded], batch: Batch) -> Scores: ...
 

@@ -20,7 +20,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 from tests.fakes import FakeBiLM
 
 FOLDERS = sorted(path.parent.name for path in (cli.ROOT / "tasks").glob("*/reader.py"))
-SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,3,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
+SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,4,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
 
 pytestmark = pytest.mark.parametrize("task", FOLDERS)
 

@@ -1,0 +1,114 @@
+"""Scores of antecedents for spans, and the likelihood of all right ones together (Lee et al. 2017)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from elmo_bench.nn.ffnn import FFNN
+from elmo_bench.nn.pairs import PairProduct, pairs
+
+BOUNDS = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # the least distance of each bin but the first
+
+
+class Antecedents(nn.Module):
+    """s(i, j) = s_m(i) + s_m(j) + s_a(i, j) for every span i and the nearest `reach` spans j before it.
+
+    s_a is an FFNN over [g_i; g_j; g_i * g_j; same speaker, genre, distance], the distance counted in spans.
+
+    Args:
+        span_size: G, of g.
+        n_genres: how many there are; genres 0 and 1 (none, unknown) add nothing until trained.
+        feature_size: F, of each feature.
+        reach: the most antecedents of a span.
+        hidden: of the FFNN.
+        dropout: in the FFNN and on the features.
+        block: pairs scored together; beyond it, a block is computed again in the backward pass.
+    """
+
+    def __init__(
+        self, span_size: int, n_genres: int, feature_size: int, reach: int, hidden: int, dropout: float, block: int
+    ):
+        super().__init__()
+        self.reach, self.block = reach, block
+        self.speaker = nn.Embedding(2, feature_size)
+        self.genre = nn.Embedding(n_genres, feature_size)
+        self.distance = nn.Embedding(len(BOUNDS) + 1, feature_size)
+        self.ffnn = FFNN([span_size, span_size, span_size, 3 * feature_size], hidden, dropout)
+        self.dropout = nn.Dropout(dropout)
+        for feature in (self.speaker, self.genre, self.distance):
+            nn.init.xavier_uniform_(feature.weight)
+        nn.init.zeros_(self.genre.weight[:2].data)
+
+    def forward(self, g: Tensor, mention: Tensor, speakers: Tensor, genre: Tensor) -> Tensor:
+        """(S, G), (S,) s_m, (S,) ids, () id -> (S, 1 + R): the dummy's 0, then the antecedents, the nearest first.
+
+        R is `reach`, or less in a short document; -inf stands where there is no span.
+        """
+        n = len(g)
+        target_weight, antecedent_weight, product_weight, _ = self.ffnn.weights()
+        shared = g @ target_weight.t(), g @ antecedent_weight.t(), g, product_weight, mention, speakers, genre
+        step = max(self.block // max(self.reach, 1), 1)  # targets of a block
+        many = n > step and torch.is_grad_enabled()
+        table = g.new_full((n, 1 + min(self.reach, max(n - 1, 0))), -torch.inf)
+        table[:, 0] = 0
+        found = []
+        for first in range(0, n, step):
+            arguments = (first, min(first + step, n), *shared)
+            found.append(checkpoint(self._score, *arguments, use_reentrant=False) if many else self._score(*arguments))
+        target, antecedent = pairs(n, self.reach, device=g.device)
+        return table.index_put((target, target - antecedent), torch.cat(found)) if found else table
+
+    def _score(
+        self, first: int, last: int, as_target: Tensor, as_antecedent: Tensor, g: Tensor, product_weight: Tensor,
+        mention: Tensor, speakers: Tensor, genre: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """(P,) scores of the pairs of targets from `first` to before `last`."""
+        target, antecedent = pairs(len(g), self.reach, first, last, g.device)
+        product = PairProduct.apply(g, product_weight, self.reach, first, last)  # (P, H)
+        features = self._features(target, antecedent, speakers, genre) @ self.ffnn.weights()[3].t()
+        scores = self.ffnn(as_target[target] + as_antecedent[antecedent] + product + features)
+        return scores + mention[target] + mention[antecedent]
+
+    def _features(self, target: Tensor, antecedent: Tensor, speakers: Tensor, genre: Tensor) -> Tensor:
+        """(P, 3F)."""
+        same = (speakers[target] == speakers[antecedent]).long()
+        distance = torch.bucketize(target - antecedent, torch.tensor(BOUNDS, device=target.device), right=True)
+        genres = self.genre(genre).expand(len(target), -1)
+        return self.dropout(torch.cat([self.speaker(same), genres, self.distance(distance)], dim=1))
+
+
+def right_antecedents(clusters: Tensor, scores: Tensor) -> Tensor:
+    """Which cells of the table of scores (S, 1 + R) are right: (S, 1 + R) bool.
+
+    Args:
+        clusters: (S,) int64, the cluster of each span, -1 where it is in none.
+        scores: as `Antecedents` gives them. The dummy is right for a span that has no antecedent in its row.
+    """
+    n, width = scores.shape
+    place = torch.arange(n, device=scores.device).unsqueeze(1) - torch.arange(1, width, device=scores.device)
+    right = (clusters[place.clamp(min=0)] == clusters.unsqueeze(1)) & (clusters.unsqueeze(1) >= 0) & (place >= 0)
+    return torch.cat([~right.any(1, keepdim=True), right], dim=1)
+
+
+def marginal_loss(scores: Tensor, right: Tensor) -> Tensor:
+    """The negative log-likelihood of all right antecedents of each span together, summed over the spans, in nats."""
+    gold = scores.masked_fill(~right, -torch.inf)
+    return (scores.logsumexp(1) - gold.logsumexp(1)).sum()
+
+
+def link(scores: Tensor) -> list[list[int]]:
+    """Clusters of two spans and more, by each span's best antecedent; (S, 1 + R) -> numbers of spans, in order."""
+    clusters: list[list[int]] = []
+    cluster_of: dict[int, int] = {}
+    for i, column in enumerate(scores.argmax(1).tolist()):
+        if not column:
+            continue
+        antecedent = i - column
+        if antecedent not in cluster_of:
+            cluster_of[antecedent] = len(clusters)
+            clusters.append([antecedent])
+        cluster_of[i] = cluster_of[antecedent]
+        clusters[cluster_of[i]].append(i)
+    return clusters

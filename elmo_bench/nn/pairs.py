@@ -1,0 +1,73 @@
+"""Products of vectors and the vectors before them, by a weight: what scoring pairs of spans costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+BLOCK = 16  # targets in one product
+
+
+def pairs(n: int, reach: int, first: int = 0, last: int | None = None, device: Any = None) -> tuple[Tensor, Tensor]:
+    """Targets and antecedents, both (P,), of targets from `first` to before `last`.
+
+    Each target i stands with the nearest `reach` of those before it, the farthest first.
+    """
+    targets = torch.arange(first, n if last is None else last, device=device)  # (n,)
+    counts = targets.clamp(max=reach)
+    target = targets.repeat_interleave(counts)  # (P,)
+    place = torch.arange(len(target), device=device) - (counts.cumsum(0) - counts).repeat_interleave(counts)
+    return target, target - counts.repeat_interleave(counts) + place
+
+
+class PairProduct(torch.autograd.Function):
+    """sum_d g_i[d] g_j[d] w[:, d] of all `pairs(n, reach, first, last)`: (n, D) and (H, D) -> (P, H).
+
+    The elementwise products of P pairs are never laid out: a block of targets scales the weight instead, and one matrix
+    product serves them all. Only g and w are kept for the backward pass.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, g: Tensor, w: Tensor, reach: int, first: int, last: int) -> Tensor:
+        ctx.save_for_backward(g, w)
+        ctx.range = reach, first, last
+        found = []
+        for targets, antecedents, inside in _blocks(reach, first, last, g.device):
+            scaled = _scaled(g[targets], w)  # (n * H, D)
+            block = (g[antecedents] @ scaled.t()).view(len(inside[0]), len(inside), len(w))  # (R, n, H)
+            found.append(block.transpose(0, 1)[inside])
+        return torch.cat(found) if found else g.new_zeros(0, len(w))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (g, w), (reach, first, last) = ctx.saved_tensors, ctx.range
+        to_g, to_w, done = torch.zeros_like(g), torch.zeros_like(w), 0
+        for targets, antecedents, inside in _blocks(reach, first, last, g.device):
+            size = int(inside.sum())
+            block = g.new_zeros(*inside.shape, len(w))  # (n, R, H)
+            block[inside] = gradients[0][done : done + size]
+            done += size
+            side = block.transpose(1, 2).reshape(-1, inside.shape[1])  # (n * H, R)
+            to_g[antecedents].addmm_(side.t(), _scaled(g[targets], w))
+            to_scaled = (side @ g[antecedents]).view(len(inside), *w.shape)  # (n, H, D)
+            to_w += (to_scaled * g[targets].unsqueeze(1)).sum(0)
+            to_g[targets] += (to_scaled * w).sum(1)
+        return to_g, to_w, None, None, None
+
+
+def _scaled(g: Tensor, w: Tensor) -> Tensor:
+    """(n, D), (H, D) -> (n * H, D): the weight, scaled by every target."""
+    return (g.unsqueeze(1) * w).flatten(0, 1)
+
+
+def _blocks(reach: int, first: int, last: int, device: Any) -> Iterator[tuple[slice, slice, Tensor]]:
+    """Targets, the antecedents of any of them, and which pairs of these count: (n, R) bool."""
+    for start in range(first, last, BLOCK):
+        end = min(start + BLOCK, last)
+        lowest = max(start - reach, 0)
+        i = torch.arange(start, end, device=device).unsqueeze(1)
+        j = torch.arange(lowest, end, device=device)
+        yield slice(start, end), slice(lowest, end), (j < i) & (j >= i - reach)

@@ -1,0 +1,139 @@
+"""Spans of words: all candidates of a text, their vectors, and the best that do not cross (Lee et al. 2017).
+
+The N words of a document stand flat; candidate (s, k) is the k + 1 words from word s on. A table over candidates is
+(N, K), K the most words of a span; cells whose span would leave its sentence are not `inside`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from elmo_bench.nn.ffnn import FFNN
+
+
+def candidates(lengths: Sequence[int], most: int, device: torch.device | None = None) -> Tensor:
+    """(N, most) bool: which spans lie inside one of the sentences of these lengths."""
+    left = np.concatenate([np.arange(length, 0, -1) for length in lengths]) if len(lengths) else np.zeros(0, int)
+    return torch.from_numpy(left[:, None] > np.arange(most)).to(device)
+
+
+def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> np.ndarray:
+    """The spans that a greedy search keeps: by falling score, each that crosses none kept before it.
+
+    Two spans cross where they overlap and neither holds the other. Equal scores go by place, the earlier and shorter
+    first. A span is settled as soon as no open span that crosses it scores more, so all are settled in a few rounds,
+    each a few operations on whole tables.
+
+    Args:
+        scores: (N, K).
+        inside: (N, K) bool, the candidates.
+        keep: how many at most.
+
+    Returns:
+        Their flat places s * K + k, sorted: by first, then by last word.
+    """
+    flat = np.flatnonzero(inside)
+    order = flat[np.argsort(-scores.ravel()[flat], kind="stable")]
+    rank = np.full(inside.size, len(order), dtype=np.int32)  # by score; beyond all where there is no span
+    rank[order] = np.arange(len(order))
+    rank = rank.reshape(inside.shape)
+    kept, open_ = np.zeros_like(inside), inside.copy()
+    while open_.any():
+        rival = _best_crossing(np.where(open_, rank, len(order)), len(order))
+        now = open_ & (rank < rival)
+        kept |= now
+        winner = _best_crossing(np.where(now, rank, len(order)), len(order))
+        open_ &= ~now & (winner == len(order))
+    chosen = np.flatnonzero(kept)
+    return np.sort(chosen[np.argsort(rank.ravel()[chosen])][:keep])
+
+
+def _best_crossing(rank: np.ndarray, none: int) -> np.ndarray:
+    """(N, K): the least rank among the spans that cross each."""
+    most = rank.shape[1]
+    best = np.full_like(rank, none)
+    longer = np.minimum.accumulate(rank[:, ::-1], axis=1)[:, ::-1]  # (N, K): over the spans from s that are no shorter
+    for d in range(1, min(most, len(rank))):
+        # (s, k) and (s + d, l) cross where the second begins inside the first, d <= k, and ends behind it, l > k - d.
+        ahead, behind = best[:-d, d:], best[d:, 1:]
+        np.minimum(ahead, longer[d:, 1 : most - d + 1], out=ahead)
+        # For the second that is any (s, k) with d <= k < d + l.
+        first = np.minimum.accumulate(rank[:-d, d:], axis=1)  # (N - d, K - d)
+        np.minimum(behind[:, : most - d], first, out=behind[:, : most - d])
+        np.minimum(behind[:, most - d :], first[:, -1:], out=behind[:, most - d :])
+    return best
+
+
+class Spans(nn.Module):
+    """Vectors and mention scores of spans: [first; last; width; attended head], scored by an FFNN.
+
+    Args:
+        encoded_size: E, of a word behind the encoder.
+        own_size: V, of a word before it, which is what heads are made of.
+        most: words of the longest span.
+        width_size: F, of the feature of a span's width.
+        hidden: of the FFNN.
+        dropout: in the FFNN and on the width's feature.
+        block: words whose spans are scored together; beyond it, a block is computed again in the backward pass.
+    """
+
+    def __init__(
+        self, encoded_size: int, own_size: int, most: int, width_size: int, hidden: int, dropout: float, block: int
+    ):
+        super().__init__()
+        self.most, self.block = most, block
+        self.attention = nn.Linear(encoded_size, 1)
+        self.width = nn.Embedding(most, width_size)
+        self.ffnn = FFNN([encoded_size, encoded_size, width_size, own_size], hidden, dropout)
+        self.dropout = nn.Dropout(dropout)
+        self.output_size = sum(self.ffnn.parts)
+        nn.init.xavier_uniform_(self.width.weight)
+        nn.init.xavier_uniform_(self.attention.weight)
+
+    def widths(self, inside: Tensor) -> Tensor:
+        """(N, K, F): the width's feature of each candidate, each dropped for itself."""
+        return self.dropout(self.width.weight.expand(*inside.shape, -1))
+
+    def forward(self, h: Tensor, own: Tensor, widths: Tensor, inside: Tensor) -> Tensor:
+        """(N, E), (N, V), (N, K, F), (N, K) bool -> mention scores (N, K), -inf where there is no candidate.
+
+        The products of the first layer are taken of words, not of spans: an attended head is a weighted sum of words,
+        and so is its product.
+        """
+        first, last, width, head = self.ffnn.weights()
+        shared = h @ first.t(), h @ last.t(), own @ head.t(), self.attention(h).squeeze(1)
+        many = len(h) > self.block and torch.is_grad_enabled()
+        scores = []
+        for start in range(0, len(h), self.block):
+            starts, k = inside[start : start + self.block].nonzero().unbind(1)  # (P,), (P,)
+            arguments = starts + start, k, *shared, widths, width
+            scores.append(checkpoint(self._score, *arguments, use_reentrant=False) if many else self._score(*arguments))
+        table = h.new_full(inside.shape, -torch.inf)
+        table[inside] = torch.cat(scores) if scores else h.new_zeros(0)
+        return table
+
+    def _score(
+        self, starts: Tensor, k: Tensor, first: Tensor, last: Tensor, own: Tensor, logits: Tensor, widths: Tensor,
+        width: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """(P,) scores of the spans, from the words' products with the first layer."""
+        heads = self._attend(starts, k, logits, own)
+        return self.ffnn(first[starts] + last[starts + k] + heads + widths[starts, k] @ width.t())
+
+    def _attend(self, starts: Tensor, k: Tensor, logits: Tensor, own: Tensor) -> Tensor:
+        """(P, V): the words (N, V) of each span, weighted by the softmax of their logits (N,) within it."""
+        places = torch.arange(self.most, device=k.device)  # (K,)
+        words = (starts.unsqueeze(1) + places).clamp(max=len(own) - 1)  # (P, K)
+        weights = logits[words].masked_fill(places > k.unsqueeze(1), -torch.inf).softmax(1)  # (P, K)
+        return nn.functional.embedding_bag(words, own, per_sample_weights=weights, mode="sum")
+
+    def vectors(self, h: Tensor, own: Tensor, widths: Tensor, places: Tensor) -> Tensor:
+        """(P, 2E + F + V) of the candidates at these flat places s * K + k."""
+        starts, k = places // self.most, places % self.most
+        heads = self._attend(starts, k, self.attention(h).squeeze(1), own)
+        return torch.cat([h[starts], h[starts + k], widths[starts, k], heads], dim=1)

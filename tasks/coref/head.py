@@ -1,0 +1,170 @@
+"""End-to-end coreference over spans, the model of Lee et al. 2017 above the word representation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.nn.antecedents import Antecedents, link, marginal_loss, right_antecedents
+from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
+from elmo_bench.nn.spans import Spans, best_without_crossing, candidates
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+class Found(NamedTuple):
+    """What the head makes of one document."""
+
+    first: Tensor  # (S,) the first word of each kept span, counted over the document
+    last: Tensor  # (S,) the last
+    mention: Tensor  # (S,) mention scores
+    scores: Tensor  # (S, 1 + R): the dummy, then the antecedents, the nearest first
+
+
+class CorefScores(NamedTuple):
+    """What `CorefHead` makes of a batch."""
+
+    loss: Tensor | None  # () nats, summed over a document's spans, the mean of the documents
+    documents: list[Found]
+
+
+class CorefHead(nn.Module):
+    """x -> dropout -> biLSTM of each sentence -> spans, scored and pruned -> antecedents.
+
+    Args:
+        input_size: D of `Embedded.x`.
+        elmo_size: E of `Embedded.elmo`, 0 without.
+        vocabularies: "genres".
+        own_size: of x_k, which x begins with: the attended heads are made of it, without ELMo (of x where it is 0).
+        hidden: of the biLSTM, per direction.
+        most_words: of a span.
+        ratio: spans kept, for each word of the document.
+        reach: the most antecedents of a span.
+        feature_size: of the features of width, speaker, genre and distance.
+        ffnn: the size of the scorers' two layers.
+        lexical_dropout: on x.
+        dropout: elsewhere.
+        singletons: learn mentions too (cross-entropy over all candidates), and let a kept span with a mention score
+            above 0 and no antecedent be a cluster.
+        word_block, pair_block: how many words' spans, and how many pairs, are scored together. They bound the memory
+            of long documents and change no result.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        elmo_size: int,
+        vocabularies: Mapping[str, Vocabulary],
+        own_size: int = 0,
+        hidden: int = 200,
+        most_words: int = 10,
+        ratio: float = 0.4,
+        reach: int = 250,
+        feature_size: int = 20,
+        ffnn: int = 150,
+        lexical_dropout: float = 0.5,
+        dropout: float = 0.2,
+        singletons: bool = False,
+        word_block: int = 4096,
+        pair_block: int = 131072,
+    ):
+        super().__init__()
+        self.own_size, self.ratio, self.singletons = own_size or input_size, ratio, singletons
+        self.lexical_dropout, self.dropout = nn.Dropout(lexical_dropout), nn.Dropout(dropout)
+        self.encoder = CoupledBiLSTM(input_size, hidden, dropout)
+        encoded = self.encoder.output_size + elmo_size
+        self.spans = Spans(encoded, self.own_size, most_words, feature_size, ffnn, dropout, word_block)
+        genres = len(vocabularies["genres"])
+        self.antecedents = Antecedents(self.spans.output_size, genres, feature_size, reach, ffnn, dropout, pair_block)
+
+    def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> CorefScores:
+        """Scores of each document, and the loss where the batch has labels."""
+        text = texts["sentences"]
+        lengths = text.mask.sum(1).tolist()  # of the sentences of all documents
+        x = self.lexical_dropout(text.x[text.mask])  # (N, D)
+        flat = Embedded(x, None if text.elmo is None else text.elmo[text.mask], text.mask)
+        h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
+        found, losses, sentence, word = [], [], 0, 0
+        for number, row in enumerate(batch.rows):
+            sizes = lengths[sentence : sentence + len(row["sentences"])]
+            sentence, start, word = sentence + len(sizes), word, word + sum(sizes)
+            here = slice(start, word)
+            document, loss = self._document(h[here], x[here, : self.own_size], sizes, number, start, batch.labels)
+            found.append(document)
+            losses.append(loss)
+        return CorefScores(torch.stack(losses).mean() if "mentions" in batch.labels else None, found)
+
+    def _document(
+        self, h: Tensor, own: Tensor, lengths: list[int], number: int, start: int, labels: Mapping[str, Tensor]
+    ) -> tuple[Found, Tensor]:
+        """One document's spans and antecedents, and its loss (0 without labels).
+
+        Args:
+            h: (N, E) its encoded words.
+            own: (N, V) its words' own vectors.
+            lengths: of its sentences.
+            number: its place in the batch.
+            start: the place of its first word in the batch.
+            labels: of the batch; speakers and genres are there for raw text too.
+        """
+        inside = candidates(lengths, self.spans.most, h.device)  # (N, K)
+        widths = self.spans.widths(inside)  # (N, K, F)
+        table = self.spans(h, own, widths, inside)  # (N, K)
+        keep = max(int(len(h) * self.ratio), 1)
+        best = best_without_crossing(table.detach().float().cpu().numpy(), inside.cpu().numpy(), keep)
+        places = torch.from_numpy(best).to(h.device)  # (S,)
+        first, k = places // self.spans.most, places % self.spans.most
+        mention, g = table[first, k], self.spans.vectors(h, own, widths, places)  # (S,), (S, G)
+        speakers = labels["speakers"][start : start + len(h)][first]
+        scores = self.antecedents(g, mention, speakers, labels["genres"][number])
+        document = Found(first, first + k, mention, scores)
+        return document, self._loss(table, inside, places, scores, number, labels)
+
+    def _loss(
+        self, table: Tensor, inside: Tensor, places: Tensor, scores: Tensor, number: int, labels: Mapping[str, Tensor]
+    ) -> Tensor:
+        if "mentions" not in labels:
+            return scores.new_zeros(())
+        gold = labels["mentions"]  # (M, 4): document, first word, words - 1, cluster
+        gold = gold[(gold[:, 0] == number) & (gold[:, 2] < inside.shape[1])]
+        cluster = torch.full_like(inside, -1, dtype=torch.int64)  # (N, K)
+        cluster[gold[:, 1], gold[:, 2]] = gold[:, 3]
+        loss = marginal_loss(scores, right_antecedents(cluster.flatten()[places], scores))
+        if self.singletons:
+            is_mention = (cluster[inside] >= 0).to(table.dtype)
+            loss = loss + nn.functional.binary_cross_entropy_with_logits(table[inside], is_mention, reduction="sum")
+        return loss
+
+    def decode(self, scores: CorefScores, batch: Batch) -> list[dict[str, Any]]:
+        """For each document its clusters, lists of [first word, last word], and its text with brackets."""
+        return [self._decode(found, row["sentences"]) for found, row in zip(scores.documents, batch.rows, strict=True)]
+
+    def _decode(self, found: Found, sentences: list[list[str]]) -> dict[str, Any]:
+        clusters = link(found.scores)
+        if self.singletons:
+            linked = {i for cluster in clusters for i in cluster}
+            clusters += [[i] for i, score in enumerate(found.mention.tolist()) if score > 0 and i not in linked]
+            clusters.sort()
+        spans = list(zip(found.first.tolist(), found.last.tolist(), strict=True))
+        named = [[list(spans[i]) for i in cluster] for cluster in clusters]
+        return {"clusters": named, "text": bracketed(sentences, named)}
+
+
+def bracketed(sentences: list[list[str]], clusters: list[list[list[int]]]) -> list[str]:
+    """Each sentence as a person reads it, every mention in brackets with its cluster's number: "[Ida]_0 has [a cat]_1".
+
+    Args:
+        sentences: of a document.
+        clusters: lists of [first word, last word], counted over the document; mentions nest, and none leaves its
+            sentence.
+    """
+    words = [word for sentence in sentences for word in sentence]
+    mentions = sorted((first, -last, number) for number, cluster in enumerate(clusters) for first, last in cluster)
+    for first, last, number in reversed(mentions):  # the inner ones first
+        words[first] = f"[{words[first]}"
+        words[-last] += f"]_{number}"
+    found = iter(words)
+    return [" ".join(next(found) for _ in sentence) for sentence in sentences]

@@ -1,0 +1,253 @@
+"""MUC, B-cubed, CEAF-phi4 and their mean by the rules of the CoNLL-2012 reference scorer, version 8.01.
+
+Pradhan et al. 2014, "Scoring coreference partitions of predicted mentions". Mentions that only one side has count as
+they are (no twinless mention is moved or dropped), and all four counts of a metric are summed over the documents before
+any ratio is taken.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from elmo_bench.errors import UserError
+from elmo_bench.text.files import open_text
+
+if TYPE_CHECKING:  # `score` needs no torch
+    from elmo_bench.task import Prediction, Row
+
+Mention = tuple[int, int]
+Chains = list[list[Mention]]
+
+
+class Counts(NamedTuple):
+    """Numerators and denominators of recall and precision; add them over documents with `+`."""
+
+    recalled: float = 0
+    in_key: float = 0
+    precise: float = 0
+    in_response: float = 0
+
+    def __add__(self, other: Counts) -> Counts:  # type: ignore[override]  # sums, where tuples would be joined
+        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def ratios(self) -> tuple[float, float, float]:
+        """Recall, precision and F1 from 0 to 1; 0 where one would divide by 0."""
+        recall = self.recalled / self.in_key if self.in_key else 0.0
+        precision = self.precise / self.in_response if self.in_response else 0.0
+        return recall, precision, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def chains(clusters: Iterable[Iterable[Sequence[int]]]) -> Chains:
+    """Clusters as lists of (first word, last word); empty ones left out."""
+    return [chain for cluster in clusters if (chain := [(int(m[0]), int(m[1])) for m in cluster])]
+
+
+def without_repeats(key: Chains, response: Chains) -> tuple[Chains, int]:
+    """The response without second occurrences of mentions that the key has, and how many those were.
+
+    A repeated mention that the key lacks stays twice, as with the reference scorer.
+    """
+    wanted, seen, repeats = {mention for chain in key for mention in chain}, set(), 0
+    kept = []
+    for chain in response:
+        once = []
+        for mention in chain:
+            if mention in seen:
+                repeats += 1
+                continue
+            if mention in wanted:
+                seen.add(mention)
+            once.append(mention)
+        if once:
+            kept.append(once)
+    return kept, repeats
+
+
+def index(chains: Chains) -> dict[Mention, int]:
+    """The chain of each mention; the last one where a mention is repeated."""
+    return {mention: i for i, chain in enumerate(chains) for mention in chain}
+
+
+def muc(key: Chains, response: Chains) -> Counts:
+    """Links: a chain of n mentions has n - 1 (Vilain et al. 1995)."""
+    chain_of = index(key)
+    common = 0
+    for chain in response:
+        parts = Counter(chain_of[mention] for mention in chain if mention in chain_of)
+        common += sum(size - 1 for size in parts.values())
+    return Counts(common, sum(len(chain) - 1 for chain in key), common, sum(len(chain) - 1 for chain in response))
+
+
+def b_cubed(key: Chains, response: Chains) -> Counts:
+    """For each mention the shares of its two chains that they have in common (Bagga and Baldwin 1998)."""
+    chain_of, members = index(key), [set(chain) for chain in key]
+    recalled = precise = 0.0
+    for chain in response:
+        for i, size in Counter(chain_of[mention] for mention in chain if mention in chain_of).items():
+            common = sum(mention in members[i] for mention in chain)
+            precise += size * common / len(chain)
+            recalled += size * common / len(key[i])
+    return Counts(recalled, sum(map(len, key)), precise, sum(map(len, response)))
+
+
+def ceaf_e(key: Chains, response: Chains) -> Counts:
+    """The best one-to-one alignment of chains, by phi4 = 2 |K & R| / (|K| + |R|) (Luo 2005)."""
+    from scipy.optimize import linear_sum_assignment
+
+    chain_of = index(response)  # a mention of the key is in one chain of the response
+    phi = np.zeros((len(key), len(response)))
+    for i, chain in enumerate(key):
+        for mention in chain:
+            if mention in chain_of:
+                phi[i, chain_of[mention]] += 1
+    sizes = [np.array([len(chain) for chain in side]) for side in (key, response)]
+    phi *= 2 / np.maximum(sizes[0][:, None] + sizes[1][None, :], 1)
+    total = float(phi[linear_sum_assignment(phi, maximize=True)].sum())
+    return Counts(total, len(key), total, len(response))
+
+
+REPEATS = 10  # the reference scorer refuses predictions with more
+METRICS = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_e}
+
+
+class CorefMetric:
+    """The reference scorer over documents: micro-summed counts, the mean of three F1."""
+
+    def __init__(self):
+        self.counts = dict.fromkeys(METRICS, Counts())
+        self.repeats = 0  # mentions of the key that predictions hold twice
+
+    def update(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
+        """Both sides hold "clusters", lists of [first word, last word] (counted over the document, both inclusive)."""
+        for prediction, row in zip(predictions, rows, strict=True):
+            self.add(chains(row["clusters"]), chains(prediction["clusters"]))
+
+    def add(self, key: Chains, response: Chains) -> None:
+        """One document."""
+        response, repeats = without_repeats(key, response)
+        self.repeats += repeats
+        for name, metric in METRICS.items():
+            self.counts[name] += metric(key, response)
+
+    def compute(self) -> dict[str, float]:
+        """{muc,b3,ceafe}_{f1,precision,recall} and conll_*, their means, in percent."""
+        scores = {}
+        for name, counts in self.counts.items():
+            recall, precision, f1 = (100 * value for value in counts.ratios())
+            scores |= {f"{name}_f1": f1, f"{name}_precision": precision, f"{name}_recall": recall}
+        for kind in ("f1", "precision", "recall"):
+            scores[f"conll_{kind}"] = sum(scores[f"{name}_{kind}"] for name in METRICS) / len(METRICS)
+        return scores
+
+
+# Files.
+
+
+class Part(NamedTuple):
+    """The coreference column of one `#begin document`."""
+
+    cells: list[str]
+    lines: list[int]  # of the cells, from 1
+    begin: int  # the line of its beginning
+
+
+def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
+    """The metric of two files with `#begin document` lines and mentions in the last column, as the scorer takes them.
+
+    As there, a document that only `gold` has counts as one without predictions, and one that only `predictions` has
+    does not count (it is named on the standard error).
+
+    Raises:
+        UserError: the files cannot be read; brackets that do not match; two parts under one name; another number of
+            words; no document in common; mentions of the key predicted more than once, over 10 times.
+    """
+    key, response = (dict(_parts(Path(path))) for path in (gold, predictions))
+    if not set(key) & set(response):
+        raise UserError(f"has no document of {gold}; the names after '#begin document' must be the same", predictions)
+    if unknown := [name for name in response if name not in key]:
+        print(f"{predictions}: not in {gold} and so not scored: {', '.join(unknown)}", file=sys.stderr)
+    metric = CorefMetric()
+    for name, part in key.items():
+        found = response.get(name, Part([], [], 0))
+        if part.cells and found.cells and len(part.cells) != len(found.cells):
+            message = f"document {name} has {len(found.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
+            raise UserError(message, predictions, found.begin)
+        metric.add(_read(part, Path(gold)), _read(found, Path(predictions)))
+    if metric.repeats > REPEATS:
+        message = (
+            f"{metric.repeats} mentions of the key are predicted more than once; the scorer refuses over {REPEATS}"
+        )
+        raise UserError(message, predictions)
+    return metric.compute()
+
+
+def _parts(path: Path) -> Iterator[tuple[str, Part]]:
+    """Name and part; raises `UserError` where they are not begun, ended and named as they must be."""
+    name, part, seen = "", None, dict[str, int]()
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if begin := re.match(r"#\s*begin document (.*)", line):
+                name, before = begin[1].strip(), part
+                if before is not None:
+                    raise UserError(f"a document begins before that of line {before.begin} ends", path, number)
+                if name in seen:
+                    raise UserError(f"document {name} again; the first begins at line {seen[name]}", path, number)
+                part = Part([], [], seen.setdefault(name, number))
+            elif re.match(r"#\s*end document", line):
+                if part is None:
+                    raise UserError("'#end document' without its '#begin document'", path, number)
+                yield name, part
+                part = None
+            elif fields := line.split():
+                if part is None:
+                    raise UserError(
+                        "a word outside any document; expected '#begin document (NAME); part 000'", path, number
+                    )
+                part.cells.append(fields[-1])
+                part.lines.append(number)
+    if part is not None:
+        raise UserError("this document has no '#end document'; is the file cut off?", path, part.begin)
+    if not seen:
+        raise UserError("holds no document; expected '#begin document (NAME); part 000'", path)
+
+
+def _read(part: Part, path: Path) -> Chains:
+    """The chains, in the order in which the scorer meets them: in a cell it reads all (0), then all (0, then all 0)."""
+    found: dict[str, list[Mention]] = {}
+    open_: dict[str, list[int]] = {}
+    for word, (cell, line) in enumerate(zip(part.cells, part.lines, strict=True)):
+        (single, opening, closing), rest = _marks(cell)
+        if rest:
+            raise UserError(
+                f"{cell!r} is no cell of clusters: expected such as '(0', '0)', '(0)|1)' or '-'", path, line
+            )
+        for cluster in (*single, *opening):
+            found.setdefault(cluster, [])
+        for cluster in single:
+            found[cluster].append((word, word))
+        for cluster in opening:
+            open_.setdefault(cluster, []).append(word)
+        for cluster in closing:
+            if not open_.get(cluster):
+                raise UserError(f"{cell!r} closes a mention of cluster {cluster} that is not open", path, line)
+            found[cluster].append((open_[cluster].pop(), word))
+    if left := [(words[-1], cluster) for cluster, words in open_.items() if words]:
+        word, cluster = min(left)
+        raise UserError(f"the mention of cluster {cluster} is never closed in its document", path, part.lines[word])
+    return chains(found.values())
+
+
+def _marks(cell: str) -> tuple[list[list[str]], str]:
+    """Clusters with a mention of this word alone, those opened and those closed, and what is none of them."""
+    found = []
+    for pattern in (r"\(([^()|]+)\)", r"\(([^()|]+)", r"([^()|]+)\)"):
+        found.append(re.findall(pattern, cell))
+        cell = re.sub(pattern, "", cell)
+    return found, cell.strip("|-_*")

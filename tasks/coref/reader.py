@@ -1,0 +1,200 @@
+"""Documents with coreference clusters from CoNLL-2012 files, and from raw text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset, DatasetDict
+
+from elmo_bench.errors import UserError
+from elmo_bench.task import Batch, Row
+from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.conll2012 import Document, find_files, read_documents
+from elmo_bench.text.vocabulary import Vocabulary
+
+SPLITS = ("train", "dev", "test")
+
+
+class CorefReader:
+    """A row is a part of a document, the unit that clusters are confined to.
+
+    {"document": name, "part": str, "genre": str, "sentences": [[str]], "speakers": [str] (of each word),
+    "clusters": [[[first word, last word]]] (counted over the document, the last word included)}
+
+    Vocabularies, all from the training split: "words" and "chars" seen often enough, "genres".
+
+    Args:
+        data: {train, dev, test}: a file, a folder searched for CoNLL-2012 files, a list of files, or several of these
+            (see `conll2012.find_files`), below {folder} if given.
+        keep_singletons: keep clusters of one mention, which OntoNotes does not annotate, in training and as gold.
+        max_sentences: of a document in training; of a longer one another window is taken in every epoch.
+        lower: word embeddings are looked up in lower case; characters always keep their case.
+        min_count, char_min_count: the least number of occurrences of a word, a character of the vocabulary.
+        char_limit: only a word's first so many characters are used.
+    """
+
+    fields = ("sentences",)
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        keep_singletons: bool = False,
+        max_sentences: int = 50,
+        lower: bool = False,
+        min_count: int = 2,
+        char_min_count: int = 2,
+        char_limit: int = 50,
+    ):
+        if max_sentences < 1:
+            raise UserError(f"task.reader.max_sentences={max_sentences}: must be 1 or more")
+        self.data, self.keep_singletons, self.max_sentences = dict(data), keep_singletons, max_sentences
+        self.lower, self.min_count, self.char_min_count, self.char_limit = lower, min_count, char_min_count, char_limit
+        self.vocabularies: dict[str, Vocabulary] = {}
+
+    def load(self) -> DatasetDict:
+        """Reads all splits and makes the vocabularies.
+
+        Raises:
+            UserError: a missing place or file, malformed columns or brackets, two parts under one name, training data
+                without clusters; it names file and line.
+        """
+        splits = {split: self._rows(split) for split in SPLITS}
+        if not any(row["clusters"] for row in splits["train"]):
+            raise UserError("the training data have no cluster; is coreference their last column?")
+        self._make_vocabularies(splits["train"])
+        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+
+    def _rows(self, split: str) -> list[Row]:
+        source = self.data.get(split)
+        if source is None:
+            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
+        documents = read_documents(find_files(source, self.data.get("folder")))
+        return [self._row(document) for document in documents if document.sentences]
+
+    def _row(self, document: Document) -> Row:
+        sentences = [sentence.words for sentence in document.sentences]
+        starts = np.cumsum([0, *map(len, sentences)]).tolist()
+        clusters = [
+            [[starts[sentence] + first, starts[sentence] + end - 1] for sentence, first, end in mentions]
+            for mentions in document.clusters().values()
+        ]
+        return {
+            "document": document.name,
+            "part": document.part,
+            "genre": document.genre,
+            "sentences": sentences,
+            "speakers": [speaker for sentence in document.sentences for speaker in sentence.speakers],
+            "clusters": [cluster for cluster in clusters if len(cluster) > 1 or self.keep_singletons],
+        }
+
+    def _make_vocabularies(self, train: Sequence[Row]) -> None:
+        words = [word for row in train for sentence in row["sentences"] for word in sentence]
+        self.vocabularies = {
+            "words": Vocabulary.count((word.lower() if self.lower else word for word in words), self.min_count),
+            "chars": Vocabulary.count((char for word in words for char in word), self.char_min_count),
+            "genres": Vocabulary.count(row["genre"] for row in train),
+        }
+
+    def sample(self, row: Row, random: np.random.Generator) -> Row:
+        """What training sees of a document: all of it, or a window of `max_sentences` sentences at a random place.
+
+        Clusters keep what lies in the window.
+        """
+        sentences = row["sentences"]
+        if len(sentences) <= self.max_sentences:
+            return row
+        start = int(random.integers(len(sentences) - self.max_sentences + 1))
+        window = sentences[start : start + self.max_sentences]
+        first = sum(map(len, sentences[:start]))
+        end = first + sum(map(len, window))
+        clusters = [
+            [[m[0] - first, m[1] - first] for m in cluster if first <= m[0] and m[1] < end]
+            for cluster in row["clusters"]
+        ]
+        return row | {
+            "sentences": window,
+            "speakers": row["speakers"][first:end],
+            "clusters": [cluster for cluster in clusters if cluster],
+        }
+
+    def collate(self, rows: Sequence[Row]) -> Batch:
+        """Text field "sentences": one row of the tensors for each sentence, document after document.
+
+        Beside it, N being all words: "speakers" (N,), a number for each name in the batch; "genres" (B,); and where all
+        rows have clusters "mentions" (M, 4): document, first word in it, words less one, cluster. All int64.
+        """
+        text = pad_tokens(
+            [sentence for row in rows for sentence in row["sentences"]],
+            self.vocabularies["words"],
+            self.vocabularies["chars"],
+            lower=self.lower,
+            char_limit=self.char_limit,
+        )
+        numbers: dict[str, int] = {}
+        labels = {
+            "speakers": torch.tensor(
+                [numbers.setdefault(name, len(numbers)) for row in rows for name in row["speakers"]]
+            ),
+            "genres": torch.tensor([self.vocabularies["genres"][row["genre"]] for row in rows]),
+        }
+        if all(row.get("clusters") is not None for row in rows):
+            mentions = [
+                (number, first, last - first, cluster)
+                for number, row in enumerate(rows)
+                for cluster, members in enumerate(row["clusters"])
+                for first, last in members
+            ]
+            labels["mentions"] = torch.tensor(mentions, dtype=torch.int64).view(-1, 4)
+        return Batch(list(rows), {"sentences": text}, labels)
+
+    def from_text(self, **raw: Any) -> Row:
+        """A row from {"sentences": [[word]]}, or {"text": "..."} with a sentence a line and spaces between words.
+
+        Beside them, if known: "speakers", for each sentence one name or a list with one for each word; "genre", as the
+        first folder of a document's name in OntoNotes says it ("bc"); "document", any name.
+
+        Raises:
+            UserError: neither key, something else than words, speakers that do not fit.
+        """
+        if "sentences" in raw:
+            sentences = raw["sentences"]
+        elif isinstance(raw.get("text"), str):
+            sentences = [words for line in raw["text"].splitlines() if (words := line.split())]
+        else:
+            raise UserError('expected {"sentences": [[word, ...], ...]} or {"text": "a sentence a line"}')
+        if not isinstance(sentences, list) or not all(_words(sentence) for sentence in sentences):
+            raise UserError('"sentences" must be a list of lists of words, none of them empty')
+        if not sentences:
+            raise UserError("the document has no sentences")
+        given = {key: raw[key] for key in ("genre", "document") if raw.get(key) is not None}
+        if not all(isinstance(value, str) for value in given.values()):
+            raise UserError(f"{' and '.join(given)} must be a string")
+        if unknown := set(raw) - {"sentences", "text", "speakers", "genre", "document"}:
+            raise UserError(f"unknown keys: {', '.join(sorted(unknown))}")
+        return {"genre": "-", "sentences": sentences, "speakers": _speakers(raw.get("speakers"), sentences)} | given
+
+
+def _words(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(word, str) and word for word in value)
+
+
+def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:
+    """One for each word; "-" where none is given."""
+    if given is None:
+        given = ["-"] * len(sentences)
+    if not isinstance(given, list) or len(given) != len(sentences):
+        raise UserError('"speakers" must be a list with a name, or a list of names, for each sentence')
+    found: list[str] = []
+    for names, sentence in zip(given, sentences, strict=True):
+        names = [names] * len(sentence) if isinstance(names, str) else names
+        if (
+            not isinstance(names, list)
+            or len(names) != len(sentence)
+            or not all(isinstance(name, str) for name in names)
+        ):
+            raise UserError('"speakers" of a sentence must be a name, or a list with one for each of its words')
+        found += names
+    return found
