@@ -1,0 +1,181 @@
+"""Deep alternating LSTM with highway connections (He et al. 2017, section 2.2; Zhang et al. 2016), made fast.
+
+For input x_t and a layer's own output h_{t-1}, with s the logistic function:
+
+    i, f, o, r = s(W x_t + U h_{t-1} + b)       gates, r that of the highway
+    j = tanh(W x_t + U h_{t-1} + b)
+    c_t = i * j + f * c_{t-1}
+    h_t = (r * o * tanh(c_t) + (1 - r) * V x_t) * m        m: one dropout mask for all steps (Gal and Ghahramani 2016)
+
+The first layer reads forward, the next backward, and so on. Written by hand because no library's LSTM has the highway.
+What is done once for all steps is one product each: W x and V x, and in training the gradients of x, W, V and U. A step
+is one product and the cell. Batches are packed: time-major rows, the longest sentences first; step t holds only the
+sentences that reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from elmo_bench.bilm.products import FixedLinear
+
+GATES = 5  # i, f, o, r, j
+
+
+class Packed(NamedTuple):
+    """Where the words of a padded batch stand in packed order; N words, B sentences, T steps."""
+
+    places: Tensor  # (N,) into the padded batch, flattened (B * T)
+    turned: Tensor  # (N,) the packed place of the word as far from the sentence's end; its own inverse
+    sizes: list[int]  # sentences that reach each step, never growing
+
+    @classmethod
+    def of(cls, mask: Tensor) -> Packed:
+        """For a mask (B, T), true on words, which come first."""
+        lengths, rows = mask.sum(1).sort(descending=True, stable=True)  # (B,) each
+        steps = torch.arange(int(lengths[0]), device=mask.device).unsqueeze(1)  # (T, 1)
+        reached = steps < lengths  # (T, B)
+        sizes = reached.sum(1)  # (T,)
+        starts = sizes.cumsum(0) - sizes  # (T,)
+        column = torch.arange(len(lengths), device=mask.device)
+        mirrored = (lengths - 1 - steps).clamp(min=0)  # (T, B)
+        turned = (starts[mirrored] + column)[reached]
+        return cls((rows * mask.shape[1] + steps)[reached], turned, sizes.tolist())
+
+
+class _Layer(torch.autograd.Function):
+    """One layer over packed rows, from zeros; `HighwayLSTM` says what the arguments are."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias, recurrent, mask, sizes):
+        hidden = recurrent.shape[1]
+        once, times = FixedLinear(weight, F.pad(bias, (0, hidden)), len(x)), FixedLinear(recurrent, rows=sizes[0])
+        gates, highway = once(x).split([GATES * hidden, hidden], dim=1)  # (N, 5H), (N, H)
+        cells, squashed, output = (x.new_empty(len(x), hidden) for _ in range(3))
+        h = c = x.new_zeros(sizes[0], hidden)
+        for step, n in zip(_steps(sizes), sizes, strict=True):
+            pre = gates[step]  # (n, 5H), replaced by the gates themselves
+            if step.start:
+                pre.add_(times(h[:n]))
+            sigmoids, j = pre.split([4 * hidden, hidden], dim=1)
+            i, f, o, r = sigmoids.sigmoid_().chunk(4, dim=1)  # (n, H) each
+            c = torch.mul(f, c[:n], out=cells[step]).addcmul_(i, j.tanh_())
+            h = torch.lerp(highway[step], o * torch.tanh(c, out=squashed[step]), r, out=output[step])
+            if mask is not None:
+                h.mul_(mask[:n])
+        ctx.save_for_backward(x, weight, recurrent, mask, gates, highway, cells, squashed, output)
+        ctx.sizes = sizes
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_output):  # type: ignore[override]
+        x, weight, recurrent, mask, gates, highway, cells, squashed, output = ctx.saved_tensors
+        hidden, sizes = recurrent.shape[1], ctx.sizes
+        steps = list(_steps(sizes))
+        times = FixedLinear(recurrent.t(), rows=sizes[0])
+        d_pre = x.new_empty(len(x), (GATES + 1) * hidden)  # (N, 6H)
+        d_h = d_c = x.new_zeros(0, hidden)  # what the step after hands back
+        for t in reversed(range(len(sizes))):
+            step, n = steps[t], sizes[t]
+            i, f, o, r, j = gates[step].chunk(GATES, dim=1)  # (n, H) each
+            d_i, d_f, d_o, d_r, d_j, d_highway = d_pre[step].chunk(GATES + 1, dim=1)
+            tanh_c, d_total = squashed[step], d_output[step].clone()
+            d_total[: len(d_h)] += d_h
+            if mask is not None:
+                d_total *= mask[:n]
+            d_hidden = d_total * r
+            torch.sub(d_total, d_hidden, out=d_highway)
+            torch.mul(torch.sub(o * tanh_c, highway[step]).mul_(d_hidden), 1 - r, out=d_r)
+            d_hidden *= o
+            torch.mul(d_hidden * tanh_c, 1 - o, out=d_o)
+            d_cell = d_hidden.addcmul_(d_hidden * tanh_c, tanh_c, value=-1)
+            d_cell[: len(d_c)] += d_c
+            d_j_i = d_cell * i
+            torch.mul(d_j_i * j, 1 - i, out=d_i)
+            torch.addcmul(d_j_i, d_j_i * j, j, value=-1, out=d_j)
+            d_c = d_cell * f
+            if t == 0:
+                d_f.zero_()
+            else:
+                torch.mul(d_c * cells[steps[t - 1]][:n], 1 - f, out=d_f)
+                d_h = times(d_pre[step, : GATES * hidden])
+        before = [output[step][:n] for step, n in zip(steps, sizes[1:], strict=False)]
+        earlier = torch.cat([x.new_zeros(sizes[0], hidden), *before])  # (N, H) what each step read
+        d_gates = d_pre[:, : GATES * hidden]
+        d_recurrent = FixedLinear(earlier.t(), rows=GATES * hidden)(d_gates.t())  # (5H, H)
+        d_weight = FixedLinear(x.t(), rows=len(weight))(d_pre.t())  # (6H, D)
+        d_x = FixedLinear(weight.t(), rows=len(x))(d_pre) if ctx.needs_input_grad[0] else None  # (N, D)
+        return d_x, d_weight, d_gates.sum(0), d_recurrent, None, None
+
+
+def _steps(sizes: list[int]) -> Iterator[slice]:
+    """The packed rows of each step."""
+    start = 0
+    for size in sizes:
+        yield slice(start, start + size)
+        start += size
+
+
+class HighwayLSTM(nn.Module):
+    """One layer, reading its packed rows from the first step to the last.
+
+    Args:
+        input_size: D.
+        hidden_size: H.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty((GATES + 1) * hidden_size, input_size))  # W of i, f, o, r, j, then V
+        self.bias = nn.Parameter(torch.zeros(GATES * hidden_size))
+        self.recurrent = nn.Parameter(torch.empty(GATES * hidden_size, hidden_size))  # U
+        for matrix in (*self.weight.data.chunk(GATES + 1), *self.recurrent.data.chunk(GATES)):
+            nn.init.orthogonal_(matrix)
+        self.bias.data.chunk(GATES)[1].fill_(1)  # f: cells remember at first
+
+    def forward(self, x: Tensor, sizes: list[int], mask: Tensor | None = None) -> Tensor:
+        """(N, D) packed rows, the sentences of each step -> (N, H); a mask (B, H) multiplies every step's output."""
+        with torch.autocast(x.device.type, enabled=False):  # cells are computed as precisely as the weights are kept
+            return _Layer.apply(x.to(self.bias.dtype), self.weight, self.bias, self.recurrent, mask, sizes)
+
+
+class AlternatingHighwayLSTM(nn.Module):
+    """Layers that read forward and backward in turn, each sentence for itself: no padding is ever computed.
+
+    Args:
+        input_size: D.
+        hidden_size: H, of every layer.
+        n_layers: how many.
+        dropout: of a layer's outputs, as its next step and the next layer see them; one mask for all steps.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int = 300, n_layers: int = 8, dropout: float = 0.1):
+        super().__init__()
+        sizes = [input_size, *[hidden_size] * (n_layers - 1)]
+        self.layers = nn.ModuleList(HighwayLSTM(size, hidden_size) for size in sizes)
+        self.dropout, self.output_size = dropout, hidden_size
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """(B, T, D), mask (B, T) bool with the words first, one a sentence at least -> (B, T, H), zeros at padding."""
+        packed = Packed.of(mask)
+        h = x.flatten(0, 1)[packed.places]  # (N, D)
+        for number, layer in enumerate(self.layers):
+            h = h if number == 0 else h[packed.turned]
+            h = layer(h, packed.sizes, self._kept(h, len(mask)))  # (N, H)
+        if len(self.layers) % 2 == 0:
+            h = h[packed.turned]
+        out = h.new_zeros(mask.numel(), self.output_size)
+        return out.index_copy(0, packed.places, h).unflatten(0, mask.shape)  # (B, T, H)
+
+    def _kept(self, x: Tensor, n_sentences: int) -> Tensor | None:
+        """(B, H) of zeros and 1 / (1 - dropout) in training, else None."""
+        if not self.training or self.dropout == 0:
+            return None
+        return F.dropout(x.new_ones(n_sentences, self.output_size), self.dropout)

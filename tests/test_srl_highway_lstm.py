@@ -1,0 +1,128 @@
+"""The highway LSTM against a plain one, step by step: values, gradients, dropout, order, initial weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM, Packed
+from elmo_bench.speed import plain_highway
+
+LENGTHS = [[3, 7, 1, 7, 4], [1], [5, 5], [1, 1, 1], [2, 9]]
+
+
+def batch(lengths: list[int], size: int, dtype=torch.float64, extra: int = 0) -> tuple[Tensor, Tensor]:
+    mask = torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
+    return torch.randn(*mask.shape, size, dtype=dtype), mask
+
+
+def layers_of(model: AlternatingHighwayLSTM) -> list[HighwayLSTM]:
+    return [layer for layer in model.layers if isinstance(layer, HighwayLSTM)]
+
+
+def gradients(output: Tensor, weight: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
+    return list(torch.autograd.grad((output * weight).sum(), list(inputs)))
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("n_layers", [1, 2, 5])
+def test_values_and_gradients_are_those_of_the_plain_way(lengths, n_layers):
+    torch.manual_seed(n_layers)
+    model = AlternatingHighwayLSTM(6, 5, n_layers, dropout=0.0).double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    x, mask = batch(lengths, 6, extra=2)
+    x.requires_grad_()
+    ours, plain = model(x, mask), plain_highway.forward(model, x, mask)
+    assert ours.shape == (*mask.shape, 5)
+    assert not ours[~mask].any()
+    torch.testing.assert_close(ours, plain)
+    weight, inputs = torch.randn_like(ours), [x, *model.parameters()]
+    for one, two in zip(gradients(ours, weight, inputs), gradients(plain, weight, inputs), strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_gradients_are_numerically_right():
+    torch.manual_seed(3)
+    layer = HighwayLSTM(3, 2).double()
+    x, kept = torch.randn(9, 3, dtype=torch.float64, requires_grad=True), torch.rand(4, 2, dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda x, *_: layer(x, [4, 3, 2], kept), (x, *layer.parameters()))
+
+
+def test_single_precision_as_it_is_trained():
+    torch.manual_seed(4)
+    model = AlternatingHighwayLSTM(40, 30, 8, dropout=0.0)
+    x, mask = batch([12, 30, 7, 21], 40, torch.float32)
+    ours, plain = model(x, mask), plain_highway.forward(model, x, mask)
+    torch.testing.assert_close(ours, plain, atol=1e-5, rtol=1e-4)
+    parameters = list(model.parameters())
+    for one, two in zip(
+        gradients(ours, ours.detach(), parameters), gradients(plain, ours.detach(), parameters), strict=True
+    ):
+        torch.testing.assert_close(one, two, atol=1e-4, rtol=1e-3)
+
+
+def test_one_dropout_mask_for_all_steps_of_a_layer_and_none_at_test(monkeypatch):
+    torch.manual_seed(5)
+    model = AlternatingHighwayLSTM(6, 5, 3, dropout=0.4).double()
+    x, mask = batch([4, 6, 2], 6)
+    drawn: list[Tensor] = []
+    draw = model._kept
+
+    def keep(x: Tensor, n_sentences: int) -> Tensor:
+        kept = draw(x, n_sentences)
+        assert kept is not None
+        drawn.append(kept)
+        return kept
+
+    monkeypatch.setattr(model, "_kept", keep)
+    ours = model.train()(x, mask)
+    assert all(((kept == 0) | torch.isclose(kept, torch.tensor(1 / 0.6).double())).all() for kept in drawn)
+    unsorted = mask.sum(1).argsort(descending=True, stable=True).argsort()
+    plain = plain_highway.forward(model, x, mask, [kept[unsorted] for kept in drawn])
+    torch.testing.assert_close(ours, plain)
+    assert not torch.equal(model(x, mask), ours)
+    monkeypatch.undo()
+    torch.testing.assert_close(model.eval()(x, mask), plain_highway.forward(model, x, mask))
+
+
+def test_a_sentence_is_alone_whatever_stands_beside_it():
+    torch.manual_seed(6)
+    model = AlternatingHighwayLSTM(6, 5, 4).eval()
+    x, mask = batch([4, 7, 2], 6, torch.float32)
+    together = model(x, mask)
+    for row, length in enumerate([4, 7, 2]):
+        alone = model(x[row : row + 1, :length], mask[row : row + 1, :length])
+        torch.testing.assert_close(together[row, :length], alone[0])
+    polluted = torch.where(mask.unsqueeze(2), x, torch.full_like(x, torch.nan))
+    torch.testing.assert_close(model(polluted, mask), together)
+
+
+def test_layers_read_in_turn():
+    model = AlternatingHighwayLSTM(2, 3, 2).eval()
+    x, mask = batch([5], 2, torch.float32)
+    changed = x.clone()
+    changed[0, 4] += 1
+    packed = Packed.of(mask)
+    first = [layers_of(model)[0](t[0], packed.sizes) for t in (x, changed)]
+    assert torch.equal(first[0][:4], first[1][:4])  # forward alone: the end is not known before
+    assert not torch.isclose(model(x, mask), model(changed, mask))[0].all(dim=1).any()
+
+
+def test_packed_order():
+    packed = Packed.of(torch.tensor([[True, False, False], [True, True, True], [True, True, False]]))
+    assert packed.sizes == [3, 2, 1]
+    assert packed.places.tolist() == [3, 6, 0, 4, 7, 5]  # the first words of the longest, the second, ...
+    assert packed.turned.tolist() == [5, 4, 2, 3, 1, 0]
+
+
+def test_initial_weights():
+    layer = HighwayLSTM(20, 7)
+    for matrix in (*layer.recurrent.detach().chunk(GATES), *layer.weight.detach().chunk(GATES + 1)):
+        torch.testing.assert_close(matrix @ matrix.t(), torch.eye(7), atol=1e-5, rtol=0)
+    assert layer.bias.tolist() == [0.0] * 7 + [1.0] * 7 + [0.0] * 21
+    shapes = [tuple(inner.weight.shape) for inner in layers_of(AlternatingHighwayLSTM(20, 7, 3))]
+    assert shapes == [(42, 20), (42, 7), (42, 7)]
