@@ -1,0 +1,89 @@
+"""The paper's model for SST-5: the biattentive classification network (McCann et al. 2017; supplement, SST-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.nn.attention import masked_softmax
+from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean, masked_min
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text.vocabulary import Vocabulary
+
+LABELS = 5  # very negative, negative, neutral, positive, very positive
+
+
+class BcnScores(NamedTuple):
+    """What `BcnHead` makes of a batch."""
+
+    loss: Tensor | None  # () mean cross entropy of a text, in nats
+    logits: Tensor  # (B, 5)
+
+
+class BcnHead(nn.Module):
+    """x -> ReLU -> biLSTM -> h; [h ; biLSTM(ELMo)] -> biattention -> integrating biLSTM -> four pools -> classifier.
+
+    The text attends to itself, so the two sides of the network's biattention are one.
+
+    Args:
+        input_size: D of `Embedded.x`.
+        elmo_size: E of `Embedded.elmo`, 0 without; with it, a second biLSTM of size `hidden` reads these vectors.
+        vocabularies: not used; the labels are 0 to 4.
+        pre_encode: size of the rectified layer before the first biLSTM.
+        hidden: of the first biLSTM, per direction.
+        integrator: of the integrating biLSTM, per direction.
+        classifier: called with (input size, number of labels).
+        embedding_dropout: on x, and on ELMo at the output.
+        pre_encode_dropout: behind the rectified layer.
+        integrator_dropout: on the integrated vectors.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        elmo_size: int,
+        vocabularies: Mapping[str, Vocabulary],
+        pre_encode: int,
+        hidden: int,
+        integrator: int,
+        classifier: Callable[[int, int], nn.Module],
+        embedding_dropout: float = 0.0,
+        pre_encode_dropout: float = 0.0,
+        integrator_dropout: float = 0.0,
+    ):
+        super().__init__()
+        self.embedding_dropout = nn.Dropout(embedding_dropout)
+        self.pre_encode = nn.Sequential(nn.Linear(input_size, pre_encode), nn.ReLU(), nn.Dropout(pre_encode_dropout))
+        self.encoder = BiLSTM(pre_encode, hidden)
+        self.elmo_encoder = BiLSTM(elmo_size, hidden) if elmo_size else None
+        width = self.encoder.output_size + (self.elmo_encoder.output_size if self.elmo_encoder else 0)
+        self.integrator = BiLSTM(3 * width, integrator)
+        self.integrator_dropout = nn.Dropout(integrator_dropout)
+        self.self_attentive = SelfAttentivePooling(self.integrator.output_size)
+        self.classifier = classifier(4 * self.integrator.output_size, LABELS)
+
+    def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> BcnScores:
+        """Scores of the labels, and the loss where the batch has labels."""
+        text = texts["tokens"]
+        h = self.encoder(self.pre_encode(self.embedding_dropout(text.x)), text.mask)  # (B, T, 2H)
+        if self.elmo_encoder is not None and text.elmo is not None:
+            h = torch.cat([h, self.elmo_encoder(self.embedding_dropout(text.elmo), text.mask)], dim=-1)  # (B, T, 4H)
+        g = self.integrator_dropout(self.integrator(biattend(h, text.mask), text.mask))  # (B, T, 2I)
+        pools = [pool(g, text.mask) for pool in (masked_max, masked_min, masked_mean, self.self_attentive)]
+        logits = self.classifier(torch.cat(pools, dim=-1))  # (B, 5)
+        gold = batch.labels.get("label")  # (B,)
+        return BcnScores(None if gold is None else nn.functional.cross_entropy(logits, gold), logits)
+
+    def decode(self, scores: BcnScores, batch: Batch) -> list[int]:
+        """The best label of each text."""
+        return scores.logits.argmax(-1).tolist()
+
+
+def biattend(h: Tensor, mask: Tensor) -> Tensor:
+    """(B, T, D) -> (B, T, 3D): [h ; h - c ; h * c], where c_t is the mean of the text weighted by softmax(h_t . h)."""
+    c = masked_softmax(h @ h.mT, mask.unsqueeze(1)) @ h  # (B, T, D)
+    return torch.cat([h, h - c, h * c], dim=-1)

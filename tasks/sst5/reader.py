@@ -1,0 +1,152 @@
+"""Sentiment of sentences and phrases: trees of the Stanford Sentiment Treebank, or sentences from the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset, DatasetDict
+
+from elmo_bench.errors import UserError
+from elmo_bench.task import Batch, Row
+from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.hub import load_from_hub
+from elmo_bench.text.trees import Tree, read_trees, unescaped
+from elmo_bench.text.vocabulary import Vocabulary
+
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours and the hub's names
+LABELS = ("0", "1", "2", "3", "4")
+PHRASES = ("long", "all", "sentences")
+
+
+class Sst5Reader:
+    """A row is {"tokens": [str], "label": 0 to 4}.
+
+    Phrases are for training alone: dev and test are whole sentences. The vocabulary "words" holds the words that the
+    training sentences have at least `min_count` times.
+
+    Args:
+        data: where the trees are: the files {train, dev, test}, below {folder} if given, or without a folder a data
+            set of the hub {hub, revision}, which has whole sentences only.
+        phrases: what to train on: "long" phrases of `long` or more words, "all" phrases, or "sentences".
+        long: the least number of words of a long phrase.
+        lower: words are looked up in lower case.
+        min_count: the least number of occurrences of a word of the vocabulary.
+        unescape: write brackets and quotes as plain text does, not as the Penn Treebank.
+    """
+
+    fields = ("tokens",)
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        phrases: str = "long",
+        long: int = 4,
+        lower: bool = False,
+        min_count: int = 1,
+        unescape: bool = True,
+    ):
+        if phrases not in PHRASES:
+            raise UserError(f"task.reader.phrases={phrases}: there is {', '.join(PHRASES)}")
+        self.data, self.phrases, self.long = dict(data), phrases, long
+        self.lower, self.min_count, self.unescape = lower, min_count, unescape
+        self.vocabularies: dict[str, Vocabulary] = {}
+
+    def load(self) -> DatasetDict:
+        """Reads all splits and makes the vocabulary.
+
+        Raises:
+            UserError: a missing file, an unbalanced tree, a label outside 0-4 (with file and line), no phrase that is
+                long enough, phrases of a data set that has none.
+        """
+        splits = self._from_hub() if self.data.get("folder") is None and self.data.get("hub") else self._from_files()
+        if not splits["train"]:
+            raise UserError(f"no training phrase has {self.long} words; set task.reader.long or task.reader.phrases")
+        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+
+    def _from_files(self) -> dict[str, list[Row]]:
+        trees = {split: list(self._trees(split)) for split in SPLITS}
+        self._count(tree.words for tree in trees["train"])
+        least = {"long": self.long, "all": 1}.get(self.phrases)
+        splits = {split: [_row(tree, -1) for tree in trees[split]] for split in SPLITS}
+        if least is not None:
+            splits["train"] = [
+                _row(tree, i)
+                for tree in trees["train"]
+                for i, node in enumerate(tree.nodes)
+                if node.end - node.start >= least
+            ]
+        return splits
+
+    def _trees(self, split: str) -> Iterator[Tree]:
+        name = self.data.get(split)
+        if name is None:
+            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
+        path = Path(self.data.get("folder") or "", name).expanduser()
+        for line, tree in read_trees(path):
+            for node in tree.nodes:
+                if node.label not in LABELS:
+                    raise UserError(f"label {node.label!r}; labels are 0 to 4", path, line)
+            yield tree._replace(words=[self._plain(word) for word in tree.words])
+
+    def _plain(self, word: str) -> str:
+        return unescaped(word) if self.unescape else word
+
+    def _from_hub(self) -> dict[str, list[Row]]:
+        name = self.data["hub"]
+        hint = "give task.data.<scale>.folder=DIR to read trees from files instead"
+        if self.phrases != "sentences":
+            raise UserError(f"the data set {name} has no phrases: set task.reader.phrases=sentences, or {hint}")
+        found = load_from_hub(name, self.data.get("revision"), hint=hint)
+        splits = {}
+        for split, theirs in SPLITS.items():
+            if theirs not in found or not {"text", "label"} <= set(found[theirs].column_names):
+                raise UserError(f"the data set {name} of the hub has no {theirs} with text and label; {hint}")
+            splits[split] = [
+                self._hub_row(row, f"{name}, {theirs} row {i}") for i, row in enumerate(found[theirs].to_list())
+            ]
+        self._count(row["tokens"] for row in splits["train"])
+        return splits
+
+    def _hub_row(self, row: Mapping[str, Any], where: str) -> Row:
+        tokens = [self._plain(word) for word in str(row["text"]).split()]
+        if not tokens or str(row["label"]) not in LABELS:
+            raise UserError(f"{where}: a text and a label from 0 to 4 are expected")
+        return {"tokens": tokens, "label": int(row["label"])}
+
+    def _count(self, sentences: Iterable[Sequence[str]]) -> None:
+        words = (word.lower() if self.lower else word for sentence in sentences for word in sentence)
+        self.vocabularies = {"words": Vocabulary.count(words, self.min_count)}
+
+    def collate(self, rows: Sequence[Row]) -> Batch:
+        """Text field "tokens"; label "label" (B,) int64 where all rows have one."""
+        text = pad_tokens([row["tokens"] for row in rows], self.vocabularies["words"], lower=self.lower)
+        labels = {}
+        if all(row.get("label") is not None for row in rows):
+            labels["label"] = torch.tensor([row["label"] for row in rows])
+        return Batch(list(rows), {"tokens": text}, labels)
+
+    def from_text(self, **raw: Any) -> Row:
+        """A row from {"tokens": [...]} or from {"text": "..."}, which is split at white space alone.
+
+        Raises:
+            UserError: neither key, something else than words, no word at all.
+        """
+        if "tokens" in raw:
+            tokens = raw["tokens"]
+        elif isinstance(raw.get("text"), str):
+            tokens = raw["text"].split()
+        else:
+            raise UserError('expected {"tokens": [...]} or {"text": "words between spaces"}')
+        if not isinstance(tokens, list) or not all(isinstance(token, str) and token for token in tokens):
+            raise UserError('"tokens" must be a list of words')
+        if not tokens:
+            raise UserError("the sentence has no words")
+        return {"tokens": [self._plain(token) for token in tokens]}
+
+
+def _row(tree: Tree, index: int) -> Row:
+    node = tree.nodes[index]
+    return {"tokens": tree.words[node.start : node.end], "label": int(node.label)}
