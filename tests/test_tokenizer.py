@@ -1,0 +1,100 @@
+"""Words that know their characters, sentences, and the words that cover a stretch of characters."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from elmo_bench.text.tokenizer import covering, sentence_lengths, words
+
+
+def forms(text: str) -> list[str]:
+    return [word.form for word in words(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ida's dog didn't bark.", "Ida 's dog did n't bark ."),
+        ("It cost US$3.50 (or 1,000 yen)!", "It cost US $ 3.50 ( or 1,000 yen ) !"),
+        (
+            "Dr. Bell of the U.S. left at 5 p.m.; he\u2019ll be back",
+            "Dr. Bell of the U.S. left at 5 p.m. ; he 'll be back",
+        ),
+        ("a 1,000-mile north/south line – or—two", "a 1,000 - mile north / south line – or — two"),
+        ("\u201cNo.\u201d It is no.", '" No . " It is no .'),
+        ("well... wait--what?", "well ... wait -- what ?"),
+        ("Zoë_x 東京 ½", "Zoë _ x 東京 ½"),
+    ],
+)
+def test_words(text, expected):
+    assert " ".join(forms(text)) == expected
+
+
+def test_no_character_is_lost_and_each_word_stands_where_it_says():
+    draw = random.Random(5)
+    pieces = [
+        "a",
+        "Dr.",
+        "U.S.",
+        "1,5",
+        "n't",
+        "'s",
+        "\u2019",
+        "“",
+        "-",
+        "--",
+        "...",
+        " ",
+        "\n",
+        "é",
+        "\u0301",
+        "_",
+        "½",
+        "''",
+    ]
+    for _ in range(500):
+        text = "".join(draw.choice(pieces) for _ in range(draw.randrange(30)))
+        found = words(text)
+        straight = text.translate(str.maketrans("\u2019“", "'\""))
+        assert all(straight[word.start : word.end] == word.form for word in found)
+        assert all(one.end <= two.start for one, two in pairwise(found))
+        covered = {i for word in found for i in range(word.start, word.end)}
+        assert all(text[i].isspace() for i in range(len(text)) if i not in covered)
+        assert sum(sentence_lengths(found)) == len(found)
+        assert 0 not in sentence_lengths(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two! Three? 4 is so.", ["One .", "Two !", "Three ?", "4 is so ."]),
+        ('He said "no." Then (she left.) All wept.', ['He said " no . "', "Then ( she left . )", "All wept ."]),
+        ("Dr. Bell met J. R. Ames. in Rome.", ["Dr. Bell met J . R . Ames . in Rome ."]),
+        ("The U.S. Army left at 3.5 p.m. on Monday.", ["The U.S. Army left at 3.5 p.m. on Monday ."]),
+        ("no end", ["no end"]),
+        ("", []),
+    ],
+)
+def test_sentences(text, sentences):
+    found, begin = words(text), 0
+    for length, expected in zip(sentence_lengths(found), sentences, strict=True):
+        assert " ".join(word.form for word in found[begin : begin + length]) == expected
+        begin += length
+
+
+def test_covering_words_against_looking_at_each():
+    text = " The 1,000-mile  road (of Ida's) "
+    found = words(text)
+    for start in range(len(text)):
+        for end in range(start + 1, len(text) + 1):
+            touched = [i for i, word in enumerate(found) if word.start < end and word.end > start]
+            if not touched:
+                with pytest.raises(ValueError, match="no word"):
+                    covering(found, start, end)
+                continue
+            first, last = found[touched[0]], found[touched[-1]]
+            whole = first.start >= start and last.end <= end
+            assert covering(found, start, end) == (touched[0], touched[-1], whole)
