@@ -103,7 +103,7 @@ def relevant(plain: Plain) -> Plain:
     plain = copy.deepcopy({key: value for key, value in plain.items() if key not in ELSEWHERE})
     scale = plain["scale"] = plain["scale"]["name"]
     plain["trainer"] = {key: value for key, value in plain["trainer"].items() if key not in MACHINE}
-    task = {key: value for key, value in plain["task"].items() if key not in ("elmo", "paper", "score")}
+    task = {key: value for key, value in plain["task"].items() if key not in ("elmo", "paper", "score", "arms")}
     plain["task"] = {key: _at(scale, value) for key, value in task.items()}
     if plain["elmo"]["where"] == "none":
         plain["elmo"] = {"where": "none"}

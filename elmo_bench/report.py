@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import sys
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,23 +112,29 @@ def _weights(group: list[Record]) -> str:
 
 
 def _gains(groups: list[list[Record]], metric: str) -> list[str]:
-    """What each biLM adds to the baseline where both are as the task's page has them."""
-    defaults = [group for group in groups if is_default(group[0]["variant"])]
-    baseline = next((group for group in defaults if group[0]["config"]["elmo"]["where"] == "none"), None)
+    """What ELMo as the task's page has it adds to each baseline with the same other settings."""
     remarks = []
-    for group in defaults:
-        if baseline is None or group is baseline:
+    for group, baseline in product(groups, groups):
+        if not _compares(group[0], baseline[0]):
             continue
         (before, d0), (after, d1) = (
             mean_and_deviation([record["metrics"]["test"][metric] for record in g]) for g in (baseline, group)
         )
         spread = "" if d0 is None or d1 is None else f" (the two deviations together: {d0 + d1:.2f})"
         gain = f"{after - before:+.2f} test {metric}{spread}"
-        remarks.append(f"{arm(group[0])}, biLM {group[0]['bilm']['name']}, against the baseline: {gain}.")
+        remarks.append(f"{arm(group[0])}, biLM {group[0]['bilm']['name']}, against the {arm(baseline[0])}: {gain}.")
     figures = groups[0][0]["config"]["task"].get("paper") or {}
     if remarks and all(isinstance(figures.get(key), (int, float)) for key in ("baseline", "elmo")):
         remarks.append(f"The paper's gain: {figures['elmo'] - figures['baseline']:+.2f}.")
     return remarks
+
+
+def _compares(record: Record, baseline: Record) -> bool:
+    """Whether they differ in ELMo alone, or in the word vectors besides."""
+    if record["config"]["elmo"]["where"] == "none" or baseline["config"]["elmo"]["where"] != "none":
+        return False
+    one, other = ({key: value for key, value in r["variant"].items() if key != "vectors"} for r in (record, baseline))
+    return not any(key.startswith("elmo.") for key in one) and {**one, "elmo.where": "none"} == other
 
 
 def _machines(records: list[Record]) -> list[str]:

@@ -1,7 +1,8 @@
 """The paper's Table 1 for a task: `python -m elmo_bench.reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
 
-Baseline and +ELMo where the task's page puts it, over seeds 1 to N (`task=all`: every task); prints ours beside the
-paper's and writes results/README.md. Recorded runs are not run again. Any other override goes to every run.
+Baseline and +ELMo where the task's page puts it, over seeds 1 to N (`task=all`: every task), and what else the page
+names as `task.arms`; prints ours beside the paper's and writes results/README.md. Recorded runs are not run again. Any
+other override goes to every run.
 
 `jobs=N` trains N runs at a time, each on its share of the cores; by default two, where there are two cores and no GPU.
 """
@@ -20,14 +21,19 @@ from elmo_bench.labels import label, variant
 from elmo_bench.records import Record
 from elmo_bench.train import finished, name, train
 
-ARMS = (["elmo.where=none"], [])
+ARMS = {
+    "baseline": ["elmo.where=none"],
+    "text": ["elmo.where=none", "vectors=text"],  # static word vectors from the text that the biLM read
+    "elmo": [],
+    "elmo+text": ["vectors=text"],
+}
 OWN = ("task", "scale", "seeds", "jobs")
 
 
 def reproduce(
     task: str, scale: str, seeds: int, overrides: Sequence[str] = (), at_once: int | None = 1
 ) -> list[Record]:
-    """The records of both arms of one task, baseline first.
+    """The records of all arms of one task, baseline first.
 
     Args:
         task, scale: their names.
@@ -41,7 +47,7 @@ def reproduce(
     cli.page(task)
     runs = [
         [f"task={task}", f"scale={scale}", f"seed={seed}", *arm, *overrides]
-        for arm in ARMS
+        for arm in arms(task, scale, overrides)
         for seed in range(1, seeds + 1)
     ]
     cfgs = [cli.compose(run) for run in runs]
@@ -50,6 +56,20 @@ def reproduce(
         return [train(cfg) for cfg in cfgs]
     train_together([runs[i] for i in new], [cfgs[i] for i in new], at_once)
     return [(i in new and finished(cfg)) or train(cfg) for i, cfg in enumerate(cfgs)]
+
+
+def arms(task: str, scale: str, overrides: Sequence[str] = ()) -> list[list[str]]:
+    """The overrides of each arm that the task's page names for the scale; without a word of it, baseline and +ELMo.
+
+    Raises:
+        UserError: the page names an arm that there is not.
+    """
+    cfg = cli.compose([f"task={task}", f"scale={scale}", *overrides])
+    named = (cfg.task.arms or {}).get(scale) or ("baseline", "elmo")
+    for arm in named:
+        if arm not in ARMS:
+            raise UserError(f"task.arms.{scale} names {arm}; there is {', '.join(ARMS)}")
+    return [ARMS[arm] for arm in named]
 
 
 def train_together(runs: Sequence[list[str]], cfgs: Sequence[DictConfig], at_once: int) -> None:

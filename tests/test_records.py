@@ -198,6 +198,22 @@ def test_the_report_has_ours_beside_the_papers(results):
     assert "A CPU (2 cores, 2 threads, cpu)" in mini
 
 
+def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
+    phrases = {"task.reader.phrases": "sentences"}
+    arms = [("none", {}, 80.0), ("none", {"vectors": "text"}, 81.0), ("input", {}, 84.0),
+            ("none", phrases, 70.0), ("input", phrases, 72.0), ("input", {"elmo.layers": "last"}, 60.0)]  # fmt: skip
+    for i, (where, changes, f1) in enumerate(arms):
+        changes = changes | ({"elmo.where": "none"} if where == "none" else {})
+        save(tmp_path, fake(where, 1, f1, group=str(i), variant=changes))
+    report.refresh(tmp_path)
+    lines = [line for line in (tmp_path / "README.md").read_text().splitlines() if "against the" in line]
+    assert [line.partition("against the ")[2] for line in lines] == [
+        "baseline: +4.00 test f1.",
+        "baseline (vectors=text): +3.00 test f1.",
+        "baseline (task.reader.phrases=sentences): +2.00 test f1.",
+    ]
+
+
 def test_the_report_is_a_function_of_the_records(results):
     report.refresh(results)
     first = [(results / name).read_bytes() for name in ("README.md", "report.html")]

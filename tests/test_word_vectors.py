@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_bench import run, static_vectors
+from elmo_bench import reproduce, run, static_vectors
 from elmo_bench.errors import UserError
 from elmo_bench.labels import arm
 from elmo_bench.static_vectors import seen
@@ -142,3 +142,14 @@ def test_a_missing_text_is_named(text):
     with pytest.raises(UserError, match="text of the biLM") as caught:
         text.train("elmo.where=none", *SMALL)
     assert "two.txt" in str(caught.value)
+
+
+def test_reproduce_runs_the_arms_that_the_page_names_for_the_scale(bench):
+    both, text = [["elmo.where=none"], []], ["elmo.where=none", "vectors=text"]
+    assert reproduce.arms("toy", "open") == both
+    assert reproduce.arms("toy", "open", ["task.arms={open:[baseline,text,elmo]}"]) == [both[0], text, []]
+    assert reproduce.arms("toy", "open", ["task.arms={mini:[baseline,text,elmo]}"]) == both
+    with pytest.raises(UserError, match="task.arms.open names glove"):
+        reproduce.arms("toy", "open", ["task.arms={open:[glove]}"])
+    cfg = bench.compose("task.arms={open:[baseline]}")
+    assert run.Identity(cfg).run == run.Identity(bench.compose()).run  # what reproduce runs makes no other run
