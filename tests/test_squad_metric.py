@@ -22,7 +22,8 @@ PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 def plain(text: str) -> list[str]:
     """The words that count, character by character: small letters, no ASCII punctuation, no articles."""
     kept = "".join(c for c in text.lower() if c not in PUNCTUATION)
-    words, current = [], ""
+    words: list[str] = []
+    current = ""
     for c in kept + " ":
         if c.isalnum() or c == "_":
             current += c

@@ -1,0 +1,225 @@
+"""The SQuAD model: attention, GRU and span search against brute force, padding, ELMo at both places, learning."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.nn.bidaf import BiAttention, SelfAttention
+from elmo_bench.nn.gru import BiGRU
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text.vectors import word_embedding
+from elmo_bench.text.vocabulary import Vocabulary
+from tasks.squad.head import SquadHead, SquadScores, best_spans, log_probabilities
+from tasks.squad.metric import SquadMetric
+from tasks.squad.reader import SquadReader
+
+
+def masks(*lengths: int, extra: int = 0) -> Tensor:
+    return torch.arange(max(lengths) + extra) < torch.tensor(lengths).unsqueeze(1)
+
+
+def embedded(*lengths: int, size: int = 6, elmo: int = 0) -> Embedded:
+    mask = masks(*lengths)
+    return Embedded(torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None, mask)
+
+
+def similarity(layer, x: Tensor, y: Tensor) -> float:
+    """One tri-linear score."""
+    return float((layer.u @ x + layer.v @ y + (layer.w * x * y).sum() + layer.b).detach())
+
+
+def soft(scores: list[float], others: float = 0.0) -> list[float]:
+    total = sum(map(math.exp, scores)) + others
+    return [math.exp(score) / total for score in scores]
+
+
+def test_attention_both_ways_against_brute_force():
+    torch.manual_seed(0)
+    layer = BiAttention(3)
+    layer.similarity.b = nn.Parameter(torch.tensor(0.3))
+    x, y, x_lengths, y_lengths = torch.randn(2, 5, 3), torch.randn(2, 4, 3), (5, 3), (2, 4)
+    found = layer(x, y, masks(*x_lengths), masks(*y_lengths)).detach()
+    assert found.shape == (2, 5, layer.output_size)
+    for b in range(2):
+        n, m = x_lengths[b], y_lengths[b]
+        scores = [[similarity(layer.similarity, x[b, i], y[b, j]) for j in range(m)] for i in range(n)]
+        whole = sum(w * x[b, i] for i, w in enumerate(soft([max(row) for row in scores])))
+        for i in range(n):
+            seen = sum(w * y[b, j] for j, w in enumerate(soft(scores[i])))
+            expected = torch.cat([x[b, i], seen, x[b, i] * seen, x[b, i] * whole])  # type: ignore[operator]
+            torch.testing.assert_close(found[b, i], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_self_attention_against_brute_force():
+    torch.manual_seed(1)
+    layer = SelfAttention(3)
+    nn.init.constant_(layer.nothing, 0.4)
+    x, lengths = torch.randn(3, 5, 3), (5, 2, 1)
+    found = layer(x, masks(*lengths)).detach()
+    for b, n in enumerate(lengths):
+        for i in range(n):
+            others = [j for j in range(n) if j != i]
+            weights = soft([similarity(layer.similarity, x[b, i], x[b, j]) for j in others], math.exp(0.4))
+            assert sum(weights) < 1
+            seen = sum((w * x[b, j] for j, w in zip(others, weights, strict=True)), torch.zeros(3))
+            expected = torch.cat([x[b, i], seen, x[b, i] * seen])
+            torch.testing.assert_close(found[b, i], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_self_attention_stays_finite_with_huge_scores():
+    layer = SelfAttention(2)
+    x = torch.full((1, 3, 2), 200.0, requires_grad=True)
+    layer(x, masks(3)).sum().backward()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in (x, *layer.parameters()))
+
+
+def gru_by_hand(gru: Any, x: Tensor) -> Tensor:
+    """(T, D) -> (T, H), the reset gate behind the recurrent product."""
+    h, out = torch.zeros(gru.hidden_size), []
+    for step in x:
+        i_r, i_z, i_n = (gru.weight_ih_l0 @ step + gru.bias_ih_l0).chunk(3)
+        h_r, h_z, h_n = (gru.weight_hh_l0 @ h + gru.bias_hh_l0).chunk(3)
+        r, z = torch.sigmoid(i_r + h_r), torch.sigmoid(i_z + h_z)
+        h = (1 - z) * torch.tanh(i_n + r * h_n) + z * h
+        out.append(h)
+    return torch.stack(out)
+
+
+def test_the_gru_against_steps_by_hand():
+    torch.manual_seed(2)
+    layer = BiGRU(4, 3)
+    for bias in (p for p in layer.parameters() if p.dim() == 1):
+        nn.init.normal_(bias)
+    x, lengths = torch.randn(2, 6, 4), (6, 3)
+    found = layer(x, masks(*lengths)).detach()
+    for b, n in enumerate(lengths):
+        ahead = gru_by_hand(layer.forward_gru, x[b, :n])
+        back = gru_by_hand(layer.backward_gru, x[b, :n].flip(0)).flip(0)
+        torch.testing.assert_close(found[b, :n], torch.cat([ahead, back], 1).detach(), rtol=1e-5, atol=1e-6)
+        assert not found[b, n:].any()
+
+
+def test_the_gru_starts_near_zero():
+    torch.manual_seed(0)
+    weights = [p for p in BiGRU(300, 90).parameters() if p.dim() == 2]
+    assert all(float(w.detach().abs().max()) <= 0.1 for w in weights)
+    assert all(float(w.detach().std()) == pytest.approx(0.044, abs=0.002) for w in weights)  # 0.05, cut at two of it
+
+
+@pytest.mark.parametrize("longest", [1, 2, 4, 17])
+def test_the_best_span_against_looking_at_all(longest):
+    torch.manual_seed(longest)
+    mask = masks(*range(1, 31))
+    start, end = (log_probabilities(torch.randn(30, 30, 1) * 3, mask) for _ in range(2))
+    first, last, best = best_spans(start, end, longest)
+    for b in range(30):
+        n = b + 1
+        every = {(i, j): float(start[b, i] + end[b, j]) for i in range(n) for j in range(i, min(i + longest, n))}
+        assert (int(first[b]), int(last[b])) == max(every, key=lambda span: every[span])
+        assert float(best[b]) == pytest.approx(max(every.values()))
+
+
+def test_of_equal_spans_the_first_and_shortest():
+    start = torch.tensor([[0.0, 1.0, 1.0, 0.0]])
+    end = torch.tensor([[9.0, 0.0, 2.0, 2.0]])
+    assert [int(part) for part in best_spans(start, end, 3)[:2]] == [0, 0]
+    end[0, 0] = 0
+    assert [int(part) for part in best_spans(start, end, 3)[:2]] == [1, 2]
+
+
+def rows(*lengths: int) -> list[dict]:
+    """Contexts of words of one letter, in sentences of at most two."""
+    made = []
+    for n in lengths:
+        words = list("abcdefghij"[:n])
+        made.append({"context": [words[i : i + 2] for i in range(0, n, 2)], "starts": list(range(0, 2 * n, 2)),
+                     "text": " ".join(words)})  # fmt: skip
+    return made
+
+
+def run(head: SquadHead, context: Embedded, question: Embedded, gold: Tensor | None = None):
+    batch = Batch(rows(*context.mask.sum(1).tolist()), {}, {} if gold is None else {"span": gold})
+    scores = head({"context": context, "question": question}, batch)
+    return scores, head.decode(scores, batch)
+
+
+@pytest.mark.parametrize("elmo", [0, 5])
+def test_shapes_and_gradients_to_every_parameter(elmo):
+    torch.manual_seed(0)
+    head = SquadHead(6, elmo, hidden=4)
+    assert head.merge.in_features == 4 * (8 + elmo)
+    assert head.encoder.forward_gru.input_size == 6
+    scores, found = run(head, embedded(9, 4, elmo=elmo), embedded(3, 5, elmo=elmo), gold=torch.tensor([[2, 8], [0, 0]]))
+    assert scores.start.shape == scores.end.shape == (2, 9)
+    torch.testing.assert_close(scores.start.exp().sum(1), torch.ones(2))
+    assert (scores.end[1, 4:] == -math.inf).all()
+    expected = -(scores.start[0, 2] + scores.end[0, 8] + scores.start[1, 0] + scores.end[1, 0]) / 2
+    torch.testing.assert_close(scores.loss, expected)
+    scores.loss.backward()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in head.parameters())
+    unmoved = [name for name, p in head.named_parameters() if p.grad is not None and not p.grad.any()]
+    # softmax(max S) and softmax(S) do not change with a constant, nor the probabilities of start and end
+    assert set(unmoved) <= {"attention.similarity.b", "attention.similarity.u", "start.bias", "end.bias"}
+    assert len(found) == 2
+
+
+def test_padding_and_the_rest_of_the_batch_change_nothing():
+    torch.manual_seed(3)
+    head = SquadHead(6, 5, hidden=4).eval()
+    context, question = embedded(9, 4, elmo=5), embedded(2, 6, elmo=5)
+    both, _ = run(head, context, question)
+    alone, _ = run(
+        head,
+        *(
+            Embedded(text.x[1:, :n], text.elmo[1:, :n], text.mask[1:, :n])  # type: ignore[index]
+            for text, n in ((context, 4), (question, 6))
+        ),
+    )
+    torch.testing.assert_close(both.start[1, :4], alone.start[0])
+    torch.testing.assert_close(both.end[1, :4], alone.end[0])
+
+
+def test_answers_are_cut_from_the_text_as_written():
+    text = "The \u201cBlue  cart\u201d,\nsold."
+    reader = SquadReader({})
+    row = reader.from_text(context=text, question="What ?", id="q")
+    number = len(row["starts"])
+    start, end = (torch.full((1, number), 0.1).log() for _ in range(2))
+    start[0, 2], end[0, 3] = 0.0, -0.5
+    head = SquadHead(6, 0, hidden=4)
+    (answer,) = head.decode(SquadScores(None, start, end), Batch([row], {}, {}))
+    assert answer == {"id": "q", "answer": "Blue  cart", "start": 5, "end": 15, "score": round(math.exp(-0.5), 4)}
+    assert text[answer["start"] : answer["end"]] == answer["answer"]
+    (answer,) = head.decode(SquadScores(None, start, end), Batch([{**row, "id": ""}], {}, {}))
+    assert "id" not in answer
+
+
+def test_it_learns_to_find_what_a_question_names():
+    """The answer is the word behind the one that the question holds."""
+    torch.manual_seed(0)
+    words = [f"w{i}" for i in range(12)]
+    reader = SquadReader({})
+    reader.vocabularies = {"words": Vocabulary(words), "chars": Vocabulary("w0123456789")}
+    asked = []
+    for i in range(40):
+        order = [words[j] for j in torch.randperm(12)[:8].tolist()]
+        place = i % 7
+        row = reader.from_text(context=" ".join(order), question=order[place])
+        asked.append({**row, "span": [place + 1, place + 1], "answers": [order[place + 1]]})
+    table, head = word_embedding(reader.vocabularies["words"], 16), SquadHead(16, 0, hidden=12, dropout=0.0)
+    optimizer = torch.optim.Adam([*table.parameters(), *head.parameters()], lr=0.01)
+    batch = reader.collate(asked)
+    for _ in range(60):
+        texts = {name: Embedded(table(tokens.words), None, tokens.mask) for name, tokens in batch.texts.items()}
+        scores = head(texts, batch)
+        optimizer.zero_grad()
+        scores.loss.backward()
+        optimizer.step()
+    metric = SquadMetric()
+    metric.update(head.decode(scores, batch), asked)
+    assert metric.compute()["exact_match"] > 90
