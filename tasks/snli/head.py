@@ -1,0 +1,108 @@
+"""ESIM (Chen et al. 2017) as the paper uses it: encode both sentences, align them, compare, pool (supplement, SNLI)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.nn.attention import soft_align
+from elmo_bench.nn.dropout import VariationalDropout
+from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.pooling import masked_max, masked_mean
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+class SnliScores(NamedTuple):
+    """What `ESIM` makes of a batch."""
+
+    loss: Tensor | None  # () mean negative log likelihood of a pair, in nats, and the L2 penalty
+    logits: Tensor  # (B, K)
+
+
+class ESIM(nn.Module):
+    """x -> dropout -> biLSTM -> [h ; ELMo] where ELMo stands at the output -> align -> compare -> dense -> dropout ->
+    biLSTM -> mean and maximum of both sentences -> dropout -> dense -> dropout -> labels.
+
+    All weights before the pooling are shared by premise and hypothesis.
+
+    Args:
+        input_size: D of `Embedded.x`.
+        elmo_size: E of `Embedded.elmo`, 0 without.
+        vocabularies: "labels" gives the K labels.
+        hidden: H: of both biLSTMs, per direction, and of both dense layers.
+        dropout: variational at the input of each biLSTM, plain before the last two layers.
+        aligned_dropout: variational, behind the alignment, where ELMo stands at the output.
+        l2: times the sum of the squared weights of all matrices of the head, biases left out, is added to the loss.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        elmo_size: int,
+        vocabularies: Mapping[str, Vocabulary],
+        hidden: int = 300,
+        dropout: float = 0.5,
+        aligned_dropout: float = 0.5,
+        l2: float = 0.0,
+    ):
+        super().__init__()
+        self.labels, self.l2 = vocabularies["labels"].items, l2
+        self.dropout, self.variational = nn.Dropout(dropout), VariationalDropout(dropout)
+        self.aligned_dropout = VariationalDropout(aligned_dropout if elmo_size else 0.0)
+        self.encoder = BiLSTM(input_size, hidden)
+        self.compare = nn.Linear(4 * (self.encoder.output_size + elmo_size), hidden)
+        self.inference = BiLSTM(hidden, hidden)
+        self.combine = nn.Linear(4 * self.inference.output_size, hidden)
+        self.classify = nn.Linear(hidden, len(self.labels))
+        self.apply(initialise)
+
+    def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SnliScores:
+        """Scores of the labels, and the loss where the batch has labels."""
+        premise, hypothesis = texts["premise"], texts["hypothesis"]
+        a = premise.after(self.encoder(self.variational(premise.x), premise.mask))  # (B, S, 2H + E)
+        b = hypothesis.after(self.encoder(self.variational(hypothesis.x), hypothesis.mask))  # (B, T, 2H + E)
+        of_b, of_a = soft_align(a @ b.mT, a, b, premise.mask, hypothesis.mask)
+        pooled = [*self._infer(a, of_b, premise.mask), *self._infer(b, of_a, hypothesis.mask)]
+        v = torch.cat(pooled, dim=1)  # (B, 8H)
+        logits = self.classify(self.dropout(self.combine(self.dropout(v)).relu()))  # (B, K)
+        gold = batch.labels.get("label")  # (B,)
+        return SnliScores(None if gold is None else nn.functional.cross_entropy(logits, gold) + self.penalty(), logits)
+
+    def _infer(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Compares the words of a sentence with their counterparts (B, T, 2H + E); mean and maximum, (B, 2H) each."""
+        both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)  # (B, T, 4(2H + E))
+        compared = self.compare(self.aligned_dropout(both)).relu()  # (B, T, H)
+        h = self.inference(self.variational(compared), mask)  # (B, T, 2H)
+        return masked_mean(h, mask), masked_max(h, mask)
+
+    def penalty(self) -> Tensor | float:
+        """`l2` times the sum of squares of all weight matrices; there is none outside training."""
+        if not (self.l2 and self.training):
+            return 0.0
+        norms = [torch.linalg.vector_norm(p) for p in self.parameters() if p.dim() > 1]
+        return self.l2 * torch.stack(norms).square().sum()
+
+    def decode(self, scores: SnliScores, batch: Batch) -> list[str]:
+        """The best label of each pair."""
+        return [self.labels[i] for i in scores.logits.argmax(1).tolist()]
+
+
+def initialise(module: nn.Module) -> None:
+    """Xavier for matrices from inputs, orthogonal for recurrent ones, zero biases, 1 for the forget gate's."""
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        nn.init.zeros_(module.bias)
+    elif isinstance(module, nn.LSTM):
+        for name, parameter in module.named_parameters():
+            if name.startswith("weight_ih"):
+                nn.init.xavier_uniform_(parameter)
+            elif name.startswith("weight_hh"):
+                nn.init.orthogonal_(parameter)
+            else:
+                nn.init.zeros_(parameter)
+                if name.startswith("bias_ih"):  # the two biases are added: one of them is enough
+                    parameter.data[module.hidden_size : 2 * module.hidden_size] = 1.0

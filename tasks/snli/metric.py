@@ -1,0 +1,22 @@
+"""Accuracy; pairs without a gold label are left out, as always for SNLI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from elmo_bench.accuracy import Accuracy, score_labels
+
+LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's numbers
+
+
+class SnliMetric(Accuracy):
+    """The share of pairs whose predicted label is the gold one."""
+
+
+def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
+    """Accuracy of two files with one label a line, "-" where there is no gold label.
+
+    Raises:
+        UserError: the files cannot be read, differ in length, or hold other labels.
+    """
+    return score_labels(gold, predictions, LABELS)

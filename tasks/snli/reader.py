@@ -1,0 +1,240 @@
+"""Pairs of sentences from SNLI's files or the hub: TSV, the release's JSON lines, or `stanfordnlp/snli`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from datasets import Dataset, DatasetDict
+
+from elmo_bench.accuracy import NO_GOLD
+from elmo_bench.errors import UserError
+from elmo_bench.task import Batch, Row
+from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.files import open_text
+from elmo_bench.text.hub import load_from_hub
+from elmo_bench.text.tokenizer import Word, words
+from elmo_bench.text.vocabulary import Vocabulary
+from tasks.snli.metric import LABELS
+
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours and the hub's names
+COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, as the release names them
+
+
+class Pair(NamedTuple):
+    """One pair as it stands in its source, and where."""
+
+    label: str
+    premise: str
+    hypothesis: str
+    path: Path | None = None
+    line: int | None = None
+
+
+class SnliReader:
+    """A row is {"premise": [str], "hypothesis": [str], "label": str}.
+
+    Every text, of any split, source and of `predict`, is cut by the same rule: see `tokenize`. Pairs without a gold
+    label ("-") are left out everywhere, pairs with an empty sentence in training; `left_out` counts both by split, and
+    `load` says so.
+
+    Vocabularies: "words" holds those of the training split seen at least `min_count` times, "labels" the three labels.
+
+    Args:
+        data: where the pairs are: the files {train, dev, test}, below {folder} if given, `.jsonl` or TSV with a header,
+            plain, `.gz` or `.xz`; or without a folder {hub, revision}.
+        lower: word embeddings are looked up in lower case.
+        min_count: the least number of occurrences of a word of the vocabulary; rarer ones are the unknown word.
+    """
+
+    fields = ("premise", "hypothesis")
+
+    def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1):
+        self.data, self.lower, self.min_count = dict(data), lower, min_count
+        self.vocabularies: dict[str, Vocabulary] = {}
+        self.left_out: dict[str, int] = {}
+
+    def load(self) -> DatasetDict:
+        """Reads all splits and makes the vocabularies.
+
+        Raises:
+            UserError: a missing place or file, a missing column, an unknown label, a line that is no JSON object, an
+                empty sentence in dev or test, a split without a pair; it names file and line.
+        """
+        sources = self._from_hub() if self.from_hub else {split: read_pairs(self.path(split)) for split in SPLITS}
+        splits = {split: self._rows(pairs, split) for split, pairs in sources.items()}
+        found = (self._key(word) for row in splits["train"] for field in self.fields for word in row[field])
+        self.vocabularies = {
+            "words": Vocabulary.count(found, self.min_count),
+            "labels": Vocabulary(LABELS, special=False),
+        }
+        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+
+    @property
+    def from_hub(self) -> bool:
+        """Whether a data set of the hub is named, and no folder that goes before it."""
+        return self.data.get("hub") is not None and self.data.get("folder") is None
+
+    def path(self, split: str) -> Path:
+        """The file of a split."""
+        name = self.data.get(split)
+        if name is None:
+            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
+        return Path(self.data.get("folder") or "", name).expanduser()
+
+    def _from_hub(self) -> dict[str, Iterator[Pair]]:
+        name = self.data["hub"]
+        hint = "give task.data.<scale>.folder=DIR to read files instead"
+        found = load_from_hub(name, self.data.get("revision"), hint=hint)
+        if missing := [split for split in SPLITS.values() if split not in found]:
+            raise UserError(f"the data set {name} of the hub has no split {', '.join(missing)}; {hint}")
+        return {split: _hub_pairs(found[theirs], name, hint) for split, theirs in SPLITS.items()}
+
+    def _rows(self, pairs: Iterator[Pair], split: str) -> list[Row]:
+        rows, unlabelled, empty = [], 0, 0
+        for pair in pairs:
+            if pair.label == NO_GOLD:
+                unlabelled += 1
+                continue
+            row = {"premise": tokenize(pair.premise), "hypothesis": tokenize(pair.hypothesis), "label": pair.label}
+            if row["premise"] and row["hypothesis"]:
+                rows.append(row)
+            elif split == "train":
+                empty += 1
+            else:
+                raise UserError("a sentence of the pair is empty; mend the file", pair.path, pair.line)
+        self.left_out[split] = unlabelled + empty
+        if unlabelled or empty:
+            print(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence",
+                  file=sys.stderr)  # fmt: skip
+        if not rows:
+            raise UserError(f"no labelled pair for {split}", None if self.from_hub else self.path(split))
+        return rows
+
+    def _key(self, word: str) -> str:
+        return word.lower() if self.lower else word
+
+    def collate(self, rows: Sequence[Row]) -> Batch:
+        """Text fields "premise" and "hypothesis"; "label" (B,) int64 where all rows have one."""
+        known, labels = self.vocabularies["words"], {}
+        texts = {field: pad_tokens([row[field] for row in rows], known, lower=self.lower) for field in self.fields}
+        if all(row.get("label") is not None for row in rows):
+            labels["label"] = torch.tensor([self.vocabularies["labels"][row["label"]] for row in rows])
+        return Batch(list(rows), texts, labels)
+
+    def from_text(self, **raw: Any) -> Row:
+        """A row from {"premise": "...", "hypothesis": "..."}, raw text each.
+
+        Raises:
+            UserError: a key is missing, its value is no text or holds no word.
+        """
+        for field in self.fields:
+            if not isinstance(raw.get(field), str):
+                raise UserError('expected {"premise": "a sentence", "hypothesis": "a sentence"}')
+        row = {field: tokenize(raw[field]) for field in self.fields}
+        if not all(row.values()):
+            raise UserError("a sentence of the pair has no words")
+        return row
+
+
+# Words.
+
+
+def tokenize(text: str) -> list[str]:
+    """The words of a sentence; the same whether the text is raw or has been tokenized before.
+
+    `elmo_bench.text.tokenizer`'s rule, but compounds with hyphens stay whole and all double quotes are `"`: as in the
+    Penn Treebank, in which SNLI's tokenized distributions are cut, and in the text that the open biLM was trained on.
+    """
+    found = words(text)
+    merged: list[str] = []
+    for before, word in zip([None, *found], found, strict=False):
+        if before is not None and before.end == word.start and _joined(before, word, merged[-1], text):
+            merged[-1] += word.form
+        else:
+            merged.append('"' if word.form in ("''", "``") else word.form)
+    return merged
+
+
+def _joined(before: Word, word: Word, so_far: str, text: str) -> bool:
+    """Whether a hyphen, or the part behind one, goes on with the compound `so_far` that ends at `before`."""
+    if word.form == "-":
+        return before.form[-1].isalnum() and so_far[0].isalnum() and text[word.end : word.end + 1].isalnum()
+    return before.form == "-" and len(so_far) > 1 and word.form[0].isalnum()
+
+
+# Sources.
+
+
+def read_pairs(path: Path) -> Iterator[Pair]:
+    """The pairs of a file, as a stream: JSON lines where its name says `.jsonl`, else TSV.
+
+    Raises:
+        UserError: no such file, not UTF-8, a line that cannot be read (it is named).
+    """
+    parse = _parse_json if ".jsonl" in path.suffixes else _tsv_parser()
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                values = parse(line.rstrip("\r\n"))
+                if values is not None:
+                    label, premise, hypothesis = values
+                    yield Pair(_label(label), premise, hypothesis, path, number)
+            except ValueError as error:
+                raise UserError(str(error), path, number) from None
+
+
+def _tsv_parser() -> Callable[[str], Sequence[str] | None]:
+    """A function for the lines of one file; it takes the first as the header. Columns may stand in any order."""
+    header: list[str] = []
+
+    def parse(line: str) -> Sequence[str] | None:
+        row = line.split("\t")
+        if not header:
+            if missing := [name for name in COLUMNS if name not in row]:
+                raise ValueError(f"the header lacks the column {', '.join(missing)}; expected {', '.join(COLUMNS)}")
+            header.extend(row)
+            return None
+        if len(row) > len(header):
+            raise ValueError(f"{len(row)} columns where the header has {len(header)}; mend the file")
+        by_name = dict(zip(header, row, strict=False))
+        if missing := [name for name in COLUMNS if name not in by_name]:
+            raise ValueError(f"the column {', '.join(missing)} is missing; mend the file")
+        return [by_name[name] for name in COLUMNS]
+
+    return parse
+
+
+def _parse_json(line: str) -> list[str]:
+    try:
+        pair = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"not JSON ({error}); mend the file") from None
+    if not isinstance(pair, dict):
+        raise ValueError("not a JSON object; mend the file")
+    values = [pair.get(name) for name in COLUMNS]
+    for name, value in zip(COLUMNS, values, strict=True):
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is {'missing' if name not in pair else 'no text'}; mend the file")
+    return values  # type: ignore[return-value]
+
+
+def _label(text: str) -> str:
+    if text not in (*LABELS, NO_GOLD):
+        raise ValueError(f"unknown gold label {text!r}; there is {', '.join(LABELS)}, {NO_GOLD} for none")
+    return text
+
+
+def _hub_pairs(split: Dataset, name: str, hint: str) -> Iterator[Pair]:
+    """The hub's labels are numbers, in the order of LABELS, and -1 for none."""
+    names = ("label", "premise", "hypothesis")
+    if not {*names} <= {*split.column_names}:
+        raise UserError(f"the data set {name} of the hub lacks premise, hypothesis or label; {hint}")
+    for label, premise, hypothesis in zip(*(split[column] for column in names), strict=True):
+        if label not in (-1, 0, 1, 2):
+            raise UserError(f"the data set {name} of the hub has the unknown label {label}; {hint}")
+        yield Pair(NO_GOLD if label == -1 else LABELS[label], premise, hypothesis)
