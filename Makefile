@@ -40,8 +40,8 @@ reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside t
 table: $(READY) ## table N of the paper for TASK, as one sweep
 	@$(call sweep,table)
 
-figure: $(READY) ## figure N of the paper for TASK, as one sweep
-	@$(call sweep,figure)
+figure: $(READY) ## figure N of the paper for TASK, as one sweep; N=senses: senses by layer of the biLM
+	@$(if $(filter senses,$(N)),$(RUN) -m elmo_bench.analysis.senses 'scale=$(SCALE)' $(ARGS),$(call sweep,figure))
 
 report: $(READY) ## write results/README.md and results/report.html from the records
 	@$(RUN) -m elmo_bench.report $(ARGS)

@@ -14,6 +14,8 @@ import torch
 from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
+from elmo_bench.progress import tell
+
 MODEL = "the model alone"
 FOR_RESUMING = ("optimizer_states", "lr_schedulers", "loops", "callbacks", "current_model_state", "averaging_state")
 
@@ -32,6 +34,7 @@ class KeepBest(Checkpoint):
     def on_train_epoch_end(self, trainer: pl.Trainer, module: Any) -> None:
         newest = module.history[-1]
         score = newest["dev"][module.monitor]
+        tell(f"epoch {newest['epoch'] + 1} of at most {trainer.max_epochs}, dev {module.monitor} {score:.2f}")
         if self.score is None or score > self.score:
             self.score, self.epoch = score, newest["epoch"]
             trainer.save_checkpoint(self.best, storage_options=MODEL)  # Lightning's weights_only forgets the averages

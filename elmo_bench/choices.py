@@ -17,7 +17,7 @@ ELMO = {
 STATES = ("zero", "warm", "carry")
 KEYS = {  # of the blocks that this code reads: an added key would do nothing, and be part of the run's identity
     "elmo": {*ELMO, "layers", "lambda", "dropout", "projection"},
-    "bilm": {"name", "options", "weights", "state", "tuned", "cache", "source"},
+    "bilm": {"name", "options", "weights", "state", "tuned", "cache", "source", "prepare"},
     "vectors": {
         *("source", "text", "root", "size", "lower", "window", "negative", "sample", "alpha", "min_count", "epochs"),
         *("passes", "seed"),

@@ -31,6 +31,8 @@ def train(cfg: DictConfig) -> Record:
     check(cfg)
     if cfg.scale.prepare:
         get_method(cfg.scale.prepare)(cfg)
+    if (prepare := cfg.bilm.get("prepare")) and cfg.elmo.where != "none":
+        get_method(prepare)(cfg)
     identity = Identity(cfg)
     path = records.place(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run)
     if path.is_file() and not cfg.force:
@@ -57,7 +59,7 @@ def finished(cfg: DictConfig) -> Record | None:
     try:
         identity = Identity(cfg)
     except UserError:
-        if cfg.scale.prepare:  # which makes what is missing
+        if cfg.scale.prepare or cfg.bilm.get("prepare"):  # which make what is missing
             return None
         raise
     path = records.place(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run)

@@ -29,6 +29,7 @@ from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.errors import UserError
+from elmo_bench.progress import tell
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Trainer:
                 if self.update % 50 == 0 or self.update == recipe.updates:
                     self._log(loss)
                     progress.update(bar, completed=self.update, info=f"sampled loss {loss:.3f}")
+                    tell(f"biLM: update {self.update} of {recipe.updates}, sampled loss {loss:.3f}")
                 if time.monotonic() - saved > self.every or self.update == recipe.updates:
                     self._save()
                     saved = time.monotonic()

@@ -92,8 +92,8 @@ def ensure(config: Any) -> Path:
     if (version := scale.get("version", VERSION)) != VERSION:
         raise UserError(f"scale.version={version}: this code generates version {VERSION}; check out the other one")
     folder = ensure_data(scale["folder"], scale["seed"], scale.get("sizes"))
-    if config.get("elmo", {}).get("where", "none") != "none" and config["bilm"]["name"] == "mini":
-        ensure_bilm(folder)
+    if config.get("elmo", {}).get("where", "none") != "none" and config["bilm"]["name"] in ("mini", "untrained"):
+        ensure_bilm(folder)  # of which the untrained one takes the sizes
     return folder
 
 

@@ -1,0 +1,53 @@
+"""The control: a biLM before its training."""
+
+import pytest
+
+from elmo_bench import cli
+from elmo_bench.bilm import untrained
+from elmo_bench.bilm.model import BiLM
+from elmo_bench.bilm.options import Options
+from elmo_bench.errors import UserError
+from tests.test_mini_senses import OPTIONS
+
+
+@pytest.fixture
+def config(tmp_path):
+    """Of a scale whose biLM has the options of the test."""
+    Options.parse(OPTIONS).write(tmp_path / "options.json")
+    return {"bilm": {"options": str(tmp_path / "options.json"), "weights": str(tmp_path / "new/mini.safetensors")}}
+
+
+def test_random_weights_of_the_options_are_written_once(config):
+    path = untrained.ensure(config)
+    stamp, digest = path.stat().st_mtime_ns, BiLM.from_files(config["bilm"]["options"], path).sha256
+    assert untrained.ensure(config) == path
+    assert path.stat().st_mtime_ns == stamp
+    path.unlink()
+    untrained.ensure(config)
+    assert BiLM.from_files(config["bilm"]["options"], path).sha256 == digest  # the same on every call
+
+
+def test_weights_that_do_not_fit_are_replaced(config):
+    path = untrained.ensure(config)
+    path.write_bytes(path.read_bytes()[:100])
+    untrained.ensure(config)
+    wider = {**OPTIONS, "lstm": {**OPTIONS["lstm"], "dim": 16}}
+    Options.parse(wider).write(config["bilm"]["options"])
+    untrained.ensure(config)
+    assert BiLM.from_files(config["bilm"]["options"], path).options.dim == 16
+
+
+def test_missing_options_are_named(config, tmp_path):
+    (tmp_path / "options.json").unlink()
+    with pytest.raises(UserError, match="options.json"):
+        untrained.ensure(config)
+
+
+@pytest.mark.parametrize("scale", ["mini", "open", "paper"])
+def test_every_scale_has_the_control(scale):
+    cfg = cli.compose(["task=ner", f"scale={scale}", "bilm=untrained"])
+    own = cli.compose(["task=ner", f"scale={scale}"])
+    assert cfg.bilm.name == "untrained"
+    assert cfg.bilm.options == own.bilm.options
+    assert cfg.bilm.weights != own.bilm.weights
+    assert "prepare" not in list(own.bilm)  # what is recorded without it stays so
