@@ -88,5 +88,5 @@ def read_trees(path: str | PathLike[str]) -> Iterator[tuple[int, Tree]]:
 
 
 def unescaped(word: str) -> str:
-    """A word as plain text writes it: brackets and quotes for -LRB- and ``, / for \\/ (the Penn Treebank's escapes)."""
-    return _ESCAPED.get(word, word).replace("\\/", "/").replace("\\*", "*")
+    """A word without the treebank's escapes, in any case: brackets for -LRB-, quotes for ``, / for \\/."""
+    return _ESCAPED.get(word.upper(), word).replace("\\/", "/").replace("\\*", "*")

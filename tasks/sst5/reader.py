@@ -13,6 +13,7 @@ from elmo_bench.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.hub import load_from_hub
+from elmo_bench.text.tokenizer import words
 from elmo_bench.text.trees import Tree, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -117,8 +118,8 @@ class Sst5Reader:
         return {"tokens": tokens, "label": int(row["label"])}
 
     def _count(self, sentences: Iterable[Sequence[str]]) -> None:
-        words = (word.lower() if self.lower else word for sentence in sentences for word in sentence)
-        self.vocabularies = {"words": Vocabulary.count(words, self.min_count)}
+        counted = (word.lower() if self.lower else word for sentence in sentences for word in sentence)
+        self.vocabularies = {"words": Vocabulary.count(counted, self.min_count)}
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens"; label "label" (B,) int64 where all rows have one."""
@@ -129,7 +130,7 @@ class Sst5Reader:
         return Batch(list(rows), {"tokens": text}, labels)
 
     def from_text(self, **raw: Any) -> Row:
-        """A row from {"tokens": [...]} or from {"text": "..."}, which is split at white space alone.
+        """A row from {"tokens": [...]} or from {"text": "..."}, which is cut into words as the treebank cuts it.
 
         Raises:
             UserError: neither key, something else than words, no word at all.
@@ -137,14 +138,29 @@ class Sst5Reader:
         if "tokens" in raw:
             tokens = raw["tokens"]
         elif isinstance(raw.get("text"), str):
-            tokens = raw["text"].split()
+            tokens = tokenize(" ".join(map(self._plain, raw["text"].split())))
         else:
-            raise UserError('expected {"tokens": [...]} or {"text": "words between spaces"}')
+            raise UserError('expected {"tokens": [...]} or {"text": "..."}')
         if not isinstance(tokens, list) or not all(isinstance(token, str) and token for token in tokens):
             raise UserError('"tokens" must be a list of words')
         if not tokens:
             raise UserError("the sentence has no words")
         return {"tokens": [self._plain(token) for token in tokens]}
+
+
+def tokenize(text: str) -> list[str]:
+    """The words of a text; what a hyphen or a slash joins stays one word, as in the treebank."""
+    found = words(text)
+    tokens: list[str] = []
+    for before, word, after in zip([None, *found], found, [*found[1:], None], strict=False):
+        touches = before is not None and before.end == word.start
+        joint = word.form in ("-", "/") and after is not None and after.start == word.end and after.form[0].isalnum()
+        behind = before is not None and before.form in ("-", "/") and tokens[-1] != before.form  # such a joint
+        if touches and (behind or (joint and tokens[-1][-1].isalnum())):
+            tokens[-1] += word.form
+        else:
+            tokens.append(word.form)
+    return tokens
 
 
 def _row(tree: Tree, index: int) -> Row:

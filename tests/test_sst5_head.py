@@ -1,0 +1,121 @@
+"""The biattentive classification network against its equations written as loops."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from hydra.utils import instantiate
+
+from elmo_bench import cli
+from elmo_bench.nn.feedforward import MaxoutLayers, ReluLayers
+from elmo_bench.task import Batch, Embedded
+from tasks.sst5.head import BcnHead, biattend
+
+LENGTHS, D, E = [5, 2, 1, 4], 6, 3
+RELU = partial(ReluLayers, sizes=[9, 8], dropout=[0.2, 0.3])
+MAXOUT = partial(MaxoutLayers, sizes=[9, 8], dropout=[0.2, 0.3], pool=2)
+
+
+def batch(labels=(0, 4, 2, 3)) -> Batch:
+    return Batch([{}] * len(LENGTHS), {}, {"label": torch.tensor(labels)} if labels else {})
+
+
+def embedded(elmo: bool, padding: float = 0.0) -> dict[str, Embedded]:
+    torch.manual_seed(1)
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
+    x, second = torch.randn(*mask.shape, D), torch.randn(*mask.shape, E)
+    x, second = (v.masked_fill(~mask.unsqueeze(2), padding) for v in (x, second))
+    return {"tokens": Embedded(x, second if elmo else None, mask)}
+
+
+def head(elmo: bool = True, classifier=RELU, **dropouts: float) -> BcnHead:
+    torch.manual_seed(2)
+    return BcnHead(D, E if elmo else 0, {}, 7, 4, 5, classifier, **dropouts)
+
+
+def test_biattention_is_what_its_equations_say():
+    torch.manual_seed(3)
+    mask = torch.arange(4) < torch.tensor([4, 2]).unsqueeze(1)
+    h = torch.randn(2, 4, 3)
+    found = biattend(h, mask)
+    for b, n in enumerate((4, 2)):
+        for t in range(n):
+            weights = torch.softmax(torch.stack([h[b, t] @ h[b, s] for s in range(n)]), 0)
+            context = sum((weights[s] * h[b, s] for s in range(n)), torch.zeros(3))
+            expected = torch.cat([h[b, t], h[b, t] - context, h[b, t] * context])
+            torch.testing.assert_close(found[b, t], expected)
+
+
+@pytest.mark.parametrize("elmo", [False, True])
+def test_the_whole_network_is_what_its_equations_say(elmo):
+    model, texts = head(elmo).eval(), embedded(elmo, padding=9.0)
+    logits = model(texts, batch()).logits
+    for b, n in enumerate(LENGTHS):
+        text = texts["tokens"]
+        one = torch.ones(1, n, dtype=torch.bool)
+        u = torch.relu(torch.nn.functional.linear(text.x[b : b + 1, :n], *model.pre_encode[0].parameters()))
+        h = model.encoder(u, one)
+        if text.elmo is not None and model.elmo_encoder is not None:
+            h = torch.cat([h, model.elmo_encoder(text.elmo[b : b + 1, :n], one)], -1)
+        g = model.integrator(biattend(h, one), one)[0]
+        weights = torch.softmax(g @ model.self_attentive.score.weight[0], 0)
+        pooled = torch.cat([g.max(0).values, g.min(0).values, g.mean(0), weights @ g])
+        torch.testing.assert_close(logits[b], model.classifier(pooled), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("elmo", [False, True])
+@pytest.mark.parametrize("classifier", [RELU, MAXOUT])
+def test_gradients_reach_every_parameter_and_no_padding(elmo, classifier):
+    model, texts = head(elmo, classifier).eval(), embedded(elmo)
+    text = texts["tokens"]
+    text.x.requires_grad_()
+    model(texts, batch()).loss.backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0] == []
+    assert text.x.grad is not None
+    assert (text.x.grad[~text.mask] == 0).all()
+    assert text.x.grad[text.mask].abs().sum(1).gt(0).all()
+
+
+def test_order_and_padding_change_no_score():
+    model = head().eval()
+    texts = embedded(True)
+    before = model(texts, batch()).logits
+    torch.testing.assert_close(model(embedded(True, padding=5.0), batch()).logits, before)
+    order = torch.tensor([2, 0, 3, 1])
+    turned = {"tokens": Embedded(*(part[order] for part in texts["tokens"] if part is not None))}
+    torch.testing.assert_close(model(turned, batch()).logits, before[order])
+
+
+def test_the_loss_is_mean_cross_entropy_and_the_best_label_is_the_answer():
+    model, texts = head().eval(), embedded(True)
+    scores = model(texts, batch())
+    log = torch.log_softmax(scores.logits, -1)
+    torch.testing.assert_close(scores.loss, -torch.stack([log[0, 0], log[1, 4], log[2, 2], log[3, 3]]).mean())
+    assert model(texts, batch(labels=())).loss is None
+    answers = model.decode(scores, batch())
+    assert answers == [int(row.argmax()) for row in scores.logits]
+    assert all(type(answer) is int for answer in answers)
+
+
+def test_each_dropout_is_one_of_training():
+    texts = embedded(True)
+    for name in ("embedding_dropout", "pre_encode_dropout", "integrator_dropout"):
+        model = head(True, partial(ReluLayers, sizes=[], dropout=[]), **{name: 0.5})
+        assert not torch.equal(model(texts, batch()).logits, model(texts, batch()).logits)
+        model.eval()
+        assert torch.equal(model(texts, batch()).logits, model(texts, batch()).logits)
+
+
+def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
+    cfg = cli.compose(["task=sst5", "scale=paper"])
+    model = instantiate(cfg.task.head)(input_size=300 + 1024, elmo_size=1024, vocabularies={})
+    assert (model.encoder.output_size, model.integrator.output_size) == (600, 600)
+    assert model.integrator.forward_lstm.input_size == 3600  # [h ; biLSTM(ELMo)], and with its context three times
+    assert model.classifier[0].in_features == 2400
+    assert instantiate(cfg.task.optimizer)(model.parameters()).param_groups[0]["lr"] == 1e-4
+    assert (cfg.elmo["where"], cfg.elmo["lambda"]) == ("both", 0.001)
+    maxout = "task.head.classifier._target_=elmo_bench.nn.feedforward.MaxoutLayers"
+    model = instantiate(cli.compose(["task=sst5", maxout]).task.head)(input_size=9, elmo_size=0, vocabularies={})
+    assert isinstance(model.classifier, MaxoutLayers)

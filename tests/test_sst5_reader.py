@@ -1,0 +1,152 @@
+"""SST-5 rows from trees, from the hub, and from raw text."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from datasets import Dataset, DatasetDict
+
+from elmo_bench.errors import UserError
+from tasks.sst5 import reader as module
+from tasks.sst5.reader import Sst5Reader, tokenize
+
+TRAIN = """
+(3 (2 (2 A) (3 (4 warm) (2 film))) (1 (2 about) (1 (0 dire) (2 days))))
+(1 (2 (2 -LRB-) (1 Bleak)) (2 -RRB-))
+(4 (4 (2 A) (4 joy)) (2 .))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.txt").write_text(TRAIN.lstrip())
+    (tmp_path / "dev.txt").write_text("(2 (2 Some) (2 days))\n")
+    (tmp_path / "test.txt").write_text("(0 (0 dire) (2 (2 ,) (0 dire)))\n")
+    return tmp_path
+
+
+def reader(folder, **options) -> Sst5Reader:
+    data = {"folder": str(folder), "train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
+    return Sst5Reader(data, **options)
+
+
+def phrases(rows) -> Counter:
+    return Counter((" ".join(row["tokens"]), row["label"]) for row in rows)
+
+
+def test_training_is_on_long_phrases_on_all_or_on_sentences(folder):
+    sentences = {("A warm film about dire days", 3): 1, ("( Bleak )", 1): 1, ("A joy .", 4): 1}
+    assert phrases(reader(folder, phrases="sentences").load()["train"]) == sentences
+    assert phrases(reader(folder).load()["train"]) == {("A warm film about dire days", 3): 1}
+    three = phrases(reader(folder, long=3).load()["train"])
+    assert three == {**sentences, ("A warm film", 2): 1, ("about dire days", 1): 1}
+    every = phrases(reader(folder, phrases="all").load()["train"])
+    assert sum(every.values()) == 21
+    assert every[("A", 2)] == 2
+    assert every[("dire", 0)] == 1
+    assert every[("A joy", 4)] == 1
+
+
+@pytest.mark.parametrize("choice", ["long", "all", "sentences"])
+def test_dev_and_test_are_sentences_and_words_are_counted_in_training_sentences(folder, choice):
+    loaded = reader(folder, phrases=choice, min_count=2)
+    splits = loaded.load()
+    assert phrases(splits["dev"]) == {("Some days", 2): 1}
+    assert phrases(splits["test"]) == {("dire , dire", 0): 1}
+    assert loaded.vocabularies["words"].items[2:] == ["A"]  # twice in sentences, however often in phrases
+
+
+def test_batches_hold_labels_where_all_rows_have_one(folder):
+    loaded = reader(folder, phrases="sentences", lower=True)
+    splits = loaded.load()
+    batch = loaded.collate([splits["train"][i] for i in range(3)])
+    assert batch.labels["label"].tolist() == [3, 1, 4]
+    assert batch.texts["tokens"].sentences[1] == ["(", "Bleak", ")"]
+    assert batch.texts["tokens"].words[2, 0] == loaded.vocabularies["words"]["a"]
+    assert loaded.collate([splits["train"][0], loaded.from_text(text="Fine")]).labels == {}
+
+
+def test_escapes_may_stay(folder):
+    kept = reader(folder, phrases="sentences", unescape=False).load()["train"]
+    assert kept[1]["tokens"] == ["-LRB-", "Bleak", "-RRB-"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("(2 (2 fine) (3 day))\n(5 (2 fine) (3 day))\n", 2, "label '5'"),
+        ("(2 (2 fine) (-1 day))\n", 1, "label '-1'"),
+        ("(2 (2 fine) (x day))\n", 1, "label 'x'"),
+        ("(2 (2 fine) (3 day)\n", 1, "unbalanced"),
+        ("\n(2 (2 fine) (3 day)))\n", 2, "after the end"),
+        ("a line of text\n", 1, "no tree"),
+    ],
+)
+def test_a_line_at_fault_is_named(folder, text, line, what):
+    (folder / "dev.txt").write_text(text)
+    with pytest.raises(UserError, match=what) as caught:
+        reader(folder).load()
+    assert (caught.value.path, caught.value.line) == (folder / "dev.txt", line)
+
+
+def test_what_cannot_be_meant_is_refused(folder):
+    with pytest.raises(UserError, match=r"phrases=4: there is long, all, sentences"):
+        reader(folder, phrases="4")
+    with pytest.raises(UserError, match="no training phrase has 9 words"):
+        reader(folder, long=9).load()
+    with pytest.raises(UserError, match="no file is named for dev"):
+        Sst5Reader({"folder": str(folder), "train": "train.txt"}).load()
+
+
+def test_the_hub_has_sentences(monkeypatch):
+    rows = [
+        {"text": "a fine `` film '' , -lrb- so -rrb-", "label": 3, "label_text": "positive"},
+        {"text": "no", "label": 0},
+    ]
+    found = DatasetDict({split: Dataset.from_list(rows) for split in ("train", "validation", "test")})
+    monkeypatch.setattr(module, "load_from_hub", lambda *_, **__: found)
+    data = {"folder": None, "hub": "SetFit/sst5", "train": "train.txt"}
+    splits = Sst5Reader(data, phrases="sentences").load()
+    assert splits["dev"][0] == {"tokens": 'a fine " film " , ( so )'.split(), "label": 3}
+    with pytest.raises(UserError, match=r"has no phrases: set task.reader.phrases=sentences, or give task.data"):
+        Sst5Reader(data).load()
+    found["test"] = Dataset.from_list([{"text": "no", "label": 7}])
+    with pytest.raises(UserError, match="test row 0"):
+        Sst5Reader(data, phrases="sentences").load()
+    del found["test"]
+    with pytest.raises(UserError, match="no test with text and label"):
+        Sst5Reader(data, phrases="sentences").load()
+
+
+def test_raw_text_is_cut_as_the_treebank_cuts_it(folder):
+    loaded = reader(folder)
+    assert loaded.from_text(text="It's well-made -LRB-really-RRB- .")["tokens"][:3] == ["It", "'s", "well-made"]
+    assert loaded.from_text(tokens=["-LRB-", "``", "fine"]) == {"tokens": ["(", '"', "fine"]}
+    cut = {
+        "Don't miss it--a one-of-a-kind day!": "Do n't miss it -- a one-of-a-kind day !",
+        "The actor/director's 1/2 - hour": "The actor/director 's 1/2 - hour",
+        "-odd ends-": "- odd ends -",
+        "already cut , is n't it ?": "already cut , is n't it ?",
+    }
+    for text, words in cut.items():
+        assert " ".join(tokenize(text)) == words
+
+
+@pytest.mark.parametrize(
+    "raw", [{}, {"text": "  "}, {"text": 3}, {"tokens": []}, {"tokens": ["a", ""]}, {"tokens": "a b"}]
+)
+def test_raw_text_without_words_is_refused(folder, raw):
+    with pytest.raises(UserError):
+        reader(folder).from_text(**raw)
+
+
+def test_the_treebank_has_its_known_sizes(data_root):
+    data = {split: str(data_root / "sst" / f"{split}.txt") for split in ("train", "dev", "test")}
+    loaded = Sst5Reader(data, phrases="sentences")
+    splits = loaded.load()
+    assert {split: len(rows) for split, rows in splits.items()} == {"train": 8544, "dev": 1101, "test": 2210}
+    assert Counter(splits["test"]["label"]) == {0: 279, 1: 633, 2: 389, 3: 510, 4: 399}
+    batch = loaded.collate(splits["dev"].select(range(5)).to_list())
+    assert batch.texts["tokens"].words.dtype == torch.int64
