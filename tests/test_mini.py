@@ -24,8 +24,6 @@ from elmo_bench.mini.lexicon import Lexicon
 from elmo_bench.mini.morphology import adverb, article, gerund, past, plural, third
 from elmo_bench.mini.plain import Setting, news
 from elmo_bench.mini.scenes import LABELS, Scene, Scenes, Thing
-from tasks.ner.metric import score
-from tasks.ner.reader import NerReader
 
 ROOT = Path(__file__).resolve().parent.parent
 SPLITS = ("train", "dev", "test")
@@ -227,15 +225,6 @@ def test_no_sentence_is_in_two_splits(seed):
         assert not (train & dev) | (train & test) | (dev & test), pattern
         held_out = dev | test
         assert pattern.startswith("lm") or not held_out & texts("lm/train.txt"), pattern
-
-
-def test_the_ner_reader_takes_the_files_and_gold_scores_100(tmp_path):
-    mini.generate(tmp_path, 3, SMALL)
-    reader = NerReader({split: str(tmp_path / f"ner/{split}.iob2") for split in SPLITS})
-    splits = reader.load()
-    assert [len(splits[split]) for split in SPLITS] == SMALL["ner"]
-    gold = tmp_path / "ner/test.iob2"
-    assert score(gold, gold) == {"f1": 100.0, "precision": 100.0, "recall": 100.0}
 
 
 # The same bytes.
