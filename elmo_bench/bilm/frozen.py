@@ -26,8 +26,10 @@ from elmo_bench.bilm.products import FixedLinear
 
 REMEMBERED_WORDS = 16384  # token vectors kept from batch to batch
 WORDS = 2048  # words encoded at once
-WINDOWS = 8192  # windows of characters convolved at once
+WINDOWS = 8192  # windows of characters gathered at once
+TILE = 512  # rows of a product of the token encoder
 BLOCK = 1024  # packed rows whose input product is held at once
+REGULAR = 128  # numbers of rows above 128 are multiples of this
 
 
 class FrozenEncoder:
@@ -38,19 +40,19 @@ class FrozenEncoder:
         self.embedding = encoder.characters.weight.detach()
         self.widths = [width for width, _ in self.options.filters]
         self.convolutions = [  # (number, width * char_dim)
-            FixedLinear(c.weight.detach().permute(0, 2, 1).flatten(1), c.bias, rows=WINDOWS // 4)  # type: ignore
+            FixedLinear(c.weight.detach().permute(0, 2, 1).flatten(1), c.bias, rows=TILE)  # type: ignore
             for c in encoder.convolutions
         ]
         self.highways = [  # transform and carry in one product: (2F, F)
             FixedLinear(
                 torch.cat([h.transform.weight, h.carry.weight]),  # type: ignore
                 torch.cat([h.transform.bias, h.carry.bias]),  # type: ignore
-                rows=512,
+                rows=TILE,
             )
             for h in encoder.highways
         ]
         last = encoder.projection
-        self.project = FixedLinear(last.weight, last.bias, rows=512) if isinstance(last, torch.nn.Linear) else None
+        self.project = FixedLinear(last.weight, last.bias, rows=TILE) if isinstance(last, torch.nn.Linear) else None
         self.places: dict[str, int] = {}
         self.vectors = self.embedding.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
         self.lock = Lock()  # around what is remembered
@@ -83,26 +85,41 @@ class FrozenEncoder:
         table = character_table(words, self.options.max_characters)  # (U, K)
         used = used_characters(table)
         order = np.argsort(used, kind="stable")
-        features = self.embedding.new_empty(len(words), self.options.n_filters)
+        features = self.embedding.new_zeros(regular(len(words)), self.options.n_filters)
         for group in _groups(used[order], self.encoder.padding_columns()):
             rows = order[group]
             width = int(used[rows].max()) + self.encoder.padding_columns()
             ids = torch.from_numpy(table[rows, :width].astype(np.int64)).to(features.device)
             features[torch.from_numpy(rows).to(features.device)] = self._convolve(F.embedding(ids, self.embedding))
+        return torch.cat([self._highways(tile) for tile in features.split(TILE)])[: len(words)]
+
+    def _highways(self, x: Tensor) -> Tensor:
+        """(n, F) -> (n, P)."""
         for highway in self.highways:
-            transform, carry = highway(features).chunk(2, dim=-1)
-            features = torch.lerp(features, transform.relu_(), carry.sigmoid_())  # (U, F)
-        return features if self.project is None else self.project(features)
+            transform, carry = highway(x).chunk(2, dim=-1)
+            x = torch.lerp(x, transform.relu_(), carry.sigmoid_())  # (n, F)
+        return x if self.project is None else self.project(x)
 
     def _convolve(self, x: Tensor) -> Tensor:
-        """(n, K, char_dim) -> (n, F): each window is a row of one product."""
+        """(n, K, char_dim) -> (n, F): each window is a row of a product, TILE rows at once."""
         n, length, dim = x.shape
-        pooled = []
-        for width, product in zip(self.widths, self.convolutions, strict=True):
-            windows = x.as_strided((n, length - width + 1, width * dim), (length * dim, dim, 1))
-            flat = product(windows.reshape(-1, width * dim))  # (n * windows, number)
-            pooled.append(flat.view(n, length - width + 1, -1).amax(dim=1))
-        return self.encoder.activation(torch.cat(pooled, dim=-1))
+        pooled = x.new_empty(n, self.options.n_filters)
+        for width, product, found in zip(self.widths, self.convolutions, self._parts(pooled), strict=True):
+            places = length - width + 1
+            windows = x.as_strided((n, places, width * dim), (length * dim, dim, 1))
+            words = max(TILE // places, 1)  # of a tile
+            tile = x.new_zeros(regular(min(words, n) * places), width * dim)
+            for start in range(0, n, words):
+                some = windows[start : start + words]
+                rows = len(some) * places
+                tile[:rows].view(some.shape).copy_(some)
+                out = product(tile[: regular(rows)])[:rows]  # (words * places, number)
+                torch.amax(out.view(len(some), places, -1), dim=1, out=found[start : start + words])
+        return self.encoder.activation(pooled)
+
+    def _parts(self, features: Tensor) -> Sequence[Tensor]:
+        """The columns of each width of filters."""
+        return features.split([number for _, number in self.options.filters], dim=1)
 
 
 class FrozenLSTM:
@@ -124,18 +141,22 @@ class FrozenLSTM:
         return torch.cat([i, f, o, j])
 
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
-        h, c = state
-        output = x.new_empty(len(x), h.shape[1])
-        h_last, c_last = torch.empty_like(h), torch.empty_like(c)
+        output = x.new_empty(len(x), state.h.shape[1])
+        h_last, c_last = torch.empty_like(state.h), torch.empty_like(state.c)
+        x = F.pad(x, (0, 0, 0, 2 * REGULAR))  # products take a regular number of rows; what is too much is left out
+        running = len(state.h)
+        h, c = (F.pad(s, (0, 0, 0, regular(running) - running)) for s in state)  # (regular B, P), (regular B, C)
         done = 0
         for block in _blocks(batch_sizes):
-            steps = self.input(x[done : done + sum(block)]).split(block)  # each (n, 4C)
-            for n, gates in zip(block, steps, strict=True):
-                h_last[n : len(h)], c_last[n : len(c)] = h[n:], c[n:]  # sequences that ended one step ago
-                h, c = self._step(gates, h[:n], c[:n])
-                output[done : done + n] = h
-                done += n
-        h_last[: len(h)], c_last[: len(c)] = h, c
+            rows = sum(block) + regular(block[-1]) - block[-1]
+            products, start = self.input(x[done : done + regular(rows)]), 0  # (rows and more, 4C)
+            for n in block:
+                h_last[n:running], c_last[n:running] = h[n:running], c[n:running]  # these ended one step ago
+                running, computed = n, regular(n)
+                h, c = self._step(products[start : start + computed], h[:computed], c[:computed])
+                output[done : done + n] = h[:n]
+                start, done = start + n, done + n
+        h_last[:running], c_last[:running] = h[:running], c[:running]
         return output, State(h_last, c_last)
 
     def _step(self, gates: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -178,6 +199,16 @@ def _blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
         block.append(n)
     if block:
         yield block
+
+
+def regular(rows: int) -> int:
+    """The next of the few numbers of rows that products are given, at most REGULAR - 1 more.
+
+    oneDNN makes a kernel for every number of rows that it meets and keeps up to a thousand: with few different numbers
+    the memory of a long corpus is that of a short one.
+    """
+    step = 1 if rows <= 32 else 32 if rows <= 128 else REGULAR
+    return -(-rows // step) * step
 
 
 def _groups(lengths: np.ndarray, padding: int) -> Iterator[slice]:

@@ -18,6 +18,7 @@ from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, FrozenLSTM, direction_threads
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.packing import Packing, budgeted
 from elmo_bench.bilm.weights import export_weights, file_sha256, load_weights
@@ -25,6 +26,7 @@ from elmo_bench.errors import UserError
 
 STATES = ("zero", "warm", "carry")
 States = list[list[State]]  # by direction, by layer
+TRIMMED = 4  # batches after which free memory goes back
 BREAKS = 8  # sentence breaks after which the state between sentences no longer moves
 
 
@@ -119,8 +121,11 @@ class BiLM(nn.Module):
             if sentences:
                 yield list(range(len(sentences))), self._run(sentences)
             return
-        for indices in budgeted([len(sentence) + 2 for sentence in sentences], self.token_budget):
+        lengths = [len(sentence) + 2 for sentence in sentences]
+        for number, indices in enumerate(budgeted(lengths, self.token_budget), start=1):
             yield indices, self._run([sentences[i] for i in indices])
+            if number % TRIMMED == 0:
+                trim()
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """All layers as one zero-padded batch, with gradients where the parameters ask for them.
