@@ -1,0 +1,109 @@
+"""The paper's SRL model above the word representation: deep interleaved highway LSTMs (supplement; He et al. 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from elmo_bench.nn.highway_lstm import AlternatingHighwayLSTM
+from elmo_bench.nn.viterbi import viterbi
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text import tags
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+class SrlScores(NamedTuple):
+    """What `SrlHead` makes of a batch."""
+
+    loss: Tensor | None  # () mean over sentences of their words' mean negative log likelihood, in nats
+    emissions: Tensor  # (B, T, K)
+    mask: Tensor  # (B, T) bool
+
+
+class SrlHead(nn.Module):
+    """[x ; flag of the predicate] -> alternating highway LSTMs -> [h ; ELMo] where it stands at the output -> softmax.
+
+    Args:
+        input_size: D of `Embedded.x`.
+        elmo_size: E of `Embedded.elmo`, 0 without.
+        vocabularies: "labels" gives the tags.
+        flag: size of the vector that says whether a word is the predicate.
+        hidden: size of a layer.
+        layers: how many; they read forward and backward in turn.
+        dropout: recurrent, variational.
+    """
+
+    start: Tensor
+    pairs: Tensor
+    end: Tensor
+
+    def __init__(
+        self,
+        input_size: int,
+        elmo_size: int,
+        vocabularies: Mapping[str, Vocabulary],
+        flag: int = 100,
+        hidden: int = 300,
+        layers: int = 8,
+        dropout: float = 0.1,
+    ):
+        super().__init__()
+        self.labels = vocabularies["labels"].items
+        self.flag = nn.Embedding(2, flag)
+        self.encoder = AlternatingHighwayLSTM(input_size + flag, hidden, layers, dropout)
+        self.project = nn.Linear(hidden + elmo_size, len(self.labels))
+        nn.init.orthogonal_(self.project.weight)
+        nn.init.zeros_(self.project.bias)
+        for name, allowed in tags.constraints(self.labels, "iob2")._asdict().items():
+            table = torch.zeros(torch.tensor(allowed).shape).masked_fill(~torch.tensor(allowed), -torch.inf)
+            self.register_buffer(name, table, persistent=False)
+
+    def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SrlScores:
+        """Emission scores, and the loss where the batch has tags."""
+        text = texts["tokens"]
+        x = torch.cat([text.x, self.flag(batch.labels["predicates"])], dim=-1)  # (B, T, D + flag)
+        h = self.encoder(x, text.mask)  # (B, T, H)
+        emissions = self.project(text.after(h))  # (B, T, K)
+        gold = batch.labels.get("tags")  # (B, T)
+        loss = None if gold is None else _loss(emissions, gold, text.mask)
+        return SrlScores(loss, emissions, text.mask)
+
+    def decode(self, scores: SrlScores, batch: Batch) -> list[dict[str, Any]]:
+        """{"frames": [...]} for each row, a frame for each of its predicates: {"predicate", "word", "arguments",
+        "brackets"}. Arguments are those of the best valid tag sequence, V included."""
+        best = iter(viterbi(scores.emissions.float(), self.start, self.pairs, self.end, scores.mask))
+        answers = []
+        for row in batch.rows:
+            found = [next(best) for _ in row["predicates"] or [None]]
+            frames = [self._frame(row["tokens"], i, path) for i, path in zip(row["predicates"], found, strict=False)]
+            answers.append({"frames": frames})
+        return answers
+
+    def _frame(self, words: list[str], predicate: int, path: list[int]) -> dict[str, Any]:
+        found = tags.spans([self.labels[tag] for tag in path])
+        arguments = [
+            {"label": span.type, "start": span.start, "end": span.end, "text": " ".join(words[span.start : span.end])}
+            for span in found
+        ]
+        return {
+            "predicate": predicate,
+            "word": words[predicate],
+            "arguments": arguments,
+            "brackets": brackets(words, found),
+        }
+
+
+def _loss(emissions: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
+    each = F.cross_entropy(emissions.transpose(1, 2), gold, reduction="none") * mask  # (B, T)
+    return (each.sum(1) / mask.sum(1)).mean()
+
+
+def brackets(words: list[str], found: list[tags.Span]) -> str:
+    """A sentence with its arguments in brackets: "[ARG0: Ida] [V: sang] [ARG1: a song] ."."""
+    opening = {span.start: f"[{span.type}: " for span in found}
+    closing = {span.end - 1 for span in found}
+    return " ".join(f"{opening.get(i, '')}{word}{']' if i in closing else ''}" for i, word in enumerate(words))

@@ -1,0 +1,146 @@
+"""Precision, recall and F1 of arguments by the rules of srl-eval.pl, the official scorer (CoNLL-2005, CoNLL-2012)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elmo_bench.errors import UserError
+from elmo_bench.text.conll2012 import Sentence, read_documents
+from elmo_bench.text.tags import Span
+
+if TYPE_CHECKING:  # `score` needs no torch
+    from elmo_bench.task import Row
+
+LEFT_OUT = "V"  # the predicate itself
+
+
+@dataclass(eq=False)
+class Argument:
+    """An argument as the scorer sees it: one phrase, or several of which the later ones are labelled C-."""
+
+    label: str
+    start: int
+    end: int  # the word after its last
+    pieces: list[Argument] = field(default_factory=list)  # none where it is one phrase
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.start, self.end
+
+    def equals(self, gold: Argument) -> bool:
+        """Whether it counts as right, its extent being right: the label and every piece."""
+        mine, theirs = ([piece.place for piece in argument.pieces] for argument in (self, gold))
+        return self.label == gold.label and sorted(mine) == sorted(set(theirs))
+
+
+def arguments(spans: Iterable[Span]) -> list[Argument]:
+    """The arguments of a predicate whose phrases are `spans`, by start and the outer one first.
+
+    C-X continues the X before it that began last; without one it is an X. R-X stands for itself. Phrases of one extent
+    count once, the innermost. A phrase with others inside is taken to consist of them, as the scorer takes it.
+    """
+    phrases: dict[tuple[int, int], Argument] = {}
+    around: list[Argument] = []
+    for label, start, end in spans:
+        phrase = Argument(label, start, end)
+        while around and around[-1].end <= start:
+            around.pop()
+        if around:
+            around[-1].pieces.append(phrase)
+        around.append(phrase)
+        phrases[phrase.place] = phrase
+    found: list[Argument] = []
+    latest: dict[str, Argument] = {}
+    for phrase in sorted(phrases.values(), key=lambda phrase: (phrase.start, -phrase.end)):
+        label = phrase.label.removeprefix("C-")
+        whole = latest.get(label)
+        if label == phrase.label or whole is None:
+            phrase.label = label
+            found.append(phrase)
+            latest[label] = phrase
+        else:
+            whole.pieces = whole.pieces or [Argument(label, *whole.place)]
+            whole.pieces.append(phrase)
+            whole.end = phrase.end
+    return found
+
+
+class SrlMetric:
+    """Arguments of all predicates together, V left out."""
+
+    def __init__(self):
+        self.right = self.excess = self.missed = 0
+
+    def update(self, predictions: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
+        """Answers of `SrlHead.decode`, one a row, and rows with "predicates" and "tags", in the same order."""
+        from elmo_bench.text import tags
+
+        for answer, row in zip(predictions, rows, strict=True):
+            for frame, gold in zip(answer["frames"], row["tags"], strict=True):
+                found = [Span(a["label"], a["start"], a["end"]) for a in frame["arguments"]]
+                self.add(tags.spans(gold), found)
+
+    def add(self, gold: Iterable[Span], predicted: Iterable[Span]) -> None:
+        """One predicate: its phrases in gold and prediction."""
+        left = {argument.place: argument for argument in arguments(gold)}
+        for argument in arguments(predicted):
+            right = argument.place in left and argument.equals(left[argument.place])
+            if right:
+                del left[argument.place]
+            if argument.label != LEFT_OUT:
+                self.right += right
+                self.excess += not right
+        self.missed += sum(argument.label != LEFT_OUT for argument in left.values())
+
+    def compute(self) -> dict[str, float]:
+        """f1, precision and recall in percent; each is 0 where it would divide by 0."""
+        predicted, gold = self.right + self.excess, self.right + self.missed
+        precision = 100 * self.right / predicted if predicted else 0.0
+        recall = 100 * self.right / gold if gold else 0.0
+        f1 = 2 * precision * recall / (precision + recall) if self.right else 0.0
+        return {"f1": f1, "precision": precision, "recall": recall}
+
+
+def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
+    """The metric of two files in CoNLL-2012 columns, of the same sentences.
+
+    As in srl-eval.pl, a predicate that only the gold file has, or whose lemma differs, has all its arguments missed;
+    one that only the predictions have is not counted at all.
+
+    Raises:
+        UserError: the files cannot be read, or hold different sentences.
+    """
+    metric, last = SrlMetric(), 0
+    for expected, found in zip_longest(_sentences(gold), _sentences(predictions)):
+        if expected is None:
+            raise UserError(f"has more sentences than {gold}", predictions, found.block.lines[0])
+        if found is None:
+            raise UserError(f"ends before the sentence of {gold}:{expected.block.lines[0]}", predictions, last)
+        _same_words(expected, found)
+        last = found.block.lines[-1]
+        answers = {predicate.index: predicate for predicate in found.predicates()}
+        for predicate in expected.predicates():
+            answer = answers.get(predicate.index)
+            same = answer is not None and answer.lemma == predicate.lemma
+            metric.add(predicate.arguments, answer.arguments if answer is not None and same else [])
+    return metric.compute()
+
+
+def _sentences(path: Path | str) -> Iterator[Sentence]:
+    return (sentence for document in read_documents(path) for sentence in document.sentences)
+
+
+def _same_words(expected: Sentence, found: Sentence) -> None:
+    for i, (word, other) in enumerate(zip_longest(expected.words, found.words)):
+        if word != other:
+            where = f"{expected.block.path}:{expected.block.lines[min(i, len(expected.words) - 1)]}"
+            line = found.block.lines[min(i, len(found.words) - 1)]
+            if other is None:
+                message = f"the sentence ends before {word!r} of {where}"
+            else:
+                message = f"{other!r} where {where} has {'no word' if word is None else repr(word)}"
+            raise UserError(f"{message}; the words must be the same", found.block.path, line)

@@ -1,0 +1,143 @@
+"""Semantic roles from CoNLL-2012 columns: a sentence, one of its predicates, tags for that predicate's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset, DatasetDict
+
+from elmo_bench.errors import UserError
+from elmo_bench.task import Batch, Row
+from elmo_bench.text import tags
+from elmo_bench.text.batching import pad, pad_tokens
+from elmo_bench.text.conll2012 import Predicate, Sentence, find_files, read_documents
+from elmo_bench.text.vocabulary import Vocabulary
+
+SPLITS = ("train", "dev", "test")
+SCHEME = "iob2"
+
+
+class SrlReader:
+    """A row is {"tokens": [str], "predicates": [int], "tags": [[str]]}: words, predicates, and IOB2 tags for each.
+
+    Rows of a data set hold one predicate each, so a sentence makes as many rows as it has predicates, which share one
+    sentence of the biLM; a row of raw text holds all that it is asked for. `collate` lays out one line a predicate.
+
+    Vocabularies, all from the training split: "words", those seen at least `min_count` times; "labels", both tags of
+    every role seen. A role that only dev or test has counts as O in the loss, and as missed in the metric.
+
+    Args:
+        data: {train, dev, test}, each a file, a folder, a list or several of these, see `conll2012.find_files`; below
+            {folder} if given. Beside them `predicates`: "all", or "verbs" for those tagged VB* alone; and `every`, to
+            train on every so-manieth sentence only (1: on all).
+        lower: words are looked up in lower case.
+        min_count: the least number of occurrences of a word of the vocabulary.
+        longest: training sentences of more words are left out.
+    """
+
+    fields = ("tokens",)
+
+    def __init__(self, data: Mapping[str, Any], lower: bool = True, min_count: int = 1, longest: int | None = None):
+        self.data, self.lower, self.min_count, self.longest = dict(data), lower, min_count, longest
+        self.every, self.chosen = self.data.get("every", 1), self.data.get("predicates", "all")
+        if self.chosen not in ("all", "verbs"):
+            raise UserError(f"task.data.<scale>.predicates={self.chosen}: there is all, verbs")
+        if not isinstance(self.every, int) or self.every < 1:
+            raise UserError(f"task.data.<scale>.every={self.every}: must be a whole number from 1")
+        self.vocabularies: dict[str, Vocabulary] = {}
+
+    def load(self) -> DatasetDict:
+        """Reads all splits and makes the vocabularies.
+
+        Raises:
+            UserError: a missing place or file, malformed columns or brackets, arguments that overlap, no predicate at
+                all; it names file and line.
+        """
+        splits = {split: list(self._rows(split)) for split in SPLITS}
+        for split, rows in splits.items():
+            if not rows:
+                hint = " whose part of speech is VB*; set predicates=all" if self.chosen == "verbs" else ""
+                raise UserError(f"the {split} data have no predicate{hint}", self.data[split])
+        words: dict[tuple[str, ...], None] = dict.fromkeys(tuple(row["tokens"]) for row in splits["train"])
+        roles = {tag[2:] for row in splits["train"] for tag in row["tags"][0] if tag != "O"}
+        self.vocabularies = {
+            "words": Vocabulary.count((self._plain(word) for sentence in words for word in sentence), self.min_count),
+            "labels": Vocabulary(tags.labels(roles, SCHEME), special=False),
+        }
+        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+
+    def paths(self, split: str) -> list[Path]:
+        """The files of a split."""
+        if self.data.get(split) is None:
+            raise UserError(f"no file or folder is named for {split}: set task.data.<scale>.{split}")
+        return find_files(self.data[split], self.data.get("folder"))
+
+    def _rows(self, split: str) -> Iterator[Row]:
+        documents = read_documents(self.paths(split))
+        sentences = (sentence for document in documents for sentence in document.sentences)
+        for number, sentence in enumerate(sentences):
+            if split == "train" and (
+                number % self.every or len(sentence.words) > (self.longest or len(sentence.words))
+            ):
+                continue
+            words, pos = sentence.words, sentence.pos
+            for predicate in sentence.predicates():
+                if self.chosen == "all" or pos[predicate.index].startswith("VB"):
+                    found = _tags(sentence, predicate)
+                    yield {"tokens": words, "predicates": [predicate.index], "tags": [found]}
+
+    def _plain(self, word: str) -> str:
+        return word.lower() if self.lower else word
+
+    def collate(self, rows: Sequence[Row]) -> Batch:
+        """Text field "tokens", B lines, one a predicate; a row without predicates has one line that marks none.
+
+        Labels: "predicates" (B, T) int64, 1 at the predicate; where all rows have them "tags" (B, T) int64, 0 (O) at
+        padding.
+        """
+        lines = [(row, predicate) for row in rows for predicate in row["predicates"] or [None]]
+        sentences = [row["tokens"] for row, _ in lines]
+        text = pad_tokens(sentences, self.vocabularies["words"], lower=self.lower)
+        if len(lines) > len(rows):
+            text = text._replace(parts=[[len(sentence)] for sentence in sentences])  # the biLM reads a sentence once
+        flags = torch.zeros_like(text.words)  # (B, T)
+        for flag, (_, predicate) in zip(flags, lines, strict=True):
+            if predicate is not None:
+                flag[predicate] = 1
+        labels, known = {"predicates": flags}, self.vocabularies["labels"]
+        if all(row.get("tags") is not None for row in rows):
+            gold = [found for row in rows for found in row["tags"]]
+            labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in found] for found in gold])
+        return Batch(list(rows), {"tokens": text}, labels)
+
+    def from_text(self, **raw: Any) -> Row:
+        """A row from {"tokens": [...], "predicates": [...]} or {"text": "...", "predicates": [...]}.
+
+        Text is split at white space alone; predicates are word numbers from 0.
+
+        Raises:
+            UserError: a missing key, something else than words or word numbers, no word at all.
+        """
+        tokens = raw["text"].split() if isinstance(raw.get("text"), str) else raw.get("tokens")
+        if not isinstance(tokens, list) or not all(isinstance(token, str) and token for token in tokens):
+            raise UserError('expected {"tokens": [...]} or {"text": "words between spaces"}, and "predicates": [...]')
+        if not tokens:
+            raise UserError("the sentence has no words")
+        predicates = raw.get("predicates")
+        if not isinstance(predicates, list) or not all(type(i) is int and 0 <= i < len(tokens) for i in predicates):
+            raise UserError(f'"predicates" must be a list of word numbers, here from 0 to {len(tokens) - 1}')
+        return {"tokens": tokens, "predicates": predicates}
+
+
+def _tags(sentence: Sentence, predicate: Predicate) -> list[str]:
+    """IOB2 tags. Raises `UserError` where arguments overlap, which tags cannot say."""
+    end = 0
+    for argument in predicate.arguments:
+        if argument.start < end:
+            message = f"{argument.type} of {predicate.lemma!r} lies inside another argument; they must not overlap"
+            raise UserError(message, sentence.block.path, sentence.block.lines[argument.start])
+        end = argument.end
+    return tags.encode(predicate.arguments, len(sentence.block.rows), SCHEME)
