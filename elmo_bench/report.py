@@ -1,11 +1,14 @@
 """Ours beside the paper's, from the records: `python -m elmo_bench.report` writes results/README.md and report.html.
 
-The same records give the same bytes.
+After the tables of the runs come the figures, each a JSON file beside its picture in results/figures. The same records
+and figures give the same bytes.
 """
 
 from __future__ import annotations
 
+import base64
 import html
+import json
 import sys
 from collections.abc import Iterable
 from itertools import product
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench import cli
+from elmo_bench.errors import UserError
 from elmo_bench.labels import arm, is_default
 from elmo_bench.records import Record, grouped, mean_and_deviation, read_all, write_text
 
@@ -26,13 +30,14 @@ SCALES = ("paper", "open", "mini")
 
 
 class Section(NamedTuple):
-    """A table for one task at one scale."""
+    """A table for one task at one scale, or with a picture below it."""
 
     title: str
     note: str
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
     remarks: list[str]
+    picture: Path | None = None
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
@@ -56,6 +61,26 @@ def section(records: list[Record]) -> Section:
         rows=[_row(group, metric) for group in groups],
         remarks=[*_gains(groups, metric), *_machines(records)],
     )
+
+
+def figures(results_root: str | Path) -> list[Section]:
+    """A section for every JSON file of the folder `figures`.
+
+    Raises:
+        UserError: a file that is none of a figure's.
+    """
+    found = []
+    for path in sorted((Path(results_root) / "figures").glob("*.json")):
+        try:
+            page = json.loads(path.read_text(encoding="utf-8"))
+            rows = [tuple(row) for row in page["rows"]]
+            section = Section(
+                page["title"], page["note"], tuple(page["header"]), rows, [], path.parent / page["picture"]
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"not a readable figure ({error!r}); remove it and make it again", path) from None
+        found.append(section)
+    return found
 
 
 def _order(group: list[Record]) -> tuple:
@@ -91,7 +116,7 @@ def _paper(record: Record, metric: str) -> str:
     """The paper's figure, beside its own two arms only."""
     figures = record["config"]["task"].get("paper") or {}
     baseline = record["config"]["elmo"]["where"] == "none"
-    if not is_default(record["variant"]):
+    if not is_default(record["variant"]) or record["bilm"]["name"] == "untrained":
         return ""
     figure = figures.get("baseline" if baseline else "elmo")
     if isinstance(figure, dict):
@@ -177,7 +202,11 @@ def markdown(tables: list[Section]) -> str:
     parts = ["# Results", INTRODUCTION]
     for table in tables:
         lines = [_pipe(table.header), _pipe(["---"] * len(table.header)), *map(_pipe, table.rows)]
-        parts += [f"## {table.title}", table.note, "\n".join(lines), "\n".join(f"- {line}" for line in table.remarks)]
+        parts += [f"## {table.title}", table.note, "\n".join(lines)]
+        if table.remarks:
+            parts.append("\n".join(f"- {line}" for line in table.remarks))
+        if table.picture:
+            parts.append(f"![{table.title}](figures/{table.picture.name})")
     return "\n\n".join(parts if tables else [*parts, "No run is recorded yet."]) + "\n"
 
 
@@ -201,14 +230,24 @@ def page(tables: list[Section]) -> str:
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
         )
         remarks = "".join(f"<li>{html.escape(line)}</li>" for line in table.remarks)
+        picture = _embedded(table.picture) if table.picture else ""
         body.append(
             f'<h2>{html.escape(table.title)}</h2>\n<p class="note">{html.escape(table.note)}</p>\n'
-            f"<table>\n<tr>{head}</tr>\n{rows}\n</table>\n<ul>{remarks}</ul>"
+            f"<table>\n<tr>{head}</tr>\n{rows}\n</table>\n<ul>{remarks}</ul>{picture}"
         )
     return (
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>elmo_bench: results</title>'
         f"<style>{STYLE}</style></head>\n<body>\n" + "\n".join(body) + "\n</body>\n</html>\n"
     )
+
+
+def _embedded(picture: Path) -> str:
+    """The picture within the page. Raises `UserError` where it is missing."""
+    try:
+        data = base64.b64encode(picture.read_bytes()).decode()
+    except OSError as error:
+        raise UserError(f"cannot be read ({error.strerror}); make the figure again", picture) from None
+    return f'<img alt="{html.escape(picture.stem)}" src="data:image/png;base64,{data}" style="max-width:100%">'
 
 
 def show(tables: list[Section]) -> None:
@@ -228,7 +267,7 @@ def show(tables: list[Section]) -> None:
 
 def refresh(results_root: str | Path) -> list[Section]:
     """Writes README.md and report.html anew from all records."""
-    tables = sections(read_all(results_root))
+    tables = [*sections(read_all(results_root)), *figures(results_root)]
     write_text(Path(results_root) / "README.md", markdown(tables))
     write_text(Path(results_root) / "report.html", page(tables))
     return tables

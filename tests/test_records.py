@@ -235,6 +235,31 @@ def test_report_html_escapes_what_records_say(tmp_path):
     assert "\\|x" in (tmp_path / "README.md").read_text()
 
 
+def test_figures_come_after_the_runs(results):
+    (results / "figures").mkdir()
+    (results / "figures" / "a.png").write_bytes(b"picture")
+    figure = {"title": "A <figure>", "note": "of it", "header": ["form", "layer 0"], "rows": [["bank", "50.0"]]}
+    (results / "figures" / "a.json").write_text(json.dumps({**figure, "picture": "a.png"}))
+    report.refresh(results)
+    text = (results / "README.md").read_text()
+    assert text.index("## A <figure>") > text.index("## ner, scale mini")
+    assert row(text, "bank") == ["bank", "50.0"]
+    assert "](figures/a.png)" in text
+    assert 'src="data:image/png;base64,cGljdHVyZQ=="' in (results / "report.html").read_text()
+    (results / "figures" / "a.json").write_text(json.dumps(figure))
+    with pytest.raises(UserError, match="not a readable figure"):
+        report.refresh(results)
+
+
+def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
+    untrained = {"name": "untrained", "sha256": "0", "tuned": False}
+    save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 81.0, bilm=untrained))
+    report.refresh(tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    assert row(text, "+ELMo (input)")[5] == ""
+    assert "+ELMo (input), biLM untrained, against the baseline: +1.00" in text
+
+
 def test_seeds_are_shown_as_ranges():
     assert report._ranges([3, 1, 2, 7]) == "1-3, 7"
 
@@ -247,6 +272,7 @@ def test_the_committed_records_are_readable_and_the_report_is_theirs():
     if not found:
         pytest.skip("no record is committed yet")
     if len(found) == len(records.read_all(results)):
-        assert (results / "README.md").read_text(encoding="utf-8") == report.markdown(report.sections(found))
+        expected = report.markdown([*report.sections(found), *report.figures(results)])
+        assert (results / "README.md").read_text(encoding="utf-8") == expected
     assert "/root/" not in json.dumps(found)
     assert "/home/" not in json.dumps(found)
