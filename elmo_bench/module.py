@@ -102,6 +102,7 @@ class BenchModule(pl.LightningModule):
     def on_validation_epoch_start(self) -> None:
         self._metric = self.make_metric()
         self._trained = time.perf_counter()
+        self._mixes = self.layer_weights()  # now, while an averaged model stands in the trained one's place
 
     on_test_epoch_start = on_validation_epoch_start
 
@@ -139,7 +140,7 @@ class BenchModule(pl.LightningModule):
     def on_train_epoch_end(self) -> None:
         """Ends the epoch before the checkpoint is written: history, layer weights, schedule."""
         wall, device = self._started
-        s, gamma = self.layer_weights()
+        s, gamma = self._mixes
         self.history.append({
             "epoch": self.current_epoch,
             "updates": self.global_step,
