@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -124,6 +125,25 @@ def machine(accelerator: str) -> dict[str, Any]:
     if accelerator == "cuda":
         described["gpu"] = torch.cuda.get_device_name()
     return described
+
+
+def peak_mib() -> float:
+    """The most memory that this process has held so far."""
+    status = Path("/proc/self/status")
+    if status.exists():  # its parent's is not counted, as `ru_maxrss` would on Linux
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1024)
+
+
+def peaks(accelerator: str) -> dict[str, int]:
+    """`peak_memory_mib`: resident memory of the process, over all runs in it; beside it that of a GPU, if one is used."""
+    found = {"peak_memory_mib": round(peak_mib())}
+    if accelerator == "cuda":
+        import torch
+
+        found["device_peak_memory_mib"] = round(torch.cuda.max_memory_allocated() / 2**20)
+    return found
 
 
 def _cpu() -> str:

@@ -304,6 +304,7 @@ def make_record(
         "seconds": round(_sum(history, "seconds") + outside, 1),
         "device_seconds": round(_sum(history, "device_seconds"), 1),
         "tokens_per_second": round(_sum(history, "tokens") / _sum(history, "training_seconds"), 1),
+        **records.peaks(device),
         "parameters": sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad),
         "bilm": {
             "name": None if baseline else cfg.bilm.name,

@@ -14,7 +14,8 @@ from elmo_bench.errors import UserError
 from elmo_bench.records import KEYS
 from tests import toy
 
-TIMES = ("seconds", "device_seconds", "tokens_per_second", "finished", "checkpoint", "machine", "commit", "dirty")
+TIMES = ("seconds", "device_seconds", "tokens_per_second", "peak_memory_mib", "finished", "checkpoint", "machine",
+         "commit", "dirty")  # fmt: skip
 EVERYTHING = (  # all that a checkpoint has to bring back: both places, biLM, averages, schedule, early stopping
     "elmo.where=both",
     "elmo.finetune=joint",
@@ -56,6 +57,7 @@ def test_a_run_leaves_a_whole_record(bench):
     assert 0 < record["metrics"]["test"]["accuracy"] <= 100
     assert record["epochs"] == 4
     assert record["updates"] == 20
+    assert 50 < record["peak_memory_mib"] < 100_000
     assert set(record["layer_weights"]) == set(record["gamma"]) == {"input", "output"}
     assert [len(s) for s in record["layer_weights"]["input"]] == [3] * 4
     assert all(abs(sum(s) - 1) < 1e-5 for s in record["layer_weights"]["output"])

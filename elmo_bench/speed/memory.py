@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from pathlib import Path
 
 from elmo_bench.bilm import BiLM
+from elmo_bench.records import peak_mib
 from elmo_bench.speed.text import read_sentences
-
-
-def peak_mib() -> float:
-    """The most memory that this process has held; its parent's is not counted, as `ru_maxrss` would on Linux."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1024)
 
 
 def main(options: str, weights: str, number: str, data_root: str) -> None:
