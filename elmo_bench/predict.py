@@ -3,6 +3,9 @@
 The input holds one JSON object a line, with the keys that the task's reader takes (NER: {"tokens": [...]} or
 {"text": "..."}); the output one JSON value a line, in the same order. A run's record names its `checkpoint`, relative
 to `results/`. `bilm.options=` and `bilm.weights=` say where the biLM lies now if it has moved.
+
+Where a reader knows its data set's own files (`from_file`, SQuAD), an input named .json (.json.xz, .json.gz) is such a
+file; where it knows the form that the official scorer reads (`official`), an output named .json is written in it.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,6 @@ def predict(checkpoint: str, input: str, output: str, **options: str) -> int:
     from hydra.utils import instantiate
     from omegaconf import OmegaConf
 
-    lines = list(read_lines(input))
     if not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
     saved = load(checkpoint)
@@ -37,19 +39,37 @@ def predict(checkpoint: str, input: str, output: str, **options: str) -> int:
     for key, value in options.items():
         OmegaConf.update(cfg, key if key != "batch_size" else "task.batch.batch_size", _number(value))
     reader = instantiate(cfg.task.reader)
+    official = _optional(reader, "official", output, cfg.task.name)
+    from_file = _optional(reader, "from_file", input, cfg.task.name)
+    rows = from_file(input) if from_file else read_rows(reader, input, cfg.task.name)
+    predictions = run(cfg, saved, reader, rows) if rows else []
+    if official:
+        write(Path(output), json.dumps(official(predictions, rows), ensure_ascii=False) + "\n")
+    else:
+        write(Path(output), "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in predictions))
+    return len(predictions)
+
+
+def _optional(reader: Any, method: str, path: str, task: str) -> Callable[..., Any] | None:
+    """The reader's method for files named .json; None for any other. Raises `UserError` where the reader has none."""
+    if not path.removesuffix(".gz").removesuffix(".xz").endswith(".json"):
+        return None
+    if not hasattr(reader, method):
+        raise UserError(f"task {task} has no JSON files of its own; name a .jsonl file", path)
+    return getattr(reader, method)
+
+
+def read_rows(reader: Any, path: str, task: str) -> list[Any]:
+    """Rows of the JSON objects of a file. Raises `UserError` naming a line that is none or that the reader refuses."""
     rows = []
-    for number, raw in lines:
+    for number, raw in read_lines(path):
         try:
             rows.append(reader.from_text(**raw))
         except UserError as error:
-            raise UserError(str(error), input, number) from None
+            raise UserError(str(error), path, number) from None
         except TypeError:
-            raise UserError(
-                f"the reader of {cfg.task.name} does not take these keys: {', '.join(raw)}", input, number
-            ) from None
-    predictions = run(cfg, saved, reader, rows) if rows else []
-    write(Path(output), predictions)
-    return len(predictions)
+            raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}", path, number) from None
+    return rows
 
 
 def load(checkpoint: str) -> dict[str, Any]:
@@ -113,12 +133,11 @@ def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, raw
 
 
-def write(path: Path, predictions: list[Any]) -> None:
-    """One JSON value a line."""
+def write(path: Path, text: str) -> None:
+    """Whole, or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(beside, "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
+        beside.write_text(text, encoding="utf-8")
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)

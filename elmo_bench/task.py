@@ -78,6 +78,8 @@ class Reader(Protocol):
 
     # A reader may have `sample(row, random: numpy.random.Generator) -> Row`: what training sees of a row in an epoch,
     # such as a part of a long document. It is a function of (seed, epoch).
+    # For `predict` it may have `from_file(path) -> rows`, of a file of the data set, and
+    # `official(predictions, rows)`, the JSON value that the official scorer reads.
 
     def from_text(self, **raw: Any) -> Row:
         """A row without labels from one JSON object of `predict`'s input. Raises `UserError` on missing keys."""

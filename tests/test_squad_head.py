@@ -106,7 +106,7 @@ def test_the_gru_against_steps_by_hand():
 
 def test_the_gru_starts_near_zero():
     torch.manual_seed(0)
-    weights = [p for p in BiGRU(300, 90).parameters() if p.dim() == 2]
+    weights = [p for p in BiGRU(300, 90, 0.05).parameters() if p.dim() == 2]
     assert all(float(w.detach().abs().max()) <= 0.1 for w in weights)
     assert all(float(w.detach().std()) == pytest.approx(0.044, abs=0.002) for w in weights)  # 0.05, cut at two of it
 

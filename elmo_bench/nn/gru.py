@@ -11,21 +11,21 @@ from elmo_bench.nn.lstm import reverse
 class BiGRU(nn.Module):
     """One layer, both directions, each sentence for itself: no padding is ever read.
 
-    The reset gate acts behind the recurrent product, as in cuDNN. Weights are drawn from a normal distribution cut at
-    two deviations, biases are zero (Clark and Gardner 2018).
+    The reset gate acts behind the recurrent product, as in cuDNN.
 
     Args:
         input_size: D.
         hidden_size: H, per direction.
-        deviation: of the initial weights.
+        deviation: weights are drawn from a normal distribution of this deviation, cut at twice of it, and biases are
+            zero (Clark and Gardner 2018); None: as torch draws them.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, deviation: float = 0.05):
+    def __init__(self, input_size: int, hidden_size: int, deviation: float | None = None):
         super().__init__()
         self.forward_gru = nn.GRU(input_size, hidden_size, batch_first=True)
         self.backward_gru = nn.GRU(input_size, hidden_size, batch_first=True)
         self.output_size = 2 * hidden_size
-        for weight in self.parameters():
+        for weight in () if deviation is None else self.parameters():
             if weight.dim() == 2:
                 nn.init.trunc_normal_(weight, std=deviation, a=-2 * deviation, b=2 * deviation)
             else:

@@ -38,6 +38,7 @@ class SquadHead(nn.Module):
         dropout: variational, at the input of the encoder, of the self-attention's biGRU and of the output, and at the
             output of the first two.
         max_answer: the most words of a predicted answer.
+        deviation: of the biGRUs' initial weights, see `BiGRU`.
     """
 
     def __init__(
@@ -48,18 +49,19 @@ class SquadHead(nn.Module):
         hidden: int = 90,
         dropout: float = 0.2,
         max_answer: int = 17,
+        deviation: float | None = None,
     ):
         super().__init__()
         self.max_answer = max_answer
         self.dropout = VariationalDropout(dropout)
-        self.encoder = BiGRU(input_size, hidden)
+        self.encoder = BiGRU(input_size, hidden, deviation)
         self.attention = BiAttention(self.encoder.output_size + elmo_size)
         self.merge = linear(self.attention.output_size, 2 * hidden)
-        self.reader = BiGRU(2 * hidden, hidden)
+        self.reader = BiGRU(2 * hidden, hidden, deviation)
         self.itself = SelfAttention(2 * hidden)
         self.merge_itself = linear(self.itself.output_size, 2 * hidden)
-        self.start_gru, self.start = BiGRU(2 * hidden, hidden), linear(2 * hidden, 1)
-        self.end_gru, self.end = BiGRU(4 * hidden, hidden), linear(2 * hidden, 1)
+        self.start_gru, self.start = BiGRU(2 * hidden, hidden, deviation), linear(2 * hidden, 1)
+        self.end_gru, self.end = BiGRU(4 * hidden, hidden, deviation), linear(2 * hidden, 1)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SquadScores:
         """Log probabilities of every word to be first and last, and the loss where the batch has spans."""
