@@ -137,7 +137,7 @@ def peak_mib() -> float:
 
 
 def peaks(accelerator: str) -> dict[str, int]:
-    """`peak_memory_mib`: resident memory of the process, over all runs in it; beside it that of a GPU, if one is used."""
+    """`peak_memory_mib`: resident memory of the process, over all runs in it; beside it that of a GPU in use."""
     found = {"peak_memory_mib": round(peak_mib())}
     if accelerator == "cuda":
         import torch

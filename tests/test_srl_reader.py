@@ -1,0 +1,181 @@
+"""SRL's reader: rows and tags from columns, choices, batches, raw text; faults by file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmo_bench.errors import UserError
+from elmo_bench.task import Row
+from tasks.srl.reader import SrlReader
+
+ROWS = """\
+#begin document (nw/made/00/made_{n}); part 000
+x 0 0 Ida NNP * - - - - * (ARG0*) * (ARG0* -
+x 0 1 was VBD * be 03 - - * (V*) * *) -
+x 0 2 glad JJ * glad 01 - - * * (V*) * -
+x 0 3 to TO * - - - - * * (ARG1* * -
+x 0 4 give VB * give 01 - - * * * (V*) -
+x 0 5 up RP * - - - - * * *) (C-V*) -
+
+x 0 0 Rain NN * - - - - * -
+
+x 0 0 Bo NNP * - - - - * (ARG0*) -
+x 0 1 sings VBZ * sing 01 - - * (V*) -
+
+#end document
+"""
+
+
+@pytest.fixture
+def data(tmp_path):
+    def write(**changes: tuple[str, str]) -> dict[str, str]:
+        for n, split in enumerate(("train", "dev", "test")):
+            text = ROWS.replace("{n}", str(n))
+            (tmp_path / f"{split}.conll").write_text(text.replace(*changes[split]) if split in changes else text)
+        return {"folder": str(tmp_path), **{split: f"{split}.conll" for split in ("train", "dev", "test")}}
+
+    return write
+
+
+def rows_of(reader: SrlReader, split: str = "train") -> list[Row]:
+    return [dict(row) for row in reader.load()[split]]  # type: ignore[arg-type]
+
+
+def test_a_row_for_every_predicate(data):
+    reader = SrlReader(data())
+    rows = rows_of(reader)
+    assert [(row["predicates"], " ".join(row["tags"][0])) for row in rows] == [
+        ([1], "B-ARG0 B-V O O O O"),
+        ([2], "O O B-V B-ARG1 I-ARG1 I-ARG1"),
+        ([4], "B-ARG0 I-ARG0 O O B-V B-C-V"),
+        ([1], "B-ARG0 B-V"),
+    ]
+    assert rows[0]["tokens"] == ["Ida", "was", "glad", "to", "give", "up"]
+    assert reader.vocabularies["labels"].items == [
+        "O",
+        *(f"{b}-{r}" for r in ("ARG0", "ARG1", "C-V", "V") for b in "BI"),
+    ]
+    assert sorted(reader.vocabularies["words"].items[2:]) == ["bo", "give", "glad", "ida", "sings", "to", "up", "was"]
+
+
+def test_verbs_alone(data):
+    rows = rows_of(SrlReader({**data(), "predicates": "verbs"}), "dev")
+    assert [row["predicates"] for row in rows] == [[1], [4], [1]]
+
+
+def test_every_second_sentence_and_short_ones_of_training_alone(data):
+    reader = SrlReader({**data(), "every": 2}, longest=2)
+    assert [row["tokens"] for row in rows_of(reader)] == [["Bo", "sings"]]
+    assert len(rows_of(reader, "test")) == 4
+
+
+def test_words_are_counted_once_a_sentence(data):
+    reader = SrlReader(data(), lower=False, min_count=2)
+    reader.load()
+    assert reader.vocabularies["words"].items[2:] == []  # "Ida" stands in one sentence of three predicates
+
+
+def test_folders_in_place_of_files(data, tmp_path):
+    given = data()
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "train.conll").rename(tmp_path / "a" / "b" / "made_0.v4_gold_conll")
+    assert len(SrlReader({**given, "train": "a"}).load()["train"]) == 4
+
+
+def test_batches(data):
+    reader = SrlReader(data())
+    rows = [rows_of(reader)[i] for i in (1, 3)]
+    batch = reader.collate(rows)
+    text = batch.texts["tokens"]
+    assert text.sentences == [rows[0]["tokens"], rows[1]["tokens"]]
+    assert text.parts is None
+    assert batch.labels["predicates"].tolist() == [[0, 0, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0]]
+    labels = reader.vocabularies["labels"].items
+    assert [labels[i] for i in batch.labels["tags"][1]] == ["B-ARG0", "B-V", "O", "O", "O", "O"]
+
+
+def test_a_role_that_training_lacks_is_no_argument_in_the_loss(data):
+    reader = SrlReader(data(dev=("(ARG0*", "(ARG9*")))
+    row = rows_of(reader, "dev")[3]
+    assert row["tags"] == [["B-ARG9", "B-V"]]
+    assert reader.collate([row]).labels["tags"][0, 0] == 0
+
+
+def test_raw_text_with_its_predicates(data):
+    reader = SrlReader(data())
+    reader.load()
+    rows = [
+        reader.from_text(text="Ida gives  up", predicates=[1, 2]),
+        reader.from_text(tokens=["no", "verb"], predicates=[]),
+    ]
+    assert rows[0] == {"tokens": ["Ida", "gives", "up"], "predicates": [1, 2]}
+    batch = reader.collate(rows)
+    text = batch.texts["tokens"]
+    assert text.sentences == [["Ida", "gives", "up"]] * 2 + [["no", "verb"]]
+    assert text.parts == [[3], [3], [2]]  # the biLM reads the sentence of two predicates once
+    assert batch.labels["predicates"].tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert "tags" not in batch.labels
+    assert torch.equal(text.mask.sum(1), torch.tensor([3, 3, 2]))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"text": "Ida sings"},
+        {"text": "", "predicates": []},
+        {"tokens": ["a", 1], "predicates": [0]},
+        {"tokens": "a b", "predicates": [0]},
+        {"text": "a b", "predicates": [2]},
+        {"text": "a b", "predicates": [-1]},
+        {"text": "a b", "predicates": [True]},
+        {"text": "a b", "predicates": 1},
+    ],
+)
+def test_raw_text_that_is_none(data, raw):
+    with pytest.raises(UserError):
+        SrlReader(data()).from_text(**raw)
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "message"),
+    [
+        (("* * *) (C-V*) -", "* * * (C-V*) -"), 5, "never closed"),
+        (("(V*) * *) -", "(V*) * * -"), 2, "never closed"),
+        (("(V*) * *) -", "*) * *) -"), 3, "not open"),
+        (("sing 01", "- -"), 11, "0 predicates but 1 columns"),
+        (("Bo NNP * - - - - * (ARG0*) -", "Bo NNP * Bo 01 - - * (ARG0*) -"), 11, "'Bo' has no column"),
+        (("* (ARG1* * -", "* (ARG1* * - -"), 5, "16 columns where the lines before have 15"),
+        (("(ARG0*) -", "(ARG0(ARG1*)) -"), 11, "inside another"),
+        (("#end document\n", ROWS[ROWS.index("#end") :] + ROWS.replace("{n}", "0")), 15, "again"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_faults_are_named_by_file_and_line(data, change, line, message):
+    given = data(train=change)
+    with pytest.raises(UserError, match=message) as caught:
+        SrlReader(given).load()
+    assert (caught.value.path, caught.value.line) == (Path(given["folder"], "train.conll"), line)
+
+
+def test_faults_of_the_page(data):
+    given = data()
+    for wrong, message in (
+        ({"predicates": "nouns"}, "there is all, verbs"), ({"every": 0}, "from 1"), ({"dev": None}, "dev"),
+        ({"test": "none.conll"}, "no such file"),
+    ):  # fmt: skip
+        with pytest.raises(UserError, match=message):
+            SrlReader({**given, **wrong}).load()
+    with pytest.raises(UserError, match="no predicate"):
+        SrlReader({**data(dev=("VB", "NN")), "predicates": "verbs"}).load()
+
+
+def test_the_open_data(data_root):
+    """Numbers of the data's page: 4,968 predicates in dev, of which those tagged VB* are 3,801."""
+    folder = {"folder": str(data_root / "srl_ewt"), "train": "dev.conll", "dev": "dev.conll", "test": "test.conll"}
+    splits = SrlReader(folder).load()
+    assert [len(splits["dev"]), len(splits["test"])] == [4968, 4798]
+    assert len(SrlReader({**folder, "predicates": "verbs"}).load()["dev"]) == 3801
