@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-BLOCK = 16  # targets in one product
+BLOCK = 4  # targets in one product; more would leave the cache
 
 
 def pairs(n: int, reach: int, first: int = 0, last: int | None = None, device: Any = None) -> tuple[Tensor, Tensor]:
@@ -26,8 +26,8 @@ def pairs(n: int, reach: int, first: int = 0, last: int | None = None, device: A
 class PairProduct(torch.autograd.Function):
     """sum_d g_i[d] g_j[d] w[:, d] of all `pairs(n, reach, first, last)`: (n, D) and (H, D) -> (P, H).
 
-    The elementwise products of P pairs are never laid out: a block of targets scales the weight instead, and one matrix
-    product serves them all. Only g and w are kept for the backward pass.
+    The products of P pairs by elements are never laid out at once: those of a block of targets are made, used and
+    forgotten, in the backward pass again, which keeps g and w alone.
     """
 
     @staticmethod
@@ -36,9 +36,8 @@ class PairProduct(torch.autograd.Function):
         ctx.range = reach, first, last
         found = []
         for targets, antecedents, inside in _blocks(reach, first, last, g.device):
-            scaled = _scaled(g[targets], w)  # (n * H, D)
-            block = (g[antecedents] @ scaled.t()).view(len(inside[0]), len(inside), len(w))  # (R, n, H)
-            found.append(block.transpose(0, 1)[inside])
+            products = g[targets].unsqueeze(1) * g[antecedents]  # (n, R, D)
+            found.append((products @ w.t())[inside])
         return torch.cat(found) if found else g.new_zeros(0, len(w))
 
     @staticmethod
@@ -50,17 +49,12 @@ class PairProduct(torch.autograd.Function):
             block = g.new_zeros(*inside.shape, len(w))  # (n, R, H)
             block[inside] = gradients[0][done : done + size]
             done += size
-            side = block.transpose(1, 2).reshape(-1, inside.shape[1])  # (n * H, R)
-            to_g[antecedents].addmm_(side.t(), _scaled(g[targets], w))
-            to_scaled = (side @ g[antecedents]).view(len(inside), *w.shape)  # (n, H, D)
-            to_w += (to_scaled * g[targets].unsqueeze(1)).sum(0)
-            to_g[targets] += (to_scaled * w).sum(1)
+            products = g[targets].unsqueeze(1) * g[antecedents]  # (n, R, D)
+            to_w.addmm_(block.flatten(0, 1).t(), products.flatten(0, 1))
+            to_products = block @ w  # (n, R, D)
+            to_g[targets] += torch.mul(to_products, g[antecedents], out=products).sum(1)
+            to_g[antecedents] += to_products.mul_(g[targets].unsqueeze(1)).sum(0)
         return to_g, to_w, None, None, None
-
-
-def _scaled(g: Tensor, w: Tensor) -> Tensor:
-    """(n, D), (H, D) -> (n * H, D): the weight, scaled by every target."""
-    return (g.unsqueeze(1) * w).flatten(0, 1)
 
 
 def _blocks(reach: int, first: int, last: int, device: Any) -> Iterator[tuple[slice, slice, Tensor]]:

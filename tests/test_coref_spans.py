@@ -1,0 +1,235 @@
+"""The parts of the coreference model against plain definitions, one span and one pair at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.nn import pairs as pairs_module
+from elmo_bench.nn.antecedents import Antecedents, link, marginal_loss, right_antecedents
+from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
+from elmo_bench.nn.ffnn import FFNN
+from elmo_bench.nn.pairs import PairProduct, pairs
+from elmo_bench.nn.spans import Spans, best_without_crossing, candidates
+
+# The encoder.
+
+
+def by_steps(lstm: CoupledBiLSTM, sentence: Tensor, kept: Tensor | None = None) -> Tensor:
+    """The definition, one sentence (T, D), a word at a time; kept (2, H) is the mask of its hidden state."""
+    sides = []
+    for direction in range(2):
+        weight, bias = lstm.input.weight.chunk(2)[direction], lstm.input.bias.chunk(2)[direction]
+        c, h = lstm.initial[direction, :, 0]
+        states = []
+        for x in sentence if direction == 0 else sentence.flip(0):
+            h = h if kept is None else h * kept[direction]
+            i, j, o = (weight @ x + bias + h @ lstm.recurrent[direction]).chunk(3)
+            c = (1 - i.sigmoid()) * c + i.sigmoid() * j.tanh()
+            h = c.tanh() * o.sigmoid()
+            states.append(h)
+        sides.append(torch.stack(states if direction == 0 else states[::-1]))
+    return torch.cat(sides, dim=1)
+
+
+def test_the_encoder_equals_its_definition_on_each_sentence():
+    torch.manual_seed(1)
+    lstm, lengths = CoupledBiLSTM(4, 3), [3, 1, 6, 3]
+    x = torch.randn(13, 4)
+    h = lstm(x, lengths)
+    expected = torch.cat([by_steps(lstm, sentence) for sentence in x.split(lengths)])
+    assert torch.allclose(h, expected, atol=1e-6)
+    h.square().sum().backward()
+    found = {name: p.grad.clone() for name, p in lstm.named_parameters()}
+    lstm.zero_grad()
+    expected.square().sum().backward()
+    assert all(torch.allclose(p.grad, found[name], atol=1e-5) for name, p in lstm.named_parameters())
+
+
+def test_a_sequence_keeps_one_mask_of_its_hidden_state(monkeypatch):
+    torch.manual_seed(2)
+    lstm, lengths = CoupledBiLSTM(4, 3, dropout=0.5), [2, 5, 3]
+    masks = []
+    dropout = nn.functional.dropout
+    monkeypatch.setattr(nn.functional, "dropout", lambda *a, **k: masks.append(dropout(*a, **k)) or masks[-1])
+    x = torch.randn(10, 4)
+    h = lstm(x, lengths)
+    (mask,) = masks  # (2, B, H), sentences longest first
+    assert set(mask.unique().tolist()) == {0.0, 2.0}
+    rows = [2, 0, 1]
+    sentences = zip(x.split(lengths), rows, strict=True)
+    assert torch.allclose(h, torch.cat([by_steps(lstm, s, mask[:, row]) for s, row in sentences]), atol=1e-6)
+    assert torch.equal(lstm.eval()(x, lengths), lstm(x, lengths))
+
+
+def test_recurrent_blocks_start_orthonormal():
+    lstm = CoupledBiLSTM(4, 6)
+    for block in lstm.recurrent.detach().reshape(2, 6, 3, 6).permute(0, 2, 1, 3).flatten(0, 1):
+        assert torch.allclose(block @ block.t(), torch.eye(6), atol=1e-5)
+
+
+# Pruning.
+
+
+def greedy(scores: np.ndarray, inside: np.ndarray, keep: int) -> list[int]:
+    """The definition: by falling score, each span that crosses none taken before, until there are enough."""
+    most = scores.shape[1]
+    order = sorted((-scores[s, k], s * most + k) for s, k in zip(*np.nonzero(inside), strict=True))
+    kept: list[tuple[int, int]] = []
+    for _, place in order:
+        start, end = int(place // most), int(place // most + place % most)
+        if len(kept) < keep and not any(a < start <= b < end or start < a <= end < b for a, b in kept):
+            kept.append((start, end))
+    return sorted(start * most + end - start for start, end in kept)
+
+
+def test_pruning_equals_greedy_search():
+    rng = np.random.default_rng(1)
+    crossed = 0
+    for _ in range(400):
+        lengths, most = rng.integers(1, 9, rng.integers(1, 6)).tolist(), int(rng.integers(1, 12))
+        inside = candidates(lengths, most).numpy()
+        scores = rng.integers(0, rng.choice([3, 1000]), inside.shape).astype(float)  # often equal
+        keep = int(rng.integers(0, 20))
+        found = best_without_crossing(scores, inside, keep).tolist()
+        assert found == greedy(scores, inside, keep)
+        crossed += found != sorted(np.argsort(np.where(inside, -scores, np.inf), axis=None, kind="stable")[:keep])
+    assert crossed > 100
+
+
+def test_of_crossing_spans_the_better_one_stays_and_frees_what_its_rival_crossed():
+    scores, inside = np.zeros((4, 3)), candidates([4], 3).numpy()
+    scores[0, 1], scores[1, 1], scores[2, 1] = 3, 2, 1  # words 0-1, 1-2, 2-3: the first beats the second
+    assert best_without_crossing(scores, inside, 2).tolist() == [1, 7]
+    assert best_without_crossing(scores, inside, 1).tolist() == [1]
+
+
+def test_candidates_stay_inside_their_sentence():
+    assert candidates([2, 1], 3).tolist() == [[True, True, False], [True, False, False], [True, False, False]]
+    assert candidates([], 3).shape == (0, 3)
+
+
+# Mention scores.
+
+
+def score_of(ffnn: FFNN, joined: Tensor) -> Tensor:
+    """The FFNN on its whole input, without dropout."""
+    return ffnn.score(ffnn.second(ffnn.first(joined).relu()).relu()).squeeze(-1)
+
+
+@pytest.mark.parametrize("block", [100, 3])
+def test_span_vectors_and_scores_equal_their_definitions(block):
+    torch.manual_seed(3)
+    module = Spans(6, 5, most=4, width_size=2, hidden=7, dropout=0.0, block=block)
+    lengths = [5, 1, 3]
+    h, own = torch.randn(9, 6, requires_grad=True), torch.randn(9, 5, requires_grad=True)
+    inside = candidates(lengths, 4)
+    widths = module.widths(inside)
+    table = module(h, own, widths, inside)
+    assert table.shape == (9, 4)
+    assert torch.equal(table == -torch.inf, ~inside)
+    expected, vectors = [], []
+    for start, k in inside.nonzero().tolist():
+        words = slice(start, start + k + 1)
+        weights = module.attention(h[words]).softmax(0)  # (k + 1, 1)
+        head = (weights * own[words]).sum(0)
+        vectors.append(torch.cat([h[start], h[start + k], module.width.weight[k], head]))
+        expected.append(score_of(module.ffnn, vectors[-1]))
+    assert torch.allclose(table[inside], torch.stack(expected), atol=1e-5)
+    places = inside.flatten().nonzero().squeeze(1)
+    assert torch.allclose(module.vectors(h, own, widths, places), torch.stack(vectors), atol=1e-6)
+    module(h, own, widths, inside)[inside].square().sum().backward()
+    found = h.grad.clone(), own.grad.clone(), module.attention.weight.grad.clone()
+    for tensor in (h, own, module.attention.weight):
+        tensor.grad = None
+    torch.stack(expected).square().sum().backward()
+    assert all(
+        torch.allclose(one, two.grad, atol=1e-4)
+        for one, two in zip(found, (h, own, module.attention.weight), strict=True)
+    )
+
+
+# Antecedents.
+
+
+def test_pairs_are_the_nearest_before_each_target():
+    target, antecedent = pairs(5, 2)
+    assert list(zip(target.tolist(), antecedent.tolist(), strict=True)) == [
+        (1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 2), (4, 3),
+    ]  # fmt: skip
+    some = [pairs(5, 2, first, last) for first, last in ((0, 2), (2, 4), (4, 5))]
+    assert torch.equal(torch.cat([t for t, _ in some]), target)
+    assert torch.equal(torch.cat([a for _, a in some]), antecedent)
+
+
+@pytest.mark.parametrize("block", [1, 2, 100])
+def test_pair_products_equal_their_definition_and_its_gradient(block, monkeypatch):
+    monkeypatch.setattr(pairs_module, "BLOCK", block)
+    torch.manual_seed(4)
+    g, w = (torch.randn(*size, dtype=torch.double, requires_grad=True) for size in ((7, 4), (3, 4)))
+    for reach, first, last in ((2, 0, 7), (10, 0, 7), (3, 2, 6)):
+        target, antecedent = pairs(7, reach, first, last)
+        assert torch.allclose(PairProduct.apply(g, w, reach, first, last), (g[target] * g[antecedent]) @ w.t())
+        assert torch.autograd.gradcheck(lambda g, w, *r: PairProduct.apply(g, w, *r), (g, w, reach, first, last))
+
+
+BINS = [0, 1, 2, 3, 4, 5, 5, 5, *[6] * 8, *[7] * 16, *[8] * 32, *[9] * 100]  # by distance
+
+
+@pytest.mark.parametrize("block", [1000, 25])
+def test_antecedent_scores_equal_their_definition(block):
+    torch.manual_seed(5)
+    module = Antecedents(6, n_genres=4, feature_size=2, reach=70, hidden=5, dropout=0.0, block=block)
+    g, mention = torch.randn(80, 6, requires_grad=True), torch.randn(80, requires_grad=True)
+    speakers, genre = torch.randint(3, (80,)), torch.tensor(3)
+    scores = module(g, mention, speakers, genre)
+    assert scores.shape == (80, 71)
+    joined, sums, expected = [], [], torch.full((80, 71), -torch.inf)
+    places = [(i, j) for i in range(80) for j in range(max(i - 70, 0), i)]
+    for i, j in places:
+        same = int(speakers[i] == speakers[j])
+        features = module.speaker.weight[same], module.genre.weight[3], module.distance.weight[BINS[i - j]]
+        joined.append(torch.cat([g[i], g[j], g[i] * g[j], *features]))
+        sums.append(mention[i] + mention[j])
+    expected[:, 0] = 0
+    rows, columns = [i for i, _ in places], [i - j for i, j in places]
+    expected[rows, columns] = torch.stack(sums) + score_of(module.ffnn, torch.stack(joined))
+    assert torch.equal(scores == -torch.inf, expected == -torch.inf)
+    assert torch.allclose(scores, expected, atol=1e-5)
+    clusters = torch.randint(-1, 4, (80,))
+    found = []
+    for table in (scores, expected):
+        marginal_loss(table, right_antecedents(clusters, table)).backward(retain_graph=True)
+        found.append([p.grad.clone() for p in (g, mention, *module.parameters())])
+        for p in (g, mention, *module.parameters()):
+            p.grad = None
+    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(*found, strict=True))
+
+
+def test_the_marginal_likelihood_sums_over_all_right_antecedents():
+    torch.manual_seed(6)
+    n, reach = 9, 4
+    scores = torch.randn(n, 1 + reach, dtype=torch.double)
+    for i in range(n):
+        scores[i, 1 + i :] = -torch.inf
+    clusters = torch.tensor([0, -1, 0, 1, -1, 0, 1, 1, 0])
+    right = right_antecedents(clusters, scores)
+    loss = 0.0
+    for i in range(n):
+        gold = [i - j for j in range(max(i - reach, 0), i) if clusters[i] == clusters[j] >= 0] or [0]
+        assert right[i].nonzero().flatten().tolist() == sorted(gold)
+        p = scores[i].softmax(0)
+        loss -= float(p[gold].sum().log())
+    assert float(marginal_loss(scores, right)) == pytest.approx(loss)
+
+
+def test_linking_follows_the_best_antecedents():
+    scores = torch.full((6, 4), -torch.inf)
+    scores[:, 0] = 0
+    scores[2, 2] = scores[3, 3] = scores[5, 2] = 1.0  # 2 -> 0, 3 -> 0, 5 -> 3; 1 and 4 alone
+    assert link(scores) == [[0, 2, 3, 5]]
+    scores[4, 3] = 0.5
+    assert link(scores) == [[0, 2, 3, 5], [1, 4]]
+    assert link(scores[:1, :1]) == []
