@@ -25,11 +25,12 @@ class BiGRU(nn.Module):
         self.forward_gru = nn.GRU(input_size, hidden_size, batch_first=True)
         self.backward_gru = nn.GRU(input_size, hidden_size, batch_first=True)
         self.output_size = 2 * hidden_size
-        for weight in () if deviation is None else self.parameters():
-            if weight.dim() == 2:
-                nn.init.trunc_normal_(weight, std=deviation, a=-2 * deviation, b=2 * deviation)
-            else:
-                nn.init.zeros_(weight)
+        if deviation is not None:
+            for weight in self.parameters():
+                if weight.dim() == 2:
+                    nn.init.trunc_normal_(weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+                else:
+                    nn.init.zeros_(weight)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), mask (B, T) bool with the words first -> (B, T, 2H), zeros at padding."""
