@@ -1,5 +1,7 @@
 """How fast the biLM is, against the best that this machine can do: `python -m elmo_bench.bench data_root=FOLDER`.
 
+Beside it the recurrent stack of SRL, against the plain way and `torch.nn.LSTM`.
+
 Random weights in the official format, fp32, all cores, batches of 32 sentences of 5 to 50 tokens. The bound is the best
 rate of an fp32 matrix product in the same run over the least work of the batch (`speed/work.py`). `write=true` keeps
 the figures in results/bench.json. Let nothing else run meanwhile: ratios forgive a busy machine, shares do not.
@@ -11,7 +13,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +26,7 @@ from elmo_bench import cli, records
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.errors import UserError
-from elmo_bench.speed import gemm, measure
+from elmo_bench.speed import gemm, measure, reading, stack
 from elmo_bench.speed.text import read_sentences
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
@@ -37,6 +39,8 @@ class Plan(NamedTuple):
     rounds: int = 3
     cached: int = 320  # sentences
     corpus: int = 500  # sentences, and four times as many
+    stack: tuple[stack.Size, int] = (stack.Size(), 2)  # the recurrent stack of SRL, and batches
+    contexts: Sequence[int] = (400, 800)  # words of a paragraph, for the memory of attention
 
 
 def official(dim: int, projection: int, highways: int) -> Options:
@@ -51,7 +55,8 @@ PLAN = Plan({"small": (official(1024, 128, 1), 6), "original": (official(4096, 5
 
 def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> dict[str, Any]:
     """All figures; `step` is told what comes next. The last size is the one whose layers are cached."""
-    most = max(plan.cached, *(number * measure.BATCH for _, number in plan.sizes.values()))
+    batches_needed = [plan.stack[1], *(number for _, number in plan.sizes.values())]
+    most = max(plan.cached, measure.BATCH * max(batches_needed))
     sentences, source = read_sentences(data_root, most)
     rates, found = [], {}
     with tempfile.TemporaryDirectory() as name:
@@ -70,6 +75,11 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
         step("memory of a corpus, and of one four times as long")
         first = next(iter(plan.sizes))
         memory = {"size": first, **measure.memory(*_paths(folder, first), data_root, plan.corpus)}
+        step("memory of attention over long paragraphs")
+        attention = {task: measure.attention(task, plan.contexts) for task in reading.tasks()}
+    step("the recurrent stack of SRL")
+    lengths = [[len(sentence) for sentence in batch] for batch in measure.batches_of(sentences)[: plan.stack[1]]]
+    recurrent = stack.speed(lengths, plan.rounds, plan.stack[0])
     best = max(rates)
     for row in found.values():
         rate = row["tokens_a_second"]["encode"] * row["mflop_a_token"] * 1e6
@@ -81,6 +91,8 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
         "sizes": found,
         "cache": cache,
         "memory": memory,
+        "stack": recurrent,
+        "attention": attention,
     }
 
 
@@ -126,6 +138,20 @@ def show(found: dict[str, Any], console: Console) -> None:
     )
     peaks = [f"{peak:.0f} MiB for {number} sentences" for number, peak in memory["sentences_and_peak_mib"].items()]
     console.print(f"peak memory ({memory['size']}): {', '.join(peaks)}")
+    for task, rows in found["attention"].items():
+        table = Table("", title=f"{task}, sizes of scale=paper, without ELMo: peak memory of one batch")
+        for column in ("words", "rows in the budget", "MiB", "rows without it", "MiB"):
+            table.add_column(column, justify="right")
+        for within, without in zip(rows[::2], rows[1::2], strict=True):
+            figures = (f"{row[key]:.0f}" for row in (within, without) for key in ("rows", "peak_mib"))
+            table.add_row(within["mode"], str(within["words"]), *figures)
+        console.print(table)
+    row = found["stack"]
+    rates = ", ".join(f"{name} {rate:.1f}" for name, rate in row["sentences_a_second"].items())
+    console.print(
+        f"recurrent stack of SRL ({row['size']['layers']} layers of {row['size']['hidden']}, forward and backward): "
+        f"{row['times_plain']:.2f} times the plain way, {row['times_library']:.2f} times nn.LSTM (sentences/s: {rates})"
+    )
 
 
 def main() -> None:
@@ -141,7 +167,7 @@ def main() -> None:
     progress = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
-        steps = 2 + 3 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
+        steps = 4 + 3 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
         task = bar.add_task("starting", total=steps)
         found = bench(PLAN, Path(place) if place else None, lambda text: bar.update(task, description=text, advance=1))
     show(found, Console())

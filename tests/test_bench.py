@@ -10,7 +10,7 @@ from rich.console import Console
 from elmo_bench import bench
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import gemm, measure, plain
+from elmo_bench.speed import gemm, measure, plain, plain_highway, stack
 from elmo_bench.speed.text import read_sentences
 from elmo_bench.speed.work import batch_flops, encoder_flops, lstm_flops
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
@@ -89,7 +89,8 @@ def test_sentences_of_the_open_text(data_root):
 def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32), (4, 4, 4)))
     monkeypatch.setattr(bench, "FILTERS", [[1, 4], [3, 8]])
-    plan = bench.Plan({"a": (bench.official(8, 4, 1), 2), "b": (bench.official(12, 6, 2), 1)}, 2, 64, 40)
+    sizes = {"a": (bench.official(8, 4, 1), 2), "b": (bench.official(12, 6, 2), 1)}
+    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,))
     steps: list[str] = []
     found = json.loads(json.dumps(bench.bench(plan, None, steps.append)))
     assert {"matrix products", "a: plain and encode in turn", "b: cached layers"} <= set(steps)
@@ -102,6 +103,23 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     assert found["cache"]["size"] == "b"
     assert found["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
     assert list(found["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
+    rates = found["stack"]["sentences_a_second"]
+    assert found["stack"]["times_plain"] == pytest.approx(rates["ours"] / rates["plain"])
+    assert found["stack"]["times_library"] == pytest.approx(rates["ours"] / rates["nn.LSTM"])
+    for rows in found["attention"].values():
+        assert [(row["mode"], row["bounded"]) for row in rows] == [
+            ("train", True), ("train", False), ("answer", True), ("answer", False)
+        ]  # fmt: skip
+        assert all(row["words"] == 30 and row["peak_mib"] > 50 for row in rows)
+    assert "squad" in found["attention"]
     console = Console(record=True, width=120)
     bench.show(found, console)
-    assert "of the bound" in console.export_text()
+    text = console.export_text()
+    assert "of the bound" in text
+    assert "times nn.LSTM" in text
+
+
+def test_stacks_that_disagree_are_not_compared(monkeypatch):
+    monkeypatch.setattr(plain_highway, "forward", lambda model, x, mask: model(x * 1.01, mask))
+    with pytest.raises(RuntimeError, match="differ"):
+        stack.speed([[3, 2]], 1, stack.Size(5, 4, 2))
