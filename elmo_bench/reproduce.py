@@ -28,6 +28,7 @@ ARMS = {
     "elmo+text": ["vectors=text"],
 }
 OWN = ("task", "scale", "seeds", "jobs")
+TRAIN = [sys.executable, "-m", "elmo_bench.train"]
 
 
 def reproduce(
@@ -80,9 +81,8 @@ def train_together(runs: Sequence[list[str]], cfgs: Sequence[DictConfig], at_onc
     Raises:
         UserError: the first run that failed; the others have been shown.
     """
-    command = [sys.executable, "-m", "elmo_bench.train"]
     jobs = [
-        Job(name(cfg.task.name, cfg.scale.name, label(variant(cfg), cfg.elmo.where), cfg.seed), [*command, *run])
+        Job(name(cfg.task.name, cfg.scale.name, label(variant(cfg), cfg.elmo.where), cfg.seed), [*TRAIN, *run])
         for run, cfg in zip(runs, cfgs, strict=True)
     ]
     errors = {str(error): error for error in run_jobs([jobs[-1], *jobs[:-1]], at_once) if error}

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from elmo_bench import reproduce
+from elmo_bench.errors import UserError
 from elmo_bench.jobs import Job, run_jobs
 from elmo_bench.progress import LINES, tell
 
@@ -93,3 +95,27 @@ def test_how_far_a_job_is_tells_only_who_asked(capsys, monkeypatch):
     monkeypatch.delenv(LINES)
     assert run_jobs([job("quiet", f"print({said!r}, end='')")], 1) == [None]
     assert capsys.readouterr().out == ""  # it takes the place of the last such line, and there is no terminal
+
+
+def others(bench, *changes):
+    """What every run of the toy task needs besides task and scale."""
+    return [one for one in bench.overrides(*changes) if one.partition("=")[0] not in ("task", "scale")]
+
+
+def test_reproduce_trains_two_runs_at_a_time_with_the_same_records(bench, monkeypatch, capsys):
+    monkeypatch.setattr(reproduce, "TRAIN", [sys.executable, "-m", "tests.command", str(bench.conf), "train"])
+    small = others(bench, "task.fit.open.epochs=1")
+    together = reproduce.reproduce("toy", "open", 1, small, at_once=2)
+    out = capsys.readouterr().out
+    assert out.count("toy/open baseline (task.fit.epochs=1), seed 1: dev accuracy") == 1
+    assert out.count("toy/open +ELMo (input; task.fit.epochs=1), seed 1: dev accuracy") == 1
+    assert [record["config"]["elmo"]["where"] for record in together] == ["none", "input"]
+    assert reproduce.reproduce("toy", "open", 1, small, at_once=2) == together
+    assert capsys.readouterr().out.count("not run again") == 2
+
+
+def test_what_stops_a_run_that_reproduce_has_started_is_one_line(bench, monkeypatch):
+    monkeypatch.setattr(reproduce, "TRAIN", [sys.executable, "-m", "tests.command", str(bench.conf), "train"])
+    with pytest.raises(UserError, match=r"trainer\.\{accelerator"):
+        reproduce.reproduce("toy", "open", 1, others(bench, "trainer.precision=12"), at_once=2)
+    assert not list(bench.results.glob("runs/*/*/*.json"))

@@ -44,6 +44,7 @@ class Recipe:
         rows, steps: parallel streams and unrolled steps of an update (truncated back-propagation).
         negatives: sample of the softmax.
         lr: peak of Adam's learning rate; linear warm-up over `warmup` updates, then linear decay to a twentieth.
+        softmax_lr: the softmax learns so many times as fast: a rare word has few updates to find its place in.
         clip: bound on the total gradient norm of everything but the softmax.
         bfloat16: computes the products in bfloat16 (parameters, cells and sums stay float32).
     """
@@ -61,6 +62,7 @@ class Recipe:
     clip: float = 5.0
     seed: int = 1
     bfloat16: bool = False
+    softmax_lr: float = 1.0
     betas: tuple[float, float] = field(default=(0.9, 0.99))
 
     @property
@@ -146,9 +148,9 @@ class Trainer:
         loss = self.lm.loss(pair, self.types, self.states, negatives)
         loss.backward()
         nn.utils.clip_grad_norm_(self.dense, recipe.clip)
-        for optimiser in self.optimisers:
+        for optimiser, times in zip(self.optimisers, (1.0, recipe.softmax_lr), strict=True):
             for group in optimiser.param_groups:
-                group["lr"] = rate
+                group["lr"] = rate * times
             optimiser.step()
             optimiser.zero_grad()
         return loss.item()
