@@ -13,7 +13,7 @@ from datasets import Dataset, DatasetDict
 
 from elmo_bench.errors import UserError
 from elmo_bench.run import lengths, sentences
-from tasks.squad import reader as module
+from elmo_bench.text import source
 from tasks.squad.paragraphs import Paragraph, Question, chosen, parted, read_paragraphs
 from tasks.squad.reader import SquadReader, window
 
@@ -309,15 +309,15 @@ def hub_rows() -> list[dict]:
 
 def test_the_hub_gives_the_same(folder, monkeypatch):
     table = Dataset.from_list(hub_rows())
-    monkeypatch.setattr(module, "load_from_hub", lambda *_, **__: DatasetDict({"train": table, "validation": table}))
+    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: DatasetDict({"train": table, "validation": table}))
     reader = SquadReader({"hub": "rajpurkar/squad", "train": None}, held_out=1)
     found, plain = load(reader)["test"], load(make(folder))["test"]
     assert [{**row, "id": ""} for row in found] == [{**row, "id": ""} for row in plain]
-    monkeypatch.setattr(module, "load_from_hub", lambda *_, **__: DatasetDict({"train": table}))
+    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: DatasetDict({"train": table}))
     with pytest.raises(UserError, match="no split validation"):
         reader.load()
     odd = table.remove_columns("title")
-    monkeypatch.setattr(module, "load_from_hub", lambda *_, **__: DatasetDict({"train": odd, "validation": odd}))
+    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: DatasetDict({"train": odd, "validation": odd}))
     with pytest.raises(UserError, match="other columns"):
         reader.load()
 

@@ -9,7 +9,7 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from elmo_bench.errors import UserError
-from tasks.sst5 import reader as module
+from elmo_bench.text import source
 from tasks.sst5.reader import Sst5Reader, tokenize
 
 TRAIN = """
@@ -106,17 +106,17 @@ def test_the_hub_has_sentences(monkeypatch):
         {"text": "no", "label": 0},
     ]
     found = DatasetDict({split: Dataset.from_list(rows) for split in ("train", "validation", "test")})
-    monkeypatch.setattr(module, "load_from_hub", lambda *_, **__: found)
+    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: found)
     data = {"folder": None, "hub": "SetFit/sst5", "train": "train.txt"}
     splits = Sst5Reader(data, phrases="sentences").load()
     assert splits["dev"][0] == {"tokens": 'a fine " film " , ( so )'.split(), "label": 3}
-    with pytest.raises(UserError, match=r"has no phrases: set task.reader.phrases=sentences, or give task.data"):
+    with pytest.raises(UserError, match=r"has no phrases: set task.reader.phrases=sentences; give task.data"):
         Sst5Reader(data).load()
     found["test"] = Dataset.from_list([{"text": "no", "label": 7}])
     with pytest.raises(UserError, match="test row 0"):
         Sst5Reader(data, phrases="sentences").load()
     del found["test"]
-    with pytest.raises(UserError, match="no test with text and label"):
+    with pytest.raises(UserError, match="no split test"):
         Sst5Reader(data, phrases="sentences").load()
 
 

@@ -13,10 +13,8 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text import tags
 from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.columns import read_blocks
-from elmo_bench.text.hub import load_from_hub
+from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.vocabulary import Vocabulary
-
-SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours and the hub's names
 
 
 class Sentence(NamedTuple):
@@ -59,7 +57,7 @@ class NerReader:
     ):
         if scheme not in ("bioes", "iob2"):
             raise UserError(f"task.reader.scheme={scheme}: there is bioes, iob2")
-        self.data, self.scheme, self.lower = dict(data), scheme, lower
+        self.data, self.source, self.scheme, self.lower = dict(data), Source(data), scheme, lower
         self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}
 
@@ -70,35 +68,18 @@ class NerReader:
             UserError: a missing place or file, ragged rows, tags of an unknown or mixed scheme, no entity at all; it
                 names file and line.
         """
-        sources = self._from_hub() if self.from_hub else {split: self._from_file(split) for split in SPLITS}
+        if self.source.from_hub:
+            sources = {split: _hub_sentences(rows, self.source) for split, rows in self.source.load().items()}
+        else:
+            sources = {split: self._from_file(split) for split in SPLITS}
         splits = {split: self._rows(sentences) for split, sentences in sources.items()}
         self._make_vocabularies(splits["train"])
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 
-    @property
-    def from_hub(self) -> bool:
-        """Whether a data set of the hub is named, and no folder that goes before it."""
-        return self.data.get("hub") is not None and self.data.get("folder") is None
-
-    def path(self, split: str) -> Path:
-        """The file of a split."""
-        name = self.data.get(split)
-        if name is None:
-            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
-        return Path(self.data.get("folder") or "", name).expanduser()
-
     def _from_file(self, split: str) -> Iterator[Sentence]:
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
-        for block in read_blocks(self.path(split), comment=self.data.get("comment"), minimum=2):
+        for block in read_blocks(self.source.path(split), comment=self.data.get("comment"), minimum=2):
             yield Sentence(block.column(word), block.column(tag), block.path, block.lines)
-
-    def _from_hub(self) -> dict[str, Iterator[Sentence]]:
-        name = self.data["hub"]
-        hint = "give task.data.<scale>.folder=DIR to read files instead"
-        found = load_from_hub(name, self.data.get("revision"), hint=hint)
-        if missing := [split for split in SPLITS.values() if split not in found]:
-            raise UserError(f"the data set {name} of the hub has no split {', '.join(missing)}; {hint}")
-        return {split: _hub_sentences(found[theirs], name, hint) for split, theirs in SPLITS.items()}
 
     def _rows(self, sentences: Iterator[Sentence]) -> list[Row]:
         try:
@@ -162,13 +143,13 @@ class NerReader:
         return {"tokens": tokens}
 
 
-def _hub_sentences(split: Dataset, name: str, hint: str) -> Iterator[Sentence]:
+def _hub_sentences(split: Dataset, source: Source) -> Iterator[Sentence]:
     """The tags of the hub are numbers that its features name."""
     try:
         names = split.features["ner_tags"].feature.names
         columns = split["tokens"], split["ner_tags"]
     except (KeyError, AttributeError):
-        raise UserError(f"the data set {name} of the hub lacks tokens or named ner_tags; {hint}") from None
+        raise source.unfit("lacks tokens or named ner_tags") from None
     for tokens, ids in zip(*columns, strict=True):
         if tokens:
             yield Sentence(list(tokens), [names[i] for i in ids], None, None)

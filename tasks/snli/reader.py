@@ -16,12 +16,11 @@ from elmo_bench.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.files import open_text
-from elmo_bench.text.hub import load_from_hub
+from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import Word, words
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.snli.metric import LABELS
 
-SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours and the hub's names
 COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, as the release names them
 
 
@@ -54,7 +53,7 @@ class SnliReader:
     fields = ("premise", "hypothesis")
 
     def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1):
-        self.data, self.lower, self.min_count = dict(data), lower, min_count
+        self.source, self.lower, self.min_count = Source(data), lower, min_count
         self.vocabularies: dict[str, Vocabulary] = {}
         self.left_out: dict[str, int] = {}
 
@@ -65,7 +64,10 @@ class SnliReader:
             UserError: a missing place or file, a missing column, an unknown label, a line that is no JSON object, an
                 empty sentence in dev or test, a split without a pair; it names file and line.
         """
-        sources = self._from_hub() if self.from_hub else {split: read_pairs(self.path(split)) for split in SPLITS}
+        if self.source.from_hub:
+            sources = {split: _hub_pairs(rows, self.source) for split, rows in self.source.load().items()}
+        else:
+            sources = {split: read_pairs(self.source.path(split)) for split in SPLITS}
         splits = {split: self._rows(pairs, split) for split, pairs in sources.items()}
         found = (self._key(word) for row in splits["train"] for field in self.fields for word in row[field])
         self.vocabularies = {
@@ -73,26 +75,6 @@ class SnliReader:
             "labels": Vocabulary(LABELS, special=False),
         }
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
-
-    @property
-    def from_hub(self) -> bool:
-        """Whether a data set of the hub is named, and no folder that goes before it."""
-        return self.data.get("hub") is not None and self.data.get("folder") is None
-
-    def path(self, split: str) -> Path:
-        """The file of a split."""
-        name = self.data.get(split)
-        if name is None:
-            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
-        return Path(self.data.get("folder") or "", name).expanduser()
-
-    def _from_hub(self) -> dict[str, Iterator[Pair]]:
-        name = self.data["hub"]
-        hint = "give task.data.<scale>.folder=DIR to read files instead"
-        found = load_from_hub(name, self.data.get("revision"), hint=hint)
-        if missing := [split for split in SPLITS.values() if split not in found]:
-            raise UserError(f"the data set {name} of the hub has no split {', '.join(missing)}; {hint}")
-        return {split: _hub_pairs(found[theirs], name, hint) for split, theirs in SPLITS.items()}
 
     def _rows(self, pairs: Iterator[Pair], split: str) -> list[Row]:
         rows, unlabelled, empty = [], 0, 0
@@ -112,7 +94,7 @@ class SnliReader:
             print(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence",
                   file=sys.stderr)  # fmt: skip
         if not rows:
-            raise UserError(f"no labelled pair for {split}", None if self.from_hub else self.path(split))
+            raise UserError(f"no labelled pair for {split}", None if self.source.from_hub else self.source.path(split))
         return rows
 
     def _key(self, word: str) -> str:
@@ -229,12 +211,12 @@ def _label(text: str) -> str:
     return text
 
 
-def _hub_pairs(split: Dataset, name: str, hint: str) -> Iterator[Pair]:
+def _hub_pairs(split: Dataset, source: Source) -> Iterator[Pair]:
     """The hub's labels are numbers, in the order of LABELS, and -1 for none."""
     names = ("label", "premise", "hypothesis")
     if not {*names} <= {*split.column_names}:
-        raise UserError(f"the data set {name} of the hub lacks premise, hypothesis or label; {hint}")
+        raise source.unfit("lacks premise, hypothesis or label")
     for label, premise, hypothesis in zip(*(split[column] for column in names), strict=True):
         if label not in (-1, 0, 1, 2):
-            raise UserError(f"the data set {name} of the hub has the unknown label {label}; {hint}")
+            raise source.unfit(f"has the unknown label {label}")
         yield Pair(NO_GOLD if label == -1 else LABELS[label], premise, hypothesis)

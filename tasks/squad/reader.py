@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +14,7 @@ from elmo_bench.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
-from elmo_bench.text.hub import load_from_hub
+from elmo_bench.text.source import Source
 from elmo_bench.text.tokenizer import Word
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.squad.paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
@@ -73,7 +72,7 @@ class SquadReader:
     ):
         if sequence not in ("sentence", "paragraph"):
             raise UserError(f"task.reader.sequence={sequence}: there is sentence, paragraph")
-        self.data, self.sequence = dict(data), sequence
+        self.source, self.sequence = Source(data, "task.data.<scale>.train=FILE and test=FILE"), sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count
         self.char_min_count, self.char_limit = char_min_count, char_limit
@@ -96,26 +95,16 @@ class SquadReader:
         return splits
 
     def _paragraphs(self) -> dict[str, list[Paragraph]]:
-        if self.data.get("train") is None and self.data.get("hub") is not None:
-            name = self.data["hub"]
-            hint = "give task.data.<scale>.train=FILE and test=FILE to read files instead"
-            found = load_from_hub(name, self.data.get("revision"), hint=hint)
-            if missing := [split for split in HUB_SPLITS.values() if split not in found]:
-                raise UserError(f"the data set {name} of the hub has no split {', '.join(missing)}; {hint}")
-            paragraphs = {ours: from_hub(found[theirs], name) for ours, theirs in HUB_SPLITS.items()}  # type: ignore
+        data = self.source.data
+        if data.get("train") is None and data.get("hub") is not None:
+            found = self.source.load(HUB_SPLITS)
+            paragraphs = {split: from_hub(rows, data["hub"]) for split, rows in found.items()}  # type: ignore
         else:
-            named = [split for split in ("train", "dev", "test") if split != "dev" or self.data.get("dev")]
-            paragraphs = {split: read_paragraphs(self.path(split)) for split in named}
+            named = [split for split in ("train", "dev", "test") if split != "dev" or data.get("dev")]
+            paragraphs = {split: read_paragraphs(self.source.path(split)) for split in named}
         if "dev" not in paragraphs:
             paragraphs["train"], paragraphs["dev"] = parted(paragraphs["train"], self.held_out, self.draw)
         return paragraphs
-
-    def path(self, split: str) -> Path:
-        """The file of a split."""
-        name = self.data.get(split)
-        if name is None:
-            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
-        return Path(self.data.get("folder") or "", name).expanduser()
 
     def _split(self, paragraphs: Sequence[Paragraph], split: str) -> Dataset:
         limit = self.train_words if split == "train" else None
@@ -208,6 +197,11 @@ class SquadReader:
         return {"id": str(raw.get("id", "")), "question": question, "text": raw["context"]} | self._window(
             self._context(raw["context"]), None, None
         )
+
+    def example(self, words: int) -> Row:
+        """A labelled row about a context of so many made-up words, for measuring."""
+        text = " ".join(f"w{i}" for i in range(words))
+        return self.from_text(context=text, question="which w1 of these is the one asked for ?") | {"span": [0, 0]}
 
     def from_file(self, path: str) -> list[Row]:
         """Rows without answers of all questions of a SQuAD v1.1 file.

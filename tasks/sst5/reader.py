@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,12 +11,11 @@ from datasets import Dataset, DatasetDict
 from elmo_bench.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
-from elmo_bench.text.hub import load_from_hub
+from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import words
 from elmo_bench.text.trees import Tree, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
 
-SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours and the hub's names
 LABELS = ("0", "1", "2", "3", "4")
 PHRASES = ("long", "all", "sentences")
 
@@ -51,7 +49,7 @@ class Sst5Reader:
     ):
         if phrases not in PHRASES:
             raise UserError(f"task.reader.phrases={phrases}: there is {', '.join(PHRASES)}")
-        self.data, self.phrases, self.long = dict(data), phrases, long
+        self.source, self.phrases, self.long = Source(data), phrases, long
         self.lower, self.min_count, self.unescape = lower, min_count, unescape
         self.vocabularies: dict[str, Vocabulary] = {}
 
@@ -62,7 +60,7 @@ class Sst5Reader:
             UserError: a missing file, an unbalanced tree, a label outside 0-4 (with file and line), no phrase that is
                 long enough, phrases of a data set that has none.
         """
-        splits = self._from_hub() if self.data.get("folder") is None and self.data.get("hub") else self._from_files()
+        splits = self._from_hub() if self.source.from_hub else self._from_files()
         if not splits["train"]:
             raise UserError(f"no training phrase has {self.long} words; set task.reader.long or task.reader.phrases")
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
@@ -82,10 +80,7 @@ class Sst5Reader:
         return splits
 
     def _trees(self, split: str) -> Iterator[Tree]:
-        name = self.data.get(split)
-        if name is None:
-            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
-        path = Path(self.data.get("folder") or "", name).expanduser()
+        path = self.source.path(split)
         for line, tree in read_trees(path):
             for node in tree.nodes:
                 if node.label not in LABELS:
@@ -96,25 +91,20 @@ class Sst5Reader:
         return unescaped(word) if self.unescape else word
 
     def _from_hub(self) -> dict[str, list[Row]]:
-        name = self.data["hub"]
-        hint = "give task.data.<scale>.folder=DIR to read trees from files instead"
         if self.phrases != "sentences":
-            raise UserError(f"the data set {name} has no phrases: set task.reader.phrases=sentences, or {hint}")
-        found = load_from_hub(name, self.data.get("revision"), hint=hint)
+            raise self.source.unfit("has no phrases: set task.reader.phrases=sentences")
         splits = {}
-        for split, theirs in SPLITS.items():
-            if theirs not in found or not {"text", "label"} <= set(found[theirs].column_names):
-                raise UserError(f"the data set {name} of the hub has no {theirs} with text and label; {hint}")
-            splits[split] = [
-                self._hub_row(row, f"{name}, {theirs} row {i}") for i, row in enumerate(found[theirs].to_list())
-            ]
+        for split, found in self.source.load().items():
+            if not {"text", "label"} <= set(found.column_names):
+                raise self.source.unfit("lacks text or label")
+            splits[split] = [self._hub_row(row, f"{split} row {i}") for i, row in enumerate(found.to_list())]
         self._count(row["tokens"] for row in splits["train"])
         return splits
 
     def _hub_row(self, row: Mapping[str, Any], where: str) -> Row:
         tokens = [self._plain(word) for word in str(row["text"]).split()]
         if not tokens or str(row["label"]) not in LABELS:
-            raise UserError(f"{where}: a text and a label from 0 to 4 are expected")
+            raise self.source.unfit(f"lacks a text or a label from 0 to 4 at {where}")
         return {"tokens": tokens, "label": int(row["label"])}
 
     def _count(self, sentences: Iterable[Sequence[str]]) -> None:
