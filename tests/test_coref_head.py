@@ -147,6 +147,17 @@ def test_company_padding_and_blocks_change_nothing():
         assert head.decode(scores, single) == [answers[i]]
 
 
+def test_mixed_precision_changes_little():
+    torch.manual_seed(7)
+    batch = batch_of(rows([[4, 3]], [[[[0, 0], [5, 5]]]]))
+    head, texts = CorefHead(7, 0, GENRES, **SMALL), embedded(batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = head({"sentences": texts["sentences"]._replace(x=texts["sentences"].x.bfloat16())}, batch).loss
+    assert half is not None
+    half.backward()
+    assert torch.allclose(half, head(texts, batch).loss, rtol=0.02)
+
+
 def test_elmo_reaches_spans_through_the_encoder_and_not_through_heads():
     torch.manual_seed(4)
     batch = batch_of(rows([[3]]))

@@ -83,9 +83,13 @@ class CorefHead(nn.Module):
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> CorefScores:
         """Scores of each document, and the loss where the batch has labels."""
         text = texts["sentences"]
+        with torch.autocast(text.x.device.type, enabled=False):  # which spans are kept hangs on small differences
+            return self._forward(text, batch)
+
+    def _forward(self, text: Embedded, batch: Batch) -> CorefScores:
         lengths = text.mask.sum(1).tolist()  # of the sentences of all documents
-        x = self.lexical_dropout(text.x[text.mask])  # (N, D)
-        flat = Embedded(x, None if text.elmo is None else text.elmo[text.mask], text.mask)
+        x = self.lexical_dropout(text.x[text.mask].float())  # (N, D)
+        flat = Embedded(x, None if text.elmo is None else text.elmo[text.mask].float(), text.mask)
         h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
         found, losses, sentence, word = [], [], 0, 0
         for number, row in enumerate(batch.rows):
