@@ -22,8 +22,8 @@ def trained(tmp_path_factory):
     record = train(
         cli.compose([
             "task=squad", "scale=mini", f"scale.folder={folder}/mini", f"scale.sizes={SIZES}", "elmo.where=none",
-            "task.fit.mini.epochs=1", "task.sizes.mini.hidden=8", f"results_root={folder}/results", f"cache_root={folder}",
-            "trainer=cpu",
+            "task.fit.mini.epochs=1", "task.sizes.mini.hidden=8", "trainer=cpu",
+            f"results_root={folder}/results", f"cache_root={folder}",
         ])
     )  # fmt: skip
     return folder, record

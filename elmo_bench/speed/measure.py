@@ -102,6 +102,30 @@ def memory(options: Path, weights: Path, data_root: Path | None, sentences: int)
     return {"sentences_and_peak_mib": peaks}
 
 
+def attention(task: str, words: Sequence[int]) -> list[dict[str, Any]]:
+    """Peak memory, in MiB, of a process that trains on, or answers, one batch of rows of so many words.
+
+    With the bound on padded tokens that the task's page sets, and without it.
+    """
+    rows = []
+    for length in words:
+        for mode in ("train", "answer"):
+            for bounded in ("yes", "no"):
+                command = [sys.executable, "-m", "elmo_bench.speed.reading", task, str(length), mode, bounded]
+                done = subprocess.run(command, capture_output=True, text=True, check=True)
+                number, peak = done.stdout.split()
+                rows.append(
+                    {
+                        "words": length,
+                        "mode": mode,
+                        "bounded": bounded == "yes",
+                        "rows": int(number),
+                        "peak_mib": float(peak),
+                    }
+                )
+    return rows
+
+
 def _seconds(way: Callable[[Any], Any], argument: Any) -> float:
     started = time.perf_counter()
     way(argument)

@@ -1,0 +1,52 @@
+"""Prints the peak memory of one batch of a task whose reader makes examples: `... TASK WORDS train|answer yes|no`.
+
+The model is the page's at scale=paper, without ELMo; WORDS is the length of the longest text of every row. A batch is
+as large as the page's batch size and, with `yes`, its budget of padded tokens allow.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from hydra.utils import get_class, instantiate
+
+from elmo_bench import cli
+from elmo_bench.run import build, sentences
+from elmo_bench.speed.memory import peak_mib
+from elmo_bench.text.batching import BucketSampler
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+def tasks() -> list[str]:
+    """Those whose reader has `example(words)`, a labelled row of made-up words, and whose batches have a budget."""
+    found = []
+    for task in cli.tasks():
+        page = cli.compose([f"task={task}", "scale=paper"]).task
+        if page.batch.get("token_budget") and hasattr(get_class(page.reader._target_), "example"):
+            found.append(task)
+    return found
+
+
+def main(task: str, words: str, mode: str, bounded: str) -> None:
+    """One step of training, or the answers of one batch."""
+    torch.manual_seed(0)
+    cfg = cli.compose([f"task={task}", "scale=paper", "elmo.where=none"])
+    reader = instantiate(cfg.task.reader)
+    row = reader.example(int(words))
+    seen = [word for sentence in sentences({"train": [row]}, reader.fields) for word in sentence]  # type: ignore
+    reader.vocabularies = {"words": Vocabulary.count(seen), "chars": Vocabulary.count("".join(seen))}
+    module = build(cfg, reader, None)
+    bounds = {**cfg.task.batch} if bounded == "yes" else {"batch_size": cfg.task.batch.batch_size}
+    number = len(BucketSampler([int(words)] * cfg.task.batch.batch_size, **bounds).batches(0)[0])
+    batch = reader.collate([row] * number)
+    if mode == "train":
+        module(batch).loss.backward()
+    else:
+        with torch.no_grad():
+            module.eval().predict_step(batch)
+    print(number, peak_mib())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
