@@ -1,5 +1,8 @@
 """The control: a biLM before its training."""
 
+import dataclasses
+import json
+
 import pytest
 
 from elmo_bench import cli
@@ -7,6 +10,7 @@ from elmo_bench.bilm import untrained
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.errors import UserError
+from elmo_bench.mini.bilm import ensure_bilm
 from tests.test_mini_senses import OPTIONS
 
 
@@ -51,3 +55,22 @@ def test_every_scale_has_the_control(scale):
     assert cfg.bilm.options == own.bilm.options
     assert cfg.bilm.weights != own.bilm.weights
     assert "prepare" not in list(own.bilm)  # what is recorded without it stays so
+
+
+def test_a_bilm_of_another_recipe_is_not_taken(tmp_path, monkeypatch):
+    recipe = cli.compose(["pretrain=mini", f"root={tmp_path}"], "pretrain").recipe
+    made = []
+
+    def pretrain(recipe, root, work, output, *rest):
+        made.append(recipe)
+        output.mkdir(exist_ok=True)
+        (output / "card.json").write_text(json.dumps({"recipe": dataclasses.asdict(recipe)}))
+
+    monkeypatch.setattr("elmo_bench.pretrain.pretrain", pretrain)
+    for _ in range(2):
+        ensure_bilm(tmp_path)
+    assert [one.tokens for one in made] == [recipe.tokens]  # once
+    card = {"recipe": {**dataclasses.asdict(made[0]), "tokens": 1}}
+    (tmp_path / "bilm" / "card.json").write_text(json.dumps(card))
+    ensure_bilm(tmp_path)
+    assert len(made) == 2

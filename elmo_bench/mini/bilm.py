@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_bench import cli
 from elmo_bench.locks import held
 
 
 def ensure_bilm(folder: Path) -> Path:
     """The folder of the biLM inside a mini data set; conf/pretrain/mini.yaml is its recipe.
 
-    Interrupted, the training goes on from its last checkpoint; of several processes one trains and the others wait. On
-    one thread, whatever the machine has: for matrices this small it is the fastest, and it leaves the other cores to
-    the baseline.
+    Interrupted, the training goes on from its last checkpoint; of several processes one trains and the others wait. One
+    of another recipe is replaced. On one thread, whatever the machine has: for matrices this small it is the fastest,
+    and it leaves the other cores to the baseline.
     """
-    output = folder / "bilm"
-    if (output / "card.json").is_file():
+    output, work = folder / "bilm", folder / "pretrain"
+    cfg = cli.compose(["pretrain=mini", f"root={folder}"], "pretrain")
+    if _trained(output, cfg.recipe):
         return output
     import torch
 
-    from elmo_bench import cli
     from elmo_bench.pretrain import make_recipe, pretrain
 
-    work = folder / "pretrain"
     threads = torch.get_num_threads()
     with held(work, f"another process is training the biLM of {folder}; waiting for it"):
-        if not (output / "card.json").is_file():
-            cfg = cli.compose(["pretrain=mini", f"root={folder}"], "pretrain")
+        if not _trained(output, cfg.recipe):
+            print("training a biLM on the generated text, about a minute and a half", flush=True)
             torch.set_num_threads(1)
             try:
                 pretrain(make_recipe(cfg.recipe), folder, work, output, cfg.compile, cfg.every)
             finally:
                 torch.set_num_threads(threads)
     return output
+
+
+def _trained(output: Path, recipe: DictConfig) -> bool:
+    """Whether there is a biLM whose card names this recipe."""
+    try:
+        named = json.loads((output / "card.json").read_text(encoding="utf-8"))["recipe"]
+    except (OSError, ValueError, KeyError):
+        return False
+    wanted = OmegaConf.to_container(recipe, resolve=True)
+    return isinstance(wanted, dict) and all(named.get(key) == value for key, value in wanted.items())
