@@ -67,9 +67,9 @@ format: $(READY) ## sort imports and format the code
 	@.venv/bin/ruff check --fix --select I
 	@.venv/bin/ruff format
 
-clean-cache: ## remove generated data, trained mini biLMs and cached activations
+clean-cache: ## remove generated data, trained mini biLMs and word vectors, and cached activations
 	@cd "$${ELMO_BENCH_CACHE:-.cache}" 2>/dev/null || exit 0; \
-	for part in activations mini; do if [ -d $$part ]; then du -sh "$$PWD/$$part" && rm -rf $$part; fi; done
+	for part in activations mini vectors; do if [ -d $$part ]; then du -sh "$$PWD/$$part" && rm -rf $$part; fi; done
 
 # One table or figure is one file under conf/sweep/.
 define sweep
