@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_bench import reproduce, run, static_vectors
+from elmo_bench import cli, reproduce, run, static_vectors
+from elmo_bench.choices import check_vectors
 from elmo_bench.errors import UserError
 from elmo_bench.labels import arm
 from elmo_bench.static_vectors import seen
@@ -153,3 +154,14 @@ def test_reproduce_runs_the_arms_that_the_page_names_for_the_scale(bench):
         reproduce.arms("toy", "open", ["task.arms={open:[glove]}"])
     cfg = bench.compose("task.arms={open:[baseline]}")
     assert run.Identity(cfg).run == run.Identity(bench.compose()).run  # what reproduce runs makes no other run
+
+
+@pytest.mark.parametrize("task", cli.tasks())
+@pytest.mark.parametrize("scale", ["mini", "open"])
+def test_every_task_takes_vectors_of_the_text_as_it_looks_its_words_up(task, scale):
+    cfg = cli.compose([f"task={task}", f"scale={scale}", "vectors=text", "data_root=data"])
+    check_vectors(cfg.vectors, cfg.task)
+    assert cfg.vectors.size == cfg.task.words.size
+    assert cfg.vectors.lower is bool(cfg.task.reader.get("lower", False))
+    assert cfg.vectors.epochs == cfg.vectors.passes[scale]
+    assert str(cfg.vectors.root) == (cfg.scale.folder if scale == "mini" else "data")
