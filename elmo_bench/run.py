@@ -221,7 +221,8 @@ def make_trainer(cfg: DictConfig, folder: Path | None, callbacks: list[pl.Callba
         callbacks = [EarlyStopping(monitor, patience=budget.patience, mode="max", check_on_train_epoch_end=True),
                      *callbacks]  # fmt: skip
     if task.average is not None:
-        callbacks = [instantiate(task.average), *callbacks]
+        device = _device(machine.accelerator)  # else it stays where the model is built, and every update copies
+        callbacks = [instantiate(task.average, device=device), *callbacks]
     bar = progress(machine.progress)
     try:
         return pl.Trainer(
