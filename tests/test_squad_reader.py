@@ -100,6 +100,8 @@ def test_a_paragraph_as_one_sequence(folder):
     for one, other in zip(rows, by_sentence, strict=True):
         assert one["context"][0] == [word for sentence in other["context"] for word in sentence]
         assert one["span"] == other["span"]
+    bounded = load(make(folder, sequence="paragraph", train_words=12))["train"]
+    assert [[len(part) for part in row["context"]] for row in bounded] == [[10], [15], [10], [8], [5], [5]]
 
 
 def test_a_batch(folder):

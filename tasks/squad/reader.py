@@ -26,7 +26,7 @@ class Context(NamedTuple):
     """A paragraph's words and where its sentences end."""
 
     words: list[Word]
-    sentences: list[int]  # words in each; one number where the biLM reads the paragraph as one sequence
+    sentences: list[int]  # words in each
 
 
 class SquadReader:
@@ -130,7 +130,7 @@ class SquadReader:
 
     def _context(self, text: str) -> Context:
         words = tokenizer.words(text)
-        return Context(words, tokenizer.sentence_lengths(words) if self.sequence == "sentence" else [len(words)])
+        return Context(words, tokenizer.sentence_lengths(words))
 
     def _window(self, context: Context, span: Sequence[int] | None, limit: int | None) -> Row:
         """The part of a context that a row keeps, by sentence, with its starts and the span in it."""
@@ -139,7 +139,8 @@ class SquadReader:
         if limit is not None and span is not None:
             first, last = window(lengths, span, limit)
         begin, pieces = sum(lengths[:first]), []
-        for length in lengths[first:last]:
+        kept = lengths[first:last]
+        for length in kept if self.sequence == "sentence" else [sum(kept)]:
             pieces.append([word.form for word in context.words[begin : begin + length]])
             begin += length
         skipped = sum(lengths[:first])
