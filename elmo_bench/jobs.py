@@ -156,9 +156,9 @@ class _Screen:
         console = Console(highlight=False)
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[now]}"),
+            TextColumn("{task.fields[now]}", markup=False),
         )
         self.progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
         self.progress.start()
