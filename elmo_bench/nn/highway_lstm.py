@@ -84,27 +84,13 @@ class _Layer(torch.autograd.Function):
         d_h = d_c = x.new_zeros(0, hidden)  # what the step after hands back
         for t in reversed(range(len(sizes))):
             step, n = steps[t], sizes[t]
-            i, f, o, r, j = gates[step].chunk(GATES, dim=1)  # (n, H) each
-            d_i, d_f, d_o, d_r, d_j, d_highway = d_pre[step].chunk(GATES + 1, dim=1)
-            tanh_c, d_total = squashed[step], d_output[step].clone()
+            d_total = d_output[step].clone()  # (n, H)
             d_total[: len(d_h)] += d_h
             if mask is not None:
                 d_total *= mask[:n]
-            d_hidden = d_total * r
-            torch.sub(d_total, d_hidden, out=d_highway)
-            torch.mul(torch.sub(o * tanh_c, highway[step]).mul_(d_hidden), 1 - r, out=d_r)
-            d_hidden *= o
-            torch.mul(d_hidden * tanh_c, 1 - o, out=d_o)
-            d_cell = d_hidden.addcmul_(d_hidden * tanh_c, tanh_c, value=-1)
-            d_cell[: len(d_c)] += d_c
-            d_j_i = d_cell * i
-            torch.mul(d_j_i * j, 1 - i, out=d_i)
-            torch.addcmul(d_j_i, d_j_i * j, j, value=-1, out=d_j)
-            d_c = d_cell * f
-            if t == 0:
-                d_f.zero_()
-            else:
-                torch.mul(d_c * cells[steps[t - 1]][:n], 1 - f, out=d_f)
+            c_before = cells[steps[t - 1]][:n] if t else None
+            d_c = _cell_backward(gates[step], highway[step], squashed[step], c_before, d_total, d_c, d_pre[step])
+            if t:
                 d_h = times(d_pre[step, : GATES * hidden])
         before = [output[step][:n] for step, n in zip(steps, sizes[1:], strict=False)]
         earlier = torch.cat([x.new_zeros(sizes[0], hidden), *before])  # (N, H) what each step read
@@ -113,6 +99,34 @@ class _Layer(torch.autograd.Function):
         d_weight = FixedLinear(x.t(), rows=len(weight))(d_pre.t())  # (6H, D)
         d_x = FixedLinear(weight.t(), rows=len(x))(d_pre) if ctx.needs_input_grad[0] else None  # (N, D)
         return d_x, d_weight, d_gates.sum(0), d_recurrent, None, None
+
+
+def _cell_backward(
+    gates: Tensor, highway: Tensor, tanh_c: Tensor, c_before: Tensor | None, d_h: Tensor, d_c: Tensor, d_pre: Tensor
+) -> Tensor:
+    """Gradients of one step: fills d_pre (n, 6H) and returns that of the cells before it (n, H).
+
+    gates are those after their functions, (n, 5H); d_c comes from the step after and may have fewer rows; no c_before
+    stands for zeros.
+    """
+    i, f, o, r, j = gates.chunk(GATES, dim=1)  # (n, H) each
+    d_i, d_f, d_o, d_r, d_j, d_highway = d_pre.chunk(GATES + 1, dim=1)
+    d_hidden = d_h * r  # of o * tanh(c)
+    torch.sub(d_h, d_hidden, out=d_highway)
+    torch.mul(torch.sub(o * tanh_c, highway).mul_(d_hidden), 1 - r, out=d_r)
+    d_hidden *= o
+    torch.mul(d_hidden * tanh_c, 1 - o, out=d_o)
+    d_cell = d_hidden.addcmul_(d_hidden * tanh_c, tanh_c, value=-1)
+    d_cell[: len(d_c)] += d_c
+    through_i = d_cell * i
+    torch.mul(through_i * j, 1 - i, out=d_i)
+    torch.addcmul(through_i, through_i * j, j, value=-1, out=d_j)
+    d_before = d_cell * f
+    if c_before is None:
+        d_f.zero_()
+    else:
+        torch.mul(d_before * c_before, 1 - f, out=d_f)
+    return d_before
 
 
 def _steps(sizes: list[int]) -> Iterator[slice]:
