@@ -76,8 +76,8 @@ class Reader(Protocol):
 
     def collate(self, rows: Sequence[Row]) -> Batch: ...
 
-    # A reader that looks words up in lower case says so by an attribute `lower` that is True: vectors of a file are then
-    # looked up so, too.
+    # A reader that looks words up in lower case says so by an attribute `lower` that is True: the vectors of a file are
+    # then looked up so, too.
 
     # A reader may have `sample(row, random: numpy.random.Generator) -> Row`: what training sees of a row in an epoch,
     # such as a part of a long document. It is a function of (seed, epoch).
