@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset, DatasetDict
 
 from elmo_bench import cli, reproduce, run, static_vectors
 from elmo_bench.choices import check_vectors
@@ -16,6 +17,7 @@ from elmo_bench.errors import UserError
 from elmo_bench.labels import arm
 from elmo_bench.static_vectors import seen
 from elmo_bench.text.vectors import read_vectors
+from elmo_bench.word_vectors import distinct
 
 PAGE = """
 # @package _global_
@@ -67,6 +69,13 @@ def test_the_same_text_gives_the_same_vectors_and_another_seed_others(text, tmp_
     assert not torch.equal(vectors(other)["de"], vectors(first)["de"])
     assert "ba" in vectors(static_vectors.ensure(text.compose(*SMALL, "vectors.lower=true")))
     assert not list(tmp_path.rglob("*.partial")) + list(tmp_path.rglob(".vectors*"))
+
+
+def test_words_of_sentences_and_of_documents_are_gathered_as_they_are_looked_up():
+    rows = [{"a": ["Ba", "de"], "b": [["de", "Gi"], ["ko"]], "c": ["mu"]}, {"a": ["ba"], "b": [["lu"]], "c": ["mu"]}]
+    splits = DatasetDict({"train": Dataset.from_list(rows[:1]), "test": Dataset.from_list(rows[1:])})
+    assert sorted(distinct(splits, ("a", "b"), lower=False)) == ["Ba", "Gi", "ba", "de", "de", "ko", "lu"]
+    assert set(distinct(splits, ("a", "b"), lower=True)) == {"ba", "de", "gi", "ko", "lu"}
 
 
 def test_several_processes_train_them_once(text, monkeypatch):
