@@ -108,7 +108,7 @@ def build(cfg: DictConfig, reader: Reader, source: Any, found: WordVectors | Non
     chars = make(task, "chars", len(vocabularies.get("chars", ())))
     representation = Representation(words, chars, elmo)
     sizes = {"input_size": representation.input_size, "elmo_size": representation.elmo_size}
-    if "own_size" in inspect.signature(instantiate(task.head)).parameters:
+    if "own_size" in inspect.signature(instantiate(task.head).func).parameters:
         sizes["own_size"] = representation.own_size
     head = make(task, "head", **sizes, vocabularies=vocabularies)
     schedule = task.schedule or {}
