@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,14 @@ from tasks.coref.reader import CorefReader
 from tests.test_coref_spans import greedy, score_of
 
 GENRES = {"genres": Vocabulary(["bc", "-"])}
-SMALL = {"hidden": 5, "most_words": 3, "feature_size": 2, "ffnn": 6, "lexical_dropout": 0.0, "dropout": 0.0}
+SMALL: dict[str, Any] = {
+    "hidden": 5,
+    "most_words": 3,
+    "feature_size": 2,
+    "ffnn": 6,
+    "lexical_dropout": 0.0,
+    "dropout": 0.0,
+}
 
 
 def rows(lengths: list[list[int]], clusters: list | None = None) -> list[dict]:
@@ -115,7 +123,7 @@ def test_documents_are_scored_as_the_definitions_say(own_size):
 def test_gradients_reach_every_parameter(elmo, singletons):
     torch.manual_seed(2)
     batch = batch_of(rows([[6, 5, 4], [5, 6]], [[[[0, 0], [7, 7]], [[2, 3], [12, 12]]], [[[1, 1], [6, 6]]]]))
-    head = CorefHead(7, elmo, GENRES, own_size=4, ratio=1.0, singletons=singletons, **SMALL | {"dropout": 0.2})
+    head = CorefHead(7, elmo, GENRES, own_size=4, ratio=1.0, singletons=singletons, **dict(SMALL, dropout=0.2))
     assert head.spans.output_size == 2 * (10 + elmo) + 2 + 4
     loss = head(embedded(batch, elmo=elmo), batch).loss
     assert loss is not None
@@ -219,7 +227,7 @@ def test_the_model_learns_who_is_meant(tmp_path):
     torch.manual_seed(6)
     words = word_embedding(reader.vocabularies["words"], 8)
     chars = CharCNN(len(reader.vocabularies["chars"]), 4, {3: 4})
-    head = CorefHead(12, 0, reader.vocabularies, own_size=12, **SMALL | {"most_words": 2, "ffnn": 16, "hidden": 8})
+    head = CorefHead(12, 0, reader.vocabularies, own_size=12, **dict(SMALL, most_words=2, ffnn=16, hidden=8))
     model = nn.ModuleList([words, chars, head])
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
 

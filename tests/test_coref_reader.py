@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,11 +36,12 @@ def column_file(sentences=SENTENCES, name="bc/x/00/x_0001", part=0) -> str:
 def reader(tmp_path):
     """A reader of three written splits, the same text unless given."""
 
-    def make(train=None, dev=None, **options):
+    def make(train=None, dev=None, **changes):
         for split, text in (("train", train), ("dev", dev), ("test", None)):
             (tmp_path / f"{split}.conll").write_text(text or column_file())
         data = {split: str(tmp_path / f"{split}.conll") for split in ("train", "dev", "test")}
-        return CorefReader(data, **{"min_count": 1, "char_min_count": 1} | options)
+        options: dict[str, Any] = {"min_count": 1, "char_min_count": 1} | changes
+        return CorefReader(data, **options)
 
     return make
 
@@ -123,10 +125,11 @@ def test_heads_are_made_of_words_and_characters_without_elmo(reader):
     made.load()
     cfg = cli.compose(["task=coref", "scale=mini", "scale.folder=none", "elmo.where=input"])
     module = build(cfg, made, FakeBiLM())
+    head: Any = module.head
     own = cfg.task.words.size + sum(cfg.task.chars.filters.values())
-    assert module.head.own_size == own
+    assert head.own_size == own
     assert module.representation.input_size == own + FakeBiLM().width
-    assert module.head.spans.ffnn.parts[-1] == own
+    assert head.spans.ffnn.parts[-1] == own
 
 
 @pytest.mark.parametrize(
@@ -205,7 +208,7 @@ def test_litbank_counts(data_root):
     folder = data_root / "coref_litbank"
     data = {split: f"{folder}/{split}.conll" for split in ("dev", "test")} | {"train": f"{folder}/dev.conll"}
     for keep, mentions, clusters in ((True, 2842, 875), (False, 2206, 239)):
-        rows = CorefReader(data, keep_singletons=keep).load()["dev"]
+        rows = CorefReader(data, keep_singletons=keep).load()["dev"].to_list()
         assert len(rows) == 10
         assert sum(len(row["clusters"]) for row in rows) == clusters
         assert sum(len(cluster) for row in rows for cluster in row["clusters"]) == mentions

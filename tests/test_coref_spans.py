@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -45,7 +48,8 @@ def test_the_encoder_equals_its_definition_on_each_sentence():
     found = {name: p.grad.clone() for name, p in lstm.named_parameters()}
     lstm.zero_grad()
     expected.square().sum().backward()
-    assert all(torch.allclose(p.grad, found[name], atol=1e-5) for name, p in lstm.named_parameters())
+    gradients: dict[str, Any] = {name: p.grad for name, p in lstm.named_parameters()}
+    assert all(torch.allclose(found[name], gradients[name], atol=1e-5) for name in gradients)
 
 
 def test_a_sequence_keeps_one_mask_of_its_hidden_state(monkeypatch):
@@ -145,10 +149,8 @@ def test_span_vectors_and_scores_equal_their_definitions(block):
     for tensor in (h, own, module.attention.weight):
         tensor.grad = None
     torch.stack(expected).square().sum().backward()
-    assert all(
-        torch.allclose(one, two.grad, atol=1e-4)
-        for one, two in zip(found, (h, own, module.attention.weight), strict=True)
-    )
+    expected_gradients: list[Any] = [tensor.grad for tensor in (h, own, module.attention.weight)]
+    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(found, expected_gradients, strict=True))
 
 
 # Antecedents.
@@ -164,6 +166,10 @@ def test_pairs_are_the_nearest_before_each_target():
     assert torch.equal(torch.cat([a for _, a in some]), antecedent)
 
 
+def _product(g: Tensor, w: Tensor, reach: int, first: int, last: int) -> Tensor:
+    return PairProduct.apply(g, w, reach, first, last)
+
+
 @pytest.mark.parametrize("block", [1, 2, 100])
 def test_pair_products_equal_their_definition_and_its_gradient(block, monkeypatch):
     monkeypatch.setattr(pairs_module, "BLOCK", block)
@@ -172,7 +178,7 @@ def test_pair_products_equal_their_definition_and_its_gradient(block, monkeypatc
     for reach, first, last in ((2, 0, 7), (10, 0, 7), (3, 2, 6)):
         target, antecedent = pairs(7, reach, first, last)
         assert torch.allclose(PairProduct.apply(g, w, reach, first, last), (g[target] * g[antecedent]) @ w.t())
-        assert torch.autograd.gradcheck(lambda g, w, *r: PairProduct.apply(g, w, *r), (g, w, reach, first, last))
+        assert torch.autograd.gradcheck(partial(_product, reach=reach, first=first, last=last), (g, w))
 
 
 BINS = [0, 1, 2, 3, 4, 5, 5, 5, *[6] * 8, *[7] * 16, *[8] * 32, *[9] * 100]  # by distance
