@@ -111,8 +111,9 @@ class _Pool:
 
     def _stop(self) -> None:
         """Interrupts what runs, and kills what does not end."""
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # behind `&` in a script, and by the jobs then too
         for process in self.processes.values():
-            _signal(process, signal.SIGINT)
+            _signal(process, signal.SIGTERM if ignored else signal.SIGINT)
         end = time.monotonic() + GRACE
         for process in self.processes.values():
             try:
@@ -130,7 +131,7 @@ def _signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM and SIGHUP become interrupts, so that no job is left behind."""
+    """SIGTERM and SIGHUP become interrupts, so that no job is left behind; what is ignored (nohup) stays ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -138,7 +139,8 @@ def _terminable() -> Iterator[None]:
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:
