@@ -59,7 +59,7 @@ def section(records: list[Record]) -> Section:
         note=newest["config"]["scale"]["note"],
         header=tuple(cell.format(m=metric) for cell in HEADER),
         rows=[_row(group, metric) for group in groups],
-        remarks=[*_gains(groups, metric), *_machines(records)],
+        remarks=[*_gains(groups, metric), *_details(groups, metric), *_machines(records)],
     )
 
 
@@ -160,6 +160,20 @@ def _compares(record: Record, baseline: Record) -> bool:
         return False
     one, other = ({key: value for key, value in r["variant"].items() if key != "vectors"} for r in (record, baseline))
     return not any(key.startswith("elmo.") for key in one) and {**one, "elmo.where": "none"} == other
+
+
+def _details(groups: list[list[Record]], metric: str) -> list[str]:
+    """What else the metric says of test, for each arm, and the most memory that a run of it took."""
+    remarks = []
+    for group in groups:
+        others = [f"{name} {_scores(group, 'test', name)}" for name in group[0]["metrics"]["test"] if name != metric]
+        peaks = [record["peak_memory_mib"] for record in group if record.get("peak_memory_mib")]
+        told = [f"test {', '.join(others)}"] if others else []
+        told += [f"peak memory {max(peaks):,} MiB"] if peaks else []
+        if told:
+            bilm = group[0]["bilm"]["name"]
+            remarks.append(f"{arm(group[0])}{f', biLM {bilm}' if bilm else ''}: {'; '.join(told)}.")
+    return remarks
 
 
 def _machines(records: list[Record]) -> list[str]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from elmo_bench.nn import pairs as pairs_module
 from elmo_bench.nn.antecedents import Antecedents, link, marginal_loss, right_antecedents
 from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
-from elmo_bench.nn.ffnn import FFNN
+from elmo_bench.nn.feedforward import FFNN
 from elmo_bench.nn.pairs import PairProduct, pairs
 from elmo_bench.nn.spans import Spans, best_without_crossing, candidates
 

@@ -198,6 +198,17 @@ def test_the_report_has_ours_beside_the_papers(results):
     assert "A CPU (2 cores, 2 threads, cpu)" in mini
 
 
+def test_further_metrics_and_memory_stand_below_the_table(tmp_path):
+    for seed, recall, peak in ((1, 50.0, 900), (2, 52.0, 1200)):
+        scores = {"f1": 60.0, "recall": recall}
+        save(tmp_path, fake("none", seed, metrics={"dev": scores, "test": scores}, peak_memory_mib=peak))
+    save(tmp_path, fake("input"))
+    report.refresh(tmp_path)
+    lines = (tmp_path / "README.md").read_text().splitlines()
+    assert "- baseline: test recall 51.00 ± 1.41; peak memory 1,200 MiB." in lines
+    assert not any(line.startswith("- +ELMo (input), biLM open: ") for line in lines)
+
+
 def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
     phrases = {"task.reader.phrases": "sentences"}
     arms = [("none", {}, 80.0), ("none", {"vectors": "text"}, 81.0), ("input", {}, 84.0),

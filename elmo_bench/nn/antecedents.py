@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from elmo_bench.nn.ffnn import FFNN
+from elmo_bench.nn.feedforward import FFNN
 from elmo_bench.nn.pairs import PairProduct, pairs
 
 BOUNDS = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # the least distance of each bin but the first

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from elmo_bench.nn.ffnn import FFNN
+from elmo_bench.nn.feedforward import FFNN
 
 
 def candidates(lengths: Sequence[int], most: int, device: torch.device | None = None) -> Tensor:

@@ -13,6 +13,7 @@ from elmo_bench.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.conll2012 import Document, find_files, read_documents
+from elmo_bench.text.raw import are_words
 from elmo_bench.text.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
@@ -167,7 +168,7 @@ class CorefReader:
             sentences = [words for line in raw["text"].splitlines() if (words := line.split())]
         else:
             raise UserError('expected {"sentences": [[word, ...], ...]} or {"text": "a sentence a line"}')
-        if not isinstance(sentences, list) or not all(_words(sentence) for sentence in sentences):
+        if not isinstance(sentences, list) or not all(sentence and are_words(sentence) for sentence in sentences):
             raise UserError('"sentences" must be a list of lists of words, none of them empty')
         if not sentences:
             raise UserError("the document has no sentences")
@@ -177,10 +178,6 @@ class CorefReader:
         if unknown := set(raw) - {"sentences", "text", "speakers", "genre", "document"}:
             raise UserError(f"unknown keys: {', '.join(sorted(unknown))}")
         return {"genre": "-", "sentences": sentences, "speakers": _speakers(raw.get("speakers"), sentences)} | given
-
-
-def _words(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(word, str) and word for word in value)
 
 
 def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:

@@ -13,6 +13,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text import tags
 from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.raw import words_of
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -130,17 +131,7 @@ class NerReader:
         Raises:
             UserError: neither key, something else than words, no word at all.
         """
-        if "tokens" in raw:
-            tokens = raw["tokens"]
-        elif isinstance(raw.get("text"), str):
-            tokens = raw["text"].split()
-        else:
-            raise UserError('expected {"tokens": [...]} or {"text": "words between spaces"}')
-        if not isinstance(tokens, list) or not all(isinstance(token, str) and token for token in tokens):
-            raise UserError('"tokens" must be a list of words')
-        if not tokens:
-            raise UserError("the sentence has no words")
-        return {"tokens": tokens}
+        return {"tokens": words_of(raw)}
 
 
 def _hub_sentences(split: Dataset, source: Source) -> Iterator[Sentence]:

@@ -14,6 +14,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text import tags
 from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.conll2012 import Predicate, Sentence, find_files, read_documents
+from elmo_bench.text.raw import words_of
 from elmo_bench.text.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
@@ -121,11 +122,8 @@ class SrlReader:
         Raises:
             UserError: a missing key, something else than words or word numbers, no word at all.
         """
-        tokens = raw["text"].split() if isinstance(raw.get("text"), str) else raw.get("tokens")
-        if not isinstance(tokens, list) or not all(isinstance(token, str) and token for token in tokens):
-            raise UserError('expected {"tokens": [...]} or {"text": "words between spaces"}, and "predicates": [...]')
-        if not tokens:
-            raise UserError("the sentence has no words")
+        expected = 'expected {"tokens": [...]} or {"text": "words between spaces"}, and "predicates": [...]'
+        tokens = words_of(raw, expected=expected)
         predicates = raw.get("predicates")
         if not isinstance(predicates, list) or not all(type(i) is int and 0 <= i < len(tokens) for i in predicates):
             raise UserError(f'"predicates" must be a list of word numbers, here from 0 to {len(tokens) - 1}')

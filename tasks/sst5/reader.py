@@ -11,6 +11,7 @@ from datasets import Dataset, DatasetDict
 from elmo_bench.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.raw import words_of
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import words
 from elmo_bench.text.trees import Tree, read_trees, unescaped
@@ -125,17 +126,11 @@ class Sst5Reader:
         Raises:
             UserError: neither key, something else than words, no word at all.
         """
-        if "tokens" in raw:
-            tokens = raw["tokens"]
-        elif isinstance(raw.get("text"), str):
-            tokens = tokenize(" ".join(map(self._plain, raw["text"].split())))
-        else:
-            raise UserError('expected {"tokens": [...]} or {"text": "..."}')
-        if not isinstance(tokens, list) or not all(isinstance(token, str) and token for token in tokens):
-            raise UserError('"tokens" must be a list of words')
-        if not tokens:
-            raise UserError("the sentence has no words")
+        tokens = words_of(raw, self._tokenize, 'expected {"tokens": [...]} or {"text": "..."}')
         return {"tokens": [self._plain(token) for token in tokens]}
+
+    def _tokenize(self, text: str) -> list[str]:
+        return tokenize(" ".join(map(self._plain, text.split())))
 
 
 def tokenize(text: str) -> list[str]:

@@ -1,0 +1,41 @@
+"""The words of a sentence that `predict` is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from elmo_bench.errors import UserError
+
+
+def words_of(
+    raw: Mapping[str, Any],
+    split: Callable[[str], list[str]] = str.split,
+    expected: str = 'expected {"tokens": [...]} or {"text": "words between spaces"}',
+) -> list[str]:
+    """The words of {"tokens": [...]}, or of {"text": "..."} as `split` cuts it.
+
+    Args:
+        raw: with one of the two keys.
+        split: how text is cut; at white space alone.
+        expected: the message where there is neither.
+
+    Raises:
+        UserError: neither key, something else than words, no word at all.
+    """
+    if "tokens" in raw:
+        tokens = raw["tokens"]
+    elif isinstance(raw.get("text"), str):
+        tokens = split(raw["text"])
+    else:
+        raise UserError(expected)
+    if not are_words(tokens):
+        raise UserError('"tokens" must be a list of words')
+    if not tokens:
+        raise UserError("the sentence has no words")
+    return tokens
+
+
+def are_words(value: Any) -> bool:
+    """Whether this is a list of strings, none of them empty."""
+    return isinstance(value, list) and all(isinstance(word, str) and word for word in value)
