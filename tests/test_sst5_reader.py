@@ -58,6 +58,23 @@ def test_dev_and_test_are_sentences_and_words_are_counted_in_training_sentences(
     assert loaded.vocabularies["words"].items[2:] == ["A"]  # twice in sentences, however often in phrases
 
 
+@pytest.mark.parametrize("where", ["files", "hub"])
+def test_training_may_stop_after_some_sentences(folder, where, monkeypatch):
+    rows = {"text": ["A warm film", "Bleak", "A joy"], "label": [3, 1, 4]}
+    hub = DatasetDict({name: Dataset.from_dict(rows) for name in ("train", "validation", "test")})
+    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: hub)
+    files = {"folder": str(folder), "train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
+    data = {"files": files, "hub": {"hub": "some/where", "revision": None}}[where]
+    limited = Sst5Reader(data | {"train_sentences": 1}, phrases="sentences")
+    splits = limited.load()
+    assert [row["tokens"][:3] for row in splits["train"]] == [["A", "warm", "film"]]
+    assert len(splits["test"]) == (1 if where == "files" else 3)
+    assert "film" in limited.vocabularies["words"]
+    assert "joy" not in limited.vocabularies["words"]
+    with pytest.raises(UserError, match="train_sentences=0"):
+        Sst5Reader(data | {"train_sentences": 0})
+
+
 def test_batches_hold_labels_where_all_rows_have_one(folder):
     loaded = reader(folder, phrases="sentences", lower=True)
     splits = loaded.load()

@@ -29,7 +29,7 @@ class Sst5Reader:
 
     Args:
         data: where the trees are: the files {train, dev, test}, below {folder} if given, or without a folder a data
-            set of the hub {hub, revision}, which has whole sentences only.
+            set of the hub {hub, revision}, which has whole sentences only. {train_sentences: n} trains on the first n.
         phrases: what to train on: "long" phrases of `long` or more words, "all" phrases, or "sentences".
         long: the least number of words of a long phrase.
         lower: words are looked up in lower case.
@@ -50,6 +50,11 @@ class Sst5Reader:
     ):
         if phrases not in PHRASES:
             raise UserError(f"task.reader.phrases={phrases}: there is {', '.join(PHRASES)}")
+        self.train_sentences = data.get("train_sentences")
+        if self.train_sentences is not None and not (type(self.train_sentences) is int and self.train_sentences > 0):
+            raise UserError(
+                f"task.data.<scale>.train_sentences={self.train_sentences}: expected a number above 0 or null"
+            )
         self.source, self.phrases, self.long = Source(data), phrases, long
         self.lower, self.min_count, self.unescape = lower, min_count, unescape
         self.vocabularies: dict[str, Vocabulary] = {}
@@ -68,6 +73,7 @@ class Sst5Reader:
 
     def _from_files(self) -> dict[str, list[Row]]:
         trees = {split: list(self._trees(split)) for split in SPLITS}
+        trees["train"] = trees["train"][: self.train_sentences]
         self._count(tree.words for tree in trees["train"])
         least = {"long": self.long, "all": 1}.get(self.phrases)
         splits = {split: [_row(tree, -1) for tree in trees[split]] for split in SPLITS}
@@ -99,6 +105,7 @@ class Sst5Reader:
             if not {"text", "label"} <= set(found.column_names):
                 raise self.source.unfit("lacks text or label")
             splits[split] = [self._hub_row(row, f"{split} row {i}") for i, row in enumerate(found.to_list())]
+        splits["train"] = splits["train"][: self.train_sentences]
         self._count(row["tokens"] for row in splits["train"])
         return splits
 
