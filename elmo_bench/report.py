@@ -1,227 +1,61 @@
 """Ours beside the paper's, from the records: `python -m elmo_bench.report` writes results/README.md and report.html.
 
 After the tables of the runs come the figures, each a JSON file beside its picture in results/figures. The same records
-and figures give the same bytes.
+and figures give the same bytes. The project's own README.md shows the first tables, between its marks.
 """
 
 from __future__ import annotations
 
 import base64
 import html
-import json
 import sys
 from collections.abc import Iterable
-from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from elmo_bench import cli
 from elmo_bench.errors import UserError
-from elmo_bench.labels import arm, is_default
-from elmo_bench.records import Record, grouped, mean_and_deviation, read_all, write_text
+from elmo_bench.records import read_all, write_text
+from elmo_bench.tables import Section, figures, overview, sections
 
 INTRODUCTION = (
     "Written by `make report` from the records under `runs/`, one a finished run. Figures are percent, mean ± sample "
     "standard deviation over the seeds; dev is that of the selected epoch. A number belongs to its scale: numbers of "
     "different scales, or of different biLMs, do not compare."
 )
-HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
-SCALES = ("paper", "open", "mini")
 
 
-class Section(NamedTuple):
-    """A table for one task at one scale, or with a picture below it."""
-
-    title: str
-    note: str
-    header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    remarks: list[str]
-    picture: Path | None = None
-
-
-def sections(records: Iterable[Record]) -> list[Section]:
-    """A section for every task and scale that has records: real data first, mini last."""
-    places: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        places.setdefault((record["scale"], record["task"]), []).append(record)
-    order = {scale: i for i, scale in enumerate(SCALES)}
-    return [section(places[place]) for place in sorted(places, key=lambda p: (order.get(p[0], 9), p))]
-
-
-def section(records: list[Record]) -> Section:
-    """The table of one task at one scale: the baseline, +ELMo as the task's page has it, then the variants."""
-    groups = sorted(grouped(records).values(), key=_order)
-    newest = max(records, key=lambda record: record["finished"])
-    metric = newest["config"]["task"]["monitor"]
-    return Section(
-        title=f"{newest['task']}, scale {newest['scale']}",
-        note=newest["config"]["scale"]["note"],
-        header=tuple(cell.format(m=metric) for cell in HEADER),
-        rows=[_row(group, metric) for group in groups],
-        remarks=[*_gains(groups, metric), *_details(groups, metric), *_machines(records)],
-    )
-
-
-def figures(results_root: str | Path) -> list[Section]:
-    """A section for every JSON file of the folder `figures`.
-
-    Raises:
-        UserError: a file that is none of a figure's.
-    """
-    found = []
-    for path in sorted((Path(results_root) / "figures").glob("*.json")):
-        try:
-            page = json.loads(path.read_text(encoding="utf-8"))
-            rows = [tuple(row) for row in page["rows"]]
-            section = Section(
-                page["title"], page["note"], tuple(page["header"]), rows, [], path.parent / page["picture"]
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"not a readable figure ({error!r}); remove it and make it again", path) from None
-        found.append(section)
-    return found
-
-
-def _order(group: list[Record]) -> tuple:
-    baseline = group[0]["config"]["elmo"]["where"] == "none"
-    return (
-        not baseline,
-        not is_default(group[0]["variant"]),
-        group[0]["bilm"]["name"] or "",
-        arm(group[0]),
-        group[0]["group"],
-    )
-
-
-def _row(group: list[Record], metric: str) -> tuple[str, ...]:
-    return (
-        arm(group[0]),
-        group[0]["bilm"]["name"] or "-",
-        _ranges([record["seed"] for record in group]),
-        _scores(group, "dev", metric),
-        _scores(group, "test", metric),
-        _paper(group[0], metric),
-        _weights(group),
-        _time(mean_and_deviation([record["seconds"] for record in group])[0]),
-    )
-
-
-def _scores(group: list[Record], split: str, metric: str) -> str:
-    mean, deviation = mean_and_deviation([record["metrics"][split][metric] for record in group])
-    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
-
-
-def _paper(record: Record, metric: str) -> str:
-    """The paper's figure, beside its own two arms only."""
-    figures = record["config"]["task"].get("paper") or {}
-    baseline = record["config"]["elmo"]["where"] == "none"
-    if not is_default(record["variant"]) or record["bilm"]["name"] == "untrained":
-        return ""
-    figure = figures.get("baseline" if baseline else "elmo")
-    if isinstance(figure, dict):
-        figure = figure.get(metric)
-    deviation = None if baseline else figures.get("elmo_deviation")
-    return "" if figure is None else f"{figure}" + ("" if deviation is None else f" ± {deviation}")
-
-
-def _weights(group: list[Record]) -> str:
-    """Mean layer weights and gamma at the selected epochs, for each place."""
-    cells = []
-    for place in group[0]["layer_weights"]:
-        chosen = [record["layer_weights"][place][record["epoch"] - 1] for record in group]
-        s = " ".join(f"{sum(column) / len(column):.2f}" for column in zip(*chosen, strict=True))
-        gamma = mean_and_deviation([record["gamma"][place][record["epoch"] - 1] for record in group])[0]
-        cells.append(f"{place}: {s}; {gamma:.2f}")
-    return ", ".join(cells)
-
-
-def _gains(groups: list[list[Record]], metric: str) -> list[str]:
-    """What ELMo as the task's page has it adds to each baseline with the same other settings."""
-    remarks = []
-    for group, baseline in product(groups, groups):
-        if not _compares(group[0], baseline[0]):
-            continue
-        (before, d0), (after, d1) = (
-            mean_and_deviation([record["metrics"]["test"][metric] for record in g]) for g in (baseline, group)
-        )
-        spread = "" if d0 is None or d1 is None else f" (the two deviations together: {d0 + d1:.2f})"
-        gain = f"{after - before:+.2f} test {metric}{spread}"
-        remarks.append(f"{arm(group[0])}, biLM {group[0]['bilm']['name']}, against the {arm(baseline[0])}: {gain}.")
-    figures = groups[0][0]["config"]["task"].get("paper") or {}
-    if remarks and all(isinstance(figures.get(key), (int, float)) for key in ("baseline", "elmo")):
-        remarks.append(f"The paper's gain: {figures['elmo'] - figures['baseline']:+.2f}.")
-    return remarks
-
-
-def _compares(record: Record, baseline: Record) -> bool:
-    """Whether they differ in ELMo alone, or in the word vectors besides."""
-    if record["config"]["elmo"]["where"] == "none" or baseline["config"]["elmo"]["where"] != "none":
-        return False
-    one, other = ({key: value for key, value in r["variant"].items() if key != "vectors"} for r in (record, baseline))
-    return not any(key.startswith("elmo.") for key in one) and {**one, "elmo.where": "none"} == other
-
-
-def _details(groups: list[list[Record]], metric: str) -> list[str]:
-    """What else the metric says of test, for each arm, and the most memory that a run of it took."""
-    remarks = []
-    for group in groups:
-        others = [f"{name} {_scores(group, 'test', name)}" for name in group[0]["metrics"]["test"] if name != metric]
-        peaks = [record["peak_memory_mib"] for record in group if record.get("peak_memory_mib")]
-        told = [f"test {', '.join(others)}"] if others else []
-        told += [f"peak memory {max(peaks):,} MiB"] if peaks else []
-        if told:
-            bilm = group[0]["bilm"]["name"]
-            remarks.append(f"{arm(group[0])}{f', biLM {bilm}' if bilm else ''}: {'; '.join(told)}.")
-    return remarks
-
-
-def _machines(records: list[Record]) -> list[str]:
-    described = {(m.get("gpu") or m["cpu"], m["cores"], m["threads"], m["accelerator"])
-                 for m in (record["machine"] for record in records)}  # fmt: skip
-    shown = [
-        f"{name} ({cores} cores, {threads} threads, {accelerator})"
-        for name, cores, threads, accelerator in sorted(described)
-    ]
-    dirty = sum(bool(record.get("dirty")) for record in records)
-    return [
-        f"Machine: {'; '.join(shown)}."
-        + (f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else "")
-    ]
-
-
-def _ranges(seeds: list[int]) -> str:
-    """[1, 2, 3, 7] -> "1-3, 7"."""
-    parts: list[list[int]] = []
-    for seed in sorted(seeds):
-        if parts and seed == parts[-1][-1] + 1:
-            parts[-1].append(seed)
-        else:
-            parts.append([seed])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
-
-
-def _time(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
+MARKS = "<!-- tables: written by make report -->", "<!-- /tables -->"
 
 
 def markdown(tables: list[Section]) -> str:
     """results/README.md."""
     parts = ["# Results", INTRODUCTION]
     for table in tables:
-        lines = [_pipe(table.header), _pipe(["---"] * len(table.header)), *map(_pipe, table.rows)]
-        parts += [f"## {table.title}", table.note, "\n".join(lines)]
+        parts += [f"## {table.title}", table.note, _pipes(table)]
         if table.remarks:
             parts.append("\n".join(f"- {line}" for line in table.remarks))
         if table.picture:
             parts.append(f"![{table.title}](figures/{table.picture.name})")
     return "\n\n".join(parts if tables else [*parts, "No run is recorded yet."]) + "\n"
+
+
+def embedded(text: str, tables: list[Section]) -> str:
+    """A page with these tables between its marks, in place of what stood there.
+
+    Raises:
+        UserError: the page lacks the marks.
+    """
+    before, first, rest = text.partition(MARKS[0])
+    _, last, after = rest.partition(MARKS[1])
+    if not (first and last):
+        raise UserError(f"lacks the marks {MARKS[0]} and {MARKS[1]}, between which the tables stand")
+    parts = [first, *(part for table in tables for part in (table.note, _pipes(table))), last]
+    return before + "\n\n".join(parts) + after
+
+
+def _pipes(table: Section) -> str:
+    return "\n".join([_pipe(table.header), _pipe(["---"] * len(table.header)), *map(_pipe, table.rows)])
 
 
 def _pipe(cells: Iterable[str]) -> str:
@@ -281,7 +115,8 @@ def show(tables: list[Section]) -> None:
 
 def refresh(results_root: str | Path) -> list[Section]:
     """Writes README.md and report.html anew from all records."""
-    tables = [*sections(read_all(results_root)), *figures(results_root)]
+    found = list(read_all(results_root))
+    tables = [*overview(found), *sections(found), *figures(results_root)]
     write_text(Path(results_root) / "README.md", markdown(tables))
     write_text(Path(results_root) / "report.html", page(tables))
     return tables
@@ -290,7 +125,10 @@ def refresh(results_root: str | Path) -> list[Section]:
 def main() -> None:
     """The entry point."""
     given: dict[str, Any] = cli.arguments(sys.argv[1:], (), ("results_root",))
-    results_root = given.get("results_root") or cli.ROOT / "results"
+    results_root = given.get("results_root")
+    if results_root is None:
+        results_root, readme = cli.ROOT / "results", cli.ROOT / "README.md"
+        write_text(readme, embedded(readme.read_text(encoding="utf-8"), overview(read_all(results_root))))
     show(refresh(results_root))
     print(f"written: {Path(results_root) / 'README.md'}, report.html")
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
-from elmo_bench import cli, report
+from elmo_bench import cli, report, tables
 from elmo_bench.errors import UserError
 from elmo_bench.jobs import Job, cores, run_jobs
 from elmo_bench.labels import label, variant
@@ -123,7 +123,7 @@ def main() -> None:
             failed.append(error)
     if records:
         report.refresh(cfg.results_root)
-        report.show(report.sections(records))
+        report.show(tables.sections(records))
     if failed:
         raise failed[0]
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from elmo_bench import cli, records, report
+from elmo_bench import cli, records, report, tables
 from elmo_bench.errors import UserError
 from elmo_bench.identity import Identity, sha256
 from elmo_bench.labels import label, variant
@@ -198,6 +198,40 @@ def test_the_report_has_ours_beside_the_papers(results):
     assert "A CPU (2 cores, 2 threads, cpu)" in mini
 
 
+def test_tasks_stand_side_by_side_without_variants_and_controls(results):
+    for where in ("none", "input"):
+        changes = {"vectors": "text"} | ({"elmo.where": "none"} if where == "none" else {})
+        save(results, fake(where, 1, {"none": 87.0, "input": 92.0}[where], group=f"text-{where}", variant=changes))
+    save(results, fake("input", 1, 10.0, group="control", bilm={"name": "untrained", "sha256": None, "tuned": False}))
+    real, mini = tables.overview(records.read_all(results))
+    assert (real.title, mini.title) == ("all tasks, scale open", "all tasks, scale mini")
+    cells = "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00", "87.00 (1)", "92.00 (1)", "+5.00"
+    assert real.rows == [("ner", "f1", *cells, "90.15, 92.22: +2.07")]
+    assert mini.rows == [("ner", "f1", "70.00 (1)", "", "", "", "", "", "90.15, 92.22: +2.07")]
+
+
+def test_every_bilm_has_a_row_of_its_own(tmp_path):
+    other = {"name": "original", "sha256": None, "tuned": False}
+    save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 84.0), fake("input", 1, 90.0, group="b", bilm=other))
+    (real,) = tables.overview(records.read_all(tmp_path))
+    assert [row[2:5] for row in real.rows] == [
+        ("80.00 (1)", "84.00 (1)", "+4.00"),
+        ("80.00 (1)", "90.00 (1)", "+10.00"),
+    ]
+
+
+def test_tables_replace_what_stands_between_the_marks(results):
+    first, last = report.MARKS
+    found = tables.overview(records.read_all(results))
+    page = report.embedded(f"before\n{first}\n\nold\n\n{last}\nafter\n", found)
+    assert page.startswith(f"before\n{first}\n\nnote on open\n\n| task |")
+    assert page.endswith(f"|\n\n{last}\nafter\n")
+    assert "old" not in page
+    assert report.embedded(page, found) == page
+    with pytest.raises(UserError, match="lacks the marks"):
+        report.embedded(f"{first} alone", found)
+
+
 def test_further_metrics_and_memory_stand_below_the_table(tmp_path):
     for seed, recall, peak in ((1, 50.0, 900), (2, 52.0, 1200)):
         scores = {"f1": 60.0, "recall": recall}
@@ -272,7 +306,7 @@ def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
 
 
 def test_seeds_are_shown_as_ranges():
-    assert report._ranges([3, 1, 2, 7]) == "1-3, 7"
+    assert tables._ranges([3, 1, 2, 7]) == "1-3, 7"
 
 
 def test_the_committed_records_are_readable_and_the_report_is_theirs():
@@ -283,7 +317,9 @@ def test_the_committed_records_are_readable_and_the_report_is_theirs():
     if not found:
         pytest.skip("no record is committed yet")
     if len(found) == len(records.read_all(results)):
-        expected = report.markdown([*report.sections(found), *report.figures(results)])
+        expected = report.markdown([*tables.overview(found), *tables.sections(found), *tables.figures(results)])
         assert (results / "README.md").read_text(encoding="utf-8") == expected
+        readme = (cli.ROOT / "README.md").read_text(encoding="utf-8")
+        assert report.embedded(readme, tables.overview(found)) == readme
     assert "/root/" not in json.dumps(found)
     assert "/home/" not in json.dumps(found)
