@@ -67,7 +67,7 @@ def test_training_may_stop_after_some_sentences(folder, where, monkeypatch):
     data = {"files": files, "hub": {"hub": "some/where", "revision": None}}[where]
     limited = Sst5Reader(data | {"train_sentences": 1}, phrases="sentences")
     splits = limited.load()
-    assert [row["tokens"][:3] for row in splits["train"]] == [["A", "warm", "film"]]
+    assert [tokens[:3] for tokens in splits["train"]["tokens"]] == [["A", "warm", "film"]]
     assert len(splits["test"]) == (1 if where == "files" else 3)
     assert "film" in limited.vocabularies["words"]
     assert "joy" not in limited.vocabularies["words"]
