@@ -153,10 +153,15 @@ def test_cells_of_arguments():
 def test_cells_of_clusters():
     crossing = ["(0|(1|(2)", "-", "0)|(0|(0", "1)|0)", "0)|(10)"]
     assert brackets.mentions(crossing) == [
-        Span("1", 0, 4), Span("0", 0, 3), Span("2", 0, 1), Span("0", 2, 5), Span("0", 2, 4), Span("10", 4, 5),
+        Span("0", 0, 5), Span("1", 0, 4), Span("2", 0, 1), Span("0", 2, 4), Span("0", 2, 3), Span("10", 4, 5),
     ]  # fmt: skip
     again = brackets.write_mentions(brackets.mentions(crossing), 5)
     assert sorted(brackets.mentions(again)) == sorted(brackets.mentions(crossing))
+
+
+def test_what_opens_in_a_cell_comes_before_what_closes():
+    """As in the reference scorer, so that a reader sees the mentions that are scored."""
+    assert brackets.mentions(["(0", "0)|(0", "0)"]) == [Span("0", 0, 3), Span("0", 1, 2)]
 
 
 def test_splits_by_folder_by_list_and_by_file(file, tmp_path):

@@ -65,7 +65,8 @@ def write_spans(found: Iterable[Span], length: int) -> list[str]:
 def mentions(column: Sequence[str]) -> list[Span]:
     """The mentions of a coreference column such as `(0|(1)`, `-`, `0)`; a span's type is its cluster.
 
-    Mentions nest and cross: `n)` ends the mention of cluster n that was opened last.
+    Mentions nest and cross: `n)` ends the mention of cluster n that was opened last. As the reference scorer reads a
+    cell, what opens in it comes before what closes, so `0)|(0` is a mention of that word inside a longer one.
 
     Returns:
         By start, the outer one first. Nothing is left out: a mention written twice comes twice.
@@ -78,7 +79,7 @@ def mentions(column: Sequence[str]) -> list[Span]:
     for i, cell in enumerate(column):
         if cell in ("-", "_", "*"):
             continue
-        for part in cell.split("|"):
+        for part in sorted(cell.split("|"), key=_closes):
             match = _CLUSTER.fullmatch(part)
             if match is None or not (match[1] or match[3]):
                 raise BracketError(f"{cell!r} is no cell of clusters: expected such as '(0', '0)', '(0)|1)' or '-'", i)
@@ -106,6 +107,10 @@ def write_mentions(found: Iterable[Span], length: int) -> list[str]:
     for cluster, start, end in ordered:  # after what closes there, which began before
         cells[start].append(f"({cluster})" if end == start + 1 else f"({cluster}")
     return ["|".join(cell) or "-" for cell in cells]
+
+
+def _closes(part: str) -> bool:
+    return not part.startswith("(")
 
 
 def _outer_first(span: Span) -> tuple[int, int]:
