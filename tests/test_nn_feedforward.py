@@ -11,11 +11,11 @@ from elmo_bench.nn.feedforward import Maxout, MaxoutLayers, ReluLayers
 def test_a_maxout_unit_is_the_greatest_of_its_linear_maps():
     torch.manual_seed(1)
     unit, x = Maxout(6, 3, pool=4), torch.randn(5, 6)
-    weight, bias = unit.maps.weight, unit.maps.bias
+    weight, bias = unit.maps.weight.detach(), unit.maps.bias.detach()
     for b in range(5):
         for i in range(3):
             expected = max(float(weight[i * 4 + j] @ x[b] + bias[i * 4 + j]) for j in range(4))
-            assert float(unit(x)[b, i]) == pytest.approx(expected, abs=1e-6)
+            assert unit(x)[b, i].item() == pytest.approx(expected, abs=1e-6)
     assert unit(torch.randn(2, 7, 6)).shape == (2, 7, 3)
 
 
