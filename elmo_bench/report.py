@@ -113,10 +113,13 @@ def show(tables: list[Section]) -> None:
             console.print(line, markup=False, soft_wrap=True)
 
 
-def refresh(results_root: str | Path) -> list[Section]:
-    """Writes README.md and report.html anew from all records."""
-    found = list(read_all(results_root))
-    tables = [*overview(found), *sections(found), *figures(results_root)]
+def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
+    """Writes README.md and report.html anew from all records, and the first tables between the marks of `readme`."""
+    found = read_all(results_root)
+    first = overview(found)
+    tables = [*first, *sections(found), *figures(results_root)]
+    if readme is not None:
+        write_text(readme, embedded(readme.read_text(encoding="utf-8"), first))
     write_text(Path(results_root) / "README.md", markdown(tables))
     write_text(Path(results_root) / "report.html", page(tables))
     return tables
@@ -125,11 +128,9 @@ def refresh(results_root: str | Path) -> list[Section]:
 def main() -> None:
     """The entry point."""
     given: dict[str, Any] = cli.arguments(sys.argv[1:], (), ("results_root",))
-    results_root = given.get("results_root")
-    if results_root is None:
-        results_root, readme = cli.ROOT / "results", cli.ROOT / "README.md"
-        write_text(readme, embedded(readme.read_text(encoding="utf-8"), overview(read_all(results_root))))
-    show(refresh(results_root))
+    elsewhere = given.get("results_root")
+    results_root = elsewhere or cli.ROOT / "results"
+    show(refresh(results_root, None if elsewhere else cli.ROOT / "README.md"))
     print(f"written: {Path(results_root) / 'README.md'}, report.html")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,14 +32,16 @@ class Section(NamedTuple):
 
 def sections(records: Iterable[Record]) -> list[Section]:
     """A section for every task and scale that has records: real data first, mini last."""
+    return [section(place) for place in _places(records)]
+
+
+def _places(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of every task and scale, in the order of the report."""
     places: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         places.setdefault((record["scale"], record["task"]), []).append(record)
-    return [section(places[place]) for place in sorted(places, key=lambda place: (_order_of_scale(place[0]), place))]
-
-
-def _order_of_scale(scale: str) -> int:
-    return SCALES.index(scale) if scale in SCALES else len(SCALES)
+    order = {scale: i for i, scale in enumerate(SCALES)}
+    return [places[place] for place in sorted(places, key=lambda place: (order.get(place[0], len(SCALES)), place))]
 
 
 def section(records: list[Record]) -> Section:
@@ -58,16 +60,14 @@ def section(records: list[Record]) -> Section:
 
 def overview(records: Iterable[Record]) -> list[Section]:
     """For every scale a table with a row for each task and biLM: the page as it stands, and with vectors=text."""
-    by_scale: dict[str, list[Record]] = {}
-    for record in records:
-        if record["bilm"]["name"] != "untrained":
-            by_scale.setdefault(record["scale"], []).append(record)
     found = []
-    for scale in sorted(by_scale, key=_order_of_scale):
-        tasks = sorted({record["task"] for record in by_scale[scale]})
-        rows = [row for task in tasks for row in _side_by_side([r for r in by_scale[scale] if r["task"] == task])]
-        note = by_scale[scale][0]["config"]["scale"]["note"]
-        found.append(Section(f"all tasks, scale {scale}", note, SIDE_BY_SIDE, rows, []))
+    places = _places(record for record in records if record["bilm"]["name"] != "untrained")
+    for scale, tasks in groupby(places, key=lambda place: place[0]["scale"]):
+        here = list(tasks)
+        rows = [row for place in here for row in _side_by_side(place)]
+        found.append(
+            Section(f"all tasks, scale {scale}", here[0][0]["config"]["scale"]["note"], SIDE_BY_SIDE, rows, [])
+        )
     return found
 
 
@@ -84,17 +84,17 @@ def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
             if group[0]["bilm"]["name"] in (None, bilm) and is_default(changes):
                 arms[group[0]["bilm"]["name"] is not None, text] = group
         shown = {which: f"{_scores(group, 'test', metric)} ({len(group)})" for which, group in arms.items()}
-        means = {which: _mean(group, metric) for which, group in arms.items()}
+        means = {which: _statistics(group, "test", metric)[0] for which, group in arms.items()}
         gains = [f"{means[True, text] - means[False, text]:+.2f}" if {(True, text), (False, text)} <= set(arms) else ""
                  for text in (False, True)]  # fmt: skip
-        before, after = _figures(groups[0][0], metric)
+        before, after = _of_paper(groups[0][0], metric)
         paper = "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
         cells = [shown.get((elmo, text), "") for text in (False, True) for elmo in (False, True)]
         rows.append((groups[0][0]["task"], metric, *cells[:2], gains[0], *cells[2:], gains[1], paper))
     return rows
 
 
-def _figures(record: Record, metric: str) -> tuple[float | None, float | None]:
+def _of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:
     """The paper's baseline and +ELMo."""
     figures = record["config"]["task"].get("paper") or {}
     before, after = (figures.get(key) for key in ("baseline", "elmo"))
@@ -149,8 +149,12 @@ def _row(group: list[Record], metric: str) -> tuple[str, ...]:
     )
 
 
+def _statistics(group: list[Record], split: str, metric: str) -> tuple[float, float | None]:
+    return mean_and_deviation([record["metrics"][split][metric] for record in group])
+
+
 def _scores(group: list[Record], split: str, metric: str) -> str:
-    mean, deviation = mean_and_deviation([record["metrics"][split][metric] for record in group])
+    mean, deviation = _statistics(group, split, metric)
     return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
 
 
@@ -158,7 +162,7 @@ def _paper(record: Record, metric: str) -> str:
     """The paper's figure, beside its own two arms only."""
     if not is_default(record["variant"]) or record["bilm"]["name"] == "untrained":
         return ""
-    before, after = _figures(record, metric)
+    before, after = _of_paper(record, metric)
     if record["config"]["elmo"]["where"] == "none":
         return "" if before is None else f"{before}"
     deviation = record["config"]["task"]["paper"].get("elmo_deviation") if after is not None else None
@@ -182,20 +186,14 @@ def _gains(groups: list[list[Record]], metric: str) -> list[str]:
     for group, baseline in product(groups, groups):
         if not _compares(group[0], baseline[0]):
             continue
-        (before, d0), (after, d1) = (
-            mean_and_deviation([record["metrics"]["test"][metric] for record in g]) for g in (baseline, group)
-        )
+        (before, d0), (after, d1) = (_statistics(each, "test", metric) for each in (baseline, group))
         spread = "" if d0 is None or d1 is None else f" (the two deviations together: {d0 + d1:.2f})"
         gain = f"{after - before:+.2f} test {metric}{spread}"
         remarks.append(f"{arm(group[0])}, biLM {group[0]['bilm']['name']}, against the {arm(baseline[0])}: {gain}.")
-    before, after = _figures(groups[0][0], metric)
+    before, after = _of_paper(groups[0][0], metric)
     if remarks and before is not None and after is not None:
         remarks.append(f"The paper's gain: {after - before:+.2f}.")
     return remarks
-
-
-def _mean(group: list[Record], metric: str) -> float:
-    return mean_and_deviation([record["metrics"]["test"][metric] for record in group])[0]
 
 
 def _compares(record: Record, baseline: Record) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from datasets import Dataset, DatasetDict
 
+from elmo_bench.choices import whole
 from elmo_bench.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
@@ -51,10 +52,8 @@ class Sst5Reader:
         if phrases not in PHRASES:
             raise UserError(f"task.reader.phrases={phrases}: there is {', '.join(PHRASES)}")
         self.train_sentences = data.get("train_sentences")
-        if self.train_sentences is not None and not (type(self.train_sentences) is int and self.train_sentences > 0):
-            raise UserError(
-                f"task.data.<scale>.train_sentences={self.train_sentences}: expected a number above 0 or null"
-            )
+        if self.train_sentences is not None:
+            whole(self.train_sentences, "task.data.<scale>.train_sentences", least=1)
         self.source, self.phrases, self.long = Source(data), phrases, long
         self.lower, self.min_count, self.unescape = lower, min_count, unescape
         self.vocabularies: dict[str, Vocabulary] = {}
