@@ -22,12 +22,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from elmo_bench import cli, records
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.errors import UserError
+from elmo_bench.experiment import records
 from elmo_bench.speed import gemm, measure, reading, stack
 from elmo_bench.speed.text import read_sentences
+from elmo_bench.system import console, places
+from elmo_bench.system.errors import UserError
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 
@@ -156,7 +157,7 @@ def show(found: dict[str, Any], console: Console) -> None:
 
 def main() -> None:
     """The entry point."""
-    given = cli.arguments(sys.argv[1:], [], ["data_root", "write", "results_root"])
+    given = console.arguments(sys.argv[1:], [], ["data_root", "write", "results_root"])
     place = given.get("data_root") or os.environ.get("DATA_ROOT")
     if place and not Path(place).is_dir():
         raise UserError("data_root is no folder", place)
@@ -172,7 +173,7 @@ def main() -> None:
         found = bench(PLAN, Path(place) if place else None, lambda text: bar.update(task, description=text, advance=1))
     show(found, Console())
     if given.get("write") == "true":
-        target = Path(given.get("results_root", cli.ROOT / "results")) / "bench.json"
+        target = Path(given.get("results_root", places.ROOT / "results")) / "bench.json"
         commit, dirty = records.commit()
         made = {"machine": records.machine("cpu"), "versions": records.versions(), "commit": commit, "dirty": dirty}
         records.write_text(target, json.dumps({**found, **made}, indent=1) + "\n")
@@ -180,4 +181,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    cli.report(main)
+    console.report(main)

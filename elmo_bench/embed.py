@@ -17,10 +17,10 @@ import h5py
 from rich.console import Console
 from rich.progress import track
 
-from elmo_bench import cli
 from elmo_bench.bilm import BiLM
-from elmo_bench.errors import UserError
-from elmo_bench.text.files import open_text
+from elmo_bench.system import console
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
 
 GROUP = 1024  # lines read at once: the biLM sorts them by length into batches of its token budget
 
@@ -77,7 +77,7 @@ def _groups(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 
 def main() -> None:
     """The entry point."""
-    given = cli.arguments(sys.argv[1:], ("options", "weights", "input", "output"), ("state", "group"))
+    given = console.arguments(sys.argv[1:], ("options", "weights", "input", "output"), ("state", "group"))
     group = given.get("group", str(GROUP))
     if not group.isdecimal() or not int(group):
         raise UserError(f"group={group}: not a number of lines above 0")
@@ -87,4 +87,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    cli.report(main)
+    console.report(main)

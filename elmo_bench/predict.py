@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
+from elmo_bench.system import console
+from elmo_bench.system.errors import UserError
 
 OPTIONS = ("bilm.options", "bilm.weights", "trainer.accelerator", "trainer.threads", "batch_size")
 
@@ -93,8 +93,8 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
     import pytorch_lightning as pl
     from torch.utils.data import DataLoader
 
-    from elmo_bench.callbacks import progress, quiet
-    from elmo_bench.run import build, layers_source, lengths
+    from elmo_bench.experiment.callbacks import progress, quiet
+    from elmo_bench.experiment.run import build, layers_source, lengths
     from elmo_bench.text.batching import BucketSampler
     from elmo_bench.text.vocabulary import Vocabulary
 
@@ -120,7 +120,7 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
 
 def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a file with the numbers of their lines; empty lines are an error too: they would shift."""
-    from elmo_bench.text.files import open_text
+    from elmo_bench.system.files import open_text
 
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -149,10 +149,10 @@ def _number(value: str) -> Any:
 
 def main() -> None:
     """The entry point."""
-    given = cli.arguments(sys.argv[1:], ("checkpoint", "input", "output"), OPTIONS)
+    given = console.arguments(sys.argv[1:], ("checkpoint", "input", "output"), OPTIONS)
     given.pop("debug", None)
     print(f"{predict(**given)} predictions in {given['output']}", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    cli.report(main)
+    console.report(main)

@@ -19,11 +19,12 @@ from rich.console import Console
 from rich.table import Table
 from safetensors.torch import save_file
 
-from elmo_bench import cli
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.training import Recipe, Trainer
-from elmo_bench.errors import UserError
+from elmo_bench.experiment import configuration
+from elmo_bench.system import console
+from elmo_bench.system.errors import UserError
 
 
 def pretrain(recipe: Recipe, root: Path, work: Path, output: Path, compile: bool = False, every: float = 300.0) -> dict:
@@ -98,7 +99,7 @@ def make_recipe(cfg: DictConfig) -> Recipe:
 def main() -> None:
     """The entry point."""
     pages = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
-    cfg = cli.compose(pages, "pretrain")
+    cfg = configuration.compose(pages, "pretrain")
     if cfg.root is None:
         raise UserError("where is the text? give data_root=FOLDER (make: DATA_ROOT=FOLDER) with lm/ in it")
     output = Path(cfg.output)
@@ -112,4 +113,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    cli.report(main)
+    console.report(main)

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
-from elmo_bench.records import read_all, write_text
-from elmo_bench.tables import Section, figures, overview, sections
+from elmo_bench.experiment.records import read_all, write_text
+from elmo_bench.reporting.tables import Section, figures, overview, sections
+from elmo_bench.system import console, places
+from elmo_bench.system.errors import UserError
 
 INTRODUCTION = (
     "Written by `make report` from the records under `runs/`, one a finished run. Figures are percent, mean ± sample "
@@ -127,12 +127,12 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
 
 def main() -> None:
     """The entry point."""
-    given: dict[str, Any] = cli.arguments(sys.argv[1:], (), ("results_root",))
+    given: dict[str, Any] = console.arguments(sys.argv[1:], (), ("results_root",))
     elsewhere = given.get("results_root")
-    results_root = elsewhere or cli.ROOT / "results"
-    show(refresh(results_root, None if elsewhere else cli.ROOT / "README.md"))
+    results_root = elsewhere or places.ROOT / "results"
+    show(refresh(results_root, None if elsewhere else places.ROOT / "README.md"))
     print(f"written: {Path(results_root) / 'README.md'}, report.html")
 
 
 if __name__ == "__main__":
-    cli.report(main)
+    console.report(main)

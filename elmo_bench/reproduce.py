@@ -14,11 +14,14 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
-from elmo_bench import cli, report, tables
-from elmo_bench.errors import UserError
-from elmo_bench.jobs import Job, cores, run_jobs
-from elmo_bench.labels import label, variant
-from elmo_bench.records import Record
+from elmo_bench import report
+from elmo_bench.clusters.local import Job, cores, run_jobs
+from elmo_bench.experiment import configuration
+from elmo_bench.experiment.records import Record
+from elmo_bench.experiment.run_names import label, variant
+from elmo_bench.reporting import tables
+from elmo_bench.system import console
+from elmo_bench.system.errors import UserError
 from elmo_bench.train import finished, name, train
 
 ARMS = {
@@ -45,13 +48,13 @@ def reproduce(
     Raises:
         UserError: an unknown task, missing data, a value that cannot be meant.
     """
-    cli.page(task)
+    configuration.page(task)
     runs = [
         [f"task={task}", f"scale={scale}", f"seed={seed}", *arm, *overrides]
         for arm in arms(task, scale, overrides)
         for seed in range(1, seeds + 1)
     ]
-    cfgs = [cli.compose(run) for run in runs]
+    cfgs = [configuration.compose(run) for run in runs]
     new = [i for i, cfg in enumerate(cfgs) if cfg.force or not finished(cfg)]
     if len(new) < 2 or (at_once := at_once or fitting(cfgs[0])) < 2:
         return [train(cfg) for cfg in cfgs]
@@ -65,7 +68,7 @@ def arms(task: str, scale: str, overrides: Sequence[str] = ()) -> list[list[str]
     Raises:
         UserError: the page names an arm that there is not.
     """
-    cfg = cli.compose([f"task={task}", f"scale={scale}", *overrides])
+    cfg = configuration.compose([f"task={task}", f"scale={scale}", *overrides])
     named = (cfg.task.arms or {}).get(scale) or ("baseline", "elmo")
     for arm in named:
         if arm not in ARMS:
@@ -87,7 +90,7 @@ def train_together(runs: Sequence[list[str]], cfgs: Sequence[DictConfig], at_onc
     ]
     errors = {str(error): error for error in run_jobs([jobs[-1], *jobs[:-1]], at_once) if error}
     for error in errors.values():
-        cli.show(error)
+        console.show(error)
     if errors:
         raise next(iter(errors.values()))
 
@@ -111,15 +114,15 @@ def main() -> None:
     at_once = own.get("jobs")
     if at_once is not None and (not at_once.isdecimal() or not 1 <= int(at_once) <= 1000):
         raise UserError(f"jobs={at_once}: how many runs at a time, a whole number from 1 to 1000")
-    names = cli.tasks() if own.get("task") == "all" else [own.get("task") or "ner"]
-    cfg = cli.compose([f"task={cli.page(names[0]).stem}", *rest])
+    names = configuration.tasks() if own.get("task") == "all" else [own.get("task") or "ner"]
+    cfg = configuration.compose([f"task={configuration.page(names[0]).stem}", *rest])
     records: list[Record] = []
     failed: list[UserError] = []
     for task in names:
         try:
             records += reproduce(task, own.get("scale") or "mini", int(seeds), rest, int(at_once) if at_once else None)
         except UserError as error:
-            cli.show(error)  # now; the other tasks still run
+            console.show(error)  # now; the other tasks still run
             failed.append(error)
     if records:
         report.refresh(cfg.results_root)
@@ -145,4 +148,4 @@ def _split(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 if __name__ == "__main__":
-    cli.report(main)
+    console.report(main)

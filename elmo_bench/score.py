@@ -13,8 +13,9 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
+from elmo_bench.experiment import configuration
+from elmo_bench.system import console
+from elmo_bench.system.errors import UserError
 
 
 def score(task: str, gold: str, predictions: str) -> dict[str, float]:
@@ -32,7 +33,7 @@ def score(task: str, gold: str, predictions: str) -> dict[str, float]:
 
 def find(task: str) -> Callable[[str, str], dict[str, float]]:
     """The function that the task's page names as `score`."""
-    page = cli.page(task)
+    page = configuration.page(task)
     name = OmegaConf.select(OmegaConf.load(page), "task.score")
     if not isinstance(name, str):
         raise UserError("the page names no `task.score`", page)
@@ -42,9 +43,9 @@ def find(task: str) -> Callable[[str, str], dict[str, float]]:
 
 def main() -> None:
     """The entry point."""
-    given = cli.arguments(sys.argv[1:], ("task", "gold", "predictions"))
+    given = console.arguments(sys.argv[1:], ("task", "gold", "predictions"))
     print(json.dumps(score(given["task"], given["gold"], given["predictions"])))
 
 
 if __name__ == "__main__":
-    cli.report(main)
+    console.report(main)

@@ -13,13 +13,14 @@ from hydra.types import RunMode
 from hydra.utils import get_method
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench import cli, records
-from elmo_bench.choices import check_run
-from elmo_bench.errors import UserError
-from elmo_bench.identity import Identity
-from elmo_bench.labels import arm, label, variant
-from elmo_bench.locks import held
-from elmo_bench.records import Record
+from elmo_bench.experiment import records
+from elmo_bench.experiment.choices import check_run
+from elmo_bench.experiment.identity import Identity
+from elmo_bench.experiment.records import Record
+from elmo_bench.experiment.run_names import arm, label, variant
+from elmo_bench.system import console, places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.locks import held
 
 
 def train(cfg: DictConfig) -> Record:
@@ -68,7 +69,7 @@ def finished(cfg: DictConfig) -> Record | None:
 
 def _train(cfg: DictConfig, identity: Identity, path: Path, folder: Path) -> Record:
     """Under the lock of the run's work folder."""
-    from elmo_bench import run
+    from elmo_bench.experiment import run
 
     forced = folder / "forced"  # says that what lies there was begun by a forced run: that goes on, too
     if cfg.force and not forced.is_file():
@@ -105,16 +106,16 @@ def main() -> None:
     """The entry point."""
     failed: list[Exception] = []
 
-    @hydra.main(config_path=str(cli.CONF), config_name="train", version_base="1.3")
+    @hydra.main(config_path=str(places.CONF), config_name="train", version_base="1.3")
     def command(cfg: DictConfig) -> float | None:
         try:
             record = train(cfg)
         except Exception as error:
-            if not _in_process() or cli.explain(error) is None:
+            if not _in_process() or console.explain(error) is None:
                 raise
             failed.append(error)  # not raised here: Hydra would add a line of its own
             if HydraConfig.get().mode == RunMode.MULTIRUN:
-                cli.show(error)  # now: the rest of the sweep comes first
+                console.show(error)  # now: the rest of the sweep comes first
             return None
         return record["metrics"]["dev"][record["config"]["task"]["monitor"]]
 
@@ -123,7 +124,7 @@ def main() -> None:
         if failed:
             raise failed[0]
 
-    cli.report(run)
+    console.report(run)
 
 
 def _in_process() -> bool:

@@ -9,7 +9,7 @@ import sys
 import types
 from pathlib import Path
 
-from elmo_bench import cli
+from elmo_bench.system import console, places
 from tests import fakes
 
 
@@ -17,7 +17,7 @@ def stand_ins() -> None:
     """`elmo_bench.bilm` as far as a run needs it, without its weight."""
     for name, members in (
         ("elmo_bench.bilm", {"BiLM": fakes.FakeBiLM}),
-        ("elmo_bench.bilm.cache", {"ActivationCache": fakes.FakeCache}),
+        ("elmo_bench.layers.cache", {"ActivationCache": fakes.FakeCache}),
     ):
         module = types.ModuleType(name)
         vars(module).update(members)
@@ -26,7 +26,7 @@ def stand_ins() -> None:
 
 def stop_in_mid_epoch(epoch: int, batch: int, number: int = signal.SIGKILL) -> None:
     """A signal from within, before a batch of an epoch is trained on."""
-    from elmo_bench.module import BenchModule
+    from elmo_bench.experiment.module import BenchModule
 
     step = BenchModule.training_step
 
@@ -39,10 +39,10 @@ def stop_in_mid_epoch(epoch: int, batch: int, number: int = signal.SIGKILL) -> N
 
 
 if __name__ == "__main__":
-    cli.CONF = Path(sys.argv.pop(1))
+    places.CONF = Path(sys.argv.pop(1))
     name = sys.argv.pop(1)
     stand_ins()
     if "STOP" in os.environ:
         stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
     module = importlib.import_module(f"elmo_bench.{name}")
-    module.main() if name == "train" else cli.report(module.main)
+    module.main() if name == "train" else console.report(module.main)

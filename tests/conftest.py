@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench import cli
+from elmo_bench.experiment import configuration
+from elmo_bench.system import places
 from tests import fakes, toy
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +39,7 @@ class Bench:
 
     def __init__(self, folder: Path):
         self.folder, self.conf, self.results = folder, folder / "conf", folder / "results"
-        shutil.copytree(cli.CONF, self.conf)
+        shutil.copytree(places.CONF, self.conf)
         (self.conf / "task" / "toy.yaml").write_text(toy.PAGE.lstrip())
         self.data = toy.write(folder / "data")
         (folder / "options.json").write_text("{}")
@@ -56,7 +57,7 @@ class Bench:
         return list({argument.partition("=")[0]: argument for argument in chosen}.values())
 
     def compose(self, *changes: str):
-        return cli.compose(self.overrides(*changes))
+        return configuration.compose(self.overrides(*changes))
 
     def train(self, *changes: str):
         from elmo_bench.train import train
@@ -81,7 +82,7 @@ def clean_environment() -> dict[str, str]:
 def bench(tmp_path, monkeypatch) -> Bench:
     """The toy task in this process."""
     made = Bench(tmp_path)
-    monkeypatch.setattr(cli, "CONF", made.conf)
+    monkeypatch.setattr(places, "CONF", made.conf)
     monkeypatch.delenv("DATA_ROOT", raising=False)
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     return made
@@ -90,7 +91,7 @@ def bench(tmp_path, monkeypatch) -> Bench:
 @pytest.fixture
 def stand_in(monkeypatch) -> None:
     """A small stand-in for the biLM and its cache."""
-    from elmo_bench import run
+    from elmo_bench.experiment import run
 
     monkeypatch.setattr(run, "BiLM", fakes.FakeBiLM)
     monkeypatch.setattr(run, "ActivationCache", fakes.FakeCache)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from elmo_bench.accuracy import Accuracy, score_labels
-from elmo_bench.errors import UserError
+from elmo_bench.metrics.accuracy import Accuracy, score_labels
+from elmo_bench.system.errors import UserError
 
 LABELS = ("yes", "no", "maybe")
 

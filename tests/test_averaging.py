@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from elmo_bench.module import BenchModule
+from elmo_bench.experiment.module import BenchModule
 
 DECAY = 0.9
 AVERAGE = f"task.average={{_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:{DECAY}}}"

@@ -9,9 +9,9 @@ import zipfile
 import pytest
 import torch
 
-from elmo_bench.errors import UserError
+from elmo_bench.embedding.vectors import word_embedding
+from elmo_bench.system.errors import UserError
 from elmo_bench.text.batching import BucketSampler, pad_tokens
-from elmo_bench.text.vectors import word_embedding
 from elmo_bench.text.vocabulary import Vocabulary
 
 LENGTHS = [1 + (i * i) % 37 for i in range(203)]

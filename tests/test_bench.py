@@ -10,9 +10,11 @@ from rich.console import Console
 from elmo_bench import bench
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import gemm, measure, plain, plain_highway, stack
+from elmo_bench.speed import gemm, measure, stack
+from elmo_bench.speed import reference as plain
+from elmo_bench.speed import reference_highway as plain_highway
+from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.text import read_sentences
-from elmo_bench.speed.work import batch_flops, encoder_flops, lstm_flops
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
 

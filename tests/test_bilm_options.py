@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.bilm.options import Options
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from tests.reference_bilm import write_random
 
 

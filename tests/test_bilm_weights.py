@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from tests.reference_bilm import PLAIN, SIZES, Files, ReferenceBiLM, near, write_random
 
 

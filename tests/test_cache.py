@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.cache import ActivationCache
 from elmo_bench.bilm.options import Options
+from elmo_bench.layers.cache import ActivationCache
 
 SENTENCES = [["the", "cat", "sat"], ["a"], ["Zürich", "is", "far", "away", "."], [], ["the", "cat", "sat"]]
 

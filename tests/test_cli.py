@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from elmo_bench import cli, predict, reproduce, score, train
-from elmo_bench.errors import UserError
+from elmo_bench import predict, reproduce, score, train
+from elmo_bench.system import console, places
+from elmo_bench.system.errors import UserError
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def call(bench, monkeypatch, capsys):
     def run(module, *arguments):
         monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
         monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
-        main = module.main if module is train else lambda: cli.report(module.main)
+        main = module.main if module is train else lambda: console.report(module.main)
         capsys.readouterr()
         try:
             main()
@@ -273,7 +274,7 @@ def test_score_and_recorded_runs_do_not_import_what_trains(bench):
     """What makes an answer quick: neither torch nor Lightning nor datasets is loaded."""
     probe = "import sys, elmo_bench.score, elmo_bench.train, elmo_bench.reproduce, tasks.ner.metric; "
     probe += "print(sorted({'torch', 'pytorch_lightning', 'datasets', 'wandb'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", probe], cwd=cli.ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", probe], cwd=places.ROOT, capture_output=True, text=True, timeout=120)
     assert done.stdout == "[]\n", done.stderr
 
 
@@ -284,11 +285,11 @@ def test_an_error_of_the_code_itself_keeps_its_traceback(monkeypatch):
         raise ValueError("a bug")
 
     with pytest.raises(ValueError, match="a bug"):
-        cli.report(broken)
+        console.report(broken)
 
 
 def test_an_error_is_shown_once(capsys):
     error = UserError("wrong", "file", 3)
-    cli.show(error)
-    cli.show(error)
+    console.show(error)
+    console.show(error)
     assert capsys.readouterr().err == "error: file:3: wrong\n"

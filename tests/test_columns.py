@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.tags import TagError, TagReader, constraints, convert, labels, normal, scheme_of, violation
 

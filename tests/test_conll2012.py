@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.conll2012 import Predicate, find_files, read_documents

@@ -12,14 +12,15 @@ import torch
 from datasets import DatasetDict
 from hydra.utils import get_method, instantiate
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
-from elmo_bench.run import Data, build
+from elmo_bench.experiment import configuration
+from elmo_bench.experiment.run import Data, build
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Tokens
 from elmo_bench.text.vocabulary import Vocabulary
 from tests.fakes import FakeBiLM
 
-FOLDERS = sorted(path.parent.name for path in (cli.ROOT / "tasks").glob("*/reader.py"))
+FOLDERS = sorted(path.parent.name for path in (places.ROOT / "tasks").glob("*/reader.py"))
 SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,4,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
 
 pytestmark = pytest.mark.parametrize("task", FOLDERS)
@@ -34,7 +35,7 @@ def root(tmp_path_factory) -> Path:
 def load(task: str, root: Path):
     """The task's configuration at the mini scale, its reader, and its data; read once."""
     changes = [f"scale.folder={root}", f"scale.sizes={SIZES}", "elmo.where=none", "elmo.dropout=0"]
-    cfg = cli.compose([f"task={task}", "scale=mini", *changes])
+    cfg = configuration.compose([f"task={task}", "scale=mini", *changes])
     get_method(cfg.scale.prepare)(cfg)
     reader = instantiate(cfg.task.reader)
     return cfg, reader, reader.load()
@@ -59,9 +60,9 @@ def model(loaded, where="none"):
 
 
 def test_the_folder_holds_what_every_task_holds(task):
-    folder = cli.ROOT / "tasks" / task
+    folder = places.ROOT / "tasks" / task
     assert all((folder / name).is_file() for name in ("README.md", "reader.py", "head.py", "metric.py"))
-    assert cli.page(task).is_file()
+    assert configuration.page(task).is_file()
     for part in ("reader", "head", "metric"):
         importlib.import_module(f"tasks.{task}.{part}")
 

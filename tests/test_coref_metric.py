@@ -10,7 +10,7 @@ import sys
 import pytest
 from scorch import scores as scorch
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from tasks.coref import metric
 from tasks.coref.metric import CorefMetric, chains, score
 

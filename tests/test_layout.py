@@ -21,7 +21,8 @@ from omegaconf import OmegaConf
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from elmo_bench.cli import CONF, compose, register_resolvers
+from elmo_bench.experiment.configuration import compose, register_resolvers
+from elmo_bench.system.places import CONF
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf8")
@@ -71,8 +72,8 @@ def test_the_framework_knows_no_task_and_no_task_knows_another():
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("elmo_bench.module", "import tasks.ner"),
-        ("elmo_bench.module", "def f():\n    from tasks import ner"),
+        ("elmo_bench.experiment.module", "import tasks.ner"),
+        ("elmo_bench.experiment.module", "def f():\n    from tasks import ner"),
         ("elmo_bench.train", "importlib.import_module('tasks.ner.reader')"),
         ("elmo_bench.nn.crf", "from ...tasks.ner import head"),
         ("tasks.srl.reader", "from tasks.ner.reader import Reader"),
@@ -89,7 +90,7 @@ def test_the_rule_sees_every_way_to_import(module, source):
     [
         ("tasks.srl.reader", "from elmo_bench.task import Tokens\nfrom . import head\nfrom tasks.srl.metric import F1"),
         ("tasks.srl.__init__", "from .reader import Reader"),
-        ("elmo_bench.module", "from elmo_bench.task import Batch\ntasks = 1"),
+        ("elmo_bench.experiment.module", "from elmo_bench.task import Batch\ntasks = 1"),
     ],
 )
 def test_the_rule_allows_what_is_allowed(module, source):

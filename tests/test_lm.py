@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.corpus import Corpus, Source, Stream, rows_of
 from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, chunks, log_expected, sampled_nll
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from tests.reference_bilm import Files, ReferenceBiLM, near, write_random
 
 TEXT = "the cat sat\nrain\n\n  the  dog \n"

@@ -14,8 +14,8 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import load_lm
 from elmo_bench.bilm.training import Recipe, Trainer
-from elmo_bench.errors import UserError
 from elmo_bench.pretrain import pretrain
+from elmo_bench.system.errors import UserError
 
 OPTIONS = {
     "lstm": {

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_bench import mini
-from elmo_bench.errors import UserError
 from elmo_bench.mini import opinions
 from elmo_bench.mini.build import Builder
 from elmo_bench.mini.chance import Chance
@@ -24,6 +23,7 @@ from elmo_bench.mini.lexicon import Lexicon
 from elmo_bench.mini.morphology import adverb, article, gerund, past, plural, third
 from elmo_bench.mini.plain import Setting, news
 from elmo_bench.mini.scenes import LABELS, Scene, Scenes, Thing
+from elmo_bench.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 SPLITS = ("train", "dev", "test")

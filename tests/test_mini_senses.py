@@ -7,11 +7,12 @@ import shutil
 import pytest
 import torch
 
-from elmo_bench import cli, mini
+from elmo_bench import mini
 from elmo_bench.analysis import senses
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.errors import UserError
+from elmo_bench.experiment import configuration
+from elmo_bench.system.errors import UserError
 from tests.test_mini import SMALL
 
 OPTIONS = {
@@ -100,4 +101,4 @@ def test_the_figure_is_written_and_layer_0_is_at_chance(configured, tmp_path, mo
 def test_what_is_missing_is_named(configured, tmp_path):
     shutil.rmtree(tmp_path / "data" / "lm")
     with pytest.raises(UserError, match="needs a mini data set"):
-        senses.run(cli.compose(configured))
+        senses.run(configuration.compose(configured))

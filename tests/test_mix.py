@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from elmo_bench.errors import UserError
-from elmo_bench.mix import ScalarMix
+from elmo_bench.embedding.scalar_mix import ScalarMix
+from elmo_bench.system.errors import UserError
 
 
 @pytest.fixture

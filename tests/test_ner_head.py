@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.embedding.vectors import word_embedding
 from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM, reverse
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.batching import pad
 from elmo_bench.text.tags import labels, violation
-from elmo_bench.text.vectors import word_embedding
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.ner.head import NerHead
 from tasks.ner.metric import NerMetric

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.text.tags import SCHEMES, convert, encode, spans
 from tasks.ner.metric import NerMetric, score
 

@@ -8,7 +8,7 @@ import datasets
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.text import hub
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.ner.reader import NerReader

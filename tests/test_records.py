@@ -6,10 +6,13 @@ import subprocess
 
 import pytest
 
-from elmo_bench import cli, records, report, tables
-from elmo_bench.errors import UserError
-from elmo_bench.identity import Identity, sha256
-from elmo_bench.labels import label, variant
+from elmo_bench import report
+from elmo_bench.experiment import records
+from elmo_bench.experiment.identity import Identity, sha256
+from elmo_bench.experiment.run_names import label, variant
+from elmo_bench.reporting import tables
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 
 # Identity.
 
@@ -310,8 +313,8 @@ def test_seeds_are_shown_as_ranges():
 
 
 def test_the_committed_records_are_readable_and_the_report_is_theirs():
-    results = cli.ROOT / "results"
-    listed = subprocess.run(["git", "ls-files", "results/runs"], cwd=cli.ROOT, capture_output=True, text=True)
+    results = places.ROOT / "results"
+    listed = subprocess.run(["git", "ls-files", "results/runs"], cwd=places.ROOT, capture_output=True, text=True)
     committed = {line.rsplit("/", 1)[-1].removesuffix(".json") for line in listed.stdout.splitlines()}
     found = [record for record in records.read_all(results) if record["run"] in committed]  # not a user's own runs
     if not found:
@@ -319,7 +322,7 @@ def test_the_committed_records_are_readable_and_the_report_is_theirs():
     if len(found) == len(records.read_all(results)):
         expected = report.markdown([*tables.overview(found), *tables.sections(found), *tables.figures(results)])
         assert (results / "README.md").read_text(encoding="utf-8") == expected
-        readme = (cli.ROOT / "README.md").read_text(encoding="utf-8")
+        readme = (places.ROOT / "README.md").read_text(encoding="utf-8")
         assert report.embedded(readme, tables.overview(found)) == readme
     assert "/root/" not in json.dumps(found)
     assert "/home/" not in json.dumps(found)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from elmo_bench.errors import UserError
-from elmo_bench.representation import Elmo, Representation, layers_of
+from elmo_bench.embedding.representation import Elmo, Representation, layers_of
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Tokens
 from tests.fakes import FakeBiLM
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from elmo_bench.errors import UserError
 from elmo_bench.score import score
+from elmo_bench.system.errors import UserError
 from tasks.snli.metric import LABELS, SnliMetric
 
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
-from elmo_bench import run
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.cache import ActivationCache
 from elmo_bench.bilm.options import Options
-from elmo_bench.errors import UserError
+from elmo_bench.experiment import run
+from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.system.errors import UserError
 from elmo_bench.text import hub
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.snli.metric import LABELS

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
+from elmo_bench.experiment import configuration
 from elmo_bench.predict import predict
+from elmo_bench.system.errors import UserError
 from elmo_bench.train import train
 from tasks.snli.metric import LABELS
 
@@ -33,7 +33,9 @@ def write(folder: Path) -> Path:
 def compose(folder: Path, *changes: str):
     places = f"data_root={folder}", f"results_root={folder}/results", f"cache_root={folder}/cache"
     small = "task.words.size=8", "task.hiddens.open=8", "task.fit.open.epochs=2"
-    return cli.compose(["task=snli", "scale=open", "elmo.where=none", "trainer=cpu", *places, *small, *changes])
+    return configuration.compose(
+        ["task=snli", "scale=open", "elmo.where=none", "trainer=cpu", *places, *small, *changes]
+    )
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.embedding.vectors import word_embedding
 from elmo_bench.nn.bidaf import BiAttention, SelfAttention
 from elmo_bench.nn.gru import BiGRU
 from elmo_bench.task import Batch, Embedded
-from elmo_bench.text.vectors import word_embedding
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.squad.head import SquadHead, SquadScores, best_spans, log_probabilities
 from tasks.squad.metric import SquadMetric

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
 from elmo_bench.score import score as command
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 from tasks.squad.metric import SquadMetric, exact, normalized, overlap, score
 from tasks.squad.paragraphs import read_paragraphs
 
@@ -144,7 +144,7 @@ def test_the_command(tmp_path):
         "import sys, tasks.squad.metric; from elmo_bench import score; "
         "sys.exit(bool({'torch', 'datasets', 'pytorch_lightning'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", light], cwd=cli.ROOT).returncode == 0
+    assert subprocess.run([sys.executable, "-c", light], cwd=places.ROOT).returncode == 0
 
 
 @pytest.mark.parametrize(

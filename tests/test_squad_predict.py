@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
+from elmo_bench.experiment import configuration
 from elmo_bench.predict import predict
 from elmo_bench.score import score
+from elmo_bench.system.errors import UserError
 from elmo_bench.train import train
 
 SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,3,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
@@ -20,7 +20,7 @@ def trained(tmp_path_factory):
     """A checkpoint of one epoch on a few generated paragraphs, and the record."""
     folder = tmp_path_factory.mktemp("squad")
     record = train(
-        cli.compose([
+        configuration.compose([
             "task=squad", "scale=mini", f"scale.folder={folder}/mini", f"scale.sizes={SIZES}", "elmo.where=none",
             "task.fit.mini.epochs=1", "task.sizes.mini.hidden=8", "trainer=cpu",
             f"results_root={folder}/results", f"cache_root={folder}",

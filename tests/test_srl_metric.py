@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.text.tags import Span
 from tasks.srl.metric import SrlMetric, arguments, score
 from tests.conftest import ROOT
@@ -160,7 +160,7 @@ def test_more_sentences_than_gold(tmp_path):
 def test_the_command_prints_one_object_and_loads_nothing_heavy(tmp_path):
     gold = write(tmp_path / "gold.conll", GOLD)
     command = (
-        "import sys; from elmo_bench import cli, score; cli.report(score.main);"
+        "import sys; from elmo_bench import score; from elmo_bench.system import console; console.report(score.main);"
         "sys.exit(bool({'torch', 'datasets', 'seqeval'} & set(sys.modules)))"
     )
     given = ["task=srl", f"gold={gold}", f"predictions={gold}"]

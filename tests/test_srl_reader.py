@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Row
 from tasks.srl.reader import SrlReader
 

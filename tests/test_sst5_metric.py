@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 from tasks.sst5.metric import Sst5Metric, score
 
 
@@ -37,5 +37,5 @@ def test_the_command_prints_one_json_object_and_loads_no_torch(tmp_path):
         "assert not {'torch', 'datasets'} & set(sys.modules)"
     )
     command = [sys.executable, "-c", probe, f"gold={tmp_path}/gold", f"predictions={tmp_path}/gold"]
-    done = subprocess.run(command, cwd=cli.ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True, timeout=120)
     assert json.loads(done.stdout) == {"accuracy": 100.0}, done.stderr

@@ -8,10 +8,10 @@ import sys
 import pytest
 import torch
 
-from elmo_bench import cli
 from elmo_bench import train as train_module
-from elmo_bench.errors import UserError
-from elmo_bench.records import KEYS
+from elmo_bench.experiment.records import KEYS
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 from tests import toy
 
 TIMES = ("seconds", "device_seconds", "tokens_per_second", "peak_memory_mib", "finished", "checkpoint", "machine",
@@ -37,7 +37,7 @@ def result(record):
 @pytest.fixture
 def no_training(monkeypatch):
     """Fails where a model would be built."""
-    from elmo_bench import run
+    from elmo_bench.experiment import run
 
     def refuse(*_):
         raise AssertionError("a recorded run was run again")
@@ -121,7 +121,7 @@ def test_ctrl_c_ends_in_one_line(bench):
 @pytest.mark.usefixtures("stand_in")
 def test_killed_after_its_last_epoch_a_stopped_run_trains_no_more(bench, monkeypatch):
     """Early stopping ended the training; the process died before the test."""
-    from elmo_bench import run
+    from elmo_bench.experiment import run
 
     changes = ("task.metric._target_=tests.toy.ScriptedMetric", "task.fit.open.patience=2", "task.fit.open.epochs=9")
     with monkeypatch.context() as dying:
@@ -138,7 +138,7 @@ def test_killed_after_its_last_epoch_a_stopped_run_trains_no_more(bench, monkeyp
 
 @pytest.mark.usefixtures("stand_in")
 def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
-    from elmo_bench import run
+    from elmo_bench.experiment import run
 
     seen = {}
     original = run.make_record
@@ -183,7 +183,7 @@ def test_the_penalty_pulls_the_layer_weights_together(bench):
 @pytest.mark.parametrize(("how", "by", "bound"), [("norm", "norm", 0.01), ("value", "value", 0.001)])
 @pytest.mark.usefixtures("stand_in")
 def test_gradients_are_clipped(bench, monkeypatch, how, by, bound):
-    from elmo_bench.module import BenchModule
+    from elmo_bench.experiment.module import BenchModule
 
     seen = []
 
@@ -232,7 +232,7 @@ def test_the_baseline_needs_no_bilm(bench):
 HOLD = """
 import sys
 from pathlib import Path
-from elmo_bench.locks import held
+from elmo_bench.system.locks import held
 with held(Path(sys.argv[1]), "waiting") as waited:
     print("waited" if waited else "at once", flush=True)
     sys.stdin.readline()
@@ -247,7 +247,7 @@ def hold(folder):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        cwd=cli.ROOT,
+        cwd=places.ROOT,
     )
 
 
@@ -271,7 +271,7 @@ def test_a_dead_process_lets_go_of_its_run(tmp_path):
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_damaged_checkpoint_is_named(bench, monkeypatch):
-    from elmo_bench import run
+    from elmo_bench.experiment import run
 
     monkeypatch.setattr(run, "make_record", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 from datasets import Dataset, DatasetDict
 from torch import Tensor, nn
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch
 from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.vocabulary import Vocabulary
@@ -26,7 +26,7 @@ task:
     open: {epochs: 4, patience: null}
     paper: {epochs: 9, patience: null}
   reader: {_target_: tests.toy.ToyReader, data: "${task.data.${scale.name}}"}
-  words: {_target_: elmo_bench.text.vectors.word_embedding, _partial_: true, size: 4}
+  words: {_target_: elmo_bench.embedding.vectors.word_embedding, _partial_: true, size: 4}
   chars: null
   head: {_target_: tests.toy.ToyHead, _partial_: true, dropout: 0.5}
   metric: {_target_: tests.toy.ToyMetric}

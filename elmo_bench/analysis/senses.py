@@ -19,10 +19,11 @@ from omegaconf import DictConfig
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmo_bench import cli
 from elmo_bench.bilm import BiLM
-from elmo_bench.errors import UserError
-from elmo_bench.records import write_text
+from elmo_bench.experiment import configuration
+from elmo_bench.experiment.records import write_text
+from elmo_bench.system import console
+from elmo_bench.system.errors import UserError
 
 SPLITS = ("dev", "test")  # the biLM was not trained on them
 LEAST = 4  # occurrences of each sense, for a form to count
@@ -207,7 +208,7 @@ def run(cfg: DictConfig) -> Path:
 
 def main() -> None:
     """The entry point."""
-    cfg = cli.compose(sys.argv[1:])
+    cfg = configuration.compose(sys.argv[1:])
     path = run(cfg)
     page = json.loads(path.read_text(encoding="utf-8"))
     print("  ".join(page["header"]))
@@ -216,4 +217,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    cli.report(main)
+    console.report(main)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
-from elmo_bench.errors import UserError
-from elmo_bench.text.files import open_text
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
 
 UNKNOWN = "<UNK>"
 

@@ -23,8 +23,8 @@ from elmo_bench.bilm.corpus import Corpus, Stream, rows_of
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.lstm import POINTWISE, Cells, State
 from elmo_bench.bilm.model import BiLM
-from elmo_bench.errors import UserError
-from elmo_bench.text.files import open_text
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
 
 
 class Chunk(NamedTuple):

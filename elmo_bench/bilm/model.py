@@ -22,7 +22,7 @@ from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.packing import Packing, budgeted
 from elmo_bench.bilm.weights import export_weights, file_sha256, load_weights
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 
 STATES = ("zero", "warm", "carry")
 States = list[list[State]]  # by direction, by layer

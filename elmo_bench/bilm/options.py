@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 
 ACTIVATIONS = ("relu", "tanh")
 MOST = 65_536  # of any size; an options.json that asks for more is damaged

@@ -28,8 +28,8 @@ from elmo_bench.bilm.lm import BidirectionalLM, Chunk, Negatives, WordTypes, chu
 from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.errors import UserError
-from elmo_bench.progress import tell
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.progress import tell
 
 
 @dataclass(frozen=True)

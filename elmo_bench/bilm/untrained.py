@@ -12,8 +12,8 @@ import torch
 
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.errors import UserError
-from elmo_bench.locks import held
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.locks import held
 
 SEED = 1
 

@@ -15,9 +15,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.errors import UserError
 from elmo_bench.mini.bilm import ensure_bilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
+from elmo_bench.system.errors import UserError
 
 MANIFEST = "mini.json"
 

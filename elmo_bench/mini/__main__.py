@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import fields
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
 from elmo_bench.mini import Sizes, ensure_data
+from elmo_bench.system import console
+from elmo_bench.system.errors import UserError
 
 
 def main() -> None:
     """Generates the data set unless the folder has it already, and says where it is."""
     names = [field.name for field in fields(Sizes)]
-    values = cli.arguments(sys.argv[1:], ["out"], ["seed", *names])
+    values = console.arguments(sys.argv[1:], ["out"], ["seed", *names])
     seed = _numbers("seed", values.get("seed", "1"))
     sizes = {name: _numbers(name, values[name]) for name in names if name in values}
     if not isinstance(seed, int):
@@ -30,4 +30,4 @@ def _numbers(key: str, value: str) -> int | list[int]:
 
 
 if __name__ == "__main__":
-    cli.report(main)
+    console.report(main)

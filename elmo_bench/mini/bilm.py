@@ -7,8 +7,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench import cli
-from elmo_bench.locks import held
+from elmo_bench.experiment import configuration
+from elmo_bench.system.locks import held
 
 
 def ensure_bilm(folder: Path) -> Path:
@@ -19,7 +19,7 @@ def ensure_bilm(folder: Path) -> Path:
     and it leaves the other cores to the baseline.
     """
     output, work = folder / "bilm", folder / "pretrain"
-    cfg = cli.compose(["pretrain=mini", f"root={folder}"], "pretrain")
+    cfg = configuration.compose(["pretrain=mini", f"root={folder}"], "pretrain")
     if _trained(output, cfg.recipe):
         return output
     import torch

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from elmo_bench.errors import UserError
 from elmo_bench.mini import columns
 from elmo_bench.mini.chance import Chance
 from elmo_bench.mini.opinions import Opinions
@@ -27,6 +26,7 @@ from elmo_bench.mini.phrases import sentence
 from elmo_bench.mini.plain import PlainText, Setting, news
 from elmo_bench.mini.scenes import LABELS, Scenes
 from elmo_bench.mini.stories import Stories
+from elmo_bench.system.errors import UserError
 
 VERSION = 3  # of the generator: raised whenever the same seed gives other bytes
 SPLITS = ("train", "dev", "test")

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.cache import ActivationCache
-from elmo_bench.speed import plain
+from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.speed import reference as plain
+from elmo_bench.speed.flops import batch_flops
 from elmo_bench.speed.text import Sentence
-from elmo_bench.speed.work import batch_flops
 
 BATCH = 32
 CLOSE = 1e-4  # between two orders of the same sums, at the original size

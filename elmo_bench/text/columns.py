@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from elmo_bench.errors import UserError
-from elmo_bench.text.files import open_text
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
 
 DOCSTART = "-DOCSTART-"
 _FIELDS = re.compile(r"[^ \t]+").findall  # not str.split: a no-break space may stand inside a word

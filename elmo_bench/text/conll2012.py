@@ -14,10 +14,10 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks
-from elmo_bench.text.files import open_text
 from elmo_bench.text.tags import Span
 
 DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, ARGUMENTS = range(12)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from datasets import DatasetDict
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 
 
 def load_from_hub(

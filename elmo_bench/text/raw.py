@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 
 
 def words_of(

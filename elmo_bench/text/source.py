@@ -8,7 +8,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.text.hub import load_from_hub
 
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours and the hub's names

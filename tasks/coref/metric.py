@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elmo_bench.errors import UserError
-from elmo_bench.text.files import open_text
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
 
 if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Prediction, Row

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.conll2012 import Document, find_files, read_documents

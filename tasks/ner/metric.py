@@ -7,7 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.tags import normal, spans
 

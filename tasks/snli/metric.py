@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elmo_bench.accuracy import Accuracy, score_labels
+from elmo_bench.metrics.accuracy import Accuracy, score_labels
 
 LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's numbers
 

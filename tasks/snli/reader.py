@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import torch
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.accuracy import NO_GOLD
-from elmo_bench.errors import UserError
+from elmo_bench.metrics.accuracy import NO_GOLD
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
-from elmo_bench.text.files import open_text
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import Word, words
 from elmo_bench.text.vocabulary import Vocabulary

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from tasks.squad.paragraphs import read_json
 
 if TYPE_CHECKING:  # `score` needs no torch

@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_bench.errors import UserError
-from elmo_bench.text.files import open_text
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
 
 
 class Answer(NamedTuple):

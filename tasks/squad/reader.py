@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from datasets import Dataset, DatasetDict, Features, List, Value
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.text.conll2012 import Sentence, read_documents
 from elmo_bench.text.tags import Span
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tags
 from elmo_bench.text.batching import pad, pad_tokens

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.choices import whole
-from elmo_bench.errors import UserError
+from elmo_bench.experiment.choices import whole
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.raw import words_of

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from elmo_bench.cli import ROOT
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.places import ROOT
 
 Record = dict[str, Any]
 KEYS = ("task", "scale", "seed", "metrics", "config", "bilm", "seconds", "machine", "versions", "commit",

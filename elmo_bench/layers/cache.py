@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from elmo_bench.bilm.model import BiLM
-from elmo_bench.locks import held
+from elmo_bench.system.locks import held
 
 FORMAT = 2
 DIGEST_BYTES = 16

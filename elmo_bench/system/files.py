@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 
 _OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.errors import UserError
-from elmo_bench.mix import ScalarMix
+from elmo_bench.embedding.scalar_mix import ScalarMix
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded, Tokens
 
 PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}

@@ -10,11 +10,11 @@ from datasets import DatasetDict
 from omegaconf import DictConfig
 from torch import Tensor
 
-from elmo_bench import static_vectors
-from elmo_bench.errors import UserError
-from elmo_bench.identity import sha256
+from elmo_bench.embedding import skipgram as static_vectors
+from elmo_bench.embedding.vectors import read_vectors
+from elmo_bench.experiment.identity import sha256
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Reader
-from elmo_bench.text.vectors import read_vectors
 from elmo_bench.text.vocabulary import Vocabulary
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 
 PLACES = ("data_root", "models_root", "cache_root", "results_root")
 ELSEWHERE = (*PLACES, "logger", "launcher", "hydra", "force", "debug")  # top-level keys that no result depends on
@@ -92,7 +92,7 @@ def settings(cfg: DictConfig) -> Plain:
     """All that a result depends on, files as "sha256:...". A baseline does not depend on the biLM."""
     plain = relevant(OmegaConf.to_container(cfg, resolve=True))  # type: ignore[arg-type]
     if "vectors" in plain:
-        from elmo_bench.static_vectors import settings as text_settings  # it imports this module
+        from elmo_bench.embedding.skipgram import settings as text_settings  # it imports this module
 
         plain["vectors"] = text_settings(plain["vectors"])
     return hash_files(plain)

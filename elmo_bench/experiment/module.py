@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from elmo_bench.errors import UserError
-from elmo_bench.representation import Representation
+from elmo_bench.embedding.representation import Representation
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded, Head, Metric, Prediction
 from elmo_bench.text.vocabulary import Vocabulary
 

@@ -22,20 +22,21 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import EarlyStopping
 from torch.utils.data import DataLoader
 
-from elmo_bench import records, word_vectors
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.cache import ActivationCache
-from elmo_bench.callbacks import KeepBest, WholeFiles, progress, quiet
-from elmo_bench.errors import UserError
-from elmo_bench.identity import Identity
-from elmo_bench.labels import label
-from elmo_bench.module import BenchModule
-from elmo_bench.records import Record
-from elmo_bench.representation import Elmo, Representation
+from elmo_bench.embedding import words as word_vectors
+from elmo_bench.embedding.representation import Elmo, Representation
+from elmo_bench.embedding.words import WordVectors
+from elmo_bench.experiment import records
+from elmo_bench.experiment.callbacks import KeepBest, WholeFiles, progress, quiet
+from elmo_bench.experiment.identity import Identity
+from elmo_bench.experiment.module import BenchModule
+from elmo_bench.experiment.records import Record
+from elmo_bench.experiment.run_names import label
+from elmo_bench.experiment.tracking import tracking
+from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Reader, Row
 from elmo_bench.text.batching import BucketSampler
-from elmo_bench.tracking import tracking
-from elmo_bench.word_vectors import WordVectors
 
 
 def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:

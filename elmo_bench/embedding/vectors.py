@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.errors import UserError
-from elmo_bench.text.files import decode, open_text
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import decode, open_text
 from elmo_bench.text.vocabulary import Vocabulary
 
 

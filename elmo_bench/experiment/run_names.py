@@ -6,9 +6,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench import cli
-from elmo_bench.identity import differences, relative, relevant
-from elmo_bench.records import Record
+from elmo_bench.experiment import configuration
+from elmo_bench.experiment.identity import differences, relative, relevant
+from elmo_bench.experiment.records import Record
+from elmo_bench.system import places
 
 NAMED = ("seed", "bilm.name", "bilm.options", "bilm.weights")  # what a report has other columns for
 
@@ -16,13 +17,13 @@ NAMED = ("seed", "bilm.name", "bilm.options", "bilm.weights")  # what a report h
 def variant(cfg: DictConfig) -> dict[str, Any]:
     """What differs from the pages of the same task, scale and biLM: dotted keys and their values."""
     pages = [f"task={cfg.task.name}", f"scale={cfg.scale.name}"]
-    if (cli.CONF / "bilm" / f"{cfg.bilm.name}.yaml").is_file():
+    if (places.CONF / "bilm" / f"{cfg.bilm.name}.yaml").is_file():
         pages.append(f"bilm={cfg.bilm.name}")
     if cfg.vectors.source != "page":
         pages.append(f"vectors={cfg.vectors.source}")
     mine, theirs = (
         relevant(OmegaConf.to_container(each, resolve=False))  # type: ignore[arg-type]  # a value shows once, where it is set
-        for each in (cfg, cli.compose(pages))
+        for each in (cfg, configuration.compose(pages))
     )
     if cfg.elmo.where == "none":  # the other switches and the biLM are idle
         theirs["elmo"] = {"where": None}

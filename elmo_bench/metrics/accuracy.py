@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.errors import UserError
-from elmo_bench.text.files import open_text
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
 
 NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
 

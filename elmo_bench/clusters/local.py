@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from elmo_bench.errors import UserError
-from elmo_bench.progress import LINES, MARK
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.progress import LINES, MARK
 
 GRACE = 10.0  # seconds that an interrupted command gets to end by itself
 

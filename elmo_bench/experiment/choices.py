@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from elmo_bench.errors import UserError
+from elmo_bench.system.errors import UserError
 
 ELMO = {
     "where": ("none", "input", "output", "both"),

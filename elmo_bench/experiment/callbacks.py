@@ -14,7 +14,7 @@ import torch
 from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from elmo_bench.progress import tell
+from elmo_bench.system.progress import tell
 
 MODEL = "the model alone"
 FOR_RESUMING = ("optimizer_states", "lr_schedulers", "loops", "callbacks", "current_model_state", "averaging_state")

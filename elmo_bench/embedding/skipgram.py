@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench import cli
-from elmo_bench.errors import UserError
-from elmo_bench.identity import fingerprint, hash_files
-from elmo_bench.locks import held
+from elmo_bench.experiment import configuration
+from elmo_bench.experiment.identity import fingerprint, hash_files
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.locks import held
 
 MODEL = ("size", "lower", "window", "negative", "sample", "alpha", "min_count", "epochs", "seed")
 
@@ -29,11 +30,11 @@ def settings(vectors: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: no page of conf/pretrain for this scale, no folder of text, a missing file.
     """
-    if not (cli.CONF / "pretrain" / f"{vectors['text']}.yaml").is_file():
+    if not (places.CONF / "pretrain" / f"{vectors['text']}.yaml").is_file():
         raise UserError(f"vectors=text needs the text of a biLM, and conf/pretrain has no page {vectors['text']}")
     if not vectors["root"]:
         raise UserError("vectors=text needs data_root=FOLDER (make: DATA_ROOT=FOLDER) with lm/ in it")
-    recipe = cli.compose([f"pretrain={vectors['text']}", "root=null"], "pretrain").recipe
+    recipe = configuration.compose([f"pretrain={vectors['text']}", "root=null"], "pretrain").recipe
     text = [[str(Path(vectors["root"], name)), tokens] for name, tokens in recipe.text]
     for path, _ in text:
         if not os.path.isfile(path):

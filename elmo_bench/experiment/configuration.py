@@ -1,0 +1,99 @@
+"""Composing configurations, and the words for what Hydra and OmegaConf find wrong with them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_bench.system import console, places
+from elmo_bench.system.console import choices
+from elmo_bench.system.errors import UserError
+
+
+def register_resolvers() -> None:
+    """`${root:models}` is the folder `models` of the checkout."""
+    OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
+
+
+register_resolvers()  # at import, so that the processes of a launcher have them too
+
+
+def compose(overrides: Sequence[str] = (), name: str = "train"):
+    """The configuration that `python -m elmo_bench.<name> OVERRIDES` would get.
+
+    Raises:
+        The same errors as the command; `report` turns them into a line.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # within a command, set its own aside
+    try:
+        with initialize_config_dir(str(places.CONF), version_base="1.3"):
+            return hydra_compose(name, list(overrides))
+    finally:
+        GlobalHydra.instance().hydra = running
+
+
+def page(task: str) -> Path:
+    """The task's page of configuration. Raises `UserError` where there is no such task."""
+    known = tasks()
+    if task not in known:
+        raise UserError(f"task={task}: there is no such task; {choices(task, known)}")
+    return places.CONF / "task" / f"{task}.yaml"
+
+
+def tasks() -> list[str]:
+    """The names of the tasks: those with a page."""
+    return sorted(path.stem for path in (places.CONF / "task").glob("*.yaml"))
+
+
+def _explain(error: BaseException) -> str | None:
+    """Hydra's and OmegaConf's errors in one line, with the alternatives at hand; None for any other."""
+    if error.__class__.__module__.split(".")[0] not in ("hydra", "omegaconf"):
+        return None
+    text = str(error)
+    if error.__class__.__name__ == "InstantiationException":
+        return f"{_line(error)} (debug=true shows where)"
+    options = getattr(error, "options", None)  # of a MissingConfigException
+    if options is not None and (missing := re.search(r"[Cc]ould not find '([^']+)'", text)):
+        group, _, name = missing[1].rpartition("/")
+        return f"{group}={name}: there is no such {group or 'configuration'}; {choices(name, options)}"
+    if wrong := re.search(r"Could not override '([^']+)'", text):
+        return unknown_key(wrong[1])
+    if wrong := re.search(r"Key '([^']+)' is not in struct\s+full_key: (\S+)", text):
+        return unknown_key(wrong[2])
+    if wrong := re.search(r"Could not override '?([^'\s]+)'?\.?\s*No match in the defaults list", text):
+        return f"{wrong[1]}: there is no such group of configuration pages"
+    return _line(error)
+
+
+def unknown_key(key: str) -> str:
+    """The message for a configuration key that does not exist, with those that stand beside it."""
+    known: list[str] = []
+    parent, _, name = key.rpartition(".")
+    try:
+        node = compose(_groups(sys.argv[1:]))
+        node = OmegaConf.select(node, parent) if parent else node
+        known = [str(k) for k in node] if isinstance(node, DictConfig) else []
+    except Exception:  # the message must not fail for want of the list
+        known = []
+    return f"{key}: there is no such key; " + (choices(name, known) if known else "see conf/train.yaml and --cfg job")
+
+
+def _groups(arguments: Sequence[str]) -> list[str]:
+    """The arguments that choose a page: they say which keys there are."""
+    groups = {path.name for path in places.CONF.iterdir() if path.is_dir()}
+    return [a for a in arguments if a.partition("=")[0] in groups and "," not in a]
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+console.EXPLAINERS.append(_explain)

@@ -1,0 +1,97 @@
+"""What every command shares: `key=value` arguments, and errors in one line with exit status 2.
+
+Nothing heavy is imported here: `score`, and a run that is already recorded, answer in about a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import TypeVar
+
+from elmo_bench.system.errors import UserError
+
+T = TypeVar("T")
+# Functions that turn an error of a library into one line, or give None; the configuration adds Hydra's.
+EXPLAINERS: list[Callable[[BaseException], str | None]] = []
+
+
+def report(main: Callable[[], T]) -> T:
+    """Runs an entry point; what a user can mend ends in one line on stderr and exit status 2.
+
+    `HYDRA_FULL_ERROR=1` or an argument `debug=true` shows the traceback. An error of the code itself always shows it.
+    """
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    full = before not in (None, "", "0") or "debug=true" in sys.argv
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra hand its errors on instead of printing them itself
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print("interrupted; a training goes on from its last whole epoch when it is started again", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        message = explain(error)
+        if message is None:
+            raise
+        if full:
+            traceback.print_exc()
+        show(error)
+        sys.exit(2)
+    finally:
+        os.environ.pop("HYDRA_FULL_ERROR")
+        if before is not None:
+            os.environ["HYDRA_FULL_ERROR"] = before
+
+
+def show(error: BaseException) -> None:
+    """Prints an error's line on stderr, once however often it is shown."""
+    origin = next(_causes(error, UserError), error)
+    if not getattr(origin, "shown", False):
+        print(f"error: {explain(error)}", file=sys.stderr, flush=True)
+        origin.shown = True  # type: ignore[attr-defined]
+
+
+def explain(error: BaseException) -> str | None:
+    """One line for an error that the user can mend; None for any other."""
+    if cause := next(_causes(error, UserError), None):
+        return str(cause)
+    return next((line for explainer in EXPLAINERS if (line := explainer(error))), None)
+
+
+def _causes(error: BaseException | None, kind: type[BaseException]) -> Iterator[BaseException]:
+    while error is not None:
+        if isinstance(error, kind):
+            yield error
+        error = error.__cause__
+
+
+def arguments(argv: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:
+    """`key=value` arguments of a command that needs no configuration.
+
+    Raises:
+        UserError: an argument without "=", an unknown or missing key.
+    """
+    values: dict[str, str] = {}
+    known = [*required, *optional, "debug"]
+    for argument in argv:
+        key, equals, value = argument.partition("=")
+        if not equals:
+            raise UserError(f"{argument}: arguments are written key=value; {choices(key, known)}")
+        if key not in known:
+            raise UserError(f"{key}: there is no such argument; {choices(key, known)}")
+        values[key] = value
+    if missing := [key for key in required if not values.get(key)]:
+        raise UserError(f"missing argument{'s' * (len(missing) > 1)} {', '.join(f'{key}=...' for key in missing)}")
+    return values
+
+
+def choices(name: str, known: Sequence[str]) -> str:
+    """The known names in words, the nearest to a wrong one first."""
+    near = get_close_matches(name, known, 1)
+    return (f"did you mean {near[0]}? " if near else "") + "there is " + ", ".join(known)
