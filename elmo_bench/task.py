@@ -90,9 +90,9 @@ class Reader(Protocol):
 
 
 class Head(Protocol):
-    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, vocabularies=...)` (E is 0 without output ELMo).
+    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, own_size=V, vocabularies=...)`.
 
-    A head that takes `own_size=` too is given the width of x_k, which [x_k ; ELMo_k] begins with.
+    D is the width of `Embedded.x`, E that of `Embedded.elmo` (0 without it) and V that of x_k, with which x begins.
     """
 
     def __call__(self, texts: Mapping[str, Embedded], batch: Batch) -> Scores: ...

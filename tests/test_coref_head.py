@@ -94,7 +94,7 @@ def test_documents_are_scored_as_the_definitions_say(own_size):
     torch.manual_seed(1)
     clusters = [[[[0, 0], [3, 4], [6, 6]], [[1, 2], [5, 5]]], [[[0, 1], [2, 2]]]]
     batch = batch_of(rows([[4, 1, 3], [2, 2]], clusters))
-    head = CorefHead(7, 0, GENRES, own_size=own_size, ratio=0.9, reach=4, **SMALL)
+    head = CorefHead(7, 0, own_size, GENRES, ratio=0.9, reach=4, **SMALL)
     texts = embedded(batch)
     scores = head(texts, batch)
     x = texts["sentences"].x[texts["sentences"].mask]
@@ -123,7 +123,7 @@ def test_documents_are_scored_as_the_definitions_say(own_size):
 def test_gradients_reach_every_parameter(elmo, singletons):
     torch.manual_seed(2)
     batch = batch_of(rows([[6, 5, 4], [5, 6]], [[[[0, 0], [7, 7]], [[2, 3], [12, 12]]], [[[1, 1], [6, 6]]]]))
-    head = CorefHead(7, elmo, GENRES, own_size=4, ratio=1.0, singletons=singletons, **dict(SMALL, dropout=0.2))
+    head = CorefHead(7, elmo, 4, GENRES, ratio=1.0, singletons=singletons, **dict(SMALL, dropout=0.2))
     assert head.spans.output_size == 2 * (10 + elmo) + 2 + 4
     loss = head(embedded(batch, elmo=elmo), batch).loss
     assert loss is not None
@@ -136,7 +136,7 @@ def test_company_padding_and_blocks_change_nothing():
     torch.manual_seed(3)
     documents = rows([[4, 9, 2], [3], [5, 5, 1, 7]], [[], [], []])
     batch = batch_of(documents)
-    head = CorefHead(7, 3, GENRES, own_size=4, ratio=0.6, reach=5, **SMALL).eval()
+    head = CorefHead(7, 3, 4, GENRES, ratio=0.6, reach=5, **SMALL).eval()
     texts = embedded(batch, elmo=3, extra=4)
     text = texts["sentences"]
     together = head(texts, batch)
@@ -158,7 +158,7 @@ def test_company_padding_and_blocks_change_nothing():
 def test_mixed_precision_changes_little():
     torch.manual_seed(7)
     batch = batch_of(rows([[4, 3]], [[[[0, 0], [5, 5]]]]))
-    head, texts = CorefHead(7, 0, GENRES, **SMALL), embedded(batch)
+    head, texts = CorefHead(7, 0, 0, GENRES, **SMALL), embedded(batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         half = head({"sentences": texts["sentences"]._replace(x=texts["sentences"].x.bfloat16())}, batch).loss
     assert half is not None
@@ -169,14 +169,14 @@ def test_mixed_precision_changes_little():
 def test_elmo_reaches_spans_through_the_encoder_and_not_through_heads():
     torch.manual_seed(4)
     batch = batch_of(rows([[3]]))
-    head = CorefHead(7, 0, GENRES, own_size=4, **SMALL)
+    head = CorefHead(7, 0, 4, GENRES, **SMALL)
     assert head.spans.ffnn.parts == [10, 10, 2, 4]
     assert head(embedded(batch), batch).loss is None
 
 
 def test_a_document_of_one_word_is_trained_and_answered():
     batch = batch_of(rows([[1]], [[]]))
-    head = CorefHead(7, 0, GENRES, **SMALL)
+    head = CorefHead(7, 0, 0, GENRES, **SMALL)
     scores = head(embedded(batch), batch)
     assert scores.loss is not None
     scores.loss.backward()
@@ -186,7 +186,7 @@ def test_a_document_of_one_word_is_trained_and_answered():
 def test_singletons_are_clusters_where_they_are_asked_for():
     torch.manual_seed(5)
     batch = batch_of(rows([[4]], [[[[0, 1]], [[3, 3]]]]))
-    head, texts = CorefHead(7, 0, GENRES, ratio=1.0, singletons=True, **SMALL), embedded(batch)
+    head, texts = CorefHead(7, 0, 0, GENRES, ratio=1.0, singletons=True, **SMALL), embedded(batch)
     optimizer = torch.optim.Adam(head.parameters(), 0.02)
     for _ in range(60):
         optimizer.zero_grad()
@@ -227,7 +227,7 @@ def test_the_model_learns_who_is_meant(tmp_path):
     torch.manual_seed(6)
     words = word_embedding(reader.vocabularies["words"], 8)
     chars = CharCNN(len(reader.vocabularies["chars"]), 4, {3: 4})
-    head = CorefHead(12, 0, reader.vocabularies, own_size=12, **dict(SMALL, most_words=2, ffnn=16, hidden=8))
+    head = CorefHead(12, 0, 12, reader.vocabularies, **dict(SMALL, most_words=2, ffnn=16, hidden=8))
     model = nn.ModuleList([words, chars, head])
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
 

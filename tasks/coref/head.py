@@ -37,8 +37,8 @@ class CorefHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, 0 without.
+        own_size: of x_k, with which x begins; the attended heads are made of it, without ELMo (of x where it is 0).
         vocabularies: "genres".
-        own_size: of x_k, which x begins with: the attended heads are made of it, without ELMo (of x where it is 0).
         hidden: of the biLSTM, per direction.
         most_words: of a span.
         ratio: spans kept, for each word of the document.
@@ -57,8 +57,8 @@ class CorefHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
+        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
-        own_size: int = 0,
         hidden: int = 200,
         most_words: int = 10,
         ratio: float = 0.4,

@@ -32,6 +32,7 @@ class BcnHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, 0 without; with it, a second biLSTM of size `hidden` reads these vectors.
+        own_size: of x_k; not used.
         vocabularies: not used; the labels are 0 to 4.
         pre_encode: size of the rectified layer before the first biLSTM.
         hidden: of the first biLSTM, per direction.
@@ -46,6 +47,7 @@ class BcnHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
+        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         pre_encode: int,
         hidden: int,
