@@ -57,6 +57,7 @@ def write(folder: Path, sentences: int = 40, seed: int = 1) -> Path:
 
 class ToyReader:
     fields = ("tokens",)
+    lower = False
 
     def __init__(self, data):
         self.data, self.vocabularies = data, {}

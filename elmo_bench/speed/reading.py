@@ -14,6 +14,7 @@ from hydra.utils import get_class, instantiate
 from elmo_bench.experiment import configuration
 from elmo_bench.experiment.run import build, sentences
 from elmo_bench.speed.memory import peak_mib
+from elmo_bench.task import MakesExamples
 from elmo_bench.text.batching import BucketSampler
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -23,7 +24,7 @@ def tasks() -> list[str]:
     found = []
     for task in configuration.tasks():
         page = configuration.compose([f"task={task}", "scale=paper"]).task
-        if page.batch.get("token_budget") and hasattr(get_class(page.reader._target_), "example"):
+        if page.batch.get("token_budget") and issubclass(get_class(page.reader._target_), MakesExamples):
             found.append(task)
     return found
 
