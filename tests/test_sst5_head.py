@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from elmo_bench.experiment import configuration
 from elmo_bench.nn.feedforward import MaxoutLayers, ReluLayers
 from elmo_bench.task import Batch, Embedded
-from tasks.sst5.head import BcnHead, biattend
+from tasks.sst5.head import Sst5Head, biattend
 
 LENGTHS, D, E = [5, 2, 1, 4], 6, 3
 RELU = partial(ReluLayers, sizes=[9, 8], dropout=[0.2, 0.3])
@@ -30,9 +30,9 @@ def embedded(elmo: bool, padding: float = 0.0) -> dict[str, Embedded]:
     return {"tokens": Embedded(x, second if elmo else None, mask)}
 
 
-def head(elmo: bool = True, classifier=RELU, **dropouts: float) -> BcnHead:
+def head(elmo: bool = True, classifier=RELU, **dropouts: float) -> Sst5Head:
     torch.manual_seed(2)
-    return BcnHead(D, E if elmo else 0, D, {}, 7, 4, 5, classifier, **dropouts)
+    return Sst5Head(D, E if elmo else 0, D, {}, 7, 4, 5, classifier, **dropouts)
 
 
 def test_biattention_is_what_its_equations_say():

@@ -15,7 +15,7 @@ from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
 
-class Found(NamedTuple):
+class DocumentScores(NamedTuple):
     """What the head makes of one document."""
 
     first: Tensor  # (S,) the first word of each kept span, counted over the document
@@ -28,7 +28,7 @@ class CorefScores(NamedTuple):
     """What `CorefHead` makes of a batch."""
 
     loss: Tensor | None  # () nats, summed over a document's spans, the mean of the documents
-    documents: list[Found]
+    documents: list[DocumentScores]
 
 
 class CorefHead(nn.Module):
@@ -104,7 +104,7 @@ class CorefHead(nn.Module):
 
     def _document(
         self, h: Tensor, own: Tensor, lengths: list[int], number: int, start: int, labels: Mapping[str, Tensor]
-    ) -> tuple[Found, Tensor]:
+    ) -> tuple[DocumentScores, Tensor]:
         """One document's spans and antecedents, and its loss (0 without labels).
 
         Args:
@@ -125,7 +125,7 @@ class CorefHead(nn.Module):
         mention, g = table[first, k], self.spans.vectors(h, own, widths, places)  # (S,), (S, G)
         speakers = labels["speakers"][start : start + len(h)][first]
         scores = self.antecedents(g, mention, speakers, labels["genres"][number])
-        document = Found(first, first + k, mention, scores)
+        document = DocumentScores(first, first + k, mention, scores)
         return document, self._loss(table, inside, places, scores, number, labels)
 
     def _loss(
@@ -147,7 +147,7 @@ class CorefHead(nn.Module):
         """For each document its clusters, lists of [first word, last word], and its text with brackets."""
         return [self._decode(found, row["sentences"]) for found, row in zip(scores.documents, batch.rows, strict=True)]
 
-    def _decode(self, found: Found, sentences: list[list[str]]) -> dict[str, Any]:
+    def _decode(self, found: DocumentScores, sentences: list[list[str]]) -> dict[str, Any]:
         clusters = link(found.scores)
         if self.singletons:
             linked = {i for cluster in clusters for i in cluster}

@@ -17,13 +17,13 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class SnliScores(NamedTuple):
-    """What `ESIM` makes of a batch."""
+    """What `SnliHead` makes of a batch."""
 
     loss: Tensor | None  # () mean negative log likelihood of a pair, in nats, and the L2 penalty
     logits: Tensor  # (B, K)
 
 
-class ESIM(nn.Module):
+class SnliHead(nn.Module):
     """x -> dropout -> biLSTM -> [h ; ELMo] where ELMo stands at the output -> align -> compare -> dense -> dropout ->
     biLSTM -> mean and maximum of both sentences -> dropout -> dense -> dropout -> labels.
 
