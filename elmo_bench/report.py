@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.experiment.records import read_all, write_text
+from elmo_bench.experiment.store import read_all, write_text
 from elmo_bench.reporting.tables import Section, figures, overview, sections
 from elmo_bench.system import console, places
 from elmo_bench.system.errors import UserError

@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.experiment import configuration
-from elmo_bench.experiment.records import write_text
+from elmo_bench.configuration import pages
+from elmo_bench.experiment.store import write_text
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 
@@ -208,7 +208,7 @@ def run(cfg: DictConfig) -> Path:
 
 def main() -> None:
     """The entry point."""
-    cfg = configuration.compose(sys.argv[1:])
+    cfg = pages.compose(sys.argv[1:])
     path = run(cfg)
     page = json.loads(path.read_text(encoding="utf-8"))
     print("  ".join(page["header"]))

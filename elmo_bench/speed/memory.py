@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.experiment.records import peak_mib
+from elmo_bench.system.machine import peak_mib
 from elmo_bench.speed.text import read_sentences
 
 

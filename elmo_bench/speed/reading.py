@@ -11,8 +11,9 @@ import sys
 import torch
 from hydra.utils import get_class, instantiate
 
-from elmo_bench.experiment import configuration
-from elmo_bench.experiment.run import build, sentences
+from elmo_bench.configuration import pages
+from elmo_bench.experiment.build import build
+from elmo_bench.experiment.data import sentences
 from elmo_bench.speed.memory import peak_mib
 from elmo_bench.text.batching import BucketSampler
 from elmo_bench.text.vocabulary import Vocabulary
@@ -21,8 +22,8 @@ from elmo_bench.text.vocabulary import Vocabulary
 def tasks() -> list[str]:
     """Those whose reader has `example(words)`, a labelled row of made-up words, and whose batches have a budget."""
     found = []
-    for task in configuration.tasks():
-        page = configuration.compose([f"task={task}", "scale=paper"]).task
+    for task in pages.tasks():
+        page = pages.compose([f"task={task}", "scale=paper"]).task
         if page.batch.get("token_budget") and hasattr(get_class(page.reader._target_), "example"):
             found.append(task)
     return found
@@ -31,7 +32,7 @@ def tasks() -> list[str]:
 def main(task: str, words: str, mode: str, bounded: str) -> None:
     """One step of training, or the answers of one batch."""
     torch.manual_seed(0)
-    cfg = configuration.compose([f"task={task}", "scale=paper", "elmo.where=none"])
+    cfg = pages.compose([f"task={task}", "scale=paper", "elmo.where=none"])
     reader = instantiate(cfg.task.reader)
     row = reader.example(int(words))
     seen = [word for sentence in sentences({"train": [row]}, reader.fields) for word in sentence]  # type: ignore
