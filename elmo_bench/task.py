@@ -7,8 +7,9 @@ The framework (`elmo_bench/`) sees them only through the protocols below and nev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from datasets import DatasetDict
 from torch import Tensor
@@ -64,10 +65,14 @@ class Reader(Protocol):
 
     `fields` names the columns of a row that hold words: a list of words, or a list of sentences (documents).
     `vocabularies` is filled by `load` from the training split alone ("words", and where used "chars", "labels", ...)
-    or restored from a checkpoint; it is all the state a reader has.
+    or restored from a checkpoint; it is all the state a reader has. `lower` says that words are looked up in lower
+    case, in the vocabulary and in a file of word vectors.
+
+    A reader may support more: see `Samples`, `ReadsFiles`, `WritesOfficial` and `MakesExamples` below.
     """
 
     fields: tuple[str, ...]
+    lower: bool
     vocabularies: dict[str, Vocabulary]
 
     def load(self) -> DatasetDict:
@@ -76,23 +81,51 @@ class Reader(Protocol):
 
     def collate(self, rows: Sequence[Row]) -> Batch: ...
 
-    # A reader that looks words up in lower case says so by an attribute `lower` that is True: the vectors of a file are
-    # then looked up so, too.
-
-    # A reader may have `sample(row, random: numpy.random.Generator) -> Row`: what training sees of a row in an epoch,
-    # such as a part of a long document. It is a function of (seed, epoch).
-    # For `predict` it may have `from_file(path) -> rows`, of a file of the data set, and
-    # `official(predictions, rows)`, the JSON value that the official scorer reads.
-
     def from_text(self, **raw: Any) -> Row:
         """A row without labels from one JSON object of `predict`'s input. Raises `UserError` on missing keys."""
         ...
 
 
-class Head(Protocol):
-    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, vocabularies=...)` (E is 0 without output ELMo).
+@runtime_checkable
+class Samples(Protocol):
+    """A reader that shows training only a part of some rows, such as a window of a long document."""
 
-    A head that takes `own_size=` too is given the width of x_k, which [x_k ; ELMo_k] begins with.
+    def sample(self, row: Row, random: np.random.Generator) -> Row:
+        """The part to train on in this epoch; `random` depends on the seed and the epoch alone."""
+        ...
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A reader that makes rows from its data set's own JSON files, for `predict`."""
+
+    def from_file(self, path: str) -> list[Row]:
+        """Rows without labels. Raises `UserError` on malformed data."""
+        ...
+
+
+@runtime_checkable
+class WritesOfficial(Protocol):
+    """A reader that puts predictions into the form that the official scorer reads, for `predict`."""
+
+    def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> Any:
+        """A JSON value."""
+        ...
+
+
+@runtime_checkable
+class MakesExamples(Protocol):
+    """A reader that makes rows of any length, for measuring memory."""
+
+    def example(self, words: int) -> Row:
+        """A labelled row whose longest field has `words` words."""
+        ...
+
+
+class Head(Protocol):
+    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, own_size=V, vocabularies=...)`.
+
+    D is the width of `Embedded.x`, E that of `Embedded.elmo` (0 without it) and V that of x_k, with which x begins.
     """
 
     def __call__(self, texts: Mapping[str, Embedded], batch: Batch) -> Scores: ...

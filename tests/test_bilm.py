@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.characters import character_ids
-from elmo_bench.bilm.packing import Packing, budgeted
+from elmo_bench.nn.packing import Packing, budgeted
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, Files, ReferenceBiLM, near, write_random
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -61,7 +61,7 @@ def test_new_weights_are_noticed(files, tmp_path, change):
 def test_without_packed_products_it_is_the_same(files, monkeypatch):
     """Where the private operator is missing, and on other devices, `F.linear` stands in."""
     expected = BiLM.from_files(*files).encode(PLAIN)
-    monkeypatch.setattr("elmo_bench.bilm.packed_linear._onednn_works", lambda: False)
+    monkeypatch.setattr("elmo_bench.nn.packed_linear._onednn_works", lambda: False)
     for layers, other in zip(BiLM.from_files(*files).encode(PLAIN), expected, strict=True):
         near(layers, other)
 

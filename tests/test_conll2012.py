@@ -122,11 +122,11 @@ def test_faults_are_named_by_file_and_line(file, change, line, message):
 @pytest.mark.parametrize(
     ("change", "line", "message"),
     [
-        (("(1|(2", "(1|2"), 4, "no cell|not open"),
+        (("(1|(2", "(1|2"), 4, "not a cluster cell|not open"),
         (("(3|1)", "(3|4)"), 6, "cluster 4 that is not open"),
         ((" 3)\n", " -\n"), 6, "cluster 3 is never closed"),
-        (("(1|(2", "(1|((2"), 4, "no cell"),
-        (("(1|(2", "(1|"), 4, "no cell"),
+        (("(1|(2", "(1|((2"), 4, "not a cluster cell"),
+        (("(1|(2", "(1|"), 4, "not a cluster cell"),
     ],
 )
 def test_faults_of_clusters(file, change, line, message):

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 import torch
-from elmo_bench.experiment.store import KEYS
 
 from elmo_bench import train as train_module
+from elmo_bench.experiment.store import KEYS
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests import toy

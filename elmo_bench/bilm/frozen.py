@@ -22,7 +22,7 @@ from torch import Tensor
 from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
-from elmo_bench.bilm.packed_linear import FixedLinear
+from elmo_bench.nn.packed_linear import FixedLinear
 
 REMEMBERED_WORDS = 16384  # token vectors kept from batch to batch
 WORDS = 2048  # words encoded at once

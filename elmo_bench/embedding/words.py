@@ -58,8 +58,7 @@ def find(file: VectorFile, reader: Reader, splits: DatasetDict) -> WordVectors:
         UserError: a file that cannot be read, or has no word of the data.
     """
     vocabulary = reader.vocabularies["words"]
-    lower = bool(getattr(reader, "lower", False))
-    present = set(vocabulary.items) | set(distinct(splits, reader.fields, lower))
+    present = set(vocabulary.items) | set(distinct(splits, reader.fields, reader.lower))
     vectors = read_vectors(file.path, present, file.size)
     if not vectors:
         raise UserError("has no vector for any word of the data; is it the right file?", file.path)

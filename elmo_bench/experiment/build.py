@@ -34,9 +34,11 @@ def build(
     words = None if run.words_dropped else make(task, "words", vocabularies.get("words"), **given)
     chars = make(task, "chars", len(vocabularies.get("chars", ())))
     representation = Representation(words, chars, elmo)
-    sizes = {"input_size": representation.input_size, "elmo_size": representation.elmo_size}
-    if "own_size" in inspect.signature(instantiate(task.head).func).parameters:
-        sizes["own_size"] = representation.own_size
+    sizes = {
+        "input_size": representation.input_size,
+        "elmo_size": representation.elmo_size,
+        "own_size": representation.own_size,
+    }
     head = make(task, "head", **sizes, vocabularies=vocabularies)
     return BenchModule(
         representation,

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from elmo_bench.configuration.schema import BatchConfig
 from elmo_bench.system.errors import UserError
-from elmo_bench.task import Batch, Reader, Row
+from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
 
 
@@ -48,12 +48,12 @@ class Data(pl.LightningDataModule):
         return self._loader(split, self.sampler(self.lengths[split], shuffle=False))
 
     def _sampled(self, epoch: int) -> Callable[[Sequence[Row]], Batch]:
-        """How training rows become a batch, where the reader shows only a part of some."""
-        sample = getattr(self.reader, "sample", None)
-        if sample is None:
-            return self.reader.collate
+        """How training rows become a batch; some readers show only a part of a row."""
+        reader = self.reader
+        if not isinstance(reader, Samples):
+            return reader.collate
         random = np.random.default_rng([self.seed, epoch])
-        return lambda rows: self.reader.collate([sample(row, random) for row in rows])
+        return lambda rows: self.reader.collate([reader.sample(row, random) for row in rows])
 
     def _loader(self, split: str, sampler: BucketSampler, collate: Callable | None = None) -> DataLoader:
         return DataLoader(

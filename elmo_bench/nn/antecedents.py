@@ -13,7 +13,7 @@ BOUNDS = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # the least distance of each bin but th
 
 
 class Antecedents(nn.Module):
-    """s(i, j) = s_m(i) + s_m(j) + s_a(i, j) for every span i and the nearest `reach` spans j before it.
+    """s(i, j) = s_m(i) + s_m(j) + s_a(i, j) for every span i and the nearest `max_antecedents` spans j before it.
 
     s_a is an FFNN over [g_i; g_j; g_i * g_j; same speaker, genre, distance], the distance counted in spans.
 
@@ -21,17 +21,24 @@ class Antecedents(nn.Module):
         span_size: G, of g.
         n_genres: how many there are; genres 0 and 1 (none, unknown) add nothing until trained.
         feature_size: F, of each feature.
-        reach: the most antecedents of a span.
+        max_antecedents: the most antecedents that a span is paired with.
         hidden: of the FFNN.
         dropout: in the FFNN and on the features.
         block: pairs scored together; beyond it, a block is computed again in the backward pass.
     """
 
     def __init__(
-        self, span_size: int, n_genres: int, feature_size: int, reach: int, hidden: int, dropout: float, block: int
+        self,
+        span_size: int,
+        n_genres: int,
+        feature_size: int,
+        max_antecedents: int,
+        hidden: int,
+        dropout: float,
+        block: int,
     ):
         super().__init__()
-        self.reach, self.block = reach, block
+        self.max_antecedents, self.block = max_antecedents, block
         self.speaker = nn.Embedding(2, feature_size)
         self.genre = nn.Embedding(n_genres, feature_size)
         self.distance = nn.Embedding(len(BOUNDS) + 1, feature_size)
@@ -44,20 +51,20 @@ class Antecedents(nn.Module):
     def forward(self, g: Tensor, mention: Tensor, speakers: Tensor, genre: Tensor) -> Tensor:
         """(S, G), (S,) s_m, (S,) ids, () id -> (S, 1 + R): the dummy's 0, then the antecedents, the nearest first.
 
-        R is `reach`, or less in a short document; -inf stands where there is no span.
+        R is `max_antecedents`, or less in a short document; -inf stands where there is no span.
         """
         n = len(g)
         target_weight, antecedent_weight, product_weight, _ = self.ffnn.weights()
         shared = g @ target_weight.t(), g @ antecedent_weight.t(), g, product_weight, mention, speakers, genre
-        step = max(self.block // max(self.reach, 1), 1)  # targets of a block
+        step = max(self.block // max(self.max_antecedents, 1), 1)  # targets of a block
         many = n > step and torch.is_grad_enabled()
-        table = g.new_full((n, 1 + min(self.reach, max(n - 1, 0))), -torch.inf)
+        table = g.new_full((n, 1 + min(self.max_antecedents, max(n - 1, 0))), -torch.inf)
         table[:, 0] = 0
         found = []
         for first in range(0, n, step):
             arguments = (first, min(first + step, n), *shared)
             found.append(checkpoint(self._score, *arguments, use_reentrant=False) if many else self._score(*arguments))
-        target, antecedent = pairs(n, self.reach, device=g.device)
+        target, antecedent = pairs(n, self.max_antecedents, device=g.device)
         return table.index_put((target, target - antecedent), torch.cat(found)) if found else table
 
     def _score(
@@ -65,8 +72,8 @@ class Antecedents(nn.Module):
         mention: Tensor, speakers: Tensor, genre: Tensor,
     ) -> Tensor:  # fmt: skip
         """(P,) scores of the pairs of targets from `first` to before `last`."""
-        target, antecedent = pairs(len(g), self.reach, first, last, g.device)
-        product = PairProduct.apply(g, product_weight, self.reach, first, last)  # (P, H)
+        target, antecedent = pairs(len(g), self.max_antecedents, first, last, g.device)
+        product = PairProduct.apply(g, product_weight, self.max_antecedents, first, last)  # (P, H)
         features = self._features(target, antecedent, speakers, genre) @ self.ffnn.weights()[3].t()
         scores = self.ffnn(as_target[target] + as_antecedent[antecedent] + product + features)
         return scores + mention[target] + mention[antecedent]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.bilm.packing import Packing
+from elmo_bench.nn.packing import Packing
 
 
 class CoupledBiLSTM(nn.Module):

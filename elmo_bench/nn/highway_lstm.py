@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from elmo_bench.bilm.packed_linear import FixedLinear
+from elmo_bench.nn.packed_linear import FixedLinear
 
 GATES = 5  # i, f, o, r, j
 

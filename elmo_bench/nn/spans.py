@@ -1,7 +1,7 @@
 """Spans of words: all candidates of a text, their vectors, and the best that do not cross (Lee et al. 2017).
 
 The N words of a document stand flat; candidate (s, k) is the k + 1 words from word s on. A table over candidates is
-(N, K), K the most words of a span; cells whose span would leave its sentence are not `inside`.
+(N, K), K being the most words of a span; cells whose span would leave its sentence are not `inside`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from torch.utils.checkpoint import checkpoint
 from elmo_bench.nn.feedforward import FFNN
 
 
-def candidates(lengths: Sequence[int], most: int, device: torch.device | None = None) -> Tensor:
-    """(N, most) bool: which spans lie inside one of the sentences of these lengths."""
+def candidates(lengths: Sequence[int], max_span_width: int, device: torch.device | None = None) -> Tensor:
+    """(N, K) bool: which spans lie inside one of the sentences of these lengths."""
     left = np.concatenate([np.arange(length, 0, -1) for length in lengths]) if len(lengths) else np.zeros(0, int)
-    return torch.from_numpy(left[:, None] > np.arange(most)).to(device)
+    return torch.from_numpy(left[:, None] > np.arange(max_span_width)).to(device)
 
 
 def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> np.ndarray:
@@ -55,17 +55,17 @@ def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> 
 
 def _best_crossing(rank: np.ndarray, none: int) -> np.ndarray:
     """(N, K): the least rank among the spans that cross each."""
-    most = rank.shape[1]
+    widest = rank.shape[1]
     best = np.full_like(rank, none)
     longer = np.minimum.accumulate(rank[:, ::-1], axis=1)[:, ::-1]  # (N, K): over the spans from s that are no shorter
-    for d in range(1, min(most, len(rank))):
+    for d in range(1, min(widest, len(rank))):
         # (s, k) and (s + d, l) cross where the second begins inside the first, d <= k, and ends behind it, l > k - d.
         ahead, behind = best[:-d, d:], best[d:, 1:]
-        np.minimum(ahead, longer[d:, 1 : most - d + 1], out=ahead)
+        np.minimum(ahead, longer[d:, 1 : widest - d + 1], out=ahead)
         # For the second that is any (s, k) with d <= k < d + l.
         first = np.minimum.accumulate(rank[:-d, d:], axis=1)  # (N - d, K - d)
-        np.minimum(behind[:, : most - d], first, out=behind[:, : most - d])
-        np.minimum(behind[:, most - d :], first[:, -1:], out=behind[:, most - d :])
+        np.minimum(behind[:, : widest - d], first, out=behind[:, : widest - d])
+        np.minimum(behind[:, widest - d :], first[:, -1:], out=behind[:, widest - d :])
     return best
 
 
@@ -75,7 +75,7 @@ class Spans(nn.Module):
     Args:
         encoded_size: E, of a word behind the encoder.
         own_size: V, of a word before it, which is what heads are made of.
-        most: words of the longest span.
+        max_span_width: K, the words of the longest span.
         width_size: F, of the feature of a span's width.
         hidden: of the FFNN.
         dropout: in the FFNN and on the width's feature.
@@ -83,12 +83,19 @@ class Spans(nn.Module):
     """
 
     def __init__(
-        self, encoded_size: int, own_size: int, most: int, width_size: int, hidden: int, dropout: float, block: int
+        self,
+        encoded_size: int,
+        own_size: int,
+        max_span_width: int,
+        width_size: int,
+        hidden: int,
+        dropout: float,
+        block: int,
     ):
         super().__init__()
-        self.most, self.block = most, block
+        self.max_span_width, self.block = max_span_width, block
         self.attention = nn.Linear(encoded_size, 1)
-        self.width = nn.Embedding(most, width_size)
+        self.width = nn.Embedding(max_span_width, width_size)
         self.ffnn = FFNN([encoded_size, encoded_size, width_size, own_size], hidden, dropout)
         self.dropout = nn.Dropout(dropout)
         self.output_size = sum(self.ffnn.parts)
@@ -127,13 +134,13 @@ class Spans(nn.Module):
 
     def _attend(self, starts: Tensor, k: Tensor, logits: Tensor, own: Tensor) -> Tensor:
         """(P, V): the words (N, V) of each span, weighted by the softmax of their logits (N,) within it."""
-        places = torch.arange(self.most, device=k.device)  # (K,)
+        places = torch.arange(self.max_span_width, device=k.device)  # (K,)
         words = (starts.unsqueeze(1) + places).clamp(max=len(own) - 1)  # (P, K)
         weights = logits[words].masked_fill(places > k.unsqueeze(1), -torch.inf).softmax(1)  # (P, K)
         return nn.functional.embedding_bag(words, own, per_sample_weights=weights, mode="sum")
 
     def vectors(self, h: Tensor, own: Tensor, widths: Tensor, places: Tensor) -> Tensor:
         """(P, 2E + F + V) of the candidates at these flat places s * K + k."""
-        starts, k = places // self.most, places % self.most
+        starts, k = places // self.max_span_width, places % self.max_span_width
         heads = self._attend(starts, k, self.attention(h).squeeze(1), own)
         return torch.cat([h[starts], h[starts + k], widths[starts, k], heads], dim=1)

@@ -8,8 +8,8 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import NamedTuple
 
-from elmo_bench.experiment.store import Record, grouped, mean_and_deviation
 from elmo_bench.experiment.run_names import arm, is_default
+from elmo_bench.experiment.store import Record, grouped, mean_and_deviation
 from elmo_bench.system.errors import UserError
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")

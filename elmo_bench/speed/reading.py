@@ -15,6 +15,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.data import sentences
 from elmo_bench.speed.memory import peak_mib
+from elmo_bench.task import MakesExamples
 from elmo_bench.text.batching import BucketSampler
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -24,7 +25,7 @@ def tasks() -> list[str]:
     found = []
     for task in pages.tasks():
         page = pages.compose([f"task={task}", "scale=paper"]).task
-        if page.batch.get("token_budget") and hasattr(get_class(page.reader._target_), "example"):
+        if page.batch.get("token_budget") and issubclass(get_class(page.reader._target_), MakesExamples):
             found.append(task)
     return found
 

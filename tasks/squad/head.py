@@ -33,6 +33,7 @@ class SquadHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, 0 without.
+        own_size: of x_k; not used.
         vocabularies: not needed.
         hidden: of every biGRU, per direction; the linear layers have twice as much.
         dropout: variational, at the input of the encoder, of the self-attention's biGRU and of the output, and at the
@@ -45,7 +46,8 @@ class SquadHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
-        vocabularies: Mapping[str, Vocabulary] | None = None,
+        own_size: int,
+        vocabularies: Mapping[str, Vocabulary],
         hidden: int = 90,
         dropout: float = 0.2,
         max_answer: int = 17,

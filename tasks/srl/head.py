@@ -30,6 +30,7 @@ class SrlHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, 0 without.
+        own_size: of x_k; not used.
         vocabularies: "labels" gives the tags.
         flag: size of the vector that says whether a word is the predicate.
         hidden: size of a layer.
@@ -45,6 +46,7 @@ class SrlHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
+        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         flag: int = 100,
         hidden: int = 300,
