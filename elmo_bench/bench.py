@@ -24,10 +24,10 @@ from rich.table import Table
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.experiment import records
+from elmo_bench.experiment import store
 from elmo_bench.speed import gemm, measure, reading, stack
 from elmo_bench.speed.text import read_sentences
-from elmo_bench.system import console, places
+from elmo_bench.system import console, machine, places
 from elmo_bench.system.errors import UserError
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
@@ -174,9 +174,9 @@ def main() -> None:
     show(found, Console())
     if given.get("write") == "true":
         target = Path(given.get("results_root", places.ROOT / "results")) / "bench.json"
-        commit, dirty = records.commit()
-        made = {"machine": records.machine("cpu"), "versions": records.versions(), "commit": commit, "dirty": dirty}
-        records.write_text(target, json.dumps({**found, **made}, indent=1) + "\n")
+        commit, dirty = machine.commit()
+        made = {"machine": machine.machine("cpu"), "versions": machine.versions(), "commit": commit, "dirty": dirty}
+        store.write_text(target, json.dumps({**found, **made}, indent=1) + "\n")
         print(f"written to {target}", file=sys.stderr)
 
 

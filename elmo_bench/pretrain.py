@@ -97,8 +97,8 @@ def make_recipe(cfg: DictConfig) -> Recipe:
 
 def main() -> None:
     """The entry point."""
-    pages = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
-    cfg = pages.compose(pages, "pretrain")
+    chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
+    cfg = pages.compose(chosen, "pretrain")
     if cfg.root is None:
         raise UserError("where is the text? give data_root=FOLDER (make: DATA_ROOT=FOLDER) with lm/ in it")
     output = Path(cfg.output)

@@ -6,11 +6,12 @@ A run that has a record is not run again (`force=true` does), and a half-finishe
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import RunConfig
@@ -47,7 +48,8 @@ def train(cfg: DictConfig) -> Record:
 def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description:
     """What is known of a run before it starts."""
     arm, variant = placed(run)
-    return Description(identity, arm, variant, placeless(cfg))
+    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    return Description(identity, arm, variant, config, placeless(cfg))
 
 
 def finished(cfg: DictConfig) -> Record | None:

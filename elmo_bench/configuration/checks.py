@@ -20,7 +20,7 @@ def one_of(value: Any, name: str, choices: tuple) -> None:
 
 
 def number(value: Any, name: str, least: float | None = None, below: float | None = None) -> None:
-    """Raises `UserError` unless the value is a number, at least `least` and smaller than `below` where they are given."""
+    """Raises `UserError` unless the value is a number, at least `least` and smaller than `below` (None: no bound)."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise UserError(f"{name}={show(value)}: a number is needed")
     if (least is not None and not value >= least) or (below is not None and not value < below):

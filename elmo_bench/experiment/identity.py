@@ -55,13 +55,15 @@ class Description(NamedTuple):
     Attributes:
         identity: its settings and their hashes.
         arm, variant: page of conf/arm/, and what differs from it.
-        config: the resolved configuration without the places of this machine.
+        config: the resolved configuration, for the checkpoint.
+        placeless: the same without the places of this machine, for the record.
     """
 
     identity: Identity
     arm: str
     variant: dict[str, Any]
     config: Plain
+    placeless: Plain
 
 
 def check_files(run: RunConfig) -> None:

@@ -63,7 +63,7 @@ def make_record(
             [{key: value for key, value in epoch.items() if key not in ("layer_weights", "gamma")} for epoch in history]
         ),
         "settings": identity.settings,
-        "config": described.config,
+        "config": described.placeless,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from elmo_bench.configuration import pages
 
@@ -20,7 +21,7 @@ def points(sweep: str, overrides: Sequence[str] = (), seeds: Iterable[int] | Non
     from omegaconf import OmegaConf
 
     cfg = pages.compose([f"+sweep={sweep}", *overrides], hydra=True)
-    params = dict(OmegaConf.to_container(cfg.hydra.sweeper.params, resolve=True))  # type: ignore[arg-type]
+    params: Any = OmegaConf.to_container(cfg.hydra.sweeper.params, resolve=True)
     if seeds is not None:
         params["seed"] = ",".join(map(str, seeds))
     parsed = OverridesParser.create().parse_overrides([f"{key}={value}" for key, value in params.items()])
