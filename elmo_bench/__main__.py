@@ -43,7 +43,7 @@ def command() -> None:
     elif name not in COMMANDS:
         raise UserError(f"{name}: there is no such command; {console.choices(name, list(COMMANDS))}")
     elif name in usage.COMMANDS and any(argument in HELP for argument in rest):
-        print(usage.COMMANDS[name].help())  # without importing Hydra
+        usage.COMMANDS[name].run(lambda: None)  # prints the help without importing Hydra
     else:
         sys.argv = [f"elmo-bench {name}", *rest]
         runpy.run_module(f"elmo_bench.{name}", run_name="__main__", alter_sys=True)

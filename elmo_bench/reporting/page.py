@@ -14,8 +14,8 @@ from elmo_bench.system.errors import UserError
 
 INTRODUCTION = (
     "Written by `elmo-bench report` from the records under `runs/`, one a finished run. Figures are percent, mean ± "
-    "sample standard deviation over the seeds; dev is that of the selected epoch. A number belongs to its scale: numbers "
-    "of different scales, or of different biLMs, do not compare."
+    "sample standard deviation over the seeds; dev is that of the selected epoch. A number belongs to its scale: "
+    "numbers of different scales, or of different biLMs, do not compare."
 )
 MARKS = "<!-- tables: written by make report -->", "<!-- /tables -->"
 TEMPLATES = Path(__file__).parent / "templates"
