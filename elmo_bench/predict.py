@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ def predict(checkpoint: str, input: str, output: str, **options: str) -> int:
     from hydra.utils import instantiate
     from omegaconf import OmegaConf
 
+    from elmo_bench.task import ReadsFiles, WritesOfficial
+
     if not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
     saved = load(checkpoint)
@@ -39,24 +41,24 @@ def predict(checkpoint: str, input: str, output: str, **options: str) -> int:
     for key, value in options.items():
         OmegaConf.update(cfg, key if key != "batch_size" else "task.batch.batch_size", _number(value))
     reader = instantiate(cfg.task.reader)
-    official = _optional(reader, "official", output, cfg.task.name)
-    from_file = _optional(reader, "from_file", input, cfg.task.name)
-    rows = from_file(input) if from_file else read_rows(reader, input, cfg.task.name)
+    official = _own_format(reader, WritesOfficial, output, cfg.task.name)
+    own_input = _own_format(reader, ReadsFiles, input, cfg.task.name)
+    rows = reader.from_file(input) if own_input else read_rows(reader, input, cfg.task.name)
     predictions = run(cfg, saved, reader, rows) if rows else []
     if official:
-        write(Path(output), json.dumps(official(predictions, rows), ensure_ascii=False) + "\n")
+        write(Path(output), json.dumps(reader.official(predictions, rows), ensure_ascii=False) + "\n")
     else:
         write(Path(output), "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in predictions))
     return len(predictions)
 
 
-def _optional(reader: Any, method: str, path: str, task: str) -> Callable[..., Any] | None:
-    """The reader's method for files named .json; None for any other. Raises `UserError` where the reader has none."""
+def _own_format(reader: Any, feature: type, path: str, task: str) -> bool:
+    """Whether the file is in the data set's own format: named .json. Raises `UserError` if the reader has none."""
     if not path.removesuffix(".gz").removesuffix(".xz").endswith(".json"):
-        return None
-    if not hasattr(reader, method):
+        return False
+    if not isinstance(reader, feature):
         raise UserError(f"task {task} has no JSON files of its own; name a .jsonl file", path)
-    return getattr(reader, method)
+    return True
 
 
 def read_rows(reader: Any, path: str, task: str) -> list[Any]:

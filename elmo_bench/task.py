@@ -1,14 +1,15 @@
-"""The contract between the framework and a task: four small classes and what passes between them.
+"""The contract between the framework and a task: protocols for reader, head and metric, and what passes between them.
 
-A task is one folder `tasks/<name>/` with a reader, a head and a metric, and one page `conf/task/<name>.yaml`.
+A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its pages under `conf/task/`.
 The framework (`elmo_bench/`) sees them only through the protocols below and never imports a task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from datasets import DatasetDict
 from torch import Tensor
@@ -22,13 +23,13 @@ Prediction = Any  # one JSON-able answer for one row
 class Tokens(NamedTuple):
     """One text field of a batch, as a reader's `collate` emits it.
 
-    `sentences[b]` holds the words of row b of the tensors; T is the longest of them. Where a row holds several
-    sentences (a paragraph), `parts[b]` may give the number of words of each: the biLM then reads them one by one.
+    `sentences[b]` holds the words of row b of the tensors; T is the length of the longest row. If a row holds several
+    sentences (a paragraph), `parts[b]` may give the number of words in each: the biLM then reads them one by one.
     """
 
     words: Tensor  # (B, T) int64 into reader.vocabularies["words"]; 0 is padding
     chars: Tensor | None  # (B, T, C) int64 into reader.vocabularies["chars"], the task's own characters; 0 is padding
-    sentences: list[list[str]]  # for the biLM: it makes its own character ids, or finds the cached layers
+    sentences: list[list[str]]  # for the biLM, which makes its own character ids or looks up its cached layers
     mask: Tensor  # (B, T) bool, true on words
     parts: list[list[int]] | None = None  # None: each row is one sentence
 
@@ -36,12 +37,12 @@ class Tokens(NamedTuple):
 class Embedded(NamedTuple):
     """What a head receives for one text field."""
 
-    x: Tensor  # (B, T, D): [x_k ; ELMo_k] where ELMo stands at the input, else x_k
-    elmo: Tensor | None  # (B, T, E): the second mixture where ELMo stands at the output
+    x: Tensor  # (B, T, D): [x_k ; ELMo_k] with ELMo at the input, else x_k
+    elmo: Tensor | None  # (B, T, E): the second mixture, with ELMo at the output
     mask: Tensor  # (B, T) bool
 
     def after(self, h: Tensor) -> Tensor:
-        """[h_k ; ELMo_k] where ELMo stands at the output (paper, section 3.3), else h unchanged."""
+        """[h_k ; ELMo_k] with ELMo at the output (paper, section 3.3), else h unchanged."""
         return h if self.elmo is None else torch.cat([h, self.elmo], dim=-1)
 
 
@@ -50,7 +51,7 @@ class Batch(NamedTuple):
 
     rows: list[Row]
     texts: dict[str, Tokens]  # by the names in reader.fields
-    labels: dict[str, Tensor]  # what the head's loss needs, and features beside the text; raw text has no gold labels
+    labels: dict[str, Tensor]  # gold labels for the loss, absent for raw text, and other features of the input
 
 
 class Scores(Protocol):
@@ -64,10 +65,14 @@ class Reader(Protocol):
 
     `fields` names the columns of a row that hold words: a list of words, or a list of sentences (documents).
     `vocabularies` is filled by `load` from the training split alone ("words", and where used "chars", "labels", ...)
-    or restored from a checkpoint; it is all the state a reader has.
+    or restored from a checkpoint; it is all the state a reader has. `lower` says that words are looked up in lower
+    case, in the vocabulary and in a file of word vectors.
+
+    A reader may support more: see `Samples`, `ReadsFiles`, `WritesOfficial` and `MakesExamples` below.
     """
 
     fields: tuple[str, ...]
+    lower: bool
     vocabularies: dict[str, Vocabulary]
 
     def load(self) -> DatasetDict:
@@ -76,23 +81,51 @@ class Reader(Protocol):
 
     def collate(self, rows: Sequence[Row]) -> Batch: ...
 
-    # A reader that looks words up in lower case says so by an attribute `lower` that is True: the vectors of a file are
-    # then looked up so, too.
-
-    # A reader may have `sample(row, random: numpy.random.Generator) -> Row`: what training sees of a row in an epoch,
-    # such as a part of a long document. It is a function of (seed, epoch).
-    # For `predict` it may have `from_file(path) -> rows`, of a file of the data set, and
-    # `official(predictions, rows)`, the JSON value that the official scorer reads.
-
     def from_text(self, **raw: Any) -> Row:
         """A row without labels from one JSON object of `predict`'s input. Raises `UserError` on missing keys."""
         ...
 
 
-class Head(Protocol):
-    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, vocabularies=...)` (E is 0 without output ELMo).
+@runtime_checkable
+class Samples(Protocol):
+    """A reader that shows training only a part of some rows, such as a window of a long document."""
 
-    A head that takes `own_size=` too is given the width of x_k, which [x_k ; ELMo_k] begins with.
+    def sample(self, row: Row, random: np.random.Generator) -> Row:
+        """The part to train on in this epoch; `random` depends on the seed and the epoch alone."""
+        ...
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A reader that makes rows from its data set's own JSON files, for `predict`."""
+
+    def from_file(self, path: str) -> list[Row]:
+        """Rows without labels. Raises `UserError` on malformed data."""
+        ...
+
+
+@runtime_checkable
+class WritesOfficial(Protocol):
+    """A reader that puts predictions into the form that the official scorer reads, for `predict`."""
+
+    def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> Any:
+        """A JSON value."""
+        ...
+
+
+@runtime_checkable
+class MakesExamples(Protocol):
+    """A reader that makes rows of any length, for measuring memory."""
+
+    def example(self, words: int) -> Row:
+        """A labelled row whose longest field has `words` words."""
+        ...
+
+
+class Head(Protocol):
+    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, own_size=V, vocabularies=...)`.
+
+    D is the width of `Embedded.x`, E that of `Embedded.elmo` (0 without it) and V that of x_k, with which x begins.
     """
 
     def __call__(self, texts: Mapping[str, Embedded], batch: Batch) -> Scores: ...

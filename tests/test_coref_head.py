@@ -23,7 +23,7 @@ from tests.test_coref_spans import greedy, score_of
 GENRES = {"genres": Vocabulary(["bc", "-"])}
 SMALL: dict[str, Any] = {
     "hidden": 5,
-    "most_words": 3,
+    "max_span_width": 3,
     "feature_size": 2,
     "ffnn": 6,
     "lexical_dropout": 0.0,
@@ -61,24 +61,25 @@ def embedded(batch: Batch, size: int = 7, elmo: int = 0, extra: int = 0) -> dict
 def plain_scores(head: CorefHead, h: Tensor, own: Tensor, row: dict) -> tuple[list[tuple[int, int]], Tensor]:
     """One document by the definitions, a span and a pair at a time: kept spans, and their scores s(i, j) (S, S + 1)."""
     spans, antecedents = head.spans, head.antecedents
-    inside = np.zeros((len(h), spans.most), dtype=bool)
+    widest = spans.max_span_width
+    inside = np.zeros((len(h), widest), dtype=bool)
     table = np.full(inside.shape, -np.inf)
     vectors, mention, start = {}, {}, 0
     for sentence in row["sentences"]:
         for s in range(start, start + len(sentence)):
-            for e in range(s, min(s + spans.most, start + len(sentence))):
+            for e in range(s, min(s + widest, start + len(sentence))):
                 weights = spans.attention(h[s : e + 1]).softmax(0)
                 vector = torch.cat([h[s], h[e], spans.width.weight[e - s], (weights * own[s : e + 1]).sum(0)])
                 vectors[s, e], mention[s, e] = vector, score_of(spans.ffnn, vector)
                 inside[s, e - s], table[s, e - s] = True, float(mention[s, e].detach())
         start += len(sentence)
-    places = greedy(table, inside, max(int(head.ratio * len(h)), 1))
-    kept = [(place // spans.most, place // spans.most + place % spans.most) for place in places]
+    places = greedy(table, inside, max(int(head.top_span_ratio * len(h)), 1))
+    kept = [(place // widest, place // widest + place % widest) for place in places]
     scores = torch.full((len(kept), 1 + len(kept)), -torch.inf)  # column 1 + j: antecedent j
     genre = GENRES["genres"][row["genre"]]
     for i, span in enumerate(kept):
         scores[i, 0] = 0
-        for j in range(max(i - antecedents.reach, 0), i):
+        for j in range(max(i - antecedents.max_antecedents, 0), i):
             other = kept[j]
             same = int(row["speakers"][span[0]] == row["speakers"][other[0]])
             distance = antecedents.distance.weight[min(i - j, 4) if i - j < 5 else 5 if i - j < 8 else 6]
@@ -94,7 +95,7 @@ def test_documents_are_scored_as_the_definitions_say(own_size):
     torch.manual_seed(1)
     clusters = [[[[0, 0], [3, 4], [6, 6]], [[1, 2], [5, 5]]], [[[0, 1], [2, 2]]]]
     batch = batch_of(rows([[4, 1, 3], [2, 2]], clusters))
-    head = CorefHead(7, 0, GENRES, own_size=own_size, ratio=0.9, reach=4, **SMALL)
+    head = CorefHead(7, 0, own_size, GENRES, top_span_ratio=0.9, max_antecedents=4, **SMALL)
     texts = embedded(batch)
     scores = head(texts, batch)
     x = texts["sentences"].x[texts["sentences"].mask]
@@ -102,11 +103,11 @@ def test_documents_are_scored_as_the_definitions_say(own_size):
     losses = []
     for i, (row, here) in enumerate(zip(batch.rows, (slice(0, 8), slice(8, 12)), strict=True)):
         kept, expected = plain_scores(head, h[here], x[here, : own_size or None], row)
-        found = scores.documents[i]
-        assert list(zip(found.first.tolist(), found.last.tolist(), strict=True)) == kept
+        document = scores.documents[i]
+        assert list(zip(document.first.tolist(), document.last.tolist(), strict=True)) == kept
         for s in range(len(kept)):
             for j in range(max(s - 4, 0), s):
-                assert torch.allclose(found.scores[s, s - j], expected[s, 1 + j], atol=1e-5)
+                assert torch.allclose(document.scores[s, s - j], expected[s, 1 + j], atol=1e-5)
         cluster = {tuple(m): number for number, members in enumerate(row["clusters"]) for m in members}
         right = torch.zeros_like(expected, dtype=torch.bool)
         for s, span in enumerate(kept):
@@ -123,7 +124,7 @@ def test_documents_are_scored_as_the_definitions_say(own_size):
 def test_gradients_reach_every_parameter(elmo, singletons):
     torch.manual_seed(2)
     batch = batch_of(rows([[6, 5, 4], [5, 6]], [[[[0, 0], [7, 7]], [[2, 3], [12, 12]]], [[[1, 1], [6, 6]]]]))
-    head = CorefHead(7, elmo, GENRES, own_size=4, ratio=1.0, singletons=singletons, **dict(SMALL, dropout=0.2))
+    head = CorefHead(7, elmo, 4, GENRES, top_span_ratio=1.0, singletons=singletons, **dict(SMALL, dropout=0.2))
     assert head.spans.output_size == 2 * (10 + elmo) + 2 + 4
     loss = head(embedded(batch, elmo=elmo), batch).loss
     assert loss is not None
@@ -136,7 +137,7 @@ def test_company_padding_and_blocks_change_nothing():
     torch.manual_seed(3)
     documents = rows([[4, 9, 2], [3], [5, 5, 1, 7]], [[], [], []])
     batch = batch_of(documents)
-    head = CorefHead(7, 3, GENRES, own_size=4, ratio=0.6, reach=5, **SMALL).eval()
+    head = CorefHead(7, 3, 4, GENRES, top_span_ratio=0.6, max_antecedents=5, **SMALL).eval()
     texts = embedded(batch, elmo=3, extra=4)
     text = texts["sentences"]
     together = head(texts, batch)
@@ -158,7 +159,7 @@ def test_company_padding_and_blocks_change_nothing():
 def test_mixed_precision_changes_little():
     torch.manual_seed(7)
     batch = batch_of(rows([[4, 3]], [[[[0, 0], [5, 5]]]]))
-    head, texts = CorefHead(7, 0, GENRES, **SMALL), embedded(batch)
+    head, texts = CorefHead(7, 0, 0, GENRES, **SMALL), embedded(batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         half = head({"sentences": texts["sentences"]._replace(x=texts["sentences"].x.bfloat16())}, batch).loss
     assert half is not None
@@ -169,14 +170,14 @@ def test_mixed_precision_changes_little():
 def test_elmo_reaches_spans_through_the_encoder_and_not_through_heads():
     torch.manual_seed(4)
     batch = batch_of(rows([[3]]))
-    head = CorefHead(7, 0, GENRES, own_size=4, **SMALL)
+    head = CorefHead(7, 0, 4, GENRES, **SMALL)
     assert head.spans.ffnn.parts == [10, 10, 2, 4]
     assert head(embedded(batch), batch).loss is None
 
 
 def test_a_document_of_one_word_is_trained_and_answered():
     batch = batch_of(rows([[1]], [[]]))
-    head = CorefHead(7, 0, GENRES, **SMALL)
+    head = CorefHead(7, 0, 0, GENRES, **SMALL)
     scores = head(embedded(batch), batch)
     assert scores.loss is not None
     scores.loss.backward()
@@ -186,7 +187,7 @@ def test_a_document_of_one_word_is_trained_and_answered():
 def test_singletons_are_clusters_where_they_are_asked_for():
     torch.manual_seed(5)
     batch = batch_of(rows([[4]], [[[[0, 1]], [[3, 3]]]]))
-    head, texts = CorefHead(7, 0, GENRES, ratio=1.0, singletons=True, **SMALL), embedded(batch)
+    head, texts = CorefHead(7, 0, 0, GENRES, top_span_ratio=1.0, singletons=True, **SMALL), embedded(batch)
     optimizer = torch.optim.Adam(head.parameters(), 0.02)
     for _ in range(60):
         optimizer.zero_grad()
@@ -227,7 +228,7 @@ def test_the_model_learns_who_is_meant(tmp_path):
     torch.manual_seed(6)
     words = word_embedding(reader.vocabularies["words"], 8)
     chars = CharCNN(len(reader.vocabularies["chars"]), 4, {3: 4})
-    head = CorefHead(12, 0, reader.vocabularies, own_size=12, **dict(SMALL, most_words=2, ffnn=16, hidden=8))
+    head = CorefHead(12, 0, 12, reader.vocabularies, **dict(SMALL, max_span_width=2, ffnn=16, hidden=8))
     model = nn.ModuleList([words, chars, head])
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
 

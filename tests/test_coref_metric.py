@@ -149,7 +149,7 @@ GOOD = document("(0) (1 1) (0) (1)")
     [
         (document("(0 - - - -"), 2, "cluster 0 is never closed"),
         (document("- 0) - - -"), 3, "closes a mention of cluster 0 that is not open"),
-        (document("(0) 12 - - -"), 3, "'12' is no cell of clusters"),
+        (document("(0) 12 - - -"), 3, "'12' is not a cluster cell"),
         (document("(0) (1 1) (0)"), 1, "has 4 words where .*gold:1 has 5"),
         (document("- - - - -", "(other); part 000"), None, "has no document of"),
         (GOOD + GOOD, 9, "again; the first begins at line 1"),

@@ -45,11 +45,11 @@ def test_the_encoder_equals_its_definition_on_each_sentence():
     expected = torch.cat([by_steps(lstm, sentence) for sentence in x.split(lengths)])
     assert torch.allclose(h, expected, atol=1e-6)
     h.square().sum().backward()
-    found = {name: p.grad.clone() for name, p in lstm.named_parameters()}
+    actual = {name: p.grad.clone() for name, p in lstm.named_parameters()}
     lstm.zero_grad()
     expected.square().sum().backward()
     gradients: dict[str, Any] = {name: p.grad for name, p in lstm.named_parameters()}
-    assert all(torch.allclose(found[name], gradients[name], atol=1e-5) for name in gradients)
+    assert all(torch.allclose(actual[name], gradients[name], atol=1e-5) for name in gradients)
 
 
 def test_a_sequence_keeps_one_mask_of_its_hidden_state(monkeypatch):
@@ -79,27 +79,27 @@ def test_recurrent_blocks_start_orthonormal():
 
 def greedy(scores: np.ndarray, inside: np.ndarray, keep: int) -> list[int]:
     """The definition: by falling score, each span that crosses none taken before, until there are enough."""
-    most = scores.shape[1]
-    order = sorted((-scores[s, k], s * most + k) for s, k in zip(*np.nonzero(inside), strict=True))
+    widest = scores.shape[1]
+    order = sorted((-scores[s, k], s * widest + k) for s, k in zip(*np.nonzero(inside), strict=True))
     kept: list[tuple[int, int]] = []
     for _, place in order:
-        start, end = int(place // most), int(place // most + place % most)
+        start, end = int(place // widest), int(place // widest + place % widest)
         if len(kept) < keep and not any(a < start <= b < end or start < a <= end < b for a, b in kept):
             kept.append((start, end))
-    return sorted(start * most + end - start for start, end in kept)
+    return sorted(start * widest + end - start for start, end in kept)
 
 
 def test_pruning_equals_greedy_search():
     rng = np.random.default_rng(1)
     crossed = 0
     for _ in range(400):
-        lengths, most = rng.integers(1, 9, rng.integers(1, 6)).tolist(), int(rng.integers(1, 12))
-        inside = candidates(lengths, most).numpy()
+        lengths, widest = rng.integers(1, 9, rng.integers(1, 6)).tolist(), int(rng.integers(1, 12))
+        inside = candidates(lengths, widest).numpy()
         scores = rng.integers(0, rng.choice([3, 1000]), inside.shape).astype(float)  # often equal
         keep = int(rng.integers(0, 20))
-        found = best_without_crossing(scores, inside, keep).tolist()
-        assert found == greedy(scores, inside, keep)
-        crossed += found != sorted(np.argsort(np.where(inside, -scores, np.inf), axis=None, kind="stable")[:keep])
+        kept = best_without_crossing(scores, inside, keep).tolist()
+        assert kept == greedy(scores, inside, keep)
+        crossed += kept != sorted(np.argsort(np.where(inside, -scores, np.inf), axis=None, kind="stable")[:keep])
     assert crossed > 100
 
 
@@ -126,7 +126,7 @@ def score_of(ffnn: FFNN, joined: Tensor) -> Tensor:
 @pytest.mark.parametrize("block", [100, 3])
 def test_span_vectors_and_scores_equal_their_definitions(block):
     torch.manual_seed(3)
-    module = Spans(6, 5, most=4, width_size=2, hidden=7, dropout=0.0, block=block)
+    module = Spans(6, 5, max_span_width=4, width_size=2, hidden=7, dropout=0.0, block=block)
     lengths = [5, 1, 3]
     h, own = torch.randn(9, 6, requires_grad=True), torch.randn(9, 5, requires_grad=True)
     inside = candidates(lengths, 4)
@@ -145,12 +145,12 @@ def test_span_vectors_and_scores_equal_their_definitions(block):
     places = inside.flatten().nonzero().squeeze(1)
     assert torch.allclose(module.vectors(h, own, widths, places), torch.stack(vectors), atol=1e-6)
     module(h, own, widths, inside)[inside].square().sum().backward()
-    found = h.grad.clone(), own.grad.clone(), module.attention.weight.grad.clone()
+    actual = h.grad.clone(), own.grad.clone(), module.attention.weight.grad.clone()
     for tensor in (h, own, module.attention.weight):
         tensor.grad = None
     torch.stack(expected).square().sum().backward()
     expected_gradients: list[Any] = [tensor.grad for tensor in (h, own, module.attention.weight)]
-    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(found, expected_gradients, strict=True))
+    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(actual, expected_gradients, strict=True))
 
 
 # Antecedents.
@@ -166,8 +166,8 @@ def test_pairs_are_the_nearest_before_each_target():
     assert torch.equal(torch.cat([a for _, a in some]), antecedent)
 
 
-def _product(g: Tensor, w: Tensor, reach: int, first: int, last: int) -> Tensor:
-    return PairProduct.apply(g, w, reach, first, last)
+def _product(g: Tensor, w: Tensor, max_antecedents: int, first: int, last: int) -> Tensor:
+    return PairProduct.apply(g, w, max_antecedents, first, last)
 
 
 @pytest.mark.parametrize("block", [1, 2, 100])
@@ -175,10 +175,14 @@ def test_pair_products_equal_their_definition_and_its_gradient(block, monkeypatc
     monkeypatch.setattr(pairs_module, "BLOCK", block)
     torch.manual_seed(4)
     g, w = (torch.randn(*size, dtype=torch.double, requires_grad=True) for size in ((7, 4), (3, 4)))
-    for reach, first, last in ((2, 0, 7), (10, 0, 7), (3, 2, 6)):
-        target, antecedent = pairs(7, reach, first, last)
-        assert torch.allclose(PairProduct.apply(g, w, reach, first, last), (g[target] * g[antecedent]) @ w.t())
-        assert torch.autograd.gradcheck(partial(_product, reach=reach, first=first, last=last), (g, w))
+    for max_antecedents, first, last in ((2, 0, 7), (10, 0, 7), (3, 2, 6)):
+        target, antecedent = pairs(7, max_antecedents, first, last)
+        assert torch.allclose(
+            PairProduct.apply(g, w, max_antecedents, first, last), (g[target] * g[antecedent]) @ w.t()
+        )
+        assert torch.autograd.gradcheck(
+            partial(_product, max_antecedents=max_antecedents, first=first, last=last), (g, w)
+        )
 
 
 BINS = [0, 1, 2, 3, 4, 5, 5, 5, *[6] * 8, *[7] * 16, *[8] * 32, *[9] * 100]  # by distance
@@ -187,7 +191,7 @@ BINS = [0, 1, 2, 3, 4, 5, 5, 5, *[6] * 8, *[7] * 16, *[8] * 32, *[9] * 100]  # b
 @pytest.mark.parametrize("block", [1000, 25])
 def test_antecedent_scores_equal_their_definition(block):
     torch.manual_seed(5)
-    module = Antecedents(6, n_genres=4, feature_size=2, reach=70, hidden=5, dropout=0.0, block=block)
+    module = Antecedents(6, n_genres=4, feature_size=2, max_antecedents=70, hidden=5, dropout=0.0, block=block)
     g, mention = torch.randn(80, 6, requires_grad=True), torch.randn(80, requires_grad=True)
     speakers, genre = torch.randint(3, (80,)), torch.tensor(3)
     scores = module(g, mention, speakers, genre)
@@ -205,26 +209,26 @@ def test_antecedent_scores_equal_their_definition(block):
     assert torch.equal(scores == -torch.inf, expected == -torch.inf)
     assert torch.allclose(scores, expected, atol=1e-5)
     clusters = torch.randint(-1, 4, (80,))
-    found = []
+    gradients = []
     for table in (scores, expected):
         marginal_loss(table, right_antecedents(clusters, table)).backward(retain_graph=True)
-        found.append([p.grad.clone() for p in (g, mention, *module.parameters())])
+        gradients.append([p.grad.clone() for p in (g, mention, *module.parameters())])
         for p in (g, mention, *module.parameters()):
             p.grad = None
-    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(*found, strict=True))
+    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(*gradients, strict=True))
 
 
 def test_the_marginal_likelihood_sums_over_all_right_antecedents():
     torch.manual_seed(6)
-    n, reach = 9, 4
-    scores = torch.randn(n, 1 + reach, dtype=torch.double)
+    n, max_antecedents = 9, 4
+    scores = torch.randn(n, 1 + max_antecedents, dtype=torch.double)
     for i in range(n):
         scores[i, 1 + i :] = -torch.inf
     clusters = torch.tensor([0, -1, 0, 1, -1, 0, 1, 1, 0])
     right = right_antecedents(clusters, scores)
     loss = 0.0
     for i in range(n):
-        gold = [i - j for j in range(max(i - reach, 0), i) if clusters[i] == clusters[j] >= 0] or [0]
+        gold = [i - j for j in range(max(i - max_antecedents, 0), i) if clusters[i] == clusters[j] >= 0] or [0]
         assert right[i].nonzero().flatten().tolist() == sorted(gold)
         p = scores[i].softmax(0)
         loss -= float(p[gold].sum().log())

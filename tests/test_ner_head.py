@@ -46,7 +46,7 @@ def run(head: NerHead, text: Embedded, gold: Tensor | None = None):
 @pytest.mark.parametrize("elmo", [0, 6])
 def test_shapes_and_gradients_to_every_parameter(elmo):
     torch.manual_seed(0)
-    head = NerHead(12, elmo, TAGS, hidden=(7, 5), dropout=0.5, crf_ends=True)
+    head = NerHead(12, elmo, 12, TAGS, hidden=(7, 5), dropout=0.5, crf_ends=True)
     assert head.project.in_features == 10 + elmo
     text = embedded([4, 2, 6], elmo=elmo)
     scores, predictions = run(head, text, torch.zeros(3, 6, dtype=torch.int64))
@@ -59,14 +59,14 @@ def test_shapes_and_gradients_to_every_parameter(elmo):
 
 
 def test_raw_text_has_no_loss():
-    scores, predictions = run(NerHead(12, 0, TAGS, hidden=(3,)), embedded([2]))
+    scores, predictions = run(NerHead(12, 0, 12, TAGS, hidden=(3,)), embedded([2]))
     assert scores.loss is None
     assert len(predictions[0]) == 2
 
 
 def test_padding_and_order_do_not_change_scores():
     torch.manual_seed(1)
-    head = NerHead(12, 6, TAGS, hidden=(7, 5)).eval()
+    head = NerHead(12, 6, 12, TAGS, hidden=(7, 5)).eval()
     text = embedded([5, 3, 8, 1], elmo=6)
     gold = torch.zeros(4, 8, dtype=torch.int64)
     scores, predictions = run(head, text, gold)
@@ -89,7 +89,7 @@ def test_padding_and_order_do_not_change_scores():
 
 def test_elmo_at_the_output_reaches_the_scores_past_the_rnn():
     torch.manual_seed(2)
-    head = NerHead(12, 6, TAGS, hidden=(7, 5)).eval()
+    head = NerHead(12, 6, 12, TAGS, hidden=(7, 5)).eval()
     text = embedded([4], elmo=6)
     assert text.elmo is not None
     one, _ = run(head, text)
@@ -103,7 +103,7 @@ def test_elmo_at_the_output_reaches_the_scores_past_the_rnn():
 def test_predictions_are_iob2_whatever_the_scheme_learned():
     torch.manual_seed(3)
     for scheme in ("bioes", "iob2"):
-        head = NerHead(4, 0, {"labels": Vocabulary(labels(["PER"], scheme), special=False)}, hidden=(3,))
+        head = NerHead(4, 0, 4, {"labels": Vocabulary(labels(["PER"], scheme), special=False)}, hidden=(3,))
         nn.init.zeros_(head.project.weight)
         names = head.labels
         wanted = ["B-PER", "E-PER", "S-PER", "O"] if scheme == "bioes" else ["B-PER", "I-PER", "B-PER", "O"]
@@ -126,7 +126,7 @@ def test_the_model_learns_sentences_that_need_context_and_characters(tmp_path):
     tokens = batch.texts["tokens"]
     words = word_embedding(reader.vocabularies["words"], 10)
     chars = CharCNN(len(reader.vocabularies["chars"]), 8, {3: 16})
-    head = NerHead(26, 0, reader.vocabularies, hidden=(20, 10), dropout=0.1)
+    head = NerHead(26, 0, 26, reader.vocabularies, hidden=(20, 10), dropout=0.1)
     model = nn.ModuleList([words, chars, head])
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
 

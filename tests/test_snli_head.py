@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.vocabulary import Vocabulary
-from tasks.snli.head import ESIM, SnliScores
+from tasks.snli.head import SnliHead, SnliScores
 from tasks.snli.metric import LABELS
 
 VOCABULARIES = {"labels": Vocabulary(LABELS, special=False)}
@@ -21,16 +21,16 @@ def embedded(lengths: list[int], size: int = 6, elmo: int = 0, extra: int = 0) -
     return Embedded(torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None, mask)
 
 
-def head(elmo: int = 0, **options) -> ESIM:
+def head(elmo: int = 0, **options) -> SnliHead:
     """Small; its biases keep enough of the few rectifiers awake for a test to see something."""
     torch.manual_seed(1)
-    model = ESIM(6, elmo, VOCABULARIES, **({"hidden": 5} | options))
+    model = SnliHead(6, elmo, 6, VOCABULARIES, **({"hidden": 5} | options))
     for layer in (model.compare, model.combine, model.classify):
         nn.init.uniform_(layer.bias, 0.2, 1.0)
     return model
 
 
-def run(model: ESIM, premise: Embedded, hypothesis: Embedded, gold: list[int] | None = None) -> SnliScores:
+def run(model: SnliHead, premise: Embedded, hypothesis: Embedded, gold: list[int] | None = None) -> SnliScores:
     labels = {} if gold is None else {"label": torch.tensor(gold)}
     return model({"premise": premise, "hypothesis": hypothesis}, Batch([], {}, labels))
 
@@ -38,7 +38,7 @@ def run(model: ESIM, premise: Embedded, hypothesis: Embedded, gold: list[int] | 
 # The model.
 
 
-def plain_esim(model: ESIM, p: Tensor, h: Tensor, p_elmo: Tensor | None, h_elmo: Tensor | None) -> Tensor:
+def plain_esim(model: SnliHead, p: Tensor, h: Tensor, p_elmo: Tensor | None, h_elmo: Tensor | None) -> Tensor:
     """One pair by the equations of Chen et al. 2017 (11)-(20), word by word: p (S, D) and h (T, D) -> (K,)."""
 
     def bilstm(net, x: Tensor) -> Tensor:  # (T, D) -> (T, 2H), the cell written out
@@ -160,7 +160,7 @@ def test_l2_weighs_the_matrices_and_training_alone():
 
 def test_initialisation():
     torch.manual_seed(2)
-    model = ESIM(30, 0, VOCABULARIES, hidden=20)
+    model = SnliHead(30, 0, 30, VOCABULARIES, hidden=20)
     for lstm in (model.encoder.forward_lstm, model.inference.backward_lstm):
         weights, h = {name: p.detach() for name, p in lstm.named_parameters()}, lstm.hidden_size
         recurrent = weights["weight_hh_l0"]
@@ -186,7 +186,7 @@ def test_the_model_learns_what_only_the_alignment_tells():
         gold.append(0 if i % 2 else 2)
     vocabulary = Vocabulary([f"w{j}" for j in range(12)])
     torch.manual_seed(4)
-    table, model = nn.Embedding(len(vocabulary), 16), ESIM(16, 0, VOCABULARIES, hidden=16, dropout=0.0)
+    table, model = nn.Embedding(len(vocabulary), 16), SnliHead(16, 0, 16, VOCABULARIES, hidden=16, dropout=0.0)
     optimizer = torch.optim.Adam([*table.parameters(), *model.parameters()], 5e-3)
 
     def scores(rows: slice) -> SnliScores:
@@ -200,5 +200,5 @@ def test_the_model_learns_what_only_the_alignment_tells():
         assert loss is not None
         loss.backward()
         optimizer.step()
-    found = scores(slice(90, None)).logits.argmax(1)
-    assert float((found == torch.tensor(gold[90:])).float().mean()) > 0.85
+    predicted = scores(slice(90, None)).logits.argmax(1)
+    assert float((predicted == torch.tensor(gold[90:])).float().mean()) > 0.85

@@ -43,8 +43,8 @@ def test_attention_both_ways_against_brute_force():
     layer = BiAttention(3)
     layer.similarity.b = nn.Parameter(torch.tensor(0.3))
     x, y, x_lengths, y_lengths = torch.randn(2, 5, 3), torch.randn(2, 4, 3), (5, 3), (2, 4)
-    found = layer(x, y, masks(*x_lengths), masks(*y_lengths)).detach()
-    assert found.shape == (2, 5, layer.output_size)
+    output = layer(x, y, masks(*x_lengths), masks(*y_lengths)).detach()
+    assert output.shape == (2, 5, layer.output_size)
     for b in range(2):
         n, m = x_lengths[b], y_lengths[b]
         scores = [[similarity(layer.similarity, x[b, i], y[b, j]) for j in range(m)] for i in range(n)]
@@ -52,7 +52,7 @@ def test_attention_both_ways_against_brute_force():
         for i in range(n):
             seen = sum(w * y[b, j] for j, w in enumerate(soft(scores[i])))
             expected = torch.cat([x[b, i], seen, x[b, i] * seen, x[b, i] * whole])  # type: ignore[operator]
-            torch.testing.assert_close(found[b, i], expected, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(output[b, i], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_self_attention_against_brute_force():
@@ -60,7 +60,7 @@ def test_self_attention_against_brute_force():
     layer = SelfAttention(3)
     nn.init.constant_(layer.nothing, 0.4)
     x, lengths = torch.randn(3, 5, 3), (5, 2, 1)
-    found = layer(x, masks(*lengths)).detach()
+    output = layer(x, masks(*lengths)).detach()
     for b, n in enumerate(lengths):
         for i in range(n):
             others = [j for j in range(n) if j != i]
@@ -68,7 +68,7 @@ def test_self_attention_against_brute_force():
             assert sum(weights) < 1
             seen = sum((w * x[b, j] for j, w in zip(others, weights, strict=True)), torch.zeros(3))
             expected = torch.cat([x[b, i], seen, x[b, i] * seen])
-            torch.testing.assert_close(found[b, i], expected, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(output[b, i], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_self_attention_stays_finite_with_huge_scores():
@@ -96,12 +96,12 @@ def test_the_gru_against_steps_by_hand():
     for bias in (p for p in layer.parameters() if p.dim() == 1):
         nn.init.normal_(bias)
     x, lengths = torch.randn(2, 6, 4), (6, 3)
-    found = layer(x, masks(*lengths)).detach()
+    output = layer(x, masks(*lengths)).detach()
     for b, n in enumerate(lengths):
         ahead = gru_by_hand(layer.forward_gru, x[b, :n])
         back = gru_by_hand(layer.backward_gru, x[b, :n].flip(0)).flip(0)
-        torch.testing.assert_close(found[b, :n], torch.cat([ahead, back], 1).detach(), rtol=1e-5, atol=1e-6)
-        assert not found[b, n:].any()
+        torch.testing.assert_close(output[b, :n], torch.cat([ahead, back], 1).detach(), rtol=1e-5, atol=1e-6)
+        assert not output[b, n:].any()
 
 
 def test_the_gru_starts_near_zero():
@@ -151,10 +151,12 @@ def run(head: SquadHead, context: Embedded, question: Embedded, gold: Tensor | N
 @pytest.mark.parametrize("elmo", [0, 5])
 def test_shapes_and_gradients_to_every_parameter(elmo):
     torch.manual_seed(0)
-    head = SquadHead(6, elmo, hidden=4)
+    head = SquadHead(6, elmo, 6, {}, hidden=4)
     assert head.merge.in_features == 4 * (8 + elmo)
     assert head.encoder.forward_gru.input_size == 6
-    scores, found = run(head, embedded(9, 4, elmo=elmo), embedded(3, 5, elmo=elmo), gold=torch.tensor([[2, 8], [0, 0]]))
+    scores, answers = run(
+        head, embedded(9, 4, elmo=elmo), embedded(3, 5, elmo=elmo), gold=torch.tensor([[2, 8], [0, 0]])
+    )
     assert scores.start.shape == scores.end.shape == (2, 9)
     torch.testing.assert_close(scores.start.exp().sum(1), torch.ones(2))
     assert (scores.end[1, 4:] == -math.inf).all()
@@ -165,12 +167,12 @@ def test_shapes_and_gradients_to_every_parameter(elmo):
     unmoved = [name for name, p in head.named_parameters() if p.grad is not None and not p.grad.any()]
     # softmax(max S) and softmax(S) do not change with a constant, nor the probabilities of start and end
     assert set(unmoved) <= {"attention.similarity.b", "attention.similarity.u", "start.bias", "end.bias"}
-    assert len(found) == 2
+    assert len(answers) == 2
 
 
 def test_padding_and_the_rest_of_the_batch_change_nothing():
     torch.manual_seed(3)
-    head = SquadHead(6, 5, hidden=4).eval()
+    head = SquadHead(6, 5, 6, {}, hidden=4).eval()
     context, question = embedded(9, 4, elmo=5), embedded(2, 6, elmo=5)
     both, _ = run(head, context, question)
     alone, _ = run(
@@ -191,7 +193,7 @@ def test_answers_are_cut_from_the_text_as_written():
     number = len(row["starts"])
     start, end = (torch.full((1, number), 0.1).log() for _ in range(2))
     start[0, 2], end[0, 3] = 0.0, -0.5
-    head = SquadHead(6, 0, hidden=4)
+    head = SquadHead(6, 0, 6, {}, hidden=4)
     (answer,) = head.decode(SquadScores(None, start, end), Batch([row], {}, {}))
     assert answer == {"id": "q", "answer": "Blue  cart", "start": 5, "end": 15, "score": round(math.exp(-0.5), 4)}
     assert text[answer["start"] : answer["end"]] == answer["answer"]
@@ -211,7 +213,7 @@ def test_it_learns_to_find_what_a_question_names():
         place = i % 7
         row = reader.from_text(context=" ".join(order), question=order[place])
         asked.append({**row, "span": [place + 1, place + 1], "answers": [order[place + 1]]})
-    table, head = word_embedding(reader.vocabularies["words"], 16), SquadHead(16, 0, hidden=12, dropout=0.0)
+    table, head = word_embedding(reader.vocabularies["words"], 16), SquadHead(16, 0, 16, {}, hidden=12, dropout=0.0)
     optimizer = torch.optim.Adam([*table.parameters(), *head.parameters()], lr=0.01)
     batch = reader.collate(asked)
     for _ in range(60):

@@ -23,7 +23,7 @@ LENGTHS = [4, 4, 1, 2]  # a line a predicate, one for none
 
 
 def small(elmo: int = 0, **sizes) -> SrlHead:
-    return SrlHead(6, elmo, ROLES, **({"flag": 3, "hidden": 5, "layers": 3, "dropout": 0.2} | sizes))
+    return SrlHead(6, elmo, 6, ROLES, **({"flag": 3, "hidden": 5, "layers": 3, "dropout": 0.2} | sizes))
 
 
 def batch(elmo: int = 0, gold: Tensor | None = None) -> tuple[dict[str, Embedded], Batch]:
@@ -87,12 +87,12 @@ def test_the_best_valid_sequence_is_that_of_brute_force():
             return float(sum(emissions[0, t, i] for t, i in enumerate(path)))
 
         best = [names[i] for i in max(product(range(5), repeat=4), key=total)]
-        found = ["O"] * 4
+        tags = ["O"] * 4
         for argument in answer["frames"][0]["arguments"]:
             label, start, end = argument["label"], argument["start"], argument["end"]
-            found[start:end] = [f"B-{label}", *[f"I-{label}"] * (end - start - 1)]
-        assert found == best
-        assert violation(found, "iob2") is None
+            tags[start:end] = [f"B-{label}", *[f"I-{label}"] * (end - start - 1)]
+        assert tags == best
+        assert violation(tags, "iob2") is None
 
 
 def test_no_constraint_in_training():
@@ -129,7 +129,7 @@ def test_an_answer_for_each_row_and_a_frame_for_each_predicate():
 
 
 def test_initial_output_layer():
-    weight = SrlHead(6, 0, ROLES, flag=2, hidden=9, layers=1).project.weight.detach()
+    weight = SrlHead(6, 0, 6, ROLES, flag=2, hidden=9, layers=1).project.weight.detach()
     torch.testing.assert_close(weight @ weight.t(), torch.eye(5), atol=1e-5, rtol=0)
 
 

@@ -11,7 +11,7 @@ from hydra.utils import instantiate
 from elmo_bench.experiment import configuration
 from elmo_bench.nn.feedforward import MaxoutLayers, ReluLayers
 from elmo_bench.task import Batch, Embedded
-from tasks.sst5.head import BcnHead, biattend
+from tasks.sst5.head import Sst5Head, biattend
 
 LENGTHS, D, E = [5, 2, 1, 4], 6, 3
 RELU = partial(ReluLayers, sizes=[9, 8], dropout=[0.2, 0.3])
@@ -30,22 +30,22 @@ def embedded(elmo: bool, padding: float = 0.0) -> dict[str, Embedded]:
     return {"tokens": Embedded(x, second if elmo else None, mask)}
 
 
-def head(elmo: bool = True, classifier=RELU, **dropouts: float) -> BcnHead:
+def head(elmo: bool = True, classifier=RELU, **dropouts: float) -> Sst5Head:
     torch.manual_seed(2)
-    return BcnHead(D, E if elmo else 0, {}, 7, 4, 5, classifier, **dropouts)
+    return Sst5Head(D, E if elmo else 0, D, {}, 7, 4, 5, classifier, **dropouts)
 
 
 def test_biattention_is_what_its_equations_say():
     torch.manual_seed(3)
     mask = torch.arange(4) < torch.tensor([4, 2]).unsqueeze(1)
     h = torch.randn(2, 4, 3)
-    found = biattend(h, mask)
+    attended = biattend(h, mask)
     for b, n in enumerate((4, 2)):
         for t in range(n):
             weights = torch.softmax(torch.stack([h[b, t] @ h[b, s] for s in range(n)]), 0)
             context = sum((weights[s] * h[b, s] for s in range(n)), torch.zeros(3))
             expected = torch.cat([h[b, t], h[b, t] - context, h[b, t] * context])
-            torch.testing.assert_close(found[b, t], expected)
+            torch.testing.assert_close(attended[b, t], expected)
 
 
 @pytest.mark.parametrize("elmo", [False, True])
@@ -110,7 +110,7 @@ def test_each_dropout_is_one_of_training():
 
 def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
     cfg = configuration.compose(["task=sst5", "scale=paper"])
-    model = instantiate(cfg.task.head)(input_size=300 + 1024, elmo_size=1024, vocabularies={})
+    model = instantiate(cfg.task.head)(input_size=300 + 1024, elmo_size=1024, own_size=300, vocabularies={})
     assert (model.encoder.output_size, model.integrator.output_size) == (600, 600)
     assert model.integrator.forward_lstm.input_size == 3600  # [h ; biLSTM(ELMo)], and with its context three times
     assert model.classifier[0].in_features == 2400
@@ -118,6 +118,6 @@ def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
     assert (cfg.elmo["where"], cfg.elmo["lambda"]) == ("both", 0.001)
     maxout = "task.head.classifier._target_=elmo_bench.nn.feedforward.MaxoutLayers"
     model = instantiate(configuration.compose(["task=sst5", maxout]).task.head)(
-        input_size=9, elmo_size=0, vocabularies={}
+        input_size=9, elmo_size=0, own_size=9, vocabularies={}
     )
     assert isinstance(model.classifier, MaxoutLayers)

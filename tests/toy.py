@@ -57,6 +57,7 @@ def write(folder: Path, sentences: int = 40, seed: int = 1) -> Path:
 
 class ToyReader:
     fields = ("tokens",)
+    lower = False
 
     def __init__(self, data):
         self.data, self.vocabularies = data, {}
@@ -100,7 +101,7 @@ class ToyScores(NamedTuple):
 
 
 class ToyHead(nn.Module):
-    def __init__(self, input_size, elmo_size, vocabularies, dropout):
+    def __init__(self, input_size, elmo_size, own_size, vocabularies, dropout):
         super().__init__()
         self.labels = vocabularies["labels"].items
         self.dropout = nn.Dropout(dropout)

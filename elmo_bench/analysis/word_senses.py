@@ -52,13 +52,13 @@ def read(folder: Path) -> tuple[list[list[str]], list[Form]]:
     for split in SPLITS:
         first[split] = len(sentences)
         sentences += [line.split() for line in _lines(folder / "lm" / f"{split}.txt")]
-    found: dict[str, list[tuple[tuple[int, int], str]]] = {}
+    occurrences: dict[str, list[tuple[tuple[int, int], str]]] = {}
     for line in _lines(folder / "lm" / "senses.tsv")[1:]:
         split, sentence, token, _, sense = line.split("\t")
         if split in first:
             place = first[split] + int(sentence), int(token)
-            found.setdefault(sentences[place[0]][place[1]], []).append((place, sense))
-    forms = [Form(form, *map(list, zip(*places, strict=True))) for form, places in found.items()]  # type: ignore[arg-type]
+            occurrences.setdefault(sentences[place[0]][place[1]], []).append((place, sense))
+    forms = [Form(form, *map(list, zip(*places, strict=True))) for form, places in occurrences.items()]  # type: ignore[arg-type]
     forms = [one for one in forms if len(set(one.senses)) == 2 and _rarest(one) >= LEAST]
     return sentences, sorted(forms, key=lambda one: (-_rarest(one), one.form))
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
-from elmo_bench.bilm.packed_linear import FixedLinear
+from elmo_bench.nn.packed_linear import FixedLinear
 
 REMEMBERED_WORDS = 16384  # token vectors kept from batch to batch
 WORDS = 2048  # words encoded at once
@@ -104,7 +104,7 @@ class FrozenEncoder:
         """(n, K, char_dim) -> (n, F): each window is a row of a product, TILE rows at once."""
         n, length, dim = x.shape
         pooled = x.new_empty(n, self.options.n_filters)
-        for width, product, found in zip(self.widths, self.convolutions, self._parts(pooled), strict=True):
+        for width, product, maxima in zip(self.widths, self.convolutions, self._parts(pooled), strict=True):
             places = length - width + 1
             windows = x.as_strided((n, places, width * dim), (length * dim, dim, 1))
             words = max(TILE // places, 1)  # of a tile
@@ -114,7 +114,7 @@ class FrozenEncoder:
                 rows = len(some) * places
                 tile[:rows].view(some.shape).copy_(some)
                 out = product(tile[: regular(rows)])[:rows]  # (words * places, number)
-                torch.amax(out.view(len(some), places, -1), dim=1, out=found[start : start + words])
+                torch.amax(out.view(len(some), places, -1), dim=1, out=maxima[start : start + words])
         return self.encoder.activation(pooled)
 
     def _parts(self, features: Tensor) -> Sequence[Tensor]:

@@ -20,8 +20,8 @@ from elmo_bench.bilm.frozen import FrozenEncoder, FrozenLSTM, direction_threads
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.packing import Packing, budgeted
 from elmo_bench.bilm.weights import export_weights, file_sha256, load_weights
+from elmo_bench.nn.packing import Packing, budgeted
 from elmo_bench.system.errors import UserError
 
 STATES = ("zero", "warm", "carry")

@@ -29,7 +29,7 @@ def find(cfg: DictConfig, reader: Reader, splits: DatasetDict) -> WordVectors | 
     """Reads the rows that the words of all splits have in the run's file, and adds those words to the vocabulary.
 
     A word of dev or test that the file has is then no unknown word. Nothing else of these splits is looked at, and a
-    vector from the file is all that such a word gets. A reader that looks words up in lower case has `lower` = True.
+    vector from the file is all that such a word gets.
 
     Returns:
         None where the task has no word vectors, or they start at random.
@@ -43,8 +43,7 @@ def find(cfg: DictConfig, reader: Reader, splits: DatasetDict) -> WordVectors | 
         return None
     path = static_vectors.ensure(cfg) if cfg.vectors.source == "text" else Path(words.path)
     vocabulary = reader.vocabularies["words"]
-    lower = bool(getattr(reader, "lower", False))
-    present = set(vocabulary.items) | set(distinct(splits, reader.fields, lower))
+    present = set(vocabulary.items) | set(distinct(splits, reader.fields, reader.lower))
     vectors = read_vectors(path, present, words.size)
     if not vectors:
         raise UserError("has no vector for any word of the data; is it the right file?", path)

@@ -35,7 +35,7 @@ from elmo_bench.experiment.run_names import label
 from elmo_bench.experiment.tracking import tracking
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
-from elmo_bench.task import Batch, Reader, Row
+from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
 
 
@@ -108,9 +108,11 @@ def build(cfg: DictConfig, reader: Reader, source: Any, found: WordVectors | Non
     words = None if instead else make(task, "words", vocabularies.get("words"), **given)
     chars = make(task, "chars", len(vocabularies.get("chars", ())))
     representation = Representation(words, chars, elmo)
-    sizes = {"input_size": representation.input_size, "elmo_size": representation.elmo_size}
-    if "own_size" in inspect.signature(instantiate(task.head).func).parameters:
-        sizes["own_size"] = representation.own_size
+    sizes = {
+        "input_size": representation.input_size,
+        "elmo_size": representation.elmo_size,
+        "own_size": representation.own_size,
+    }
     head = make(task, "head", **sizes, vocabularies=vocabularies)
     schedule = task.schedule or {}
     return BenchModule(
@@ -175,12 +177,12 @@ class Data(pl.LightningDataModule):
         return self._loader(split, self.sampler(self.lengths[split], shuffle=False))
 
     def _sampled(self, epoch: int) -> Callable[[Sequence[Row]], Batch]:
-        """How training rows become a batch, where the reader shows only a part of some."""
-        sample = getattr(self.reader, "sample", None)
-        if sample is None:
-            return self.reader.collate
+        """How training rows become a batch; some readers show only a part of a row."""
+        reader = self.reader
+        if not isinstance(reader, Samples):
+            return reader.collate
         random = np.random.default_rng([self.seed, epoch])
-        return lambda rows: self.reader.collate([sample(row, random) for row in rows])
+        return lambda rows: self.reader.collate([reader.sample(row, random) for row in rows])
 
     def _loader(self, split: str, sampler: BucketSampler, collate: Callable | None = None) -> DataLoader:
         return DataLoader(

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.bilm.packed_linear import FixedLinear
+from elmo_bench.nn.packed_linear import FixedLinear
 
 # (rows, in, out): a large square one, and the biLM's own (highway, input product, convolution).
 SHAPES = ((2048, 2048, 2048), (512, 2048, 4096), (1024, 512, 16384), (8192, 112, 1024))
@@ -27,7 +27,7 @@ class Rate(NamedTuple):
 
 def rates() -> list[Rate]:
     """The best of some repeats for each shape, by `F.linear` and by the product with packed weights."""
-    found = []
+    measured = []
     for shape in SHAPES:
         rows, inputs, outputs = shape
         x, weight = torch.randn(rows, inputs), torch.randn(outputs, inputs)
@@ -36,8 +36,8 @@ def rates() -> list[Rate]:
         if packed.packed:
             kernels["oneDNN, packed weights"] = packed
         for name, kernel in kernels.items():
-            found.append(Rate(2 * rows * inputs * outputs / _best(kernel, x), name, shape))
-    return found
+            measured.append(Rate(2 * rows * inputs * outputs / _best(kernel, x), name, shape))
+    return measured
 
 
 @torch.no_grad()

@@ -14,18 +14,19 @@ from hydra.utils import get_class, instantiate
 from elmo_bench.experiment import configuration
 from elmo_bench.experiment.run import build, sentences
 from elmo_bench.speed.memory import peak_mib
+from elmo_bench.task import MakesExamples
 from elmo_bench.text.batching import BucketSampler
 from elmo_bench.text.vocabulary import Vocabulary
 
 
 def tasks() -> list[str]:
     """Those whose reader has `example(words)`, a labelled row of made-up words, and whose batches have a budget."""
-    found = []
+    names = []
     for task in configuration.tasks():
         page = configuration.compose([f"task={task}", "scale=paper"]).task
-        if page.batch.get("token_budget") and hasattr(get_class(page.reader._target_), "example"):
-            found.append(task)
-    return found
+        if page.batch.get("token_budget") and issubclass(get_class(page.reader._target_), MakesExamples):
+            names.append(task)
+    return names
 
 
 def main(task: str, words: str, mode: str, bounded: str) -> None:

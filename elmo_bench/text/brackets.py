@@ -10,7 +10,9 @@ from elmo_bench.text.tags import Span
 _CELL = re.compile(r"((?:\([^()*\s]+)*)\*((?:[^()*\s]*\))*)")
 _OPENED = re.compile(r"\(([^(]+)")
 _CLOSED = re.compile(r"([^)]*)\)")
-_CLUSTER = re.compile(r"(\(?)([^()|\s]+)(\)?)")
+_MENTION = r"(?:\([^()|\s]+\)?|[^()|\s]+\))"
+_CLUSTERS = re.compile(rf"[-_*]|{_MENTION}(?:\|{_MENTION})*")
+_SINGLE, _OPENING, _CLOSING = map(re.compile, (r"\(([^()|\s]+)\)", r"\(([^()|\s]+)", r"([^()|\s]+)\)"))
 
 
 class BracketError(ValueError):
@@ -29,7 +31,7 @@ def spans(column: Sequence[str]) -> list[Span]:
     Raises:
         BracketError: a cell of another form, a bracket that has no partner.
     """
-    found: list[Span] = []  # in the order of their opening: by start, the outer one first
+    labelled: list[Span] = []  # in the order of their opening: by start, the outer one first
     open_: list[int] = []  # of those
     for i, cell in enumerate(column):
         if cell == "*":
@@ -38,79 +40,113 @@ def spans(column: Sequence[str]) -> list[Span]:
         if match is None:
             raise BracketError(f"{cell!r} is no cell of brackets: expected such as '(ARG0*', '*)', '(V*)' or '*'", i)
         for label in _OPENED.findall(match[1]):
-            open_.append(len(found))
-            found.append(Span(label, i, i))
+            open_.append(len(labelled))
+            labelled.append(Span(label, i, i))
         for label in _CLOSED.findall(match[2]):
             if not open_:
                 raise BracketError(f"{cell!r} closes a bracket that is not open", i)
             last = open_.pop()
-            found[last] = found[last]._replace(end=i + 1)
-            if label not in ("", found[last].type):
-                raise BracketError(f"{cell!r} closes {label!r} where {found[last].type!r} is open", i)
+            labelled[last] = labelled[last]._replace(end=i + 1)
+            if label not in ("", labelled[last].type):
+                raise BracketError(f"{cell!r} closes {label!r} where {labelled[last].type!r} is open", i)
     if open_:
-        span = found[open_[-1]]
+        span = labelled[open_[-1]]
         raise BracketError(f"the bracket of {span.type!r} is never closed", span.start)
-    return found
+    return labelled
 
 
-def write_spans(found: Iterable[Span], length: int) -> list[str]:
+def write_spans(spans: Iterable[Span], length: int) -> list[str]:
     """The column of `length` rows with these spans, none crossing another; the inverse of `spans`."""
     opening, closing = [""] * length, [""] * length
-    for label, start, end in sorted(found, key=_outer_first):
+    for label, start, end in sorted(spans, key=_outer_first):
         opening[start] += f"({label}"
         closing[end - 1] += ")"
     return [f"{before}*{after}" for before, after in zip(opening, closing, strict=True)]
 
 
 def mentions(column: Sequence[str]) -> list[Span]:
-    """The mentions of a coreference column such as `(0|(1)`, `-`, `0)`; a span's type is its cluster.
-
-    Mentions nest and cross: `n)` ends the mention of cluster n that was opened last. As the reference scorer reads a
-    cell, what opens in it comes before what closes, so `0)|(0` is a mention of that word inside a longer one.
+    """The mentions in the coreference column of a sentence, read as `chains` does; a span's type is its cluster.
 
     Returns:
         By start, the outer one first. Nothing is left out: a mention written twice comes twice.
 
     Raises:
+        BracketError: see `chains`; also a cell without bars between its mentions.
+    """
+    for i, cell in enumerate(column):
+        if not _CLUSTERS.fullmatch(cell):
+            raise _bad_clusters(cell, i)
+    ended, _ = _read_mentions(column, "sentence")
+    return sorted(ended, key=_outer_first)
+
+
+def chains(column: Sequence[str]) -> list[list[Span]]:
+    """The clusters in the coreference column of a document, in the order in which the reference scorer meets them.
+
+    The cells look like `(0|(1)`, `-`, `0)`; the bars may be left out. Mentions nest and cross: `n)` ends the mention of
+    cluster n that was opened last. As in the reference scorer, what opens in a cell comes before what closes, so
+    `0)|(0` is a mention of that word inside a longer one; of several clusters that begin in a cell, those with a
+    mention of this word alone come first.
+
+    Returns:
+        For each cluster its mentions, in the order in which they end.
+
+    Raises:
         BracketError: a cell of another form, a mention closed that is not open, or never closed.
     """
-    open_: dict[str, list[int]] = {}
-    found = []
+    ended, clusters = _read_mentions(column, "document")
+    members: dict[str, list[Span]] = {cluster: [] for cluster in clusters}
+    for mention in ended:
+        members[mention.type].append(mention)
+    return list(members.values())
+
+
+def _read_mentions(column: Sequence[str], unit: str) -> tuple[list[Span], list[str]]:
+    """The mentions as they end and the clusters as they begin; `unit` is what the column covers, for messages."""
+    ended: list[Span] = []
+    open_: dict[str, list[int]] = {}  # cluster -> the starts of its open mentions, in the order of their beginning
     for i, cell in enumerate(column):
-        if cell in ("-", "_", "*"):
-            continue
-        for part in sorted(cell.split("|"), key=_closes):
-            match = _CLUSTER.fullmatch(part)
-            if match is None or not (match[1] or match[3]):
-                raise BracketError(f"{cell!r} is no cell of clusters: expected such as '(0', '0)', '(0)|1)' or '-'", i)
-            opens, cluster, closes = match.groups()
-            if opens:
-                open_.setdefault(cluster, []).append(i)
-            if closes:
-                if not open_.get(cluster):
-                    raise BracketError(f"{cell!r} closes a mention of cluster {cluster} that is not open", i)
-                found.append(Span(cluster, open_[cluster].pop(), i + 1))
-    left = [(start, cluster) for cluster, starts in open_.items() for start in starts]
-    if left:
+        single, opening, closing = _parse_cell(cell, i)
+        for cluster in (*single, *opening):
+            open_.setdefault(cluster, [])
+        ended += [Span(cluster, i, i + 1) for cluster in single]
+        for cluster in opening:
+            open_[cluster].append(i)
+        for cluster in closing:
+            if not open_.get(cluster):
+                raise BracketError(f"{cell!r} closes a mention of cluster {cluster} that is not open", i)
+            ended.append(Span(cluster, open_[cluster].pop(), i + 1))
+    if left := [(start, cluster) for cluster, starts in open_.items() for start in starts]:
         start, cluster = min(left)
-        raise BracketError(f"the mention of cluster {cluster} is never closed in its sentence", start)
-    return sorted(found, key=_outer_first)
+        raise BracketError(f"the mention of cluster {cluster} is never closed in its {unit}", start)
+    return ended, list(open_)
 
 
-def write_mentions(found: Iterable[Span], length: int) -> list[str]:
+def _parse_cell(cell: str, index: int) -> list[list[str]]:
+    """The clusters with a mention of this word alone, those that open here, and those that close here."""
+    clusters, rest = [], cell
+    for pattern in (_SINGLE, _OPENING, _CLOSING):
+        clusters.append(pattern.findall(rest))
+        rest = pattern.sub("", rest)
+    if rest.strip("|-_*"):
+        raise _bad_clusters(cell, index)
+    return clusters
+
+
+def _bad_clusters(cell: str, index: int) -> BracketError:
+    return BracketError(f"{cell!r} is not a cluster cell; expected for example '(0', '0)', '(0)|1)' or '-'", index)
+
+
+def write_mentions(mentions: Iterable[Span], length: int) -> list[str]:
     """The coreference column of `length` rows; the inverse of `mentions` (mentions of one cluster must not cross)."""
     cells: list[list[str]] = [[] for _ in range(length)]
-    ordered = sorted(found, key=_outer_first)
+    ordered = sorted(mentions, key=_outer_first)
     for cluster, start, end in reversed(ordered):
         if end > start + 1:
             cells[end - 1].append(f"{cluster})")
     for cluster, start, end in ordered:  # after what closes there, which began before
         cells[start].append(f"({cluster})" if end == start + 1 else f"({cluster}")
     return ["|".join(cell) or "-" for cell in cells]
-
-
-def _closes(part: str) -> bool:
-    return not part.startswith("(")
 
 
 def _outer_first(span: Span) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
 
-class Found(NamedTuple):
+class DocumentScores(NamedTuple):
     """What the head makes of one document."""
 
     first: Tensor  # (S,) the first word of each kept span, counted over the document
@@ -28,7 +28,7 @@ class CorefScores(NamedTuple):
     """What `CorefHead` makes of a batch."""
 
     loss: Tensor | None  # () nats, summed over a document's spans, the mean of the documents
-    documents: list[Found]
+    documents: list[DocumentScores]
 
 
 class CorefHead(nn.Module):
@@ -37,12 +37,12 @@ class CorefHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, 0 without.
+        own_size: of x_k, with which x begins; the attended heads are made of it, without ELMo (of x where it is 0).
         vocabularies: "genres".
-        own_size: of x_k, which x begins with: the attended heads are made of it, without ELMo (of x where it is 0).
         hidden: of the biLSTM, per direction.
-        most_words: of a span.
-        ratio: spans kept, for each word of the document.
-        reach: the most antecedents of a span.
+        max_span_width: the most words of a span.
+        top_span_ratio: spans kept for each word of the document.
+        max_antecedents: the most antecedents that a span is paired with.
         feature_size: of the features of width, speaker, genre and distance.
         ffnn: the size of the scorers' two layers.
         lexical_dropout: on x.
@@ -57,12 +57,12 @@ class CorefHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
+        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
-        own_size: int = 0,
         hidden: int = 200,
-        most_words: int = 10,
-        ratio: float = 0.4,
-        reach: int = 250,
+        max_span_width: int = 10,
+        top_span_ratio: float = 0.4,
+        max_antecedents: int = 250,
         feature_size: int = 20,
         ffnn: int = 150,
         lexical_dropout: float = 0.5,
@@ -72,13 +72,14 @@ class CorefHead(nn.Module):
         pair_block: int = 131072,
     ):
         super().__init__()
-        self.own_size, self.ratio, self.singletons = own_size or input_size, ratio, singletons
+        self.own_size, self.top_span_ratio, self.singletons = own_size or input_size, top_span_ratio, singletons
         self.lexical_dropout, self.dropout = nn.Dropout(lexical_dropout), nn.Dropout(dropout)
         self.encoder = CoupledBiLSTM(input_size, hidden, dropout)
         encoded = self.encoder.output_size + elmo_size
-        self.spans = Spans(encoded, self.own_size, most_words, feature_size, ffnn, dropout, word_block)
+        self.spans = Spans(encoded, self.own_size, max_span_width, feature_size, ffnn, dropout, word_block)
         genres = len(vocabularies["genres"])
-        self.antecedents = Antecedents(self.spans.output_size, genres, feature_size, reach, ffnn, dropout, pair_block)
+        sizes = self.spans.output_size, genres, feature_size, max_antecedents, ffnn
+        self.antecedents = Antecedents(*sizes, dropout, pair_block)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> CorefScores:
         """Scores of each document, and the loss where the batch has labels."""
@@ -91,19 +92,19 @@ class CorefHead(nn.Module):
         x = self.lexical_dropout(text.x[text.mask].float())  # (N, D)
         flat = Embedded(x, None if text.elmo is None else text.elmo[text.mask].float(), text.mask)
         h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
-        found, losses, sentence, word = [], [], 0, 0
+        documents, losses, sentence, word = [], [], 0, 0
         for number, row in enumerate(batch.rows):
             sizes = lengths[sentence : sentence + len(row["sentences"])]
             sentence, start, word = sentence + len(sizes), word, word + sum(sizes)
             here = slice(start, word)
             document, loss = self._document(h[here], x[here, : self.own_size], sizes, number, start, batch.labels)
-            found.append(document)
+            documents.append(document)
             losses.append(loss)
-        return CorefScores(torch.stack(losses).mean() if "mentions" in batch.labels else None, found)
+        return CorefScores(torch.stack(losses).mean() if "mentions" in batch.labels else None, documents)
 
     def _document(
         self, h: Tensor, own: Tensor, lengths: list[int], number: int, start: int, labels: Mapping[str, Tensor]
-    ) -> tuple[Found, Tensor]:
+    ) -> tuple[DocumentScores, Tensor]:
         """One document's spans and antecedents, and its loss (0 without labels).
 
         Args:
@@ -114,17 +115,17 @@ class CorefHead(nn.Module):
             start: the place of its first word in the batch.
             labels: of the batch; speakers and genres are there for raw text too.
         """
-        inside = candidates(lengths, self.spans.most, h.device)  # (N, K)
+        inside = candidates(lengths, self.spans.max_span_width, h.device)  # (N, K)
         widths = self.spans.widths(inside)  # (N, K, F)
         table = self.spans(h, own, widths, inside)  # (N, K)
-        keep = max(int(len(h) * self.ratio), 1)
+        keep = max(int(len(h) * self.top_span_ratio), 1)
         best = best_without_crossing(table.detach().float().cpu().numpy(), inside.cpu().numpy(), keep)
         places = torch.from_numpy(best).to(h.device)  # (S,)
-        first, k = places // self.spans.most, places % self.spans.most
+        first, k = places // self.spans.max_span_width, places % self.spans.max_span_width
         mention, g = table[first, k], self.spans.vectors(h, own, widths, places)  # (S,), (S, G)
         speakers = labels["speakers"][start : start + len(h)][first]
         scores = self.antecedents(g, mention, speakers, labels["genres"][number])
-        document = Found(first, first + k, mention, scores)
+        document = DocumentScores(first, first + k, mention, scores)
         return document, self._loss(table, inside, places, scores, number, labels)
 
     def _loss(
@@ -144,15 +145,17 @@ class CorefHead(nn.Module):
 
     def decode(self, scores: CorefScores, batch: Batch) -> list[dict[str, Any]]:
         """For each document its clusters, lists of [first word, last word], and its text with brackets."""
-        return [self._decode(found, row["sentences"]) for found, row in zip(scores.documents, batch.rows, strict=True)]
+        return [
+            self._decode(document, row["sentences"]) for document, row in zip(scores.documents, batch.rows, strict=True)
+        ]
 
-    def _decode(self, found: Found, sentences: list[list[str]]) -> dict[str, Any]:
-        clusters = link(found.scores)
+    def _decode(self, document: DocumentScores, sentences: list[list[str]]) -> dict[str, Any]:
+        clusters = link(document.scores)
         if self.singletons:
             linked = {i for cluster in clusters for i in cluster}
-            clusters += [[i] for i, score in enumerate(found.mention.tolist()) if score > 0 and i not in linked]
+            clusters += [[i] for i, score in enumerate(document.mention.tolist()) if score > 0 and i not in linked]
             clusters.sort()
-        spans = list(zip(found.first.tolist(), found.last.tolist(), strict=True))
+        spans = list(zip(document.first.tolist(), document.last.tolist(), strict=True))
         named = [[list(spans[i]) for i in cluster] for cluster in clusters]
         return {"clusters": named, "text": bracketed(sentences, named)}
 
@@ -170,5 +173,5 @@ def bracketed(sentences: list[list[str]], clusters: list[list[list[int]]]) -> li
     for first, last, number in reversed(mentions):  # the inner ones first
         words[first] = f"[{words[first]}"
         words[-last] += f"]_{number}"
-    found = iter(words)
-    return [" ".join(next(found) for _ in sentence) for sentence in sentences]
+    remaining = iter(words)
+    return [" ".join(next(remaining) for _ in sentence) for sentence in sentences]

@@ -18,6 +18,7 @@ import numpy as np
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
+from elmo_bench.text import brackets
 
 if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Prediction, Row
@@ -219,35 +220,8 @@ def _parts(path: Path) -> Iterator[tuple[str, Part]]:
 
 
 def _read(part: Part, path: Path) -> Chains:
-    """The chains, in the order in which the scorer meets them: in a cell it reads all (0), then all (0, then all 0)."""
-    found: dict[str, list[Mention]] = {}
-    open_: dict[str, list[int]] = {}
-    for word, (cell, line) in enumerate(zip(part.cells, part.lines, strict=True)):
-        (single, opening, closing), rest = _marks(cell)
-        if rest:
-            raise UserError(
-                f"{cell!r} is no cell of clusters: expected such as '(0', '0)', '(0)|1)' or '-'", path, line
-            )
-        for cluster in (*single, *opening):
-            found.setdefault(cluster, [])
-        for cluster in single:
-            found[cluster].append((word, word))
-        for cluster in opening:
-            open_.setdefault(cluster, []).append(word)
-        for cluster in closing:
-            if not open_.get(cluster):
-                raise UserError(f"{cell!r} closes a mention of cluster {cluster} that is not open", path, line)
-            found[cluster].append((open_[cluster].pop(), word))
-    if left := [(words[-1], cluster) for cluster, words in open_.items() if words]:
-        word, cluster = min(left)
-        raise UserError(f"the mention of cluster {cluster} is never closed in its document", path, part.lines[word])
-    return chains(found.values())
-
-
-def _marks(cell: str) -> tuple[list[list[str]], str]:
-    """Clusters with a mention of this word alone, those opened and those closed, and what is none of them."""
-    found = []
-    for pattern in (r"\(([^()|]+)\)", r"\(([^()|]+)", r"([^()|]+)\)"):
-        found.append(re.findall(pattern, cell))
-        cell = re.sub(pattern, "", cell)
-    return found, cell.strip("|-_*")
+    """The chains, in the order in which the scorer meets them."""
+    try:
+        return [[(start, end - 1) for _, start, end in chain] for chain in brackets.chains(part.cells)]
+    except brackets.BracketError as error:
+        raise UserError(str(error), path, part.lines[error.index]) from None

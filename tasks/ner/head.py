@@ -29,6 +29,7 @@ class NerHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, 0 without.
+        own_size: of x_k; not used.
         vocabularies: "labels" gives the tags and with them the scheme, whose rules the CRF obeys.
         hidden: the sizes of the biLSTMs, per direction.
         dropout: variational, at the input of each biLSTM.
@@ -39,6 +40,7 @@ class NerHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
+        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         hidden: Sequence[int] = (200, 100),
         dropout: float = 0.5,

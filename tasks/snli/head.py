@@ -17,13 +17,13 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class SnliScores(NamedTuple):
-    """What `ESIM` makes of a batch."""
+    """What `SnliHead` makes of a batch."""
 
     loss: Tensor | None  # () mean negative log likelihood of a pair, in nats, and the L2 penalty
     logits: Tensor  # (B, K)
 
 
-class ESIM(nn.Module):
+class SnliHead(nn.Module):
     """x -> dropout -> biLSTM -> [h ; ELMo] where ELMo stands at the output -> align -> compare -> dense -> dropout ->
     biLSTM -> mean and maximum of both sentences -> dropout -> dense -> dropout -> labels.
 
@@ -32,6 +32,7 @@ class ESIM(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, 0 without.
+        own_size: of x_k; not used.
         vocabularies: "labels" gives the K labels.
         hidden: H: of both biLSTMs, per direction, and of both dense layers.
         dropout: variational at the input of each biLSTM, plain before the last two layers.
@@ -43,6 +44,7 @@ class ESIM(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
+        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         hidden: int = 300,
         dropout: float = 0.5,

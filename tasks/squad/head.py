@@ -33,6 +33,7 @@ class SquadHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, 0 without.
+        own_size: of x_k; not used.
         vocabularies: not needed.
         hidden: of every biGRU, per direction; the linear layers have twice as much.
         dropout: variational, at the input of the encoder, of the self-attention's biGRU and of the output, and at the
@@ -45,7 +46,8 @@ class SquadHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
-        vocabularies: Mapping[str, Vocabulary] | None = None,
+        own_size: int,
+        vocabularies: Mapping[str, Vocabulary],
         hidden: int = 90,
         dropout: float = 0.2,
         max_answer: int = 17,
@@ -88,13 +90,13 @@ class SquadHead(nn.Module):
         where it stands, and its probability p(first word) * p(last word).
         """
         first, last, best = best_spans(scores.start, scores.end, self.max_answer)
-        found = []
+        answers = []
         for row, i, j, score in zip(batch.rows, first.tolist(), last.tolist(), best.exp().tolist(), strict=True):
             words = [word for sentence in row["context"] for word in sentence]
             start, end = row["starts"][i], row["starts"][j] + len(words[j])
             answer = {"answer": row["text"][start:end], "start": start, "end": end, "score": round(score, 4)}
-            found.append({"id": row["id"]} | answer if row.get("id") else answer)
-        return found
+            answers.append({"id": row["id"]} | answer if row.get("id") else answer)
+        return answers
 
 
 def linear(size: int, out: int) -> nn.Linear:

@@ -17,14 +17,14 @@ from elmo_bench.text.vocabulary import Vocabulary
 LABELS = 5  # very negative, negative, neutral, positive, very positive
 
 
-class BcnScores(NamedTuple):
-    """What `BcnHead` makes of a batch."""
+class Sst5Scores(NamedTuple):
+    """What `Sst5Head` makes of a batch."""
 
     loss: Tensor | None  # () mean cross entropy of a text, in nats
     logits: Tensor  # (B, 5)
 
 
-class BcnHead(nn.Module):
+class Sst5Head(nn.Module):
     """x -> ReLU -> biLSTM -> h; [h ; biLSTM(ELMo)] -> biattention -> integrating biLSTM -> four pools -> classifier.
 
     The text attends to itself, so the two sides of the network's biattention are one.
@@ -32,6 +32,7 @@ class BcnHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, 0 without; with it, a second biLSTM of size `hidden` reads these vectors.
+        own_size: of x_k; not used.
         vocabularies: not used; the labels are 0 to 4.
         pre_encode: size of the rectified layer before the first biLSTM.
         hidden: of the first biLSTM, per direction.
@@ -46,6 +47,7 @@ class BcnHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
+        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         pre_encode: int,
         hidden: int,
@@ -66,7 +68,7 @@ class BcnHead(nn.Module):
         self.self_attentive = SelfAttentivePooling(self.integrator.output_size)
         self.classifier = classifier(4 * self.integrator.output_size, LABELS)
 
-    def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> BcnScores:
+    def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> Sst5Scores:
         """Scores of the labels, and the loss where the batch has labels."""
         text = texts["tokens"]
         h = self.encoder(self.pre_encode(self.embedding_dropout(text.x)), text.mask)  # (B, T, 2H)
@@ -76,9 +78,9 @@ class BcnHead(nn.Module):
         pools = [pool(g, text.mask) for pool in (masked_max, masked_min, masked_mean, self.self_attentive)]
         logits = self.classifier(torch.cat(pools, dim=-1))  # (B, 5)
         gold = batch.labels.get("label")  # (B,)
-        return BcnScores(None if gold is None else nn.functional.cross_entropy(logits, gold), logits)
+        return Sst5Scores(None if gold is None else nn.functional.cross_entropy(logits, gold), logits)
 
-    def decode(self, scores: BcnScores, batch: Batch) -> list[int]:
+    def decode(self, scores: Sst5Scores, batch: Batch) -> list[int]:
         """The best label of each text."""
         return scores.logits.argmax(-1).tolist()
 
