@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.training import Recipe, Trainer
+from elmo_bench.configuration import pages
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 

@@ -1,6 +1,6 @@
-"""The contract between the framework and a task: four small classes and what passes between them.
+"""The contract between the framework and a task: protocols for reader, head and metric, and what passes between them.
 
-A task is one folder `tasks/<name>/` with a reader, a head and a metric, and one page `conf/task/<name>.yaml`.
+A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its pages under `conf/task/`.
 The framework (`elmo_bench/`) sees them only through the protocols below and never imports a task.
 """
 
@@ -23,13 +23,13 @@ Prediction = Any  # one JSON-able answer for one row
 class Tokens(NamedTuple):
     """One text field of a batch, as a reader's `collate` emits it.
 
-    `sentences[b]` holds the words of row b of the tensors; T is the longest of them. Where a row holds several
-    sentences (a paragraph), `parts[b]` may give the number of words of each: the biLM then reads them one by one.
+    `sentences[b]` holds the words of row b of the tensors; T is the length of the longest row. If a row holds several
+    sentences (a paragraph), `parts[b]` may give the number of words in each: the biLM then reads them one by one.
     """
 
     words: Tensor  # (B, T) int64 into reader.vocabularies["words"]; 0 is padding
     chars: Tensor | None  # (B, T, C) int64 into reader.vocabularies["chars"], the task's own characters; 0 is padding
-    sentences: list[list[str]]  # for the biLM: it makes its own character ids, or finds the cached layers
+    sentences: list[list[str]]  # for the biLM, which makes its own character ids or looks up its cached layers
     mask: Tensor  # (B, T) bool, true on words
     parts: list[list[int]] | None = None  # None: each row is one sentence
 
@@ -37,12 +37,12 @@ class Tokens(NamedTuple):
 class Embedded(NamedTuple):
     """What a head receives for one text field."""
 
-    x: Tensor  # (B, T, D): [x_k ; ELMo_k] where ELMo stands at the input, else x_k
-    elmo: Tensor | None  # (B, T, E): the second mixture where ELMo stands at the output
+    x: Tensor  # (B, T, D): [x_k ; ELMo_k] with ELMo at the input, else x_k
+    elmo: Tensor | None  # (B, T, E): the second mixture, with ELMo at the output
     mask: Tensor  # (B, T) bool
 
     def after(self, h: Tensor) -> Tensor:
-        """[h_k ; ELMo_k] where ELMo stands at the output (paper, section 3.3), else h unchanged."""
+        """[h_k ; ELMo_k] with ELMo at the output (paper, section 3.3), else h unchanged."""
         return h if self.elmo is None else torch.cat([h, self.elmo], dim=-1)
 
 
@@ -51,7 +51,7 @@ class Batch(NamedTuple):
 
     rows: list[Row]
     texts: dict[str, Tokens]  # by the names in reader.fields
-    labels: dict[str, Tensor]  # what the head's loss needs, and features beside the text; raw text has no gold labels
+    labels: dict[str, Tensor]  # gold labels for the loss, absent for raw text, and other features of the input
 
 
 class Scores(Protocol):

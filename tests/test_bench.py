@@ -7,10 +7,9 @@ import json
 import pytest
 from rich.console import Console
 
-from elmo_bench import bench
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import gemm, measure, stack
+from elmo_bench.speed import bench, gemm, measure, stack
 from elmo_bench.speed import reference as plain
 from elmo_bench.speed import reference_highway as plain_highway
 from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops
@@ -94,28 +93,28 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     sizes = {"a": (bench.official(8, 4, 1), 2), "b": (bench.official(12, 6, 2), 1)}
     plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,))
     steps: list[str] = []
-    found = json.loads(json.dumps(bench.bench(plan, None, steps.append)))
+    measured = json.loads(json.dumps(bench.bench(plan, None, steps.append)))
     assert {"matrix products", "a: plain and encode in turn", "b: cached layers"} <= set(steps)
-    assert found["best_gemm_gflops"] == max(row["gflops"] for row in found["gemm"]) > 0
-    for row in found["sizes"].values():
-        speed, rate = row["tokens_a_second"], found["best_gemm_gflops"] * 1e9
+    assert measured["best_gemm_gflops"] == max(row["gflops"] for row in measured["gemm"]) > 0
+    for row in measured["sizes"].values():
+        speed, rate = row["tokens_a_second"], measured["best_gemm_gflops"] * 1e9
         assert row["share_of_bound"] == pytest.approx(speed["encode"] * row["mflop_a_token"] * 1e6 / rate)
         assert row["times_plain"] == pytest.approx(speed["encode"] / speed["plain"])
         assert row["largest_difference"] < 1e-5
-    assert found["cache"]["size"] == "b"
-    assert found["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
-    assert list(found["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
-    rates = found["stack"]["sentences_a_second"]
-    assert found["stack"]["times_plain"] == pytest.approx(rates["ours"] / rates["plain"])
-    assert found["stack"]["times_library"] == pytest.approx(rates["ours"] / rates["nn.LSTM"])
-    for rows in found["attention"].values():
+    assert measured["cache"]["size"] == "b"
+    assert measured["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
+    assert list(measured["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
+    rates = measured["stack"]["sentences_a_second"]
+    assert measured["stack"]["times_plain"] == pytest.approx(rates["ours"] / rates["plain"])
+    assert measured["stack"]["times_library"] == pytest.approx(rates["ours"] / rates["nn.LSTM"])
+    for rows in measured["attention"].values():
         assert [(row["mode"], row["bounded"]) for row in rows] == [
             ("train", True), ("train", False), ("answer", True), ("answer", False)
         ]  # fmt: skip
         assert all(row["words"] == 30 and row["peak_mib"] > 50 for row in rows)
-    assert "squad" in found["attention"]
+    assert "squad" in measured["attention"]
     console = Console(record=True, width=120)
-    bench.show(found, console)
+    bench.show(measured, console)
     text = console.export_text()
     assert "of the bound" in text
     assert "times nn.LSTM" in text

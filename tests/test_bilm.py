@@ -41,8 +41,8 @@ def small(tmp_path_factory) -> Files:
 def test_layers_are_the_references(files, state):
     reference = ReferenceBiLM(files)
     start = getattr(reference, {"zero": "zeros", "warm": "warm"}[state])()
-    found = BiLM.from_files(*files, state=state).encode(PLAIN + STRANGE)
-    for layers, sentence in zip(found, PLAIN + STRANGE, strict=True):
+    encoded = BiLM.from_files(*files, state=state).encode(PLAIN + STRANGE)
+    for layers, sentence in zip(encoded, PLAIN + STRANGE, strict=True):
         assert layers.dtype == torch.float32
         near(layers, reference.sentence(sentence, start)[0])
 
@@ -53,10 +53,10 @@ def test_state_is_carried_row_by_row(files):
     for batches in ((PLAIN[:3], [[], *PLAIN[3:]], [PLAIN[2]], [], [*STRANGE[:4], []], [[]], PLAIN), [PLAIN[:1]]):
         states = [reference.zeros() for _ in range(5)]
         for batch in batches:
-            found = bilm.encode(batch)
+            encoded = bilm.encode(batch)
             for row, sentence in enumerate(batch):
                 layers, states[row] = reference.sentence(sentence, states[row])
-                near(found[row], layers)
+                near(encoded[row], layers)
         bilm.reset_state()
 
 
@@ -243,9 +243,9 @@ def test_stored_activations_of_the_original_implementation(fixture_folder):
     bilm = BiLM.from_files(fixture_folder / "options.json", fixture_folder / "lm_weights.hdf5", state="carry")
     streams = json.loads((fixture_folder / "lm_embeddings_sentences.json").read_text())
     for i in range(10):
-        found = bilm.encode([stream[i].split() for stream in streams])
+        encoded = bilm.encode([stream[i].split() for stream in streams])
         for k in (0, 1):
-            near(found[k][-1], top_layer(fixture_folder, k, i), 5e-6)
+            near(encoded[k][-1], top_layer(fixture_folder, k, i), 5e-6)
 
 
 def test_the_numpy_reference_meets_the_stored_activations(fixture_folder):

@@ -49,11 +49,11 @@ def test_new_weights_are_noticed(files, tmp_path, change):
             bilm.load_state_dict({name: 0.9 * tensor for name, tensor in bilm.state_dict().items()})
         else:
             bilm.directions[0][0].bias.add_(0.5)  # type: ignore[index]
-    found = bilm.encode(PLAIN)
+    encoded = bilm.encode(PLAIN)
     bilm.export(tmp_path / "options.json", tmp_path / "weights.hdf5")
     reference = ReferenceBiLM(Files(tmp_path / "options.json", tmp_path / "weights.hdf5"))
     start = reference.warm()
-    for layers, old, sentence in zip(found, before, PLAIN, strict=True):
+    for layers, old, sentence in zip(encoded, before, PLAIN, strict=True):
         near(layers, reference.sentence(sentence, start)[0])
         assert (layers - old).abs().max() > 1e-3
 

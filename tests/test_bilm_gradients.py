@@ -76,7 +76,7 @@ def test_gradients_of_every_parameter(size, state, tmp_path):
     bilm = BiLM.from_files(*write_random(tmp_path, **SIZES[size]), state=state).requires_grad_(True)
     padded = bilm.layers(SENTENCES)  # (B, L+1, T, 2P)
     weights = torch.randn(padded.shape, generator=torch.Generator().manual_seed(1))
-    found = gradients(bilm, (padded * weights).sum())
+    actual = gradients(bilm, (padded * weights).sum())
 
     starts, loss = naive_starts(bilm), torch.zeros(())
     for row, sentence in enumerate(SENTENCES):
@@ -85,7 +85,9 @@ def test_gradients_of_every_parameter(size, state, tmp_path):
         loss = loss + (layers * weights[row, :, : len(sentence)]).sum()
     expected = gradients(bilm, loss)
     for name, gradient in expected.items():
-        torch.testing.assert_close(found[name], gradient, atol=2e-4, rtol=1e-4, msg=lambda text, n=name: f"{n}: {text}")
+        torch.testing.assert_close(
+            actual[name], gradient, atol=2e-4, rtol=1e-4, msg=lambda text, n=name: f"{n}: {text}"
+        )
         assert gradient.abs().max() > 1e-3, f"nothing is learnt about {name}"
 
 

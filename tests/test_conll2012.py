@@ -145,9 +145,9 @@ def test_one_part_in_two_files(file):
 def test_cells_of_arguments():
     nested = ["(A(B*", "*B)A)", "(A(A*))", "*"]
     assert brackets.spans(nested) == [Span("A", 0, 2), Span("B", 0, 2), Span("A", 2, 3), Span("A", 2, 3)]
-    found = [Span("ARG0", 0, 1), Span("C-ARG0", 2, 5), Span("V", 1, 2)]
-    assert brackets.write_spans(found, 6) == ["(ARG0*)", "(V*)", "(C-ARG0*", "*", "*)", "*"]
-    assert brackets.spans(brackets.write_spans(found, 6)) == sorted(found, key=lambda span: span.start)
+    spans = [Span("ARG0", 0, 1), Span("C-ARG0", 2, 5), Span("V", 1, 2)]
+    assert brackets.write_spans(spans, 6) == ["(ARG0*)", "(V*)", "(C-ARG0*", "*", "*)", "*"]
+    assert brackets.spans(brackets.write_spans(spans, 6)) == sorted(spans, key=lambda span: span.start)
 
 
 def test_cells_of_clusters():
@@ -157,6 +157,14 @@ def test_cells_of_clusters():
     ]  # fmt: skip
     again = brackets.write_mentions(brackets.mentions(crossing), 5)
     assert sorted(brackets.mentions(again)) == sorted(brackets.mentions(crossing))
+
+
+def test_chains_come_in_the_order_in_which_the_reference_scorer_meets_them():
+    one, two = [Span("1", 0, 2)], [Span("2", 0, 1), Span("2", 2, 3)]
+    assert brackets.chains(["(1|(2)", "1)", "(2)"]) == [two, one]  # a mention of one word first
+    assert brackets.chains(["(1(0", "-", "0)1)(2)"]) == [[Span("1", 0, 3)], [Span("0", 0, 3)], [Span("2", 2, 3)]]
+    with pytest.raises(brackets.BracketError, match="never closed in its document"):
+        brackets.chains(["(1"])
 
 
 def test_what_opens_in_a_cell_comes_before_what_closes():
@@ -203,9 +211,9 @@ def test_comments_that_part_sentences(file):
 
 
 def test_the_open_data_have_the_sizes_that_their_page_gives(data_root):
-    found = list(read_documents(data_root / "srl_ewt" / "dev.conll"))
-    sentences = [sentence for document in found for sentence in document.sentences]
-    assert (len(found), len(sentences), sum(len(s.words) for s in sentences)) == (297, 1969, 24920)
+    documents = list(read_documents(data_root / "srl_ewt" / "dev.conll"))
+    sentences = [sentence for document in documents for sentence in document.sentences]
+    assert (len(documents), len(sentences), sum(len(s.words) for s in sentences)) == (297, 1969, 24920)
     assert sum(len(s.predicates()) for s in sentences) == 4968
     clusters = [document.clusters() for document in read_documents(data_root / "coref_litbank" / "dev.conll")]
     sizes = [len(mentions) for document in clusters for mentions in document.values()]

@@ -103,11 +103,11 @@ def test_documents_are_scored_as_the_definitions_say(own_size):
     losses = []
     for i, (row, here) in enumerate(zip(batch.rows, (slice(0, 8), slice(8, 12)), strict=True)):
         kept, expected = plain_scores(head, h[here], x[here, : own_size or None], row)
-        found = scores.documents[i]
-        assert list(zip(found.first.tolist(), found.last.tolist(), strict=True)) == kept
+        document = scores.documents[i]
+        assert list(zip(document.first.tolist(), document.last.tolist(), strict=True)) == kept
         for s in range(len(kept)):
             for j in range(max(s - 4, 0), s):
-                assert torch.allclose(found.scores[s, s - j], expected[s, 1 + j], atol=1e-5)
+                assert torch.allclose(document.scores[s, s - j], expected[s, 1 + j], atol=1e-5)
         cluster = {tuple(m): number for number, members in enumerate(row["clusters"]) for m in members}
         right = torch.zeros_like(expected, dtype=torch.bool)
         for s, span in enumerate(kept):

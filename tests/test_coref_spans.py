@@ -45,11 +45,11 @@ def test_the_encoder_equals_its_definition_on_each_sentence():
     expected = torch.cat([by_steps(lstm, sentence) for sentence in x.split(lengths)])
     assert torch.allclose(h, expected, atol=1e-6)
     h.square().sum().backward()
-    found = {name: p.grad.clone() for name, p in lstm.named_parameters()}
+    actual = {name: p.grad.clone() for name, p in lstm.named_parameters()}
     lstm.zero_grad()
     expected.square().sum().backward()
     gradients: dict[str, Any] = {name: p.grad for name, p in lstm.named_parameters()}
-    assert all(torch.allclose(found[name], gradients[name], atol=1e-5) for name in gradients)
+    assert all(torch.allclose(actual[name], gradients[name], atol=1e-5) for name in gradients)
 
 
 def test_a_sequence_keeps_one_mask_of_its_hidden_state(monkeypatch):
@@ -97,9 +97,9 @@ def test_pruning_equals_greedy_search():
         inside = candidates(lengths, widest).numpy()
         scores = rng.integers(0, rng.choice([3, 1000]), inside.shape).astype(float)  # often equal
         keep = int(rng.integers(0, 20))
-        found = best_without_crossing(scores, inside, keep).tolist()
-        assert found == greedy(scores, inside, keep)
-        crossed += found != sorted(np.argsort(np.where(inside, -scores, np.inf), axis=None, kind="stable")[:keep])
+        kept = best_without_crossing(scores, inside, keep).tolist()
+        assert kept == greedy(scores, inside, keep)
+        crossed += kept != sorted(np.argsort(np.where(inside, -scores, np.inf), axis=None, kind="stable")[:keep])
     assert crossed > 100
 
 
@@ -145,12 +145,12 @@ def test_span_vectors_and_scores_equal_their_definitions(block):
     places = inside.flatten().nonzero().squeeze(1)
     assert torch.allclose(module.vectors(h, own, widths, places), torch.stack(vectors), atol=1e-6)
     module(h, own, widths, inside)[inside].square().sum().backward()
-    found = h.grad.clone(), own.grad.clone(), module.attention.weight.grad.clone()
+    actual = h.grad.clone(), own.grad.clone(), module.attention.weight.grad.clone()
     for tensor in (h, own, module.attention.weight):
         tensor.grad = None
     torch.stack(expected).square().sum().backward()
     expected_gradients: list[Any] = [tensor.grad for tensor in (h, own, module.attention.weight)]
-    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(found, expected_gradients, strict=True))
+    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(actual, expected_gradients, strict=True))
 
 
 # Antecedents.
@@ -209,13 +209,13 @@ def test_antecedent_scores_equal_their_definition(block):
     assert torch.equal(scores == -torch.inf, expected == -torch.inf)
     assert torch.allclose(scores, expected, atol=1e-5)
     clusters = torch.randint(-1, 4, (80,))
-    found = []
+    gradients = []
     for table in (scores, expected):
         marginal_loss(table, right_antecedents(clusters, table)).backward(retain_graph=True)
-        found.append([p.grad.clone() for p in (g, mention, *module.parameters())])
+        gradients.append([p.grad.clone() for p in (g, mention, *module.parameters())])
         for p in (g, mention, *module.parameters()):
             p.grad = None
-    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(*found, strict=True))
+    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(*gradients, strict=True))
 
 
 def test_the_marginal_likelihood_sums_over_all_right_antecedents():

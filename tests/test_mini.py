@@ -126,18 +126,18 @@ def test_clusters_have_two_mentions_and_brackets_nest(seed):
 
 def nested(rows: list[list[str]]) -> Counter[str]:
     """Mentions by cluster; the one opened last must close first."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     stack: list[str] = []
     for row in rows:
         for cell in row[-1].split("|") if row[-1] != "-" else []:
             number = cell.strip("()")
             if cell.startswith("("):
                 stack.append(number)
-                found[number] += 1
+                counts[number] += 1
             if cell.endswith(")"):
                 assert stack.pop() == number
     assert not stack
-    return found
+    return counts
 
 
 @any_seed
@@ -373,8 +373,8 @@ def compare_things(lexicon: Lexicon, told: Thing, said: Thing) -> str:
     if nouns == "excludes" and told.noun == general:
         nouns = "open"
     adjectives = "follows" if said.adjective in ("", told.adjective) else compare(told.adjective == "")
-    found = {nouns, adjectives}
-    return "excludes" if "excludes" in found else "open" if "open" in found else "follows"
+    relations = {nouns, adjectives}
+    return "excludes" if "excludes" in relations else "open" if "open" in relations else "follows"
 
 
 @pytest.mark.parametrize(
@@ -414,8 +414,8 @@ def test_morphology():
 
 def test_ensure_generates_once_and_mends_what_is_damaged(tmp_path):
     folder = mini.ensure_data(tmp_path / "a" / "b", 1, SMALL)
-    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert found == {*files(1), mini.MANIFEST}
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert written == {*files(1), mini.MANIFEST}
     text = folder / "ner/dev.iob2"
     stamp = text.stat().st_mtime_ns
     assert mini.ensure_data(folder, 1, SMALL) == folder

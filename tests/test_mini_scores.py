@@ -62,9 +62,9 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("task", TASKS)
 def test_gold_against_itself_scores_100(task, folder, tmp_path):
     gold, predictions = FORMATS[task](folder, tmp_path)
-    found = score(task, str(gold), str(predictions))
-    assert found
-    assert set(found.values()) == {100.0}, found
+    scores = score(task, str(gold), str(predictions))
+    assert scores
+    assert set(scores.values()) == {100.0}, scores
 
 
 @pytest.mark.parametrize("task", TASKS)

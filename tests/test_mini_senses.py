@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from elmo_bench import mini
-from elmo_bench.analysis import senses
+from elmo_bench.analysis import word_senses as senses
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.configuration import pages

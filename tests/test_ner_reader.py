@@ -221,11 +221,11 @@ def test_hub_faults_are_one_line(monkeypatch):
     with pytest.raises(UserError, match="ConnectionError: Couldn't reach the Hub"):
         NerReader(HUB).load()
     unnamed = Features({"tokens": Sequence(Value("string")), "ner_tags": Sequence(Value("int64"))})
-    for found, words in (
+    for dataset, words in (
         (hub_data(unnamed), "named ner_tags"),
         (DatasetDict({"train": hub_data()["train"]}), "validation"),
     ):
-        monkeypatch.setattr(datasets, "load_dataset", lambda *_, found=found, **__: found)
+        monkeypatch.setattr(datasets, "load_dataset", lambda *_, dataset=dataset, **__: dataset)
         with pytest.raises(UserError, match=words):
             NerReader(HUB).load()
 

@@ -11,6 +11,7 @@ from elmo_bench.experiment import records
 from elmo_bench.experiment.identity import Identity, sha256
 from elmo_bench.experiment.run_names import label, variant
 from elmo_bench.reporting import tables
+from elmo_bench.reporting.statistics import ranges
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
@@ -309,7 +310,7 @@ def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
 
 
 def test_seeds_are_shown_as_ranges():
-    assert tables._ranges([3, 1, 2, 7]) == "1-3, 7"
+    assert ranges([3, 1, 2, 7]) == "1-3, 7"
 
 
 def test_the_committed_records_are_readable_and_the_report_is_theirs():

@@ -200,5 +200,5 @@ def test_the_model_learns_what_only_the_alignment_tells():
         assert loss is not None
         loss.backward()
         optimizer.step()
-    found = scores(slice(90, None)).logits.argmax(1)
-    assert float((found == torch.tensor(gold[90:])).float().mean()) > 0.85
+    predicted = scores(slice(90, None)).logits.argmax(1)
+    assert float((predicted == torch.tensor(gold[90:])).float().mean()) > 0.85

@@ -66,9 +66,9 @@ def test_tsv_json_lines_and_the_hub_give_the_same_rows(data, monkeypatch, capsys
         "hypothesis": [pair[2] for pair in PAIRS],
         "label": [LABELS.index(pair[0]) if pair[0] in LABELS else -1 for pair in PAIRS],
     }
-    found = DatasetDict({name: Dataset.from_dict(columns, features) for name in ("train", "validation", "test")})
+    dataset = DatasetDict({name: Dataset.from_dict(columns, features) for name in ("train", "validation", "test")})
     monkeypatch.setattr(hub, "_reachable", lambda: True)
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: found)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: dataset)
     from_hub = SnliReader({"hub": "owner/name", "folder": None})
     assert from_hub.load()["train"].to_list() == rows
     assert from_hub.left_out["dev"] == 1
@@ -127,18 +127,22 @@ def test_raw_and_tokenized_text_of_real_pairs_are_cut_alike(data_root):
 
 def test_every_real_pair_is_read(data_root):
     pairs = {split: list(read_pairs(data_root / "snli" / f"{split}.tsv")) for split in ("train", "dev", "test")}
-    assert {split: len(found) for split, found in pairs.items()} == {"train": 19995, "dev": 9842, "test": 9824}
-    assert all({pair.label for pair in found} == set(LABELS) for found in pairs.values())
-    assert all(pair.premise and pair.hypothesis for found in pairs.values() for pair in found)
+    assert {split: len(part) for split, part in pairs.items()} == {
+        "train": 19995,
+        "dev": 9842,
+        "test": 9824,
+    }
+    assert all({pair.label for pair in part} == set(LABELS) for part in pairs.values())
+    assert all(pair.premise and pair.hypothesis for part in pairs.values() for pair in part)
 
 
 def test_from_text_cuts_as_load_does(data):
     reader = SnliReader(data())
     row = reader.load()["train"][0]
     _, premise, hypothesis = PAIRS[0]
-    found = reader.from_text(premise=premise, hypothesis=hypothesis, id=3)
-    assert found == {"premise": row["premise"], "hypothesis": row["hypothesis"]}
-    assert reader.collate([found]).labels == {}
+    raw = reader.from_text(premise=premise, hypothesis=hypothesis, id=3)
+    assert raw == {"premise": row["premise"], "hypothesis": row["hypothesis"]}
+    assert reader.collate([raw]).labels == {}
 
 
 @pytest.mark.parametrize(

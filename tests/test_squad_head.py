@@ -43,8 +43,8 @@ def test_attention_both_ways_against_brute_force():
     layer = BiAttention(3)
     layer.similarity.b = nn.Parameter(torch.tensor(0.3))
     x, y, x_lengths, y_lengths = torch.randn(2, 5, 3), torch.randn(2, 4, 3), (5, 3), (2, 4)
-    found = layer(x, y, masks(*x_lengths), masks(*y_lengths)).detach()
-    assert found.shape == (2, 5, layer.output_size)
+    output = layer(x, y, masks(*x_lengths), masks(*y_lengths)).detach()
+    assert output.shape == (2, 5, layer.output_size)
     for b in range(2):
         n, m = x_lengths[b], y_lengths[b]
         scores = [[similarity(layer.similarity, x[b, i], y[b, j]) for j in range(m)] for i in range(n)]
@@ -52,7 +52,7 @@ def test_attention_both_ways_against_brute_force():
         for i in range(n):
             seen = sum(w * y[b, j] for j, w in enumerate(soft(scores[i])))
             expected = torch.cat([x[b, i], seen, x[b, i] * seen, x[b, i] * whole])  # type: ignore[operator]
-            torch.testing.assert_close(found[b, i], expected, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(output[b, i], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_self_attention_against_brute_force():
@@ -60,7 +60,7 @@ def test_self_attention_against_brute_force():
     layer = SelfAttention(3)
     nn.init.constant_(layer.nothing, 0.4)
     x, lengths = torch.randn(3, 5, 3), (5, 2, 1)
-    found = layer(x, masks(*lengths)).detach()
+    output = layer(x, masks(*lengths)).detach()
     for b, n in enumerate(lengths):
         for i in range(n):
             others = [j for j in range(n) if j != i]
@@ -68,7 +68,7 @@ def test_self_attention_against_brute_force():
             assert sum(weights) < 1
             seen = sum((w * x[b, j] for j, w in zip(others, weights, strict=True)), torch.zeros(3))
             expected = torch.cat([x[b, i], seen, x[b, i] * seen])
-            torch.testing.assert_close(found[b, i], expected, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(output[b, i], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_self_attention_stays_finite_with_huge_scores():
@@ -96,12 +96,12 @@ def test_the_gru_against_steps_by_hand():
     for bias in (p for p in layer.parameters() if p.dim() == 1):
         nn.init.normal_(bias)
     x, lengths = torch.randn(2, 6, 4), (6, 3)
-    found = layer(x, masks(*lengths)).detach()
+    output = layer(x, masks(*lengths)).detach()
     for b, n in enumerate(lengths):
         ahead = gru_by_hand(layer.forward_gru, x[b, :n])
         back = gru_by_hand(layer.backward_gru, x[b, :n].flip(0)).flip(0)
-        torch.testing.assert_close(found[b, :n], torch.cat([ahead, back], 1).detach(), rtol=1e-5, atol=1e-6)
-        assert not found[b, n:].any()
+        torch.testing.assert_close(output[b, :n], torch.cat([ahead, back], 1).detach(), rtol=1e-5, atol=1e-6)
+        assert not output[b, n:].any()
 
 
 def test_the_gru_starts_near_zero():
@@ -154,7 +154,9 @@ def test_shapes_and_gradients_to_every_parameter(elmo):
     head = SquadHead(6, elmo, 6, {}, hidden=4)
     assert head.merge.in_features == 4 * (8 + elmo)
     assert head.encoder.forward_gru.input_size == 6
-    scores, found = run(head, embedded(9, 4, elmo=elmo), embedded(3, 5, elmo=elmo), gold=torch.tensor([[2, 8], [0, 0]]))
+    scores, answers = run(
+        head, embedded(9, 4, elmo=elmo), embedded(3, 5, elmo=elmo), gold=torch.tensor([[2, 8], [0, 0]])
+    )
     assert scores.start.shape == scores.end.shape == (2, 9)
     torch.testing.assert_close(scores.start.exp().sum(1), torch.ones(2))
     assert (scores.end[1, 4:] == -math.inf).all()
@@ -165,7 +167,7 @@ def test_shapes_and_gradients_to_every_parameter(elmo):
     unmoved = [name for name, p in head.named_parameters() if p.grad is not None and not p.grad.any()]
     # softmax(max S) and softmax(S) do not change with a constant, nor the probabilities of start and end
     assert set(unmoved) <= {"attention.similarity.b", "attention.similarity.u", "start.bias", "end.bias"}
-    assert len(found) == 2
+    assert len(answers) == 2
 
 
 def test_padding_and_the_rest_of_the_batch_change_nothing():

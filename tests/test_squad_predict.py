@@ -33,8 +33,8 @@ def test_the_official_file_scores_as_the_run_did(trained, tmp_path):
     folder, record = trained
     checkpoint, gold = folder / "results" / record["checkpoint"], folder / "mini" / "squad" / "test-v1.1.json"
     number = predict(str(checkpoint), str(gold), str(tmp_path / "answers.json"))
-    found = json.loads((tmp_path / "answers.json").read_text())
-    assert len(found) == number > 10
+    answers = json.loads((tmp_path / "answers.json").read_text())
+    assert len(answers) == number > 10
     assert score("squad", str(gold), str(tmp_path / "answers.json")) == pytest.approx(record["metrics"]["test"])
 
 

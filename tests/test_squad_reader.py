@@ -23,8 +23,8 @@ TEXT = (
 
 
 def question(id: str, text: str, *answers: str, context: str = TEXT) -> dict:
-    found = [{"text": answer, "answer_start": context.index(answer)} for answer in answers]
-    return {"id": id, "question": text, "answers": found}
+    spans = [{"text": answer, "answer_start": context.index(answer)} for answer in answers]
+    return {"id": id, "question": text, "answers": spans}
 
 
 def article(title: str, *paragraphs: dict) -> dict:
@@ -120,8 +120,8 @@ def test_a_batch(folder):
 
 def test_a_shared_paragraph_is_cached_once(folder):
     splits = make(folder).load()
-    found = list(sentences(splits, SquadReader.fields))
-    assert len(found) == len({tuple(sentence) for sentence in found}) == 12  # six of contexts, six questions
+    read = list(sentences(splits, SquadReader.fields))
+    assert len(read) == len({tuple(sentence) for sentence in read}) == 12  # six of contexts, six questions
     assert lengths(splits["train"], SquadReader.fields) == [28, 28, 28, 8, 5, 5]
 
 
@@ -291,8 +291,8 @@ def test_files_of_the_data_set_are_raw_text_too(folder):
     (folder / "asked.json").write_text(json.dumps(asked))
     assert reader.from_file(str(folder / "asked.json")) == rows
     answers = [{"answer": str(i), "start": 0} for i in range(6)]
-    found = reader.official(answers, rows)
-    assert found == {row["id"]: str(i) for i, row in enumerate(rows)}
+    written = reader.official(answers, rows)
+    assert written == {row["id"]: str(i) for i, row in enumerate(rows)}
     for wrong in ([{"id": ""}], [{"id": "a"}, {"id": "a"}]):
         with pytest.raises(UserError, match='needs an "id" of its own'):
             reader.official(answers[: len(wrong)], wrong)
@@ -313,8 +313,8 @@ def test_the_hub_gives_the_same(folder, monkeypatch):
     table = Dataset.from_list(hub_rows())
     monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: DatasetDict({"train": table, "validation": table}))
     reader = SquadReader({"hub": "rajpurkar/squad", "train": None}, held_out=1)
-    found, plain = load(reader)["test"], load(make(folder))["test"]
-    assert [{**row, "id": ""} for row in found] == [{**row, "id": ""} for row in plain]
+    drawn, plain = load(reader)["test"], load(make(folder))["test"]
+    assert [{**row, "id": ""} for row in drawn] == [{**row, "id": ""} for row in plain]
     monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: DatasetDict({"train": table}))
     with pytest.raises(UserError, match="no split validation"):
         reader.load()

@@ -87,12 +87,12 @@ def test_the_best_valid_sequence_is_that_of_brute_force():
             return float(sum(emissions[0, t, i] for t, i in enumerate(path)))
 
         best = [names[i] for i in max(product(range(5), repeat=4), key=total)]
-        found = ["O"] * 4
+        tags = ["O"] * 4
         for argument in answer["frames"][0]["arguments"]:
             label, start, end = argument["label"], argument["start"], argument["end"]
-            found[start:end] = [f"B-{label}", *[f"I-{label}"] * (end - start - 1)]
-        assert found == best
-        assert violation(found, "iob2") is None
+            tags[start:end] = [f"B-{label}", *[f"I-{label}"] * (end - start - 1)]
+        assert tags == best
+        assert violation(tags, "iob2") is None
 
 
 def test_no_constraint_in_training():

@@ -39,13 +39,13 @@ def test_biattention_is_what_its_equations_say():
     torch.manual_seed(3)
     mask = torch.arange(4) < torch.tensor([4, 2]).unsqueeze(1)
     h = torch.randn(2, 4, 3)
-    found = biattend(h, mask)
+    attended = biattend(h, mask)
     for b, n in enumerate((4, 2)):
         for t in range(n):
             weights = torch.softmax(torch.stack([h[b, t] @ h[b, s] for s in range(n)]), 0)
             context = sum((weights[s] * h[b, s] for s in range(n)), torch.zeros(3))
             expected = torch.cat([h[b, t], h[b, t] - context, h[b, t] * context])
-            torch.testing.assert_close(found[b, t], expected)
+            torch.testing.assert_close(attended[b, t], expected)
 
 
 @pytest.mark.parametrize("elmo", [False, True])

@@ -122,17 +122,17 @@ def test_the_hub_has_sentences(monkeypatch):
         {"text": "a fine `` film '' , -lrb- so -rrb-", "label": 3, "label_text": "positive"},
         {"text": "no", "label": 0},
     ]
-    found = DatasetDict({split: Dataset.from_list(rows) for split in ("train", "validation", "test")})
-    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: found)
+    dataset = DatasetDict({split: Dataset.from_list(rows) for split in ("train", "validation", "test")})
+    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: dataset)
     data = {"folder": None, "hub": "SetFit/sst5", "train": "train.txt"}
     splits = Sst5Reader(data, phrases="sentences").load()
     assert splits["dev"][0] == {"tokens": 'a fine " film " , ( so )'.split(), "label": 3}
     with pytest.raises(UserError, match=r"has no phrases: set task.reader.phrases=sentences; give task.data"):
         Sst5Reader(data).load()
-    found["test"] = Dataset.from_list([{"text": "no", "label": 7}])
+    dataset["test"] = Dataset.from_list([{"text": "no", "label": 7}])
     with pytest.raises(UserError, match="test row 0"):
         Sst5Reader(data, phrases="sentences").load()
-    del found["test"]
+    del dataset["test"]
     with pytest.raises(UserError, match="no split test"):
         Sst5Reader(data, phrases="sentences").load()
 

@@ -57,14 +57,14 @@ def test_no_character_is_lost_and_each_word_stands_where_it_says():
     ]
     for _ in range(500):
         text = "".join(draw.choice(pieces) for _ in range(draw.randrange(30)))
-        found = words(text)
+        cut = words(text)
         straight = text.translate(str.maketrans("\u2019“", "'\""))
-        assert all(straight[word.start : word.end] == word.form for word in found)
-        assert all(one.end <= two.start for one, two in pairwise(found))
-        covered = {i for word in found for i in range(word.start, word.end)}
+        assert all(straight[word.start : word.end] == word.form for word in cut)
+        assert all(one.end <= two.start for one, two in pairwise(cut))
+        covered = {i for word in cut for i in range(word.start, word.end)}
         assert all(text[i].isspace() for i in range(len(text)) if i not in covered)
-        assert sum(sentence_lengths(found)) == len(found)
-        assert 0 not in sentence_lengths(found)
+        assert sum(sentence_lengths(cut)) == len(cut)
+        assert 0 not in sentence_lengths(cut)
 
 
 @pytest.mark.parametrize(
@@ -79,22 +79,22 @@ def test_no_character_is_lost_and_each_word_stands_where_it_says():
     ],
 )
 def test_sentences(text, sentences):
-    found, begin = words(text), 0
-    for length, expected in zip(sentence_lengths(found), sentences, strict=True):
-        assert " ".join(word.form for word in found[begin : begin + length]) == expected
+    cut, begin = words(text), 0
+    for length, expected in zip(sentence_lengths(cut), sentences, strict=True):
+        assert " ".join(word.form for word in cut[begin : begin + length]) == expected
         begin += length
 
 
 def test_covering_words_against_looking_at_each():
     text = " The 1,000-mile  road (of Ida's) "
-    found = words(text)
+    cut = words(text)
     for start in range(len(text)):
         for end in range(start + 1, len(text) + 1):
-            touched = [i for i, word in enumerate(found) if word.start < end and word.end > start]
+            touched = [i for i, word in enumerate(cut) if word.start < end and word.end > start]
             if not touched:
                 with pytest.raises(ValueError, match="no word"):
-                    covering(found, start, end)
+                    covering(cut, start, end)
                 continue
-            first, last = found[touched[0]], found[touched[-1]]
+            first, last = cut[touched[0]], cut[touched[-1]]
             whole = first.start >= start and last.end <= end
-            assert covering(found, start, end) == (touched[0], touched[-1], whole)
+            assert covering(cut, start, end) == (touched[0], touched[-1], whole)

@@ -104,7 +104,7 @@ class FrozenEncoder:
         """(n, K, char_dim) -> (n, F): each window is a row of a product, TILE rows at once."""
         n, length, dim = x.shape
         pooled = x.new_empty(n, self.options.n_filters)
-        for width, product, found in zip(self.widths, self.convolutions, self._parts(pooled), strict=True):
+        for width, product, maxima in zip(self.widths, self.convolutions, self._parts(pooled), strict=True):
             places = length - width + 1
             windows = x.as_strided((n, places, width * dim), (length * dim, dim, 1))
             words = max(TILE // places, 1)  # of a tile
@@ -114,7 +114,7 @@ class FrozenEncoder:
                 rows = len(some) * places
                 tile[:rows].view(some.shape).copy_(some)
                 out = product(tile[: regular(rows)])[:rows]  # (words * places, number)
-                torch.amax(out.view(len(some), places, -1), dim=1, out=found[start : start + words])
+                torch.amax(out.view(len(some), places, -1), dim=1, out=maxima[start : start + words])
         return self.encoder.activation(pooled)
 
     def _parts(self, features: Tensor) -> Sequence[Tensor]:

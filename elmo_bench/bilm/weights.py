@@ -78,8 +78,8 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
         if name not in ours:
             raise UserError(f"the weights lack {name!r}; do they belong to these options?", path)
         if tuple(ours[name].shape) != shape:
-            found = tuple(ours[name].shape)
-            raise UserError(f"{name!r} has shape {found}, the options ask for {shape}; do they belong together?", path)
+            actual = tuple(ours[name].shape)
+            raise UserError(f"{name!r} has shape {actual}, the options ask for {shape}; do they belong together?", path)
         if not torch.isfinite(ours[name]).all():
             raise UserError(f"{name!r} holds values that are not finite; the file is damaged", path)
     if extra := sorted(set(ours) - set(expected)):
@@ -126,11 +126,11 @@ def _read_hdf5(options: Options, path: Path) -> dict[str, Tensor]:
     ours: dict[str, Tensor] = {}
     try:
         with h5py.File(path, "r") as file:
-            found, layout = _datasets(file), list(official_layout(options))
-            if extra := sorted(found - {entry.name for entry in layout}):
+            names, layout = _datasets(file), list(official_layout(options))
+            if extra := sorted(names - {entry.name for entry in layout}):
                 raise UserError(f"unknown dataset {extra[0]!r}; do the weights belong to these options?", path)
             for entry in layout:
-                if entry.name not in found:
+                if entry.name not in names:
                     raise UserError(f"no dataset {entry.name!r}; do the weights belong to these options?", path)
                 ours.update(entry.to_ours(_numbers(file, entry, path)))
     except UserError:
@@ -169,13 +169,13 @@ def _numbers(file: h5py.File, entry: Entry, path: Path) -> Tensor:
 
 def _read_safetensors(options: Options, path: Path) -> dict[str, Tensor]:
     try:
-        found = load_file(path)
+        tensors = load_file(path)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         message = f"neither official HDF5 nor safetensors ({error}); fetch the weights again"
         raise UserError(message, path) from None
-    if wrong := [name for name, tensor in found.items() if not tensor.is_floating_point()]:
+    if wrong := [name for name, tensor in tensors.items() if not tensor.is_floating_point()]:
         raise UserError(f"{wrong[0]!r} does not hold floating-point numbers", path)
-    return {name: tensor.to(torch.float32, copy=True) for name, tensor in found.items()}  # the file may change
+    return {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}  # the file may change
 
 
 def _with_mask_row(x: Tensor) -> Tensor:

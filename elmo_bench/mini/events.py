@@ -52,8 +52,8 @@ class Event:
     @property
     def fillers(self) -> list[Filler]:
         """All participants and the place."""
-        found = [self.subject, self.object, *(filler for _, filler in self.obliques), self.place]
-        return [filler for filler in found if filler is not None]
+        fillers = [self.subject, self.object, *(filler for _, filler in self.obliques), self.place]
+        return [filler for filler in fillers if filler is not None]
 
 
 def cls(filler: Filler) -> str:
@@ -170,14 +170,14 @@ class Events:
 
     def _adjectives(self, general: str) -> tuple[str, ...]:
         chance = self.chance
-        found = []
+        adjectives = []
         if chance.happens(0.3):
-            found.append(self.lexicon.adjectives[chance.one_of(english.MODIFIERS[general])].draw(chance))
+            adjectives.append(self.lexicon.adjectives[chance.one_of(english.MODIFIERS[general])].draw(chance))
         if chance.happens(0.12):
-            found.append(self.lexicon.adjectives["other"].draw(chance))
+            adjectives.append(self.lexicon.adjectives["other"].draw(chance))
         if self._named and chance.happens(0.12):
-            found.append(self.world.demonyms.draw(chance))
-        return tuple(found)
+            adjectives.append(self.world.demonyms.draw(chance))
+        return tuple(adjectives)
 
     def time(self) -> Phrase:
         """in 1902, on Monday, in March, on 3 May, last week, yesterday, after the dralkment."""

@@ -28,16 +28,16 @@ class OpinionWords:
 
     def __init__(self, seed: int, namer: Inventor, invented: int):
         self._chance = chance = Chance("opinions", seed)
-        found: dict[int, list[tuple[str, int]]] = {1: [], -1: []}
+        adjectives: dict[int, list[tuple[str, int]]] = {1: [], -1: []}
         for value, words in ADJECTIVES.items():
             side = 1 if value > 0 else -1
-            found[side] += [(word, value) for word in words.split()]
+            adjectives[side] += [(word, value) for word in words.split()]
             for _ in range(invented):
                 word = namer.stem() + chance.one_of(("y", "ish", "ous", "al", "ic"))
-                found[side].append((word, value))
+                adjectives[side].append((word, value))
                 if abs(value) == 2 and chance.happens(0.5):
-                    found[-side].append(("un" + word, -value))
-        self.adjectives = {side: self._ranked(found[side]) for side in (1, -1)}
+                    adjectives[-side].append(("un" + word, -value))
+        self.adjectives = {side: self._ranked(adjectives[side]) for side in (1, -1)}
         self.nouns, self.verbs = (
             {
                 side: self._ranked([(w, 3 * side) for w in [*table[3 * side].split(), *_stems(namer, invented // 2)]])

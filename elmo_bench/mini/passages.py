@@ -193,12 +193,12 @@ class Passages:
 def _fillers(event: Event) -> dict[str, Filler]:
     """Who or what an event is about, by role."""
     frame = event.verb.frame
-    found = {frame.subject.label: event.subject, **{slot.label: filler for slot, filler in event.obliques}}
+    fillers = {frame.subject.label: event.subject, **{slot.label: filler for slot, filler in event.obliques}}
     if frame.object and event.object:
-        found[frame.object.label] = event.object
+        fillers[frame.object.label] = event.object
     if event.place:
-        found["ARGM-LOC"] = event.place
-    return found
+        fillers["ARGM-LOC"] = event.place
+    return fillers
 
 
 def _facts(event: Event) -> Facts:
@@ -231,11 +231,11 @@ def _answers(told: Sentence, label: str, offsets: list[int], context: str) -> tu
     spans.append((start, end))
     if told.words[start].lower() in ("a", "an", "the"):
         spans.append((start + 1, end))
-    found = []
+    answers = []
     for first, last in dict.fromkeys(spans):
         begin, stop = offsets[first], offsets[last - 1] + len(told.words[last - 1])
-        found.append(Answer(context[begin:stop], begin))
-    return tuple(found)
+        answers.append(Answer(context[begin:stop], begin))
+    return tuple(answers)
 
 
 def detokenized(sentences: list[Sentence]) -> tuple[str, list[list[int]]]:

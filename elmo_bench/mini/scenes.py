@@ -118,12 +118,12 @@ class Scenes:
 
     def _details(self, scene: Scene) -> list[tuple[str, str]]:
         """(part, what) that are said of the scene and need not be: a hyponym, an adjective, the place."""
-        found = [("verb", "hyponym")] if scene.verb != self._general(scene.verb) else []
+        details = [("verb", "hyponym")] if scene.verb != self._general(scene.verb) else []
         for part in ("subject", "object", "place"):
             if thing := getattr(scene, part):
-                found += [(part, "hyponym")] if thing.noun != self.lexicon.hypernyms[thing.noun.group] else []
-                found += [(part, "adjective")] if thing.adjective else []
-        return found + ([("place", "all")] if scene.place else [])
+                details += [(part, "hyponym")] if thing.noun != self.lexicon.hypernyms[thing.noun.group] else []
+                details += [(part, "adjective")] if thing.adjective else []
+        return details + ([("place", "all")] if scene.place else [])
 
     def _general(self, verb: Verb) -> Verb:
         return self.lexicon.verbs[verb.frame.name].items[0]

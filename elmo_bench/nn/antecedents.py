@@ -1,4 +1,4 @@
-"""Scores of antecedents for spans, and the likelihood of all right ones together (Lee et al. 2017)."""
+"""Antecedent scores of spans, and the marginal likelihood of all correct antecedents (Lee et al. 2017)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from elmo_bench.nn.feedforward import FFNN
 from elmo_bench.nn.pairs import PairProduct, pairs
 
-BOUNDS = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # the least distance of each bin but the first
+BOUNDS = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # the smallest distance in each bin after the first
 
 
 class Antecedents(nn.Module):
@@ -19,12 +19,12 @@ class Antecedents(nn.Module):
 
     Args:
         span_size: G, of g.
-        n_genres: how many there are; genres 0 and 1 (none, unknown) add nothing until trained.
+        n_genres: number of genres; the vectors of genres 0 and 1 (none, unknown) start at zero.
         feature_size: F, of each feature.
         max_antecedents: the most antecedents that a span is paired with.
         hidden: of the FFNN.
         dropout: in the FFNN and on the features.
-        block: pairs scored together; beyond it, a block is computed again in the backward pass.
+        block: pairs scored at once; if there are more, each block is recomputed in the backward pass to save memory.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class Antecedents(nn.Module):
         nn.init.zeros_(self.genre.weight[:2].data)
 
     def forward(self, g: Tensor, mention: Tensor, speakers: Tensor, genre: Tensor) -> Tensor:
-        """(S, G), (S,) s_m, (S,) ids, () id -> (S, 1 + R): the dummy's 0, then the antecedents, the nearest first.
+        """(S, G), (S,) s_m, (S,) ids, () id -> (S, 1 + R): 0 for no antecedent, then antecedents, the nearest first.
 
-        R is `max_antecedents`, or less in a short document; -inf stands where there is no span.
+        R is `max_antecedents`, or less in a short document; cells without a span hold -inf.
         """
         n = len(g)
         target_weight, antecedent_weight, product_weight, _ = self.ffnn.weights()
@@ -60,12 +60,12 @@ class Antecedents(nn.Module):
         many = n > step and torch.is_grad_enabled()
         table = g.new_full((n, 1 + min(self.max_antecedents, max(n - 1, 0))), -torch.inf)
         table[:, 0] = 0
-        found = []
+        scores = []
         for first in range(0, n, step):
             arguments = (first, min(first + step, n), *shared)
-            found.append(checkpoint(self._score, *arguments, use_reentrant=False) if many else self._score(*arguments))
+            scores.append(checkpoint(self._score, *arguments, use_reentrant=False) if many else self._score(*arguments))
         target, antecedent = pairs(n, self.max_antecedents, device=g.device)
-        return table.index_put((target, target - antecedent), torch.cat(found)) if found else table
+        return table.index_put((target, target - antecedent), torch.cat(scores)) if scores else table
 
     def _score(
         self, first: int, last: int, as_target: Tensor, as_antecedent: Tensor, g: Tensor, product_weight: Tensor,
@@ -87,11 +87,11 @@ class Antecedents(nn.Module):
 
 
 def right_antecedents(clusters: Tensor, scores: Tensor) -> Tensor:
-    """Which cells of the table of scores (S, 1 + R) are right: (S, 1 + R) bool.
+    """Which cells of the table of scores (S, 1 + R) are correct: (S, 1 + R) bool.
 
     Args:
-        clusters: (S,) int64, the cluster of each span, -1 where it is in none.
-        scores: as `Antecedents` gives them. The dummy is right for a span that has no antecedent in its row.
+        clusters: (S,) int64, the cluster of each span, -1 for a span in no cluster.
+        scores: from `Antecedents`. The first cell is correct for a span without a correct antecedent in its row.
     """
     n, width = scores.shape
     place = torch.arange(n, device=scores.device).unsqueeze(1) - torch.arange(1, width, device=scores.device)
@@ -100,13 +100,13 @@ def right_antecedents(clusters: Tensor, scores: Tensor) -> Tensor:
 
 
 def marginal_loss(scores: Tensor, right: Tensor) -> Tensor:
-    """The negative log-likelihood of all right antecedents of each span together, summed over the spans, in nats."""
+    """Negative log of the total probability of each span's correct antecedents, summed over the spans, in nats."""
     gold = scores.masked_fill(~right, -torch.inf)
     return (scores.logsumexp(1) - gold.logsumexp(1)).sum()
 
 
 def link(scores: Tensor) -> list[list[int]]:
-    """Clusters of two spans and more, by each span's best antecedent; (S, 1 + R) -> numbers of spans, in order."""
+    """Clusters of two or more spans, each span linked to its best antecedent: (S, 1 + R) -> span numbers in order."""
     clusters: list[list[int]] = []
     cluster_of: dict[int, int] = {}
     for i, column in enumerate(scores.argmax(1).tolist()):

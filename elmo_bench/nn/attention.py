@@ -1,4 +1,4 @@
-"""Attention between sequences of different lengths: padding gets no weight and gives none."""
+"""Attention between sequences of different lengths: padding gets no weight."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     """Softmax over `dim` among the true entries of `mask` (broadcastable to `scores`); zeros elsewhere.
 
-    Where nothing is true all weights are zero, and gradients stay finite.
+    Without a true entry all weights are zero, and gradients stay finite.
     """
     lowest = torch.finfo(scores.dtype).min  # not -inf: a row without a true entry would give NaN
     return scores.masked_fill(~mask, lowest).softmax(dim) * mask
@@ -26,7 +26,7 @@ def soft_align(scores: Tensor, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Ten
         x_mask, y_mask: (B, S) and (B, T) bool.
 
     Returns:
-        (B, S, D) made of y, and (B, T, D) made of x. Rows at padding hold values without meaning.
+        (B, S, D) made of y, and (B, T, D) made of x. Rows at padding are meaningless.
     """
     of_y = masked_softmax(scores, y_mask.unsqueeze(1), dim=2) @ y  # (B, S, D)
     of_x = masked_softmax(scores, x_mask.unsqueeze(2), dim=1).mT @ x  # (B, T, D)
@@ -38,7 +38,7 @@ class TriLinear(nn.Module):
 
     Args:
         x_size: D.
-        y_size: of y where it differs (then without the product); None: D.
+        y_size: width of y if it differs from D, which needs product=False; None: D.
         product: include w.(x * y).
         bias: include b.
     """
@@ -47,7 +47,7 @@ class TriLinear(nn.Module):
         super().__init__()
         y_size = x_size if y_size is None else y_size
         if product and x_size != y_size:
-            raise ValueError(f"x * y needs sizes that agree, not {x_size} and {y_size}")
+            raise ValueError(f"x * y needs equal sizes, not {x_size} and {y_size}")
         self.u, self.v = nn.Parameter(torch.empty(x_size)), nn.Parameter(torch.empty(y_size))
         self.w = nn.Parameter(torch.empty(x_size)) if product else None
         self.b = nn.Parameter(torch.zeros(())) if bias else None
@@ -57,7 +57,7 @@ class TriLinear(nn.Module):
                 nn.init.uniform_(weight, -bound, bound)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """(B, S, D), (B, T, D) -> (B, S, T); the product x * y of all pairs is never held."""
+        """(B, S, D), (B, T, D) -> (B, S, T); the products x * y of all pairs are never stored."""
         scores = (x @ self.u).unsqueeze(2) + (y @ self.v).unsqueeze(1)  # (B, S, T)
         if self.w is not None:
             scores = scores + (x * self.w) @ y.mT

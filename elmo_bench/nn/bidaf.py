@@ -1,4 +1,4 @@
-"""Attention for reading: context and question both ways (Seo et al. 2017), and a text over itself."""
+"""Attention for reading comprehension: between context and question (Seo et al. 2017), and within the context."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from elmo_bench.nn.attention import TriLinear, masked_softmax
 
 
 class BiAttention(nn.Module):
-    """Each context word x with the question as it sees it, q, and the context as the question sees it, c.
+    """Attention from context to question and from question to context: [x; q; x * q; x * c] for each context word x.
 
-    With the tri-linear scores S between context and question: q_i = sum_j softmax_j(S_ij) y_j, and one vector for the
-    whole context, c = sum_i softmax_i(max_j S_ij) x_i. The result is [x; q; x * q; x * c].
+    With the tri-linear scores S between context x and question y, q_i = sum_j softmax_j(S_ij) y_j is what context word
+    i attends to, and c = sum_i softmax_i(max_j S_ij) x_i, one vector for the whole context, what the question attends
+    to.
 
     Args:
-        size: D, of the words of both.
+        size: D, width of the words of both.
     """
 
     def __init__(self, size: int):
@@ -33,10 +34,10 @@ class BiAttention(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Each word x with what it finds in the other words of its text, a: [x; a; x * a] (Clark and Gardner 2018).
+    """Each word x with the mean a of the other words that it attends to: [x; a; x * a] (Clark and Gardner 2018).
 
-    Tri-linear scores; no word attends to itself. A learnt score for attending to nothing stands in the normaliser
-    alone, so the weights of a word sum to less than one.
+    Tri-linear scores; no word attends to itself. A learned score for attending to nothing is added to the normaliser
+    only, so the weights of a word sum to less than one.
 
     Args:
         size: D.
@@ -45,7 +46,7 @@ class SelfAttention(nn.Module):
     def __init__(self, size: int):
         super().__init__()
         self.similarity = TriLinear(size, bias=True)
-        self.nothing = nn.Parameter(torch.tensor(-1.0))  # as the authors begin
+        self.nothing = nn.Parameter(torch.tensor(-1.0))  # the authors' initial value
         self.output_size = 3 * size
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -55,5 +56,5 @@ class SelfAttention(nn.Module):
         scores = scores.masked_fill(itself | ~mask.unsqueeze(1), torch.finfo(scores.dtype).min)
         nothing = self.nothing.to(scores.dtype).expand(*scores.shape[:2], 1)  # (B, T, 1)
         weights = torch.cat([scores, nothing], dim=2).softmax(2)[..., :-1]  # (B, T, T)
-        found = weights @ x  # (B, T, D)
-        return torch.cat([x, found, x * found], dim=-1)
+        attended = weights @ x  # (B, T, D)
+        return torch.cat([x, attended, x * attended], dim=-1)

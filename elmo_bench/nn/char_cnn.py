@@ -12,8 +12,8 @@ from torch import Tensor, nn
 class CharCNN(nn.Module):
     """Character embeddings, convolutions of one or more widths, ReLU, the largest value over the word.
 
-    A filter of width w sees every window that holds at least one character, so it can tell a word's beginning and end;
-    only real words are computed, and no padding changes them.
+    A filter of width w sees every window with at least one character, so it can recognise the beginning and the end of
+    a word. Only real words are computed, and padding never changes them.
 
     Args:
         n_characters: the size of the character vocabulary; id 0 is padding.
@@ -43,9 +43,9 @@ class CharCNN(nn.Module):
         pooled = []
         for convolution in self.convolutions:
             windows = convolution(x).relu()  # (N, filters, C + width - 1)
-            ends = lengths.unsqueeze(1) + windows.shape[2] - chars.shape[2]  # (N, 1): windows that hold a character
+            ends = lengths.unsqueeze(1) + windows.shape[2] - chars.shape[2]  # (N, 1): windows with a character
             inside = torch.arange(windows.shape[2], device=chars.device) < ends  # (N, C + width - 1)
-            pooled.append((windows * inside.unsqueeze(1)).amax(2))  # ReLU made 0 the least value
+            pooled.append((windows * inside.unsqueeze(1)).amax(2))  # after ReLU, 0 is the smallest value
         out = chars.new_zeros((*present.shape, self.output_size), dtype=x.dtype)
         out[present] = torch.cat(pooled, 1)  # (N, output_size)
         return out

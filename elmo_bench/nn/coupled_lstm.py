@@ -1,4 +1,4 @@
-"""The biLSTM of Lee et al. 2017: coupled gates, a learned first state, one dropout mask a sequence for h."""
+"""The biLSTM of Lee et al. 2017: coupled gates, a learned initial state, one dropout mask per sequence."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from elmo_bench.nn.packing import Packing
 
 
 class CoupledBiLSTM(nn.Module):
-    """One layer, both directions, each sentence for itself.
+    """One layer, both directions, each sentence on its own.
 
-    c' = (1 - i) c + i tanh(j) and h' = tanh(c') sigmoid(o), where (i, j, o) are maps of the word and of h. Words stand
-    flat, sentence by sentence, so no padding is computed; one product serves the input of all steps, and a step holds
-    both directions of the sentences that reach it.
+    c' = (1 - i) c + i tanh(j) and h' = tanh(c') sigmoid(o), where (i, j, o) are linear in the word and in h. Words are
+    given without padding, sentence after sentence. One product computes the inputs of all steps, and each step runs
+    both directions of all sentences that reach it.
 
     Args:
         input_size: D.
         hidden_size: H, per direction.
-        dropout: of h on its way to the next step, with one mask for a whole sequence.
+        dropout: on the recurrent h, with one mask for the whole sequence.
     """
 
     def __init__(self, input_size: int, hidden_size: int, dropout: float = 0.0):

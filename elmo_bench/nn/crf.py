@@ -16,7 +16,7 @@ class CRF(nn.Module):
     """Scores of tag sequences: emissions plus transitions, normalised over the sequences that the constraints allow.
 
     Sequences that break a constraint have probability zero in training as in decoding, so no probability mass is spent
-    on what Viterbi could never return (Wei et al. 2021 find this better than constraints at decoding only). Forbidden
+    on what Viterbi can never return (Wei et al. 2021 find this better than constraints at decoding only). Forbidden
     transitions therefore receive no gradient.
 
     Args:
@@ -44,10 +44,10 @@ class CRF(nn.Module):
         Args:
             emissions: (B, T, K) unnormalised scores; masked positions are not read.
             tags: (B, T) int64, a sequence that the constraints allow; masked positions may hold anything from 0 to K-1.
-            mask: (B, T) bool, true on words, which come first; every sentence has one at least.
+            mask: (B, T) bool, true on words, which come first; at least one in every sentence.
 
         Returns:
-            (B,) in nats, the dtype of the emissions, never below 0 but for rounding.
+            (B,) in nats, in the dtype of the emissions; at least 0 up to rounding.
         """
         wide = torch.where(mask.unsqueeze(2), emissions.double(), 0.0)  # (B, T, K)
         start, pairs, end = (table.double() for table in self._tables())
@@ -98,7 +98,7 @@ def _log_partition(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor,
 
 
 def _exponential_steps(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
-    """Forward algorithm on probabilities scaled to sum to 1 at every step; sentences run on past their ends unread."""
+    """Forward algorithm on probabilities scaled to sum to 1 at every step; steps past a sentence's end are not read."""
     peak = emissions.detach().amax(2)  # (B, T)
     weights = (emissions - peak.unsqueeze(2)).exp().unbind(1)  # T x (B, K)
     moves = pairs.exp()  # (K, K)

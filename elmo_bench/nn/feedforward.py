@@ -1,4 +1,4 @@
-"""Feed-forward layers: classifiers over one vector, rectified or maxout, and the scorer of spans and of pairs."""
+"""Feed-forward layers: classifiers over one vector (ReLU or maxout), and the scorer of spans and of span pairs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 
 class ReluLayers(nn.Sequential):
-    """(B, input_size) -> (B, output_size): rectified layers of the given sizes, each with dropout, then a linear map.
+    """(B, input_size) -> (B, output_size): ReLU layers of the given sizes, each with dropout, then a linear layer.
 
     Args:
         input_size: of the vector.
         output_size: number of scores.
         sizes: of the hidden layers.
-        dropout: behind each of them.
+        dropout: after each of them.
     """
 
     def __init__(self, input_size: int, output_size: int, sizes: Sequence[int], dropout: Sequence[float]):
@@ -26,7 +26,7 @@ class ReluLayers(nn.Sequential):
 
 
 class Maxout(nn.Module):
-    """(..., input_size) -> (..., output_size): of `pool` linear maps the greatest value (Goodfellow et al. 2013)."""
+    """(..., input_size) -> (..., output_size): the maximum of `pool` linear maps (Goodfellow et al. 2013)."""
 
     def __init__(self, input_size: int, output_size: int, pool: int):
         super().__init__()
@@ -38,11 +38,11 @@ class Maxout(nn.Module):
 
 
 class MaxoutLayers(nn.Sequential):
-    """(B, input_size) -> (B, output_size), all layers of maxout units, dropout behind the hidden ones.
+    """(B, input_size) -> (B, output_size), all layers of maxout units, with dropout after the hidden ones.
 
     Args:
         input_size, output_size, sizes, dropout: as those of `ReluLayers`.
-        pool: linear maps of a unit.
+        pool: linear maps per unit.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class MaxoutLayers(nn.Sequential):
 
 
 class FFNN(nn.Module):
-    """The scorer of spans and of pairs of spans: two hidden layers, ReLU and dropout behind each, one score.
+    """The scorer of spans and of span pairs: two hidden layers with ReLU and dropout, then one score.
 
-    The first layer's product is the caller's: over spans and pairs of spans it splits into parts that are shared.
+    The caller computes the first layer's product, because it splits into parts that spans and pairs share.
     """
 
     def __init__(self, parts: Sequence[int], hidden: int, dropout: float):
         super().__init__()
-        self.parts = list(parts)  # widths of what the input is joined from
+        self.parts = list(parts)  # widths of the parts of the input
         self.first, self.second = nn.Linear(sum(parts), hidden), nn.Linear(hidden, hidden)
         self.score = nn.Linear(hidden, 1)
         self.dropout = nn.Dropout(dropout)

@@ -9,15 +9,15 @@ from elmo_bench.nn.lstm import reverse
 
 
 class BiGRU(nn.Module):
-    """One layer, both directions, each sentence for itself: no padding is ever read.
+    """One layer, both directions, each sentence on its own: padding is never read.
 
-    The reset gate acts behind the recurrent product, as in cuDNN.
+    The reset gate is applied after the recurrent product, as in cuDNN.
 
     Args:
         input_size: D.
         hidden_size: H, per direction.
-        deviation: weights are drawn from a normal distribution of this deviation, cut at twice of it, and biases are
-            zero (Clark and Gardner 2018); None: as torch draws them.
+        deviation: standard deviation of the initial weights, drawn from a normal distribution truncated at two
+            deviations, with zero biases (Clark and Gardner 2018); None: torch's own initialisation.
     """
 
     def __init__(self, input_size: int, hidden_size: int, deviation: float | None = None):

@@ -8,9 +8,9 @@ For input x_t and a layer's own output h_{t-1}, with s the logistic function:
     h_t = (r * o * tanh(c_t) + (1 - r) * V x_t) * m        m: one dropout mask for all steps (Gal and Ghahramani 2016)
 
 The first layer reads forward, the next backward, and so on. Written by hand because no library's LSTM has the highway.
-What is done once for all steps is one product each: W x and V x, and in training the gradients of x, W, V and U. A step
-is one product and the cell. Batches are packed: time-major rows, the longest sentences first; step t holds only the
-sentences that reach it.
+Everything that does not depend on the step before is one product over all steps: W x and V x, and in training the
+gradients of x, W, V and U. A step is then one product and the cell. Batches are packed: time-major rows, the longest
+sentences first; step t holds only the sentences that reach it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ GATES = 5  # i, f, o, r, j
 
 
 class Packed(NamedTuple):
-    """Where the words of a padded batch stand in packed order; N words, B sentences, T steps."""
+    """The packed order of the words of a padded batch; N words, B sentences, T steps."""
 
     places: Tensor  # (N,) into the padded batch, flattened (B * T)
     turned: Tensor  # (N,) the packed place of the word as far from the sentence's end; its own inverse
-    sizes: list[int]  # sentences that reach each step, never growing
+    sizes: list[int]  # sentences that reach each step, non-increasing
 
     @classmethod
     def of(cls, mask: Tensor) -> Packed:
@@ -50,7 +50,7 @@ class Packed(NamedTuple):
 
 
 class _Layer(torch.autograd.Function):
-    """One layer over packed rows, from zeros; `HighwayLSTM` says what the arguments are."""
+    """One layer over packed rows, starting from zeros; for the arguments see `HighwayLSTM`."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, recurrent, mask, sizes):
@@ -81,7 +81,7 @@ class _Layer(torch.autograd.Function):
         steps = list(_steps(sizes))
         times = FixedLinear(recurrent.t(), rows=sizes[0])
         d_pre = x.new_empty(len(x), (GATES + 1) * hidden)  # (N, 6H)
-        d_h = d_c = x.new_zeros(0, hidden)  # what the step after hands back
+        d_h = d_c = x.new_zeros(0, hidden)  # gradients from the following step
         for t in reversed(range(len(sizes))):
             step, n = steps[t], sizes[t]
             d_total = d_output[step].clone()  # (n, H)
@@ -93,7 +93,7 @@ class _Layer(torch.autograd.Function):
             if t:
                 d_h = times(d_pre[step, : GATES * hidden])
         before = [output[step][:n] for step, n in zip(steps, sizes[1:], strict=False)]
-        earlier = torch.cat([x.new_zeros(sizes[0], hidden), *before])  # (N, H) what each step read
+        earlier = torch.cat([x.new_zeros(sizes[0], hidden), *before])  # (N, H) the h that each step read
         d_gates = d_pre[:, : GATES * hidden]
         d_recurrent = FixedLinear(earlier.t(), rows=GATES * hidden)(d_gates.t())  # (5H, H)
         d_weight = FixedLinear(x.t(), rows=len(weight))(d_pre.t())  # (6H, D)
@@ -104,10 +104,10 @@ class _Layer(torch.autograd.Function):
 def _cell_backward(
     gates: Tensor, highway: Tensor, tanh_c: Tensor, c_before: Tensor | None, d_h: Tensor, d_c: Tensor, d_pre: Tensor
 ) -> Tensor:
-    """Gradients of one step: fills d_pre (n, 6H) and returns that of the cells before it (n, H).
+    """Gradients of one step: fills d_pre (n, 6H) and returns the gradient of the cells before it (n, H).
 
-    gates are those after their functions, (n, 5H); d_c comes from the step after and may have fewer rows; no c_before
-    stands for zeros.
+    gates (n, 5H) are taken after their activations; d_c comes from the following step and may have fewer rows; a
+    c_before of None means zeros.
     """
     i, f, o, r, j = gates.chunk(GATES, dim=1)  # (n, H) each
     d_i, d_f, d_o, d_r, d_j, d_highway = d_pre.chunk(GATES + 1, dim=1)
@@ -155,19 +155,19 @@ class HighwayLSTM(nn.Module):
         self.bias.data.chunk(GATES)[1].fill_(1)  # f: cells remember at first
 
     def forward(self, x: Tensor, sizes: list[int], mask: Tensor | None = None) -> Tensor:
-        """(N, D) packed rows, the sentences of each step -> (N, H); a mask (B, H) multiplies every step's output."""
-        with torch.autocast(x.device.type, enabled=False):  # cells are computed as precisely as the weights are kept
+        """(N, D) packed rows, the sentences of each step -> (N, H); a mask (B, H) multiplies every output."""
+        with torch.autocast(x.device.type, enabled=False):  # cells keep the precision of the weights
             return _Layer.apply(x.to(self.bias.dtype), self.weight, self.bias, self.recurrent, mask, sizes)
 
 
 class AlternatingHighwayLSTM(nn.Module):
-    """Layers that read forward and backward in turn, each sentence for itself: no padding is ever computed.
+    """Layers that alternate between reading forward and backward, each sentence on its own: padding is never computed.
 
     Args:
         input_size: D.
         hidden_size: H, of every layer.
         n_layers: how many.
-        dropout: of a layer's outputs, as its next step and the next layer see them; one mask for all steps.
+        dropout: on a layer's outputs, for its next step and for the next layer; one mask for all steps.
     """
 
     def __init__(self, input_size: int, hidden_size: int = 300, n_layers: int = 8, dropout: float = 0.1):
@@ -177,7 +177,7 @@ class AlternatingHighwayLSTM(nn.Module):
         self.dropout, self.output_size = dropout, hidden_size
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, D), mask (B, T) bool with the words first, one a sentence at least -> (B, T, H), zeros at padding."""
+        """(B, T, D), mask (B, T) bool with the words first, one or more each -> (B, T, H), zeros at padding."""
         packed = Packed.of(mask)
         h = x.flatten(0, 1)[packed.places]  # (N, D)
         for number, layer in enumerate(self.layers):
@@ -189,7 +189,7 @@ class AlternatingHighwayLSTM(nn.Module):
         return out.index_copy(0, packed.places, h).unflatten(0, mask.shape)  # (B, T, H)
 
     def _kept(self, x: Tensor, n_sentences: int) -> Tensor | None:
-        """(B, H) of zeros and 1 / (1 - dropout) in training, else None."""
+        """The dropout mask (B, H) of zeros and 1 / (1 - dropout) in training, else None."""
         if not self.training or self.dropout == 0:
             return None
         return F.dropout(x.new_ones(n_sentences, self.output_size), self.dropout)

@@ -1,8 +1,8 @@
-"""Products with weights that do not change: packed once for oneDNN where that is right and possible, else `F.linear`.
+"""Products with fixed weights: packed once for oneDNN where that works, else plain `F.linear`.
 
 torch's own `F.linear` repacks a weight at every call and, on processors that are not Intel's, runs far below the
-machine's rate on the few rows of an LSTM step. The operator used here is private to torch: it is tried once, compared
-with `F.linear`, and left alone if it is missing or differs.
+machine's rate on the few rows of an LSTM step. The operator used here is private to torch, so it is tried once,
+compared with `F.linear`, and not used if it is missing or gives other results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class FixedLinear:
     Args:
         weight: (out, in).
         bias: (out,) or None.
-        rows: rows that the packing should favour.
+        rows: the number of rows to optimise the packing for.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, rows: int = 32):
@@ -44,13 +44,13 @@ class FixedLinear:
 @cache
 def _onednn_works() -> bool:
     """Whether the private operator exists here and computes what `F.linear` computes."""
-    chance = torch.Generator().manual_seed(0)  # the run's own random numbers stay as they are
-    x, weight, bias = (torch.randn(size, generator=chance) for size in ((5, 24), (40, 24), (40,)))
+    generator = torch.Generator().manual_seed(0)  # leaves the run's own random numbers alone
+    x, weight, bias = (torch.randn(size, generator=generator) for size in ((5, 24), (40, 24), (40,)))
     try:
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, 5)
-        found = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
-        summed = torch.ops.mkldnn._linear_pointwise(x, found, packed, None, "add")
+        product = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
+        summed = torch.ops.mkldnn._linear_pointwise(x, product, packed, None, "add")
     except (AttributeError, RuntimeError, NotImplementedError):
         return False
     expected = F.linear(x, weight, bias)
-    return torch.allclose(found, expected, atol=1e-4) and torch.allclose(summed, 2 * expected - bias, atol=1e-4)
+    return torch.allclose(product, expected, atol=1e-4) and torch.allclose(summed, 2 * expected - bias, atol=1e-4)

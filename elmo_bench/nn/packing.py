@@ -1,4 +1,4 @@
-"""Where every token of a batch stands: sentence by sentence outside the LSTMs, step by step inside."""
+"""The order of a batch's tokens: sentence by sentence outside the LSTMs, step by step inside."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Packing:
 
     Attributes:
         rows: (B,) sentences in packed order, longest first.
-        batch_sizes: sentences that reach each step.
-        orders: for each direction, which token stands at each packed place, and the inverse. The backward direction
-            reads its sentences from their ends, so that both are left-aligned.
-        inside: (N,) places of the tokens that are not marks, sentence by sentence.
+        batch_sizes: number of sentences that reach each step.
+        orders: for each direction, the token at each packed position, and the inverse. The backward direction reads
+            its sentences from their ends, so that both are left-aligned.
+        inside: (N,) positions of the tokens that are not marks, sentence by sentence.
     """
 
     def __init__(self, lengths: Sequence[int], device: torch.device | None = None):

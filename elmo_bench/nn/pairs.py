@@ -1,4 +1,4 @@
-"""Products of vectors and the vectors before them, by a weight: what scoring pairs of spans costs."""
+"""The costly part of scoring span pairs: weighted elementwise products of each vector with the vectors before it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-BLOCK = 4  # targets in one product; more would leave the cache
+BLOCK = 4  # targets in one product; more would not fit the cache
 
 
 def pairs(
@@ -16,7 +16,7 @@ def pairs(
 ) -> tuple[Tensor, Tensor]:
     """Targets and antecedents, both (P,), of targets from `first` to before `last`.
 
-    Each target i stands with the nearest `max_antecedents` of those before it, the farthest first.
+    Each target i is paired with the nearest `max_antecedents` spans before it, the farthest first.
     """
     targets = torch.arange(first, n if last is None else last, device=device)  # (n,)
     counts = targets.clamp(max=max_antecedents)
@@ -28,19 +28,19 @@ def pairs(
 class PairProduct(torch.autograd.Function):
     """sum_d g_i[d] g_j[d] w[:, d] of all `pairs(n, max_antecedents, first, last)`: (n, D) and (H, D) -> (P, H).
 
-    The products of P pairs by elements are never laid out at once: those of a block of targets are made, used and
-    forgotten, in the backward pass again, which keeps g and w alone.
+    The elementwise products of all P pairs are never held at once: they are computed for one block of targets at a
+    time, and again in the backward pass, for which only g and w are kept.
     """
 
     @staticmethod
     def forward(ctx: Any, g: Tensor, w: Tensor, max_antecedents: int, first: int, last: int) -> Tensor:
         ctx.save_for_backward(g, w)
         ctx.range = max_antecedents, first, last
-        found = []
+        blocks = []
         for targets, antecedents, inside in _blocks(max_antecedents, first, last, g.device):
             products = g[targets].unsqueeze(1) * g[antecedents]  # (n, R, D)
-            found.append((products @ w.t())[inside])
-        return torch.cat(found) if found else g.new_zeros(0, len(w))
+            blocks.append((products @ w.t())[inside])
+        return torch.cat(blocks) if blocks else g.new_zeros(0, len(w))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:

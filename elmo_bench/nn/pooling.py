@@ -1,4 +1,4 @@
-"""One vector for a sequence, padding left out. A sequence without a word gives zeros."""
+"""One vector for a sequence, without its padding. A sequence without words gives zeros."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
 class SelfAttentivePooling(nn.Module):
     """The mean of a sequence weighted by softmax(w.x_t) over its words (McCann et al. 2017, equation 12).
 
-    There is no bias: a softmax does not see a constant.
+    There is no bias, because adding a constant does not change a softmax.
 
     Args:
         size: D.

@@ -1,7 +1,7 @@
 """Spans of words: all candidates of a text, their vectors, and the best that do not cross (Lee et al. 2017).
 
-The N words of a document stand flat; candidate (s, k) is the k + 1 words from word s on. A table over candidates is
-(N, K), K being the most words of a span; cells whose span would leave its sentence are not `inside`.
+The N words of a document are given without padding; candidate (s, k) is the k + 1 words from word s on. A table over
+candidates is (N, K), K being the most words of a span; a cell whose span would leave its sentence is not `inside`.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ def candidates(lengths: Sequence[int], max_span_width: int, device: torch.device
 
 
 def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> np.ndarray:
-    """The spans that a greedy search keeps: by falling score, each that crosses none kept before it.
+    """The spans that a greedy search keeps: in order of falling score, each that crosses none already kept.
 
-    Two spans cross where they overlap and neither holds the other. Equal scores go by place, the earlier and shorter
-    first. A span is settled as soon as no open span that crosses it scores more, so all are settled in a few rounds,
-    each a few operations on whole tables.
+    Two spans cross if they overlap and neither contains the other. Of equal scores the earlier, then the shorter span
+    comes first. A span is decided as soon as no undecided span that crosses it scores more, so a few rounds, each a few
+    operations on whole tables, decide all of them.
 
     Args:
         scores: (N, K).
         inside: (N, K) bool, the candidates.
-        keep: how many at most.
+        keep: the most spans to keep.
 
     Returns:
-        Their flat places s * K + k, sorted: by first, then by last word.
+        Their flat indices s * K + k, sorted: by first, then by last word.
     """
     flat = np.flatnonzero(inside)
     order = flat[np.argsort(-scores.ravel()[flat], kind="stable")]
-    rank = np.full(inside.size, len(order), dtype=np.int32)  # by score; beyond all where there is no span
+    rank = np.full(inside.size, len(order), dtype=np.int32)  # by score; last where there is no span
     rank[order] = np.arange(len(order))
     rank = rank.reshape(inside.shape)
     kept, open_ = np.zeros_like(inside), inside.copy()
@@ -54,15 +54,15 @@ def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> 
 
 
 def _best_crossing(rank: np.ndarray, none: int) -> np.ndarray:
-    """(N, K): the least rank among the spans that cross each."""
+    """(N, K): the best (lowest) rank among the spans that cross each span."""
     widest = rank.shape[1]
     best = np.full_like(rank, none)
     longer = np.minimum.accumulate(rank[:, ::-1], axis=1)[:, ::-1]  # (N, K): over the spans from s that are no shorter
     for d in range(1, min(widest, len(rank))):
-        # (s, k) and (s + d, l) cross where the second begins inside the first, d <= k, and ends behind it, l > k - d.
+        # (s, k) and (s + d, l) cross if the second begins inside the first, d <= k, and ends after it, l > k - d.
         ahead, behind = best[:-d, d:], best[d:, 1:]
         np.minimum(ahead, longer[d:, 1 : widest - d + 1], out=ahead)
-        # For the second that is any (s, k) with d <= k < d + l.
+        # The second span is crossed by every (s, k) with d <= k < d + l.
         first = np.minimum.accumulate(rank[:-d, d:], axis=1)  # (N - d, K - d)
         np.minimum(behind[:, : widest - d], first, out=behind[:, : widest - d])
         np.minimum(behind[:, widest - d :], first[:, -1:], out=behind[:, widest - d :])
@@ -73,13 +73,14 @@ class Spans(nn.Module):
     """Vectors and mention scores of spans: [first; last; width; attended head], scored by an FFNN.
 
     Args:
-        encoded_size: E, of a word behind the encoder.
-        own_size: V, of a word before it, which is what heads are made of.
+        encoded_size: E, of a word after the encoder.
+        own_size: V, of a word before it; the attended heads are made of these vectors.
         max_span_width: K, the words of the longest span.
-        width_size: F, of the feature of a span's width.
+        width_size: F, of the span width feature.
         hidden: of the FFNN.
-        dropout: in the FFNN and on the width's feature.
-        block: words whose spans are scored together; beyond it, a block is computed again in the backward pass.
+        dropout: in the FFNN and on the width feature.
+        block: words whose spans are scored at once; if there are more, each block is recomputed in the backward pass
+            to save memory.
     """
 
     def __init__(
@@ -103,14 +104,14 @@ class Spans(nn.Module):
         nn.init.xavier_uniform_(self.attention.weight)
 
     def widths(self, inside: Tensor) -> Tensor:
-        """(N, K, F): the width's feature of each candidate, each dropped for itself."""
+        """(N, K, F): the width feature of each candidate, each with dropout of its own."""
         return self.dropout(self.width.weight.expand(*inside.shape, -1))
 
     def forward(self, h: Tensor, own: Tensor, widths: Tensor, inside: Tensor) -> Tensor:
         """(N, E), (N, V), (N, K, F), (N, K) bool -> mention scores (N, K), -inf where there is no candidate.
 
-        The products of the first layer are taken of words, not of spans: an attended head is a weighted sum of words,
-        and so is its product.
+        The first layer multiplies words instead of spans: an attended head is a weighted sum of words, and so is its
+        product.
         """
         first, last, width, head = self.ffnn.weights()
         shared = h @ first.t(), h @ last.t(), own @ head.t(), self.attention(h).squeeze(1)
@@ -128,7 +129,7 @@ class Spans(nn.Module):
         self, starts: Tensor, k: Tensor, first: Tensor, last: Tensor, own: Tensor, logits: Tensor, widths: Tensor,
         width: Tensor,
     ) -> Tensor:  # fmt: skip
-        """(P,) scores of the spans, from the words' products with the first layer."""
+        """(P,) scores of the spans, from the products of the words with the first layer."""
         heads = self._attend(starts, k, logits, own)
         return self.ffnn(first[starts] + last[starts + k] + heads + widths[starts, k] @ width.t())
 
@@ -140,7 +141,7 @@ class Spans(nn.Module):
         return nn.functional.embedding_bag(words, own, per_sample_weights=weights, mode="sum")
 
     def vectors(self, h: Tensor, own: Tensor, widths: Tensor, places: Tensor) -> Tensor:
-        """(P, 2E + F + V) of the candidates at these flat places s * K + k."""
+        """(P, 2E + F + V) of the candidates at these flat indices s * K + k."""
         starts, k = places // self.max_span_width, places % self.max_span_width
         heads = self._attend(starts, k, self.attention(h).squeeze(1), own)
         return torch.cat([h[starts], h[starts + k], widths[starts, k], heads], dim=1)

@@ -1,4 +1,4 @@
-"""The best path through a chain of scores."""
+"""The highest-scoring sequence of tags."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from torch import Tensor
 
 @torch.no_grad()
 def viterbi(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> list[list[int]]:
-    """The highest scoring tag sequence of each sentence; -inf in a table forbids.
+    """The highest-scoring tag sequence of each sentence; -inf in a table forbids a tag or a transition.
 
     Args:
         emissions: (B, T, K), finite.
         start, pairs, end: (K,), (K, K) [from, to], (K,) scores.
-        mask: (B, T) bool, true on words, which come first; every sentence has one at least.
+        mask: (B, T) bool, true on words, which come first; at least one in every sentence.
 
     Returns:
-        B lists, as long as the sentences. Where the tables allow no sequence at all the result is arbitrary.
+        B lists, as long as the sentences. If the tables allow no sequence at all, the result is arbitrary.
     """
     last = mask.sum(1) - 1  # (B,)
     score = start + emissions[:, 0]  # (B, K)

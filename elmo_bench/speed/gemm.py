@@ -27,7 +27,7 @@ class Rate(NamedTuple):
 
 def rates() -> list[Rate]:
     """The best of some repeats for each shape, by `F.linear` and by the product with packed weights."""
-    found = []
+    measured = []
     for shape in SHAPES:
         rows, inputs, outputs = shape
         x, weight = torch.randn(rows, inputs), torch.randn(outputs, inputs)
@@ -36,8 +36,8 @@ def rates() -> list[Rate]:
         if packed.packed:
             kernels["oneDNN, packed weights"] = packed
         for name, kernel in kernels.items():
-            found.append(Rate(2 * rows * inputs * outputs / _best(kernel, x), name, shape))
-    return found
+            measured.append(Rate(2 * rows * inputs * outputs / _best(kernel, x), name, shape))
+    return measured
 
 
 @torch.no_grad()

@@ -22,12 +22,12 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 def tasks() -> list[str]:
     """Those whose reader has `example(words)`, a labelled row of made-up words, and whose batches have a budget."""
-    found = []
+    names = []
     for task in pages.tasks():
         page = pages.compose([f"task={task}", "scale=paper"]).task
         if page.batch.get("token_budget") and issubclass(get_class(page.reader._target_), MakesExamples):
-            found.append(task)
-    return found
+            names.append(task)
+    return names
 
 
 def main(task: str, words: str, mode: str, bounded: str) -> None:

@@ -26,8 +26,8 @@ def read_sentences(data_root: Path | None, number: int, seed: int = 1) -> tuple[
     sentences: list[Sentence] = []
     for path in files:
         with open_text(path) as lines:
-            found = (line.split() for line in lines)
-            sentences += [words for words in found if SHORTEST <= len(words) <= LONGEST]
+            tokenized = (line.split() for line in lines)
+            sentences += [words for words in tokenized if SHORTEST <= len(words) <= LONGEST]
     draw.shuffle(sentences)
     return sentences[:number], ", ".join(path.name.split(".")[1] for path in files)
 

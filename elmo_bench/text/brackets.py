@@ -31,7 +31,7 @@ def spans(column: Sequence[str]) -> list[Span]:
     Raises:
         BracketError: a cell of another form, a bracket that has no partner.
     """
-    found: list[Span] = []  # in the order of their opening: by start, the outer one first
+    labelled: list[Span] = []  # in the order of their opening: by start, the outer one first
     open_: list[int] = []  # of those
     for i, cell in enumerate(column):
         if cell == "*":
@@ -40,25 +40,25 @@ def spans(column: Sequence[str]) -> list[Span]:
         if match is None:
             raise BracketError(f"{cell!r} is no cell of brackets: expected such as '(ARG0*', '*)', '(V*)' or '*'", i)
         for label in _OPENED.findall(match[1]):
-            open_.append(len(found))
-            found.append(Span(label, i, i))
+            open_.append(len(labelled))
+            labelled.append(Span(label, i, i))
         for label in _CLOSED.findall(match[2]):
             if not open_:
                 raise BracketError(f"{cell!r} closes a bracket that is not open", i)
             last = open_.pop()
-            found[last] = found[last]._replace(end=i + 1)
-            if label not in ("", found[last].type):
-                raise BracketError(f"{cell!r} closes {label!r} where {found[last].type!r} is open", i)
+            labelled[last] = labelled[last]._replace(end=i + 1)
+            if label not in ("", labelled[last].type):
+                raise BracketError(f"{cell!r} closes {label!r} where {labelled[last].type!r} is open", i)
     if open_:
-        span = found[open_[-1]]
+        span = labelled[open_[-1]]
         raise BracketError(f"the bracket of {span.type!r} is never closed", span.start)
-    return found
+    return labelled
 
 
-def write_spans(found: Iterable[Span], length: int) -> list[str]:
+def write_spans(spans: Iterable[Span], length: int) -> list[str]:
     """The column of `length` rows with these spans, none crossing another; the inverse of `spans`."""
     opening, closing = [""] * length, [""] * length
-    for label, start, end in sorted(found, key=_outer_first):
+    for label, start, end in sorted(spans, key=_outer_first):
         opening[start] += f"({label}"
         closing[end - 1] += ")"
     return [f"{before}*{after}" for before, after in zip(opening, closing, strict=True)]
@@ -137,10 +137,10 @@ def _bad_clusters(cell: str, index: int) -> BracketError:
     return BracketError(f"{cell!r} is not a cluster cell; expected for example '(0', '0)', '(0)|1)' or '-'", index)
 
 
-def write_mentions(found: Iterable[Span], length: int) -> list[str]:
+def write_mentions(mentions: Iterable[Span], length: int) -> list[str]:
     """The coreference column of `length` rows; the inverse of `mentions` (mentions of one cluster must not cross)."""
     cells: list[list[str]] = [[] for _ in range(length)]
-    ordered = sorted(found, key=_outer_first)
+    ordered = sorted(mentions, key=_outer_first)
     for cluster, start, end in reversed(ordered):
         if end > start + 1:
             cells[end - 1].append(f"{cluster})")

@@ -56,7 +56,7 @@ def read_blocks(
         UserError: no such file, not UTF-8, ragged rows, an empty field, a file without a sentence.
     """
     path = Path(path)
-    split, width, found = None, 0, False
+    split, width, has_sentence = None, 0, False
     block = Block([], [], [], path)
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -68,7 +68,7 @@ def read_blocks(
             if remark or not line.strip(" \t") or line.startswith(DOCSTART):
                 if block.rows:
                     yield block
-                    found, block = True, Block([], [], [], path)
+                    has_sentence, block = True, Block([], [], [], path)
                 if remark:
                     yield Block([], [number], [line], path)
                 continue
@@ -82,7 +82,7 @@ def read_blocks(
             block.lines.append(number)
     if block.rows:
         yield block
-    elif not found:
+    elif not has_sentence:
         raise UserError("holds no sentence; expected one token a line, an empty line between sentences", path)
 
 

@@ -106,11 +106,11 @@ class Document(NamedTuple):
 
     def clusters(self) -> dict[str, list[tuple[int, int, int]]]:
         """Cluster -> its mentions (sentence, start, end) with word numbers in the sentence, in the text's order."""
-        found: dict[str, list[tuple[int, int, int]]] = {}
+        clusters: dict[str, list[tuple[int, int, int]]] = {}
         for number, sentence in enumerate(self.sentences):
             for cluster, start, end in sentence.mentions():
-                found.setdefault(cluster, []).append((number, start, end))
-        return found
+                clusters.setdefault(cluster, []).append((number, start, end))
+        return clusters
 
 
 def read_documents(paths: str | PathLike[str] | Iterable[Path], minimum: int = WIDTH) -> Iterator[Document]:
@@ -181,10 +181,10 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
         return [path for each in source for path in find_files(each, folder)]
     path = Path(folder or "", source).expanduser()
     if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if _is_conll(file.name) and file.is_file())
-        if not found:
+        files = sorted(file for file in path.rglob("*") if _is_conll(file.name) and file.is_file())
+        if not files:
             raise UserError(f"no file below this folder ends in {' or '.join(ENDINGS)} (or these and .gz, .xz)", path)
-        return found
+        return files
     if path.suffix in (".txt", ".list", ".id") and path.is_file():
         return list(_listed(path, Path(folder).expanduser() if folder else path.parent))
     return [path]
@@ -211,10 +211,10 @@ def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:
     if place.exists():
         return find_files(place)
     beside = place.parent.glob(f"{place.name}*") if place.parent.is_dir() else ()
-    found = sorted(file for file in beside if _is_conll(file.name) and re.match(r"[._]", file.name[len(place.name) :]))
-    if not found:
+    files = sorted(file for file in beside if _is_conll(file.name) and re.match(r"[._]", file.name[len(place.name) :]))
+    if not files:
         raise UserError(f"{name}: no such file, folder or document in {folder}", path, line)
-    return found
+    return files
 
 
 def _is_conll(name: str) -> bool:

@@ -44,10 +44,10 @@ class Source:
         Raises:
             UserError: it cannot be loaded, or lacks a split.
         """
-        found = load_from_hub(self.data["hub"], self.data.get("revision"), hint=self.hint)
-        if missing := [split for split in splits.values() if split not in found]:
+        dataset = load_from_hub(self.data["hub"], self.data.get("revision"), hint=self.hint)
+        if missing := [split for split in splits.values() if split not in dataset]:
             raise self.unfit(f"has no split {', '.join(missing)}")
-        return {ours: found[theirs] for ours, theirs in splits.items()}
+        return {ours: dataset[theirs] for ours, theirs in splits.items()}
 
     def unfit(self, why: str) -> UserError:
         """The error that the hub's data set is not what it should be."""

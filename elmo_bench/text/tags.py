@@ -58,10 +58,10 @@ def spans(tags: Sequence[str]) -> list[Span]:
     return [Span(kind, start, last + 1) for kind, start, last in get_entities(list(tags))]
 
 
-def encode(found: Iterable[Span], length: int, scheme: str) -> list[str]:
+def encode(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
     """Tags of a sentence of `length` tokens with these spans, none overlapping another."""
     tags = ["O"] * length
-    for kind, start, end in sorted(found, key=lambda span: span.start):
+    for kind, start, end in sorted(spans, key=lambda span: span.start):
         letters = ["I"] * (end - start)
         if scheme == "iob2" or (scheme == "iob1" and start > 0 and tags[start - 1][2:] == kind):
             letters[0] = "B"

@@ -49,31 +49,31 @@ def words(text: str) -> list[Word]:
     return [Word(match.group().translate(_STRAIGHT), match.start()) for match in _WORD.finditer(text)]
 
 
-def sentence_lengths(found: Sequence[Word]) -> list[int]:
+def sentence_lengths(words: Sequence[Word]) -> list[int]:
     """How many words each sentence has: one ends at . ! ? and the closing marks behind it, if then a space and
     something other than a small letter follow. A full stop that belongs to an abbreviation or an initial ends none.
     """
     lengths, begin = [], 0
-    for i, word in enumerate(found):
-        if word.form not in _ENDS or (word.form == "." and _initial(found, i)):
+    for i, word in enumerate(words):
+        if word.form not in _ENDS or (word.form == "." and _initial(words, i)):
             continue
         stop = i + 1
-        while stop < len(found) and found[stop].form in _CLOSERS and found[stop].start == found[stop - 1].end:
+        while stop < len(words) and words[stop].form in _CLOSERS and words[stop].start == words[stop - 1].end:
             stop += 1
-        apart = stop < len(found) and found[stop].start > found[stop - 1].end
-        if apart and not found[stop].form[0].islower() and stop > begin:
+        apart = stop < len(words) and words[stop].start > words[stop - 1].end
+        if apart and not words[stop].form[0].islower() and stop > begin:
             lengths.append(stop - begin)
             begin = stop
-    return [*lengths, len(found) - begin] if begin < len(found) else lengths
+    return [*lengths, len(words) - begin] if begin < len(words) else lengths
 
 
-def _initial(found: Sequence[Word], i: int) -> bool:
+def _initial(words: Sequence[Word], i: int) -> bool:
     """Whether the full stop at i stands behind a single capital, as in "J. Smith"."""
-    before = found[i - 1] if i else None
-    return before is not None and len(before.form) == 1 and before.form.isupper() and before.end == found[i].start
+    before = words[i - 1] if i else None
+    return before is not None and len(before.form) == 1 and before.form.isupper() and before.end == words[i].start
 
 
-def covering(found: Sequence[Word], start: int, end: int) -> tuple[int, int, bool]:
+def covering(words: Sequence[Word], start: int, end: int) -> tuple[int, int, bool]:
     """The first and last word that the characters [start, end) touch, and whether they fall on the words' borders.
 
     White space at the ends of the characters counts for nothing.
@@ -81,10 +81,10 @@ def covering(found: Sequence[Word], start: int, end: int) -> tuple[int, int, boo
     Raises:
         ValueError: no word is touched.
     """
-    first = bisect_right(found, start, key=lambda word: word.start) - 1
-    if first < 0 or found[first].end <= start:
+    first = bisect_right(words, start, key=lambda word: word.start) - 1
+    if first < 0 or words[first].end <= start:
         first += 1  # between two words
-    last = bisect_left(found, end, key=lambda word: word.start) - 1
+    last = bisect_left(words, end, key=lambda word: word.start) - 1
     if last < first:
         raise ValueError("no word")
-    return first, last, found[first].start >= start and found[last].end <= end
+    return first, last, words[first].start >= start and words[last].end <= end

@@ -73,7 +73,7 @@ def read_trees(path: str | PathLike[str]) -> Iterator[tuple[int, Tree]]:
     Raises:
         UserError: no such file, not UTF-8, a line that is no tree (it is named), no tree at all.
     """
-    path, found = Path(path), False
+    path, has_tree = Path(path), False
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -82,8 +82,8 @@ def read_trees(path: str | PathLike[str]) -> Iterator[tuple[int, Tree]]:
                 yield number, Tree.parse(line)
             except TreeError as error:
                 raise UserError(f"{error}; expected one tree a line, as (3 (2 a) (4 gem))", path, number) from None
-            found = True
-    if not found:
+            has_tree = True
+    if not has_tree:
         raise UserError("holds no tree; expected one a line, as (3 (2 a) (4 gem))", path)
 
 

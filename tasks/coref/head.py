@@ -92,15 +92,15 @@ class CorefHead(nn.Module):
         x = self.lexical_dropout(text.x[text.mask].float())  # (N, D)
         flat = Embedded(x, None if text.elmo is None else text.elmo[text.mask].float(), text.mask)
         h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
-        found, losses, sentence, word = [], [], 0, 0
+        documents, losses, sentence, word = [], [], 0, 0
         for number, row in enumerate(batch.rows):
             sizes = lengths[sentence : sentence + len(row["sentences"])]
             sentence, start, word = sentence + len(sizes), word, word + sum(sizes)
             here = slice(start, word)
             document, loss = self._document(h[here], x[here, : self.own_size], sizes, number, start, batch.labels)
-            found.append(document)
+            documents.append(document)
             losses.append(loss)
-        return CorefScores(torch.stack(losses).mean() if "mentions" in batch.labels else None, found)
+        return CorefScores(torch.stack(losses).mean() if "mentions" in batch.labels else None, documents)
 
     def _document(
         self, h: Tensor, own: Tensor, lengths: list[int], number: int, start: int, labels: Mapping[str, Tensor]
@@ -145,15 +145,17 @@ class CorefHead(nn.Module):
 
     def decode(self, scores: CorefScores, batch: Batch) -> list[dict[str, Any]]:
         """For each document its clusters, lists of [first word, last word], and its text with brackets."""
-        return [self._decode(found, row["sentences"]) for found, row in zip(scores.documents, batch.rows, strict=True)]
+        return [
+            self._decode(document, row["sentences"]) for document, row in zip(scores.documents, batch.rows, strict=True)
+        ]
 
-    def _decode(self, found: DocumentScores, sentences: list[list[str]]) -> dict[str, Any]:
-        clusters = link(found.scores)
+    def _decode(self, document: DocumentScores, sentences: list[list[str]]) -> dict[str, Any]:
+        clusters = link(document.scores)
         if self.singletons:
             linked = {i for cluster in clusters for i in cluster}
-            clusters += [[i] for i, score in enumerate(found.mention.tolist()) if score > 0 and i not in linked]
+            clusters += [[i] for i, score in enumerate(document.mention.tolist()) if score > 0 and i not in linked]
             clusters.sort()
-        spans = list(zip(found.first.tolist(), found.last.tolist(), strict=True))
+        spans = list(zip(document.first.tolist(), document.last.tolist(), strict=True))
         named = [[list(spans[i]) for i in cluster] for cluster in clusters]
         return {"clusters": named, "text": bracketed(sentences, named)}
 
@@ -171,5 +173,5 @@ def bracketed(sentences: list[list[str]], clusters: list[list[list[int]]]) -> li
     for first, last, number in reversed(mentions):  # the inner ones first
         words[first] = f"[{words[first]}"
         words[-last] += f"]_{number}"
-    found = iter(words)
-    return [" ".join(next(found) for _ in sentence) for sentence in sentences]
+    remaining = iter(words)
+    return [" ".join(next(remaining) for _ in sentence) for sentence in sentences]

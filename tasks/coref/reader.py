@@ -186,7 +186,7 @@ def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:
         given = ["-"] * len(sentences)
     if not isinstance(given, list) or len(given) != len(sentences):
         raise UserError('"speakers" must be a list with a name, or a list of names, for each sentence')
-    found: list[str] = []
+    speakers: list[str] = []
     for names, sentence in zip(given, sentences, strict=True):
         names = [names] * len(sentence) if isinstance(names, str) else names
         if (
@@ -195,5 +195,5 @@ def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:
             or not all(isinstance(name, str) for name in names)
         ):
             raise UserError('"speakers" of a sentence must be a name, or a list with one for each of its words')
-        found += names
-    return found
+        speakers += names
+    return speakers

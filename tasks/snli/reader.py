@@ -69,9 +69,9 @@ class SnliReader:
         else:
             sources = {split: read_pairs(self.source.path(split)) for split in SPLITS}
         splits = {split: self._rows(pairs, split) for split, pairs in sources.items()}
-        found = (self._key(word) for row in splits["train"] for field in self.fields for word in row[field])
+        train_words = (self._key(word) for row in splits["train"] for field in self.fields for word in row[field])
         self.vocabularies = {
-            "words": Vocabulary.count(found, self.min_count),
+            "words": Vocabulary.count(train_words, self.min_count),
             "labels": Vocabulary(LABELS, special=False),
         }
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
@@ -132,9 +132,9 @@ def tokenize(text: str) -> list[str]:
     `elmo_bench.text.tokenizer`'s rule, but compounds with hyphens stay whole and all double quotes are `"`: as in the
     Penn Treebank, in which SNLI's tokenized distributions are cut, and in the text that the open biLM was trained on.
     """
-    found = words(text)
+    pieces = words(text)
     merged: list[str] = []
-    for before, word in zip([None, *found], found, strict=False):
+    for before, word in zip([None, *pieces], pieces, strict=False):
         if before is not None and before.end == word.start and _joined(before, word, merged[-1], text):
             merged[-1] += word.form
         else:

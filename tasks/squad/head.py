@@ -90,13 +90,13 @@ class SquadHead(nn.Module):
         where it stands, and its probability p(first word) * p(last word).
         """
         first, last, best = best_spans(scores.start, scores.end, self.max_answer)
-        found = []
+        answers = []
         for row, i, j, score in zip(batch.rows, first.tolist(), last.tolist(), best.exp().tolist(), strict=True):
             words = [word for sentence in row["context"] for word in sentence]
             start, end = row["starts"][i], row["starts"][j] + len(words[j])
             answer = {"answer": row["text"][start:end], "start": start, "end": end, "score": round(score, 4)}
-            found.append({"id": row["id"]} | answer if row.get("id") else answer)
-        return found
+            answers.append({"id": row["id"]} | answer if row.get("id") else answer)
+        return answers
 
 
 def linear(size: int, out: int) -> nn.Linear:

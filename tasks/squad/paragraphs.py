@@ -93,8 +93,8 @@ def _check_question(question: Question, context: str, path: Any, answered: bool)
         if not text.strip():
             raise UserError(f"{where} an answer is empty", path)
         if start < 0 or context[start : start + len(text)] != text:
-            found = context.find(text)
-            hint = "nowhere" if found < 0 else f"at {found}"
+            place = context.find(text)
+            hint = "nowhere" if place < 0 else f"at {place}"
             raise UserError(f"{where} the answer {text!r} is not in its context at {start} (found {hint})", path)
 
 
@@ -137,7 +137,7 @@ def from_hub(rows: Iterable[Mapping[str, Any]], name: str) -> list[Paragraph]:
     Raises:
         UserError: other columns, or content that `check` refuses.
     """
-    found: dict[tuple[str, str], Paragraph] = {}
+    paragraphs: dict[tuple[str, str], Paragraph] = {}
     for row in rows:
         try:
             texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
@@ -145,8 +145,8 @@ def from_hub(rows: Iterable[Mapping[str, Any]], name: str) -> list[Paragraph]:
             key = row["title"], row["context"]
         except (KeyError, TypeError, ValueError):
             raise UserError(f"the data set {name} of the hub has other columns than rajpurkar/squad") from None
-        found.setdefault(key, Paragraph(*key, [])).questions.append(question)
-    return check(found.values(), Path(name))
+        paragraphs.setdefault(key, Paragraph(*key, [])).questions.append(question)
+    return check(paragraphs.values(), Path(name))
 
 
 def chosen(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> list[Paragraph]:

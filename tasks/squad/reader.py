@@ -97,8 +97,8 @@ class SquadReader:
     def _paragraphs(self) -> dict[str, list[Paragraph]]:
         data = self.source.data
         if data.get("train") is None and data.get("hub") is not None:
-            found = self.source.load(HUB_SPLITS)
-            paragraphs = {split: from_hub(rows, data["hub"]) for split, rows in found.items()}  # type: ignore
+            dataset = self.source.load(HUB_SPLITS)
+            paragraphs = {split: from_hub(rows, data["hub"]) for split, rows in dataset.items()}  # type: ignore
         else:
             named = [split for split in ("train", "dev", "test") if split != "dev" or data.get("dev")]
             paragraphs = {split: read_paragraphs(self.source.path(split)) for split in named}
@@ -218,12 +218,12 @@ class SquadReader:
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> dict[str, str]:
         """The object {id: answer} that the official evaluation reads. Raises `UserError` where an id is missing."""
-        found = {}
+        answers = {}
         for prediction, row in zip(predictions, rows, strict=True):
-            if not row["id"] or row["id"] in found:
+            if not row["id"] or row["id"] in answers:
                 raise UserError(f'every question needs an "id" of its own; {row["id"]!r} is none')
-            found[row["id"]] = prediction["answer"]
-        return found
+            answers[row["id"]] = prediction["answer"]
+        return answers
 
 
 FEATURES = Features({

@@ -80,22 +80,22 @@ class SrlHead(nn.Module):
         best = iter(viterbi(scores.emissions.float(), self.start, self.pairs, self.end, scores.mask))
         answers = []
         for row in batch.rows:
-            found = [next(best) for _ in row["predicates"] or [None]]
-            frames = [self._frame(row["tokens"], i, path) for i, path in zip(row["predicates"], found, strict=False)]
+            paths = [next(best) for _ in row["predicates"] or [None]]
+            frames = [self._frame(row["tokens"], i, path) for i, path in zip(row["predicates"], paths, strict=False)]
             answers.append({"frames": frames})
         return answers
 
     def _frame(self, words: list[str], predicate: int, path: list[int]) -> dict[str, Any]:
-        found = tags.spans([self.labels[tag] for tag in path])
+        spans = tags.spans([self.labels[tag] for tag in path])
         arguments = [
             {"label": span.type, "start": span.start, "end": span.end, "text": " ".join(words[span.start : span.end])}
-            for span in found
+            for span in spans
         ]
         return {
             "predicate": predicate,
             "word": words[predicate],
             "arguments": arguments,
-            "brackets": brackets(words, found),
+            "brackets": brackets(words, spans),
         }
 
 
@@ -104,8 +104,8 @@ def _loss(emissions: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
     return (each.sum(1) / mask.sum(1)).mean()
 
 
-def brackets(words: list[str], found: list[tags.Span]) -> str:
+def brackets(words: list[str], spans: list[tags.Span]) -> str:
     """A sentence with its arguments in brackets: "[ARG0: Ida] [V: sang] [ARG1: a song] ."."""
-    opening = {span.start: f"[{span.type}: " for span in found}
-    closing = {span.end - 1 for span in found}
+    opening = {span.start: f"[{span.type}: " for span in spans}
+    closing = {span.end - 1 for span in spans}
     return " ".join(f"{opening.get(i, '')}{word}{']' if i in closing else ''}" for i, word in enumerate(words))

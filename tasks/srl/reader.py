@@ -87,8 +87,8 @@ class SrlReader:
             words, pos = sentence.words, sentence.pos
             for predicate in sentence.predicates():
                 if self.chosen == "all" or pos[predicate.index].startswith("VB"):
-                    found = _tags(sentence, predicate)
-                    yield {"tokens": words, "predicates": [predicate.index], "tags": [found]}
+                    gold = _tags(sentence, predicate)
+                    yield {"tokens": words, "predicates": [predicate.index], "tags": [gold]}
 
     def _plain(self, word: str) -> str:
         return word.lower() if self.lower else word
@@ -110,8 +110,8 @@ class SrlReader:
                 flag[predicate] = 1
         labels, known = {"predicates": flags}, self.vocabularies["labels"]
         if all(row.get("tags") is not None for row in rows):
-            gold = [found for row in rows for found in row["tags"]]
-            labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in found] for found in gold])
+            gold = [sequence for row in rows for sequence in row["tags"]]
+            labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in sequence] for sequence in gold])
         return Batch(list(rows), {"tokens": text}, labels)
 
     def from_text(self, **raw: Any) -> Row:

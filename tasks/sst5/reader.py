@@ -100,10 +100,10 @@ class Sst5Reader:
         if self.phrases != "sentences":
             raise self.source.unfit("has no phrases: set task.reader.phrases=sentences")
         splits = {}
-        for split, found in self.source.load().items():
-            if not {"text", "label"} <= set(found.column_names):
+        for split, dataset in self.source.load().items():
+            if not {"text", "label"} <= set(dataset.column_names):
                 raise self.source.unfit("lacks text or label")
-            splits[split] = [self._hub_row(row, f"{split} row {i}") for i, row in enumerate(found.to_list())]
+            splits[split] = [self._hub_row(row, f"{split} row {i}") for i, row in enumerate(dataset.to_list())]
         splits["train"] = splits["train"][: self.train_sentences]
         self._count(row["tokens"] for row in splits["train"])
         return splits
@@ -141,9 +141,9 @@ class Sst5Reader:
 
 def tokenize(text: str) -> list[str]:
     """The words of a text; what a hyphen or a slash joins stays one word, as in the treebank."""
-    found = words(text)
+    pieces = words(text)
     tokens: list[str] = []
-    for before, word, after in zip([None, *found], found, [*found[1:], None], strict=False):
+    for before, word, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
         touches = before is not None and before.end == word.start
         joint = word.form in ("-", "/") and after is not None and after.start == word.end and after.form[0].isalnum()
         behind = before is not None and before.form in ("-", "/") and tokens[-1] != before.form  # such a joint
