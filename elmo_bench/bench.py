@@ -1,168 +1,58 @@
-"""How fast the biLM is, against the best that this machine can do: `python -m elmo_bench.bench data_root=FOLDER`.
-
-Beside it the recurrent stack of SRL, against the plain way and `torch.nn.LSTM`.
-
-Random weights in the official format, fp32, all cores, batches of 32 sentences of 5 to 50 tokens. The bound is the best
-rate of an fp32 matrix product in the same run over the least work of the batch (`speed/work.py`). `write=true` keeps
-the figures in results/bench.json. Let nothing else run meanwhile: ratios forgive a busy machine, shares do not.
-"""
+"""The speed of the biLM on this machine: `elmo-bench bench data_root=FOLDER`. What is measured: `speed.bench`."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-
-from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.options import Options
-from elmo_bench.experiment import records
-from elmo_bench.speed import gemm, measure, reading, stack
-from elmo_bench.speed.text import read_sentences
-from elmo_bench.system import console, places
+from elmo_bench.system import places
+from elmo_bench.system.command import Argument, Command, flag
 from elmo_bench.system.errors import UserError
 
-FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
-
-
-class Plan(NamedTuple):
-    """What is measured: sizes with their number of batches, and how long the other parts are."""
-
-    sizes: dict[str, tuple[Options, int]]
-    rounds: int = 3
-    cached: int = 320  # sentences
-    corpus: int = 500  # sentences, and four times as many
-    stack: tuple[stack.Size, int] = (stack.Size(), 2)  # the recurrent stack of SRL, and batches
-    contexts: Sequence[int] = (400, 800)  # words of a paragraph, for the memory of attention
-
-
-def official(dim: int, projection: int, highways: int) -> Options:
-    """A size of the release."""
-    lstm = {"dim": dim, "projection_dim": projection, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
-    cnn = {"embedding": {"dim": 16}, "filters": FILTERS, "n_highway": highways, "max_characters_per_token": 50}
-    return Options.parse({"lstm": {**lstm, "use_skip_connections": True}, "char_cnn": cnn})
-
-
-PLAN = Plan({"small": (official(1024, 128, 1), 6), "original": (official(4096, 512, 2), 3)})
-
-
-def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> dict[str, Any]:
-    """All figures; `step` is told what comes next. The last size is the one whose layers are cached."""
-    batches_needed = [plan.stack[1], *(number for _, number in plan.sizes.values())]
-    most = max(plan.cached, measure.BATCH * max(batches_needed))
-    sentences, source = read_sentences(data_root, most)
-    rates, found = [], {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for size, (options, number) in plan.sizes.items():
-            step("matrix products")
-            rates += gemm.rates()
-            files = _random(options, folder, size)
-            step(f"{size}: drawing weights")
-            bilm = BiLM.from_files(*files, state="zero")
-            batches = measure.batches_of(sentences)[:number]
-            step(f"{size}: plain and encode in turn")
-            found[size] = measure.speed(bilm, batches, plan.rounds, lambda size=size: step(f"{size}: next batch"))
-        step(f"{size}: cached layers")
-        cache = {"size": size, **measure.cached(bilm, sentences[: plan.cached], folder / "cache", plan.rounds)}
-        step("memory of a corpus, and of one four times as long")
-        first = next(iter(plan.sizes))
-        memory = {"size": first, **measure.memory(*_paths(folder, first), data_root, plan.corpus)}
-        step("memory of attention over long paragraphs")
-        attention = {task: measure.attention(task, plan.contexts) for task in reading.tasks()}
-    step("the recurrent stack of SRL")
-    lengths = [[len(sentence) for sentence in batch] for batch in measure.batches_of(sentences)[: plan.stack[1]]]
-    recurrent = stack.speed(lengths, plan.rounds, plan.stack[0])
-    best = max(rates)
-    for row in found.values():
-        rate = row["tokens_a_second"]["encode"] * row["mflop_a_token"] * 1e6
-        row["share_of_bound"] = rate / best.flops
-    return {
-        "text": source,
-        "gemm": [{"gflops": rate.flops / 1e9, "kernel": rate.kernel, "shape": rate.shape} for rate in rates],
-        "best_gemm_gflops": best.flops / 1e9,
-        "sizes": found,
-        "cache": cache,
-        "memory": memory,
-        "stack": recurrent,
-        "attention": attention,
-    }
-
-
-def _paths(folder: Path, size: str) -> tuple[Path, Path]:
-    return folder / f"{size}.json", folder / f"{size}.hdf5"
-
-
-def _random(options: Options, folder: Path, size: str) -> tuple[Path, Path]:
-    """A biLM as it is before training, in the official format."""
-    torch.manual_seed(0)
-    BiLM(options).export(*_paths(folder, size))
-    return _paths(folder, size)
-
-
-def show(found: dict[str, Any], console: Console) -> None:
-    """Prints the figures."""
-    best = max(found["gemm"], key=lambda row: row["gflops"])
-    console.print(
-        f"best fp32 product: {best['gflops']:.0f} GFLOP/s ({best['kernel']}, {'x'.join(map(str, best['shape']))})\n"
-        f"text: {found['text']}; tokens are counted without <S> and </S>"
-    )
-    table = Table("size", title=f"words to layers, batches of {measure.BATCH} sentences")
-    for column in (
-        "MFLOP a token",
-        "plain, tokens/s",
-        "encode, tokens/s",
-        "of the bound",
-        "times plain",
-        "words known",
-    ):
-        table.add_column(column, justify="right")
-    for size, row in found["sizes"].items():
-        plain, encode, known = (f"{row['tokens_a_second'][way]:,.0f}" for way in ("plain", "encode", "known"))
-        share, times = f"{row['share_of_bound']:.1%}", f"{row['times_plain']:.1f}"
-        table.add_row(size, f"{row['mflop_a_token']:.1f}", plain, encode, share, times, known)
-    console.print(table)
-    cache, memory = found["cache"], found["memory"]
-    write, compute, read = (f"{cache['tokens_a_second'][way]:,.0f}" for way in ("write", "compute", "read"))
-    console.print(
-        f"cached layers ({cache['size']}, {cache['bytes_a_token']:,.0f} bytes a token): a second epoch is "
-        f"{cache['times_computing']:.0f} times as fast as computing (tokens/s: write {write}, compute {compute}, "
-        f"read {read})"
-    )
-    peaks = [f"{peak:.0f} MiB for {number} sentences" for number, peak in memory["sentences_and_peak_mib"].items()]
-    console.print(f"peak memory ({memory['size']}): {', '.join(peaks)}")
-    for task, rows in found["attention"].items():
-        table = Table("", title=f"{task}, sizes of scale=paper, without ELMo: peak memory of one batch")
-        for column in ("words", "rows in the budget", "MiB", "rows without it", "MiB"):
-            table.add_column(column, justify="right")
-        for within, without in zip(rows[::2], rows[1::2], strict=True):
-            figures = (f"{row[key]:.0f}" for row in (within, without) for key in ("rows", "peak_mib"))
-            table.add_row(within["mode"], str(within["words"]), *figures)
-        console.print(table)
-    row = found["stack"]
-    rates = ", ".join(f"{name} {rate:.1f}" for name, rate in row["sentences_a_second"].items())
-    console.print(
-        f"recurrent stack of SRL ({row['size']['layers']} layers of {row['size']['hidden']}, forward and backward): "
-        f"{row['times_plain']:.2f} times the plain way, {row['times_library']:.2f} times nn.LSTM (sentences/s: {rates})"
-    )
+COMMAND = Command(
+    "bench",
+    "measure the biLM's speed against this machine's best matrix product",
+    (
+        Argument(
+            "data_root", "folder of the open data, whose text is read; made-up words without it; also DATA_ROOT", None,
+            "FOLDER",
+        ),
+        Argument("write", "keep the figures as bench.json in the results", False, parse=flag),
+        Argument("results_root", "where bench.json is kept; by default results/", None, "FOLDER"),
+    ),
+    (("", "prints the figures"), ("data_root=FOLDER write=true", "on real text, and kept")),
+    (
+        "Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also the "
+        "recurrent stack of SRL and the memory of attention. It takes minutes. Let nothing else run meanwhile: ratios "
+        "forgive a busy machine, shares of the best product do not.",
+    ),
+)  # fmt: skip
 
 
 def main() -> None:
     """The entry point."""
-    given = console.arguments(sys.argv[1:], [], ["data_root", "write", "results_root"])
-    place = given.get("data_root") or os.environ.get("DATA_ROOT")
+    given = COMMAND.parse()
+    place = given["data_root"] or os.environ.get("DATA_ROOT")
     if place and not Path(place).is_dir():
         raise UserError("data_root is no folder", place)
-    if given.get("write", "false") not in ("true", "false"):
-        raise UserError(f"write={given['write']}: it is true or false")
+    found = measured(Path(place) if place else None)
+    if given["write"]:
+        target = Path(given["results_root"] or places.ROOT / "results") / "bench.json"
+        write(target, found)
+        print(f"written to {target}", file=sys.stderr)
+
+
+def measured(data_root: Path | None) -> dict[str, Any]:
+    """All figures, which are printed; a bar shows how far the measuring is."""
+    import torch
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from elmo_bench.speed.bench import PLAN, bench, show
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     torch.set_num_threads(cores)
     progress = Console(stderr=True)
@@ -170,15 +60,20 @@ def main() -> None:
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
         steps = 4 + 3 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
         task = bar.add_task("starting", total=steps)
-        found = bench(PLAN, Path(place) if place else None, lambda text: bar.update(task, description=text, advance=1))
+        found = bench(PLAN, data_root, lambda text: bar.update(task, description=text, advance=1))
     show(found, Console())
-    if given.get("write") == "true":
-        target = Path(given.get("results_root", places.ROOT / "results")) / "bench.json"
-        commit, dirty = records.commit()
-        made = {"machine": records.machine("cpu"), "versions": records.versions(), "commit": commit, "dirty": dirty}
-        records.write_text(target, json.dumps({**found, **made}, indent=1) + "\n")
-        print(f"written to {target}", file=sys.stderr)
+    return found
+
+
+def write(target: Path, found: dict[str, Any]) -> None:
+    """Keeps the figures, with the machine and the code that they were measured with."""
+    from elmo_bench.experiment import store
+    from elmo_bench.system import machine
+
+    commit, dirty = machine.commit()
+    made = {"machine": machine.machine("cpu"), "versions": machine.versions(), "commit": commit, "dirty": dirty}
+    store.write_text(target, json.dumps({**found, **made}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    console.report(main)
+    COMMAND.run(main)

@@ -1,4 +1,4 @@
-"""ELMo layers of a text file: `python -m elmo_bench.embed options=O weights=W input=TXT output=H5 [state=warm]`.
+"""ELMo layers of a text file: `elmo-bench embed options=O weights=W input=TXT output=H5 [state=warm]`.
 
 The output is laid out as AllenNLP's `elmo` command wrote it: line i of the input (from 0) becomes dataset "i" of shape
 (L+1, tokens, 2P), and `sentence_to_index` holds a JSON object from each line to its "i".
@@ -12,17 +12,38 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import h5py
-from rich.console import Console
-from rich.progress import track
-
-from elmo_bench.bilm import BiLM
-from elmo_bench.system import console
+from elmo_bench.system.command import Argument, Command, choice, whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 
+if TYPE_CHECKING:  # `--help` imports neither
+    import h5py
+
+    from elmo_bench.bilm import BiLM
+
 GROUP = 1024  # lines read at once: the biLM sorts them by length into batches of its token budget
+COMMAND = Command(
+    "embed",
+    "write the biLM's layers for each line of a text file",
+    (
+        Argument("options", "the biLM's options, in the official layout", value="FILE.json"),
+        Argument("weights", "the biLM's weights, in the official layout", value="FILE.hdf5"),
+        Argument("input", "one whitespace-tokenized sentence a line; .gz and .xz are read too", value="FILE.txt"),
+        Argument("output", "the HDF5 file to write", value="FILE.hdf5"),
+        Argument(
+            "state", "how a sentence starts: zero, warm (the steady state behind sentence breaks) or carry (where the "
+            "same line of the group before ended)", "warm", parse=choice("zero", "warm", "carry"),
+        ),
+        Argument("group", "lines computed together, which bounds the memory", GROUP, parse=whole(1)),
+    ),
+    (("options=options.json weights=weights.hdf5 input=text.txt output=layers.hdf5", ""),),
+    (
+        'Line i of the input (from 0) becomes the data set "i" of shape (layers, tokens, width), float32, and the data '
+        'set sentence_to_index holds a JSON object from each line to its "i": the layout of AllenNLP\'s elmo command.',
+    ),
+)  # fmt: skip
 
 
 def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
@@ -39,6 +60,10 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
     Raises:
         UserError: the input is missing, empty or not UTF-8 (its line is named); the output cannot be written.
     """
+    import h5py
+    from rich.console import Console
+    from rich.progress import track
+
     partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     index: dict[str, str] = {}
     count = 0
@@ -62,6 +87,8 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
 
 
 def _create(partial: Path, output: Path) -> h5py.File:
+    import h5py
+
     if output.is_dir():
         raise UserError("is a folder; give the name of a file", output)
     try:
@@ -77,14 +104,13 @@ def _groups(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 
 def main() -> None:
     """The entry point."""
-    given = console.arguments(sys.argv[1:], ("options", "weights", "input", "output"), ("state", "group"))
-    group = given.get("group", str(GROUP))
-    if not group.isdecimal() or not int(group):
-        raise UserError(f"group={group}: not a number of lines above 0")
-    bilm = BiLM.from_files(given["options"], given["weights"], given.get("state", "warm"))
-    count = embed(bilm, Path(given["input"]), Path(given["output"]), int(group))
+    from elmo_bench.bilm import BiLM
+
+    given = COMMAND.parse()
+    bilm = BiLM.from_files(given["options"], given["weights"], given["state"])
+    count = embed(bilm, Path(given["input"]), Path(given["output"]), given["group"])
     print(f"{count} lines -> {given['output']}", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    console.report(main)
+    COMMAND.run(main)

@@ -1,4 +1,4 @@
-"""Official metrics of a file of predictions: `python -m elmo_bench.score task=ner gold=FILE predictions=FILE`.
+"""Official metrics of a file of predictions: `elmo-bench score task=ner gold=FILE predictions=FILE`.
 
 Prints one JSON object and nothing else. No model is involved, so nothing heavy is imported.
 """
@@ -7,15 +7,29 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from elmo_bench.experiment import configuration
-from elmo_bench.system import console
+from elmo_bench.configuration import pages
+from elmo_bench.system.command import Argument, Command
 from elmo_bench.system.errors import UserError
+
+COMMAND = Command(
+    "score",
+    "the official metrics of a file of predictions, as one JSON object",
+    (
+        Argument("task", "the benchmark, a page of conf/task/", value="TASK"),
+        Argument("gold", "file with the right answers", value="FILE"),
+        Argument("predictions", "file with the answers to score, in the same format", value="FILE"),
+    ),
+    (("task=ner gold=test.iob2 predictions=answers.iob2", "prints precision, recall and F1 in percent"),),
+    (
+        "The files are what the benchmark's official scorer reads; tasks/TASK/README.md describes them. No model is "
+        "involved.",
+    ),
+)
 
 
 def score(task: str, gold: str, predictions: str) -> dict[str, float]:
@@ -33,7 +47,7 @@ def score(task: str, gold: str, predictions: str) -> dict[str, float]:
 
 def find(task: str) -> Callable[[str, str], dict[str, float]]:
     """The function that the task's page names as `score`."""
-    page = configuration.page(task)
+    page = pages.page(task)
     name = OmegaConf.select(OmegaConf.load(page), "task.score")
     if not isinstance(name, str):
         raise UserError("the page names no `task.score`", page)
@@ -43,9 +57,8 @@ def find(task: str) -> Callable[[str, str], dict[str, float]]:
 
 def main() -> None:
     """The entry point."""
-    given = console.arguments(sys.argv[1:], ("task", "gold", "predictions"))
-    print(json.dumps(score(given["task"], given["gold"], given["predictions"])))
+    print(json.dumps(score(**COMMAND.parse())))
 
 
 if __name__ == "__main__":
-    console.report(main)
+    COMMAND.run(main)

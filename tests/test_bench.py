@@ -7,10 +7,9 @@ import json
 import pytest
 from rich.console import Console
 
-from elmo_bench import bench
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import gemm, measure, stack
+from elmo_bench.speed import bench, gemm, measure, stack
 from elmo_bench.speed import reference as plain
 from elmo_bench.speed import reference_highway as plain_highway
 from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops

@@ -1,215 +1,19 @@
-"""Whether a biLM's layers tell the senses of a word apart: `make figure N=senses`, after section 5.3 of the paper.
-
-On held-out generated text, whose senses are known: for every occurrence of a form with two senses, the nearest other
-occurrence of the same form by cosine, layer by layer. Layer 0 sees the characters alone, so that all occurrences are
-equally near, and it can do no better than chance. Writes figures/senses-<biLM>.json and .png under results.
-"""
+"""The figure of word senses by layer: `elmo-bench analysis.senses`, or `make figure N=senses`."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
 
-import torch
-from hydra.utils import get_method
-from omegaconf import DictConfig
-from torch import Tensor
-from torch.nn import functional as F
-
-from elmo_bench.bilm import BiLM
-from elmo_bench.experiment import configuration
-from elmo_bench.experiment.records import write_text
-from elmo_bench.system import console
-from elmo_bench.system.errors import UserError
-
-SPLITS = ("dev", "test")  # the biLM was not trained on them
-LEAST = 4  # occurrences of each sense, for a form to count
-SHOWN = 4  # forms in the picture
-TITLE = "senses of ambiguous words, scale mini, biLM {name}"
-NOTE = (
-    "1-nearest-neighbour accuracy over the occurrences of a form with two senses in held-out generated text, leaving "
-    "one out, by cosine in one layer; mean over the senses, then over the forms. Layer 0 depends on the characters "
-    "alone: it is the same for all occurrences, so its neighbour is a random one, as in the column chance."
-)
-
-
-class Form(NamedTuple):
-    """A word form, where it occurs (sentence, token) and with which sense."""
-
-    form: str
-    places: list[tuple[int, int]]
-    senses: list[str]
-
-
-def read(folder: Path) -> tuple[list[list[str]], list[Form]]:
-    """The held-out sentences of a mini data set, and the forms with two senses in them, most occurrences first.
-
-    Raises:
-        UserError: a file is missing.
-    """
-    sentences: list[list[str]] = []
-    first: dict[str, int] = {}
-    for split in SPLITS:
-        first[split] = len(sentences)
-        sentences += [line.split() for line in _lines(folder / "lm" / f"{split}.txt")]
-    occurrences: dict[str, list[tuple[tuple[int, int], str]]] = {}
-    for line in _lines(folder / "lm" / "senses.tsv")[1:]:
-        split, sentence, token, _, sense = line.split("\t")
-        if split in first:
-            place = first[split] + int(sentence), int(token)
-            occurrences.setdefault(sentences[place[0]][place[1]], []).append((place, sense))
-    forms = [Form(form, *map(list, zip(*places, strict=True))) for form, places in occurrences.items()]  # type: ignore[arg-type]
-    forms = [one for one in forms if len(set(one.senses)) == 2 and _rarest(one) >= LEAST]
-    return sentences, sorted(forms, key=lambda one: (-_rarest(one), one.form))
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UserError(f"cannot be read ({error.strerror}); the figure needs a mini data set", path) from None
-
-
-def _rarest(form: Form) -> int:
-    return min(form.senses.count(sense) for sense in set(form.senses))
-
-
-def vectors(bilm: BiLM, sentences: Sequence[list[str]], forms: Sequence[Form]) -> list[Tensor]:
-    """The layers of every occurrence: a tensor (n, L+1, 2P) for each form."""
-    needed = sorted({sentence for form in forms for sentence, _ in form.places})
-    layers = dict(zip(needed, bilm.encode([sentences[i] for i in needed]), strict=True))
-    return [torch.stack([layers[i][:, token] for i, token in form.places]) for form in forms]
-
-
-def accuracy(x: Tensor, senses: Sequence[str]) -> float:
-    """Of the nearest other occurrence by cosine, mean over the senses; equally near ones count in equal parts.
-
-    Args:
-        x: (n, D), one row an occurrence.
-        senses: of each occurrence.
-    """
-    x = F.normalize(x.double(), dim=-1)
-    near = (x @ x.T).fill_diagonal_(-2)  # (n, n)
-    nearest = (near >= near.max(dim=1, keepdim=True).values - 1e-9).double()
-    same = torch.tensor([[a == b for b in senses] for a in senses], dtype=torch.double)  # (n, n)
-    right = (nearest * same).sum(1) / nearest.sum(1)  # (n,)
-    return _over_senses(right, senses)
-
-
-def chance(senses: Sequence[str]) -> float:
-    """The same for a random other occurrence."""
-    return accuracy(torch.ones(len(senses), 1), senses)
-
-
-def _over_senses(right: Tensor, senses: Sequence[str]) -> float:
-    means = [right[[i for i, s in enumerate(senses) if s == sense]].mean() for sense in sorted(set(senses))]
-    return float(torch.stack(means).mean())
-
-
-def measure(forms: Sequence[Form], layers: Sequence[Tensor]) -> dict[str, Any]:
-    """Accuracies in percent: chance and each layer, by form and over all forms."""
-    rows = []
-    for form, x in zip(forms, layers, strict=True):
-        by_layer = [round(100 * accuracy(x[:, layer], form.senses), 2) for layer in range(x.shape[1])]
-        counts = {sense: form.senses.count(sense) for sense in sorted(set(form.senses))}
-        rows.append(
-            {"form": form.form, "senses": counts, "chance": round(100 * chance(form.senses), 2), "layers": by_layer}
-        )
-    columns = zip(*(row["layers"] for row in rows), strict=True)
-    mean = {
-        "chance": round(sum(row["chance"] for row in rows) / len(rows), 2),
-        "layers": [round(sum(column) / len(rows), 2) for column in columns],
-    }
-    return {"mean": mean, "forms": rows}
-
-
-def table(measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Header and rows for the report."""
-    layers = range(len(measured["mean"]["layers"]))
-    header = ["form", "occurrences of each sense", "chance", *(f"layer {layer}" for layer in layers)]
-    rows = [["all", f"{len(measured['forms'])} forms", *_cells(measured["mean"])]]
-    for row in measured["forms"]:
-        counts = ", ".join(f"{sense.partition('%')[2]} {n}" for sense, n in row["senses"].items())
-        rows.append([row["form"], counts, *_cells(row)])
-    return {"header": header, "rows": rows}
-
-
-def _cells(row: Mapping[str, Any]) -> list[str]:
-    return [f"{value:.1f}" for value in (row["chance"], *row["layers"])]
-
-
-def draw(path: Path, forms: Sequence[Form], layers: Sequence[Tensor]) -> None:
-    """The occurrences of the first forms in the plane of each layer's two largest principal components."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    shown = list(zip(forms, layers, strict=True))[:SHOWN]
-    depth = shown[0][1].shape[1]
-    figure = Figure(figsize=(3.2 * depth, 2.6 * len(shown)), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(len(shown), depth, squeeze=False)
-    for row, (form, x) in zip(axes, shown, strict=True):
-        for layer, ax in enumerate(row):
-            points = plane(x[:, layer])
-            for sense, marker in zip(sorted(set(form.senses)), "o^", strict=True):
-                chosen = points[[i for i, s in enumerate(form.senses) if s == sense]]
-                ax.scatter(chosen[:, 0], chosen[:, 1], marker=marker, s=22, alpha=0.7, label=sense.partition("%")[2])
-            ax.set(xticks=[], yticks=[])
-            ax.set_title(f"{form.form}, layer {layer}: {100 * accuracy(x[:, layer], form.senses):.0f} %", fontsize=9)
-        row[0].legend(fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, metadata={"Software": None})
-
-
-def plane(x: Tensor) -> Tensor:
-    """(n, D) -> (n, 2): the two largest principal components; zeros where all rows are the same."""
-    x = x.double()
-    x = x - x.mean(dim=0)
-    if x.abs().max() < 1e-6:
-        return torch.zeros(len(x), 2)
-    _, _, v = torch.linalg.svd(x, full_matrices=False)
-    v = v[:2] * v[:2].gather(1, v[:2].abs().argmax(dim=1, keepdim=True)).sign()  # the sign of a component is free
-    return x @ v.T
-
-
-def run(cfg: DictConfig) -> Path:
-    """Measures, draws and writes; returns the JSON file.
-
-    Raises:
-        UserError: no biLM, or no mini data set.
-    """
-    for prepare in filter(None, (cfg.scale.prepare, cfg.bilm.get("prepare"))):
-        get_method(prepare)(cfg)
-    if "folder" not in cfg.scale:
-        raise UserError(f"scale={cfg.scale.name} has no text with known senses; the figure is for scale=mini")
-    sentences, forms = read(Path(cfg.scale.folder))
-    if not forms:
-        raise UserError(f"no form occurs {LEAST} times in each of two senses; generate more held-out text (sizes.lm)")
-    bilm = BiLM.from_files(cfg.bilm.options, cfg.bilm.weights, state=cfg.bilm.state)
-    layers = vectors(bilm, sentences, forms)
-    measured = measure(forms, layers)
-    name = f"senses-{cfg.bilm.name}"
-    folder = Path(cfg.results_root) / "figures"
-    draw(folder / f"{name}.png", forms, layers)
-    page = {
-        "title": TITLE.format(name=cfg.bilm.name),
-        "note": NOTE,
-        "picture": f"{name}.png",
-        **table(measured),
-        "bilm": {"name": cfg.bilm.name, "sha256": bilm.sha256},
-        "measured": measured,
-    }
-    write_text(folder / f"{name}.json", json.dumps(page, indent=1, ensure_ascii=False) + "\n")
-    return folder / f"{name}.json"
+from elmo_bench.configuration import pages
+from elmo_bench.experiment.usage import SENSES as COMMAND
 
 
 def main() -> None:
     """The entry point."""
-    cfg = configuration.compose(sys.argv[1:])
-    path = run(cfg)
+    from elmo_bench.analysis import word_senses
+
+    path = word_senses.run(pages.compose(sys.argv[1:]))
     page = json.loads(path.read_text(encoding="utf-8"))
     print("  ".join(page["header"]))
     print("\n".join("  ".join(row) for row in page["rows"]))
@@ -217,4 +21,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    console.report(main)
+    COMMAND.run(main)

@@ -1,33 +1,61 @@
-"""`python -m elmo_bench.mini out=FOLDER [seed=1] [ner=1200,400,600] [names=4000] ...` writes a mini data set."""
+"""`elmo-bench mini out=FOLDER [seed=1] [ner=1200,400,600] [names=4000] ...` writes a mini data set."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields
 
 from elmo_bench.mini import Sizes, ensure_data
-from elmo_bench.system import console
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.command import Argument, Command
+
+
+def numbers(text: str) -> int | list[int]:
+    """Parses one whole number, or several between commas."""
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError("must be whole numbers") from None
+    return found if len(found) > 1 else found[0]
+
+
+def number(text: str) -> int:
+    """Parses one whole number."""
+    found = numbers(text)
+    if not isinstance(found, int):
+        raise ValueError("must be one whole number")
+    return found
+
+
+MEANINGS = {
+    "lm": "tokens of plain text for train, dev and test",
+    "ner": "sentences with named entities",
+    "srl": "sentences with semantic roles",
+    "coref": "documents with coreference",
+    "snli": "pairs of sentences",
+    "squad": "paragraphs of about five questions",
+    "sst": "sentences with sentiment",
+    "names": "how many different names the world has",
+    "invented": "invented words in every group of nouns and frame of verbs",
+}
+COMMAND = Command(
+    "mini",
+    "write the generated data set of the mini scale",
+    (
+        Argument("out", "the folder to write; files of other names in it stay", value="FOLDER"),
+        Argument("seed", "another seed is another world", 1, parse=number),
+        *(Argument(f.name, MEANINGS[f.name], f.default, parse=numbers) for f in fields(Sizes)),
+    ),
+    (("out=world ner=1200,400,600", "more training sentences for named entities; train, dev and test"),),
+    ("The data set is written unless the folder has it already. The same seed and sizes give the same bytes.",),
+)
 
 
 def main() -> None:
     """Generates the data set unless the folder has it already, and says where it is."""
-    names = [field.name for field in fields(Sizes)]
-    values = console.arguments(sys.argv[1:], ["out"], ["seed", *names])
-    seed = _numbers("seed", values.get("seed", "1"))
-    sizes = {name: _numbers(name, values[name]) for name in names if name in values}
-    if not isinstance(seed, int):
-        raise UserError(f"seed={values['seed']}: must be one whole number")
-    print(ensure_data(values["out"], seed, sizes))
-
-
-def _numbers(key: str, value: str) -> int | list[int]:
-    try:
-        numbers = [int(part) for part in value.split(",")]
-    except ValueError:
-        raise UserError(f"{key}={value}: must be whole numbers") from None
-    return numbers if len(numbers) > 1 else numbers[0]
+    given = COMMAND.parse()
+    out, seed = given.pop("out"), given.pop("seed")
+    sizes = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    print(ensure_data(out, seed, sizes))
 
 
 if __name__ == "__main__":
-    console.report(main)
+    COMMAND.run(main)

@@ -1,16 +1,16 @@
-"""Records as tables: one for every task and scale, and the tasks of a scale side by side; `report` writes them."""
+"""Records as tables: one for every task and scale, and the tasks of a scale side by side."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby, product
 from pathlib import Path
-from typing import NamedTuple
 
-from elmo_bench.experiment.records import Record, grouped, mean_and_deviation
-from elmo_bench.experiment.run_names import arm, is_default
-from elmo_bench.system.errors import UserError
+from elmo_bench.experiment.store import Record
+from elmo_bench.reporting import statistics
+from elmo_bench.reporting.figures import figures
+from elmo_bench.reporting.groups import PAGES, Group, arm_page, in_groups
+from elmo_bench.reporting.section import Section
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
 SIDE_BY_SIDE = (
@@ -18,16 +18,12 @@ SIDE_BY_SIDE = (
 )  # fmt: skip
 SCALES = ("paper", "open", "mini")
 
+__all__ = ["Section", "everything", "figures", "overview", "section", "sections"]
 
-class Section(NamedTuple):
-    """A table for one task at one scale, or with a picture below it."""
 
-    title: str
-    note: str
-    header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    remarks: list[str]
-    picture: Path | None = None
+def everything(records: Sequence[Record], results_root: str | Path) -> list[Section]:
+    """The sections of a report: the tasks side by side, each task by itself, then the figures of the results."""
+    return [*overview(records), *sections(records), *figures(results_root)]
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
@@ -44,10 +40,14 @@ def _places(records: Iterable[Record]) -> list[list[Record]]:
     return [places[place] for place in sorted(places, key=lambda place: (order.get(place[0], len(SCALES)), place))]
 
 
+def _newest(records: Sequence[Record]) -> Record:
+    return max(records, key=lambda record: record["finished"])
+
+
 def section(records: list[Record]) -> Section:
     """The table of one task at one scale: the baseline, +ELMo as the task's page has it, then the variants."""
-    groups = sorted(grouped(records).values(), key=_order)
-    newest = max(records, key=lambda record: record["finished"])
+    groups = sorted(in_groups(records), key=_order)
+    newest = _newest(records)
     metric = newest["config"]["task"]["monitor"]
     return Section(
         title=f"{newest['task']}, scale {newest['scale']}",
@@ -58,163 +58,77 @@ def section(records: list[Record]) -> Section:
     )
 
 
-def overview(records: Iterable[Record]) -> list[Section]:
-    """For every scale a table with a row for each task and biLM: the page as it stands, and with vectors=text."""
-    found = []
-    places = _places(record for record in records if record["bilm"]["name"] != "untrained")
-    for scale, tasks in groupby(places, key=lambda place: place[0]["scale"]):
-        here = list(tasks)
-        rows = [row for place in here for row in _side_by_side(place)]
-        found.append(
-            Section(f"all tasks, scale {scale}", here[0][0]["config"]["scale"]["note"], SIDE_BY_SIDE, rows, [])
-        )
-    return found
+def _order(group: Group) -> tuple:
+    is_variant = arm_page(group.first) not in ((False, False), (True, False))
+    return -group.version, group.has_elmo, is_variant, group.bilm or "", group.name, group.first["group"]
 
 
-def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
-    """The rows of one task at one scale."""
-    groups = list(grouped(records).values())
-    metric = groups[0][0]["config"]["task"]["monitor"]
-    rows = []
-    for bilm in sorted({group[0]["bilm"]["name"] for group in groups} - {None}) or [None]:
-        arms = {}  # by whether they have ELMo, and vectors=text
-        for group in groups:
-            changes = {**group[0]["variant"], "elmo.where": "none"}
-            text = changes.pop("vectors", None) == "text"
-            if group[0]["bilm"]["name"] in (None, bilm) and is_default(changes):
-                arms[group[0]["bilm"]["name"] is not None, text] = group
-        shown = {which: f"{_scores(group, 'test', metric)} ({len(group)})" for which, group in arms.items()}
-        means = {which: _statistics(group, "test", metric)[0] for which, group in arms.items()}
-        gains = [f"{means[True, text] - means[False, text]:+.2f}" if {(True, text), (False, text)} <= set(arms) else ""
-                 for text in (False, True)]  # fmt: skip
-        before, after = _of_paper(groups[0][0], metric)
-        paper = "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
-        cells = [shown.get((elmo, text), "") for text in (False, True) for elmo in (False, True)]
-        rows.append((groups[0][0]["task"], metric, *cells[:2], gains[0], *cells[2:], gains[1], paper))
-    return rows
-
-
-def _of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:
-    """The paper's baseline and +ELMo."""
-    figures = record["config"]["task"].get("paper") or {}
-    before, after = (figures.get(key) for key in ("baseline", "elmo"))
-    if isinstance(before, dict):
-        before = before.get(metric)
-    if isinstance(after, dict):
-        after = after.get(metric)
-    return before, after
-
-
-def figures(results_root: str | Path) -> list[Section]:
-    """A section for every JSON file of the folder `figures`.
-
-    Raises:
-        UserError: a file that is none of a figure's.
-    """
-    found = []
-    for path in sorted((Path(results_root) / "figures").glob("*.json")):
-        try:
-            page = json.loads(path.read_text(encoding="utf-8"))
-            rows = [tuple(row) for row in page["rows"]]
-            section = Section(
-                page["title"], page["note"], tuple(page["header"]), rows, [], path.parent / page["picture"]
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"not a readable figure ({error!r}); remove it and make it again", path) from None
-        found.append(section)
-    return found
-
-
-def _order(group: list[Record]) -> tuple:
-    baseline = group[0]["config"]["elmo"]["where"] == "none"
+def _row(group: Group, metric: str) -> tuple[str, ...]:
     return (
-        not baseline,
-        not is_default(group[0]["variant"]),
-        group[0]["bilm"]["name"] or "",
-        arm(group[0]),
-        group[0]["group"],
+        group.name,
+        group.bilm or "-",
+        statistics.ranges([record["seed"] for record in group.records]),
+        statistics.scores(group.records, "dev", metric),
+        statistics.scores(group.records, "test", metric),
+        _paper(group.first, metric),
+        statistics.layer_weights(group.records),
+        statistics.duration(group.records),
     )
-
-
-def _row(group: list[Record], metric: str) -> tuple[str, ...]:
-    return (
-        arm(group[0]),
-        group[0]["bilm"]["name"] or "-",
-        _ranges([record["seed"] for record in group]),
-        _scores(group, "dev", metric),
-        _scores(group, "test", metric),
-        _paper(group[0], metric),
-        _weights(group),
-        _time(mean_and_deviation([record["seconds"] for record in group])[0]),
-    )
-
-
-def _statistics(group: list[Record], split: str, metric: str) -> tuple[float, float | None]:
-    return mean_and_deviation([record["metrics"][split][metric] for record in group])
-
-
-def _scores(group: list[Record], split: str, metric: str) -> str:
-    mean, deviation = _statistics(group, split, metric)
-    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
 
 
 def _paper(record: Record, metric: str) -> str:
     """The paper's figure, beside its own two arms only."""
-    if not is_default(record["variant"]) or record["bilm"]["name"] == "untrained":
+    arm = arm_page(record)
+    if arm not in ((False, False), (True, False)) or record["bilm"]["name"] == "untrained":
         return ""
-    before, after = _of_paper(record, metric)
-    if record["config"]["elmo"]["where"] == "none":
+    before, after = statistics.of_paper(record, metric)
+    if arm == (False, False):
         return "" if before is None else f"{before}"
     deviation = record["config"]["task"]["paper"].get("elmo_deviation") if after is not None else None
     return "" if after is None else f"{after}" + ("" if deviation is None else f" ± {deviation}")
 
 
-def _weights(group: list[Record]) -> str:
-    """Mean layer weights and gamma at the selected epochs, for each place."""
-    cells = []
-    for place in group[0]["layer_weights"]:
-        chosen = [record["layer_weights"][place][record["epoch"] - 1] for record in group]
-        s = " ".join(f"{sum(column) / len(column):.2f}" for column in zip(*chosen, strict=True))
-        gamma = mean_and_deviation([record["gamma"][place][record["epoch"] - 1] for record in group])[0]
-        cells.append(f"{place}: {s}; {gamma:.2f}")
-    return ", ".join(cells)
+# Remarks.
 
 
-def _gains(groups: list[list[Record]], metric: str) -> list[str]:
+def _gains(groups: list[Group], metric: str) -> list[str]:
     """What ELMo as the task's page has it adds to each baseline with the same other settings."""
     remarks = []
     for group, baseline in product(groups, groups):
-        if not _compares(group[0], baseline[0]):
+        if not _compares(group, baseline):
             continue
-        (before, d0), (after, d1) = (_statistics(each, "test", metric) for each in (baseline, group))
+        (before, d0), (after, d1) = (statistics.score(each.records, "test", metric) for each in (baseline, group))
         spread = "" if d0 is None or d1 is None else f" (the two deviations together: {d0 + d1:.2f})"
         gain = f"{after - before:+.2f} test {metric}{spread}"
-        remarks.append(f"{arm(group[0])}, biLM {group[0]['bilm']['name']}, against the {arm(baseline[0])}: {gain}.")
-    before, after = _of_paper(groups[0][0], metric)
+        remarks.append(f"{group.name}, biLM {group.bilm}, against the {baseline.name}: {gain}.")
+    before, after = statistics.of_paper(groups[0].first, metric)
     if remarks and before is not None and after is not None:
         remarks.append(f"The paper's gain: {after - before:+.2f}.")
     return remarks
 
 
-def _compares(record: Record, baseline: Record) -> bool:
+def _compares(group: Group, baseline: Group) -> bool:
     """Whether they differ in ELMo alone, or in the word vectors besides."""
-    if record["config"]["elmo"]["where"] == "none" or baseline["config"]["elmo"]["where"] != "none":
+    if not group.has_elmo or baseline.has_elmo or group.version != baseline.version:
         return False
-    one, other = ({key: value for key, value in r["variant"].items() if key != "vectors"} for r in (record, baseline))
-    return not any(key.startswith("elmo.") for key in one) and {**one, "elmo.where": "none"} == other
+    if not {group.first["arm"], baseline.first["arm"]} <= {*PAGES, "untrained"}:
+        return False
+    one, other = group.first["variant"], baseline.first["variant"]
+    return not any(key.startswith("elmo.") for key in one) and one == other
 
 
-def _details(groups: list[list[Record]], metric: str) -> list[str]:
+def _details(groups: list[Group], metric: str) -> list[str]:
     """What else the metric says of test, for each arm, and the most memory that a run of it took."""
     remarks = []
     for group in groups:
-        others = [f"{name} {_scores(group, 'test', name)}" for name in group[0]["metrics"]["test"] if name != metric]
-        peaks = [record["peak_memory_mib"] for record in group if record.get("peak_memory_mib")]
+        names = [name for name in group.first["metrics"]["test"] if name != metric]
+        others = [f"{name} {statistics.scores(group.records, 'test', name)}" for name in names]
+        peaks = [record["peak_memory_mib"] for record in group.records if record.get("peak_memory_mib")]
         told = [f"test {', '.join(others)}"] if others else []
         told += [f"peak memory {max(peaks):,} MiB"] if peaks else []
         if told:
-            bilm = group[0]["bilm"]["name"]
-            remarks.append(f"{arm(group[0])}{f', biLM {bilm}' if bilm else ''}: {'; '.join(told)}.")
+            bilm = f", biLM {group.bilm}" if group.bilm else ""
+            remarks.append(f"{group.name}{bilm}: {'; '.join(told)}.")
     return remarks
 
 
@@ -226,28 +140,61 @@ def _machines(records: list[Record]) -> list[str]:
         for name, cores, threads, accelerator in sorted(described)
     ]
     dirty = sum(bool(record.get("dirty")) for record in records)
-    return [
-        f"Machine: {'; '.join(shown)}."
-        + (f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else "")
-    ]
+    changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
+    return [f"Machine: {'; '.join(shown)}.{changed}"]
 
 
-def _ranges(seeds: list[int]) -> str:
-    """[1, 2, 3, 7] -> "1-3, 7"."""
-    parts: list[list[int]] = []
-    for seed in sorted(seeds):
-        if parts and seed == parts[-1][-1] + 1:
-            parts[-1].append(seed)
-        else:
-            parts.append([seed])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+# The tasks of a scale side by side.
 
 
-def _time(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
+def overview(records: Iterable[Record]) -> list[Section]:
+    """For every scale a table with a row for each task and biLM: the page as it stands, and with vectors=text."""
+    found = []
+    places = _places(record for record in records if record["bilm"]["name"] != "untrained")
+    for scale, tasks in groupby(places, key=lambda place: place[0]["scale"]):
+        here = list(tasks)
+        rows = [row for place in here for row in _side_by_side(place)]
+        note = here[0][0]["config"]["scale"]["note"]
+        found.append(Section(f"all tasks, scale {scale}", note, SIDE_BY_SIDE, rows, []))
+    return found
+
+
+def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
+    """The rows of one task at one scale: one for each biLM, and for each older version of the task."""
+    groups = in_groups(records)
+    metric = _newest(records)["config"]["task"]["monitor"]
+    bilms = sorted({group.bilm for group in groups if group.bilm}) or [None]
+    versions = sorted({group.version for group in groups}, reverse=True)
+    rows = []
+    for version, bilm in product(versions, bilms):
+        arms = _main_arms([g for g in groups if g.version == version and g.bilm in (None, bilm)])
+        if not arms and version != versions[0]:
+            continue
+        task = records[0]["task"] + (f" (older version {version})" if version != versions[0] else "")
+        rows.append((task, metric, *_cells(arms, metric), _gain_of_paper(records[0], metric)))
+    return rows
+
+
+def _main_arms(groups: Sequence[Group]) -> dict[tuple[bool, bool], Group]:
+    """The arms of the main comparison, by `arm_page`; of several groups that with most seeds, then the newest."""
+    arms: dict[tuple[bool, bool], Group] = {}
+    for group in sorted(groups, key=lambda g: (len(g.records), _newest(g.records)["finished"], g.first["group"])):
+        if (arm := arm_page(group.first)) is not None:
+            arms[arm] = group
+    return arms
+
+
+def _cells(arms: dict[tuple[bool, bool], Group], metric: str) -> list[str]:
+    """Baseline, +ELMo and gain, with the page's word vectors and with those of the biLM's text."""
+    cells = []
+    for text in (False, True):
+        pair = [arms.get((elmo, text)) for elmo in (False, True)]
+        cells += [f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in pair]
+        before, after = (statistics.score(g.records, "test", metric)[0] if g else None for g in pair)
+        cells.append("" if before is None or after is None else f"{after - before:+.2f}")
+    return cells
+
+
+def _gain_of_paper(record: Record, metric: str) -> str:
+    before, after = statistics.of_paper(record, metric)
+    return "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Beside the package in a checkout (an editable install too); inside it in a wheel.
-CONF = next((conf for conf in (PACKAGE.parent / "conf", PACKAGE / "conf") if conf.is_dir()), PACKAGE.parent / "conf")
+# Whether the package is used from a checkout, as an editable install does, or from an installed wheel.
+CHECKOUT = (PACKAGE.parent / "pyproject.toml").is_file() and (PACKAGE.parent / "conf").is_dir()
+# Beside the package in a checkout, inside it in a wheel.
+CONF = (PACKAGE.parent if CHECKOUT else PACKAGE) / "conf"
 # Models, caches and results lie in the checkout; an installed wheel keeps them where it is called.
-ROOT = PACKAGE.parent if CONF.parent == PACKAGE.parent else Path.cwd()
+ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()

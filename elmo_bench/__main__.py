@@ -1,0 +1,61 @@
+"""The console command `elmo-bench COMMAND KEY=VALUE ...`, the same as `python -m elmo_bench.COMMAND KEY=VALUE ...`."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+
+from elmo_bench import __version__
+from elmo_bench.experiment import usage
+from elmo_bench.system import console
+from elmo_bench.system.command import HELP, Section, printed
+from elmo_bench.system.errors import UserError
+
+COMMANDS = {
+    "reproduce": "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
+    "train": "one run, or with -m a sweep of runs",
+    "report": "write the tables and figures of all recorded runs",
+    "predict": "apply a trained model to new text",
+    "score": "the official metrics of a file of predictions, as one JSON object",
+    "pretrain": "train a biLM on plain text",
+    "embed": "write the biLM's layers for each line of a text file",
+    "bench": "measure the biLM's speed against this machine's best matrix product",
+    "mini": "write the generated data set of the mini scale",
+    "analysis.senses": "whether the layers of a biLM tell the senses of a word apart (section 5.3 of the paper)",
+}
+USAGE = "Usage: elmo-bench COMMAND [KEY=VALUE ...]"
+
+
+def overview() -> str:
+    """All commands with a line each."""
+    listed = Section("Commands", list(COMMANDS.items()))
+    about = "elmo-bench COMMAND --help says what a command takes; elmo-bench --version prints the version."
+    return "\n\n".join([USAGE, printed(listed), about])
+
+
+def command() -> None:
+    """Runs the command that the first argument names, as `python -m` would."""
+    name, *rest = sys.argv[1:] or ["--help"]
+    if name in (*HELP, "help"):
+        print(overview())
+    elif name == "--version":
+        print(f"elmo_bench {__version__}")
+    elif name not in COMMANDS:
+        raise UserError(f"{name}: there is no such command; {console.choices(name, list(COMMANDS))}")
+    elif name in usage.COMMANDS and any(argument in HELP for argument in rest):
+        usage.COMMANDS[name].run(lambda: None)  # prints the help without importing Hydra
+    else:
+        sys.argv = [f"elmo-bench {name}", *rest]
+        runpy.run_module(f"elmo_bench.{name}", run_name="__main__", alter_sys=True)
+
+
+def main() -> None:
+    """The entry point."""
+    if sys.argv[1:2] and sys.argv[1] in COMMANDS:
+        command()  # which reports by itself
+    else:
+        console.report(command)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""What `--help` says of the commands that compose a configuration; their remaining keys are those of its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elmo_bench.system import places
+from elmo_bench.system.command import Argument, Command, Section, flag, pages, whole
+
+GROUPS = ("task", "scale", "arm", "bilm", "vectors", "trainer", "logger", "launcher", "sweep")
+PLACES = (
+    Argument("data_root", "folder of the data; also the environment variable DATA_ROOT", None, "FOLDER"),
+    Argument("results_root", "folder of records, checkpoints and the report; by default results/", None, "FOLDER"),
+    Argument(
+        "cache_root",
+        "folder of generated data and cached layers; also the variable ELMO_BENCH_CACHE; by default .cache/",
+        None,
+        "FOLDER",
+    ),
+)
+FORCE = Argument("force", "train again although there is a record", False, parse=flag)
+TASK = Argument("task", "the benchmark, a page of conf/task/", "ner")
+SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
+OVERRIDES = (
+    "Any other key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner "
+    "--cfg job` prints the whole configuration of a run."
+)
+
+
+def _pages(groups: Sequence[str] = GROUPS) -> list[Section]:
+    return [pages(places.CONF, [group for group in groups if (places.CONF / group).is_dir()])]
+
+
+TRAIN = Command(
+    "train",
+    "one run, or with -m a sweep of runs",
+    (
+        TASK,
+        SCALE,
+        Argument("seed", "of the weights, the order of batches and dropout", 1, parse=whole()),
+        FORCE,
+        *PLACES,
+    ),
+    (
+        ("task=ner scale=mini", "+ELMo on generated data, offline"),
+        ("task=ner scale=mini elmo.where=none", "the baseline"),
+        ("-m task=ner,srl seed=1,2,3", "six runs, one after another"),
+        ("+sweep=table2 task=snli scale=open", "a table of the paper"),
+    ),
+    (
+        "A run that has a record is not run again, and one that was interrupted resumes from its last whole epoch.",
+        OVERRIDES,
+    ),
+    overrides=True,
+    more=_pages,
+)
+
+REPRODUCE = Command(
+    "reproduce",
+    "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
+    (
+        Argument("task", "the benchmark, a page of conf/task/, or all", "ner"),
+        SCALE,
+        Argument("seeds", "how many seeds each arm is trained with, from 1", 1, parse=whole(1, 1000)),
+        Argument(
+            "jobs", "how many runs are trained at a time; by default two, on two cores without a GPU", None, "N",
+            parse=whole(1, 1000),
+        ),
+        FORCE,
+        *PLACES,
+    ),
+    (
+        ("task=ner", "at the mini scale, offline"),
+        ("task=all scale=open seeds=3 data_root=FOLDER", "every task on open data"),
+    ),
+    (
+        "Prints the results beside the paper's and writes them to results/README.md. Recorded runs are not run again.",
+        OVERRIDES,
+    ),
+    overrides=True,
+    more=_pages,
+)  # fmt: skip
+
+PRETRAIN = Command(
+    "pretrain",
+    "train a biLM on plain text",
+    (
+        Argument("scale", "the recipe, a page of conf/pretrain/", "open"),
+        PLACES[0],
+        Argument("output", "folder for the biLM; by default models/ and the recipe's name", None, "FOLDER"),
+        Argument("every", "seconds between checkpoints", 300),
+        Argument("compile", "compile the pointwise work; false where there is no C++ compiler", True, parse=flag),
+        Argument("force", "train again although there is a biLM", False, parse=flag),
+    ),
+    (("scale=open data_root=FOLDER", "reads the recipe's text below FOLDER"),),
+    (
+        "Writes options.json and weights.hdf5 in the official layout, the softmax and its vocabulary, and a card with "
+        "perplexities. Running the command again resumes from the last checkpoint.",
+    ),
+    overrides=True,
+    more=lambda: _pages(["pretrain"]),
+)
+
+SENSES = Command(
+    "analysis.senses",
+    "whether the layers of a biLM tell the senses of a word apart (section 5.3 of the paper)",
+    (
+        Argument("scale", "only mini has text whose senses are known", "mini"),
+        Argument("bilm", "a page of conf/bilm/", "mini"),
+        *PLACES[1:],
+    ),
+    (("", "the biLM of the mini scale"), ("bilm=untrained", "the same sizes with random weights")),
+    ("Writes figures/senses-BILM.json and .png below the results, which the report shows.", OVERRIDES),
+    overrides=True,
+    more=lambda: _pages(["bilm"]),
+)
+
+COMMANDS = {command.name: command for command in (TRAIN, REPRODUCE, PRETRAIN, SENSES)}

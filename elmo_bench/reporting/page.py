@@ -1,0 +1,118 @@
+"""The pages of a report: sections as markdown, as one HTML file and as JSON. The same sections give the same bytes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from elmo_bench.experiment.store import read_all, write_text
+from elmo_bench.reporting import tables
+from elmo_bench.reporting.section import Section
+from elmo_bench.system.errors import UserError
+
+INTRODUCTION = (
+    "Written by `elmo-bench report` from the records under `runs/`, one a finished run. Figures are percent, mean ± "
+    "sample standard deviation over the seeds; dev is that of the selected epoch. A number belongs to its scale: "
+    "numbers of different scales, or of different biLMs, do not compare."
+)
+MARKS = "<!-- tables: written by make report -->", "<!-- /tables -->"
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
+    """Writes README.md, report.html and report.json anew from all records, and the tables between `readme`'s marks.
+
+    Raises:
+        UserError: a record or a figure that cannot be read, a readme without the marks; nothing is written then.
+    """
+    records = read_all(results_root)
+    sections = tables.everything(records, results_root)
+    pages = {"README.md": markdown(sections), "report.html": html(sections), "report.json": data(sections)}
+    files = {Path(results_root) / name: text for name, text in pages.items()}
+    if readme is not None:
+        files[readme] = embedded(readme.read_text(encoding="utf-8"), tables.overview(records))
+    for path, text in files.items():
+        write_text(path, text)
+    return sections
+
+
+# Markdown.
+
+
+def markdown(sections: Sequence[Section]) -> str:
+    """results/README.md."""
+    parts = ["# Results", INTRODUCTION]
+    for section in sections:
+        parts += [f"## {section.title}", section.note, _pipes(section)]
+        if section.remarks:
+            parts.append("\n".join(f"- {line}" for line in section.remarks))
+        if section.picture:
+            parts.append(f"![{section.title}](figures/{section.picture.name})")
+    return "\n\n".join(parts if sections else [*parts, "No run is recorded yet."]) + "\n"
+
+
+def embedded(text: str, sections: Sequence[Section]) -> str:
+    """A page with these tables between its marks, in place of what stood there.
+
+    Raises:
+        UserError: the page lacks the marks.
+    """
+    before, first, rest = text.partition(MARKS[0])
+    _, last, after = rest.partition(MARKS[1])
+    if not (first and last):
+        raise UserError(f"lacks the marks {MARKS[0]} and {MARKS[1]}, between which the tables stand")
+    parts = [first, *(part for section in sections for part in (section.note, _pipes(section))), last]
+    return before + "\n\n".join(parts) + after
+
+
+def _pipes(section: Section) -> str:
+    return "\n".join([_pipe(section.header), _pipe(["---"] * len(section.header)), *map(_pipe, section.rows)])
+
+
+def _pipe(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+# HTML and JSON.
+
+
+def html(sections: Sequence[Section]) -> str:
+    """results/report.html: one page that needs no other file.
+
+    Raises:
+        UserError: a picture that cannot be read.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters["data_url"] = _data_url
+    page = environment.get_template("report.html")
+    return page.render(introduction=INTRODUCTION.replace("`", ""), sections=sections)
+
+
+def _data_url(picture: Path) -> str:
+    try:
+        return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
+    except OSError as error:
+        raise UserError(f"cannot be read ({error.strerror}); make the figure again", picture) from None
+
+
+def data(sections: Sequence[Section]) -> str:
+    """results/report.json: the same tables for other programs: a list of sections, whose rows are lists of cells."""
+    listed = [
+        {
+            "title": section.title,
+            "note": section.note,
+            "header": section.header,
+            "rows": section.rows,
+            "remarks": section.remarks,
+            "picture": f"figures/{section.picture.name}" if section.picture else None,
+        }
+        for section in sections
+    ]
+    return json.dumps(listed, ensure_ascii=False, indent=1) + "\n"

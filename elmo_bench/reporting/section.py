@@ -1,0 +1,17 @@
+"""What a page of results consists of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Section(NamedTuple):
+    """A table with a title, a note above it and remarks below it; under a figure's table stands its picture."""
+
+    title: str
+    note: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    remarks: list[str]
+    picture: Path | None = None

@@ -1,0 +1,106 @@
+"""Which runs a table averages, and how it tells apart rows of one arm."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from elmo_bench.reporting import page, tables
+from elmo_bench.reporting.groups import changes, distinctions, flat, in_groups, in_words
+from elmo_bench.reporting.section import Section
+from elmo_bench.system.errors import UserError
+from tests.test_records import fake, save
+
+MINE, OTHER = "c" * 64, "d5" * 32
+
+
+def names(*records):
+    return [group.name for group in in_groups(records)]
+
+
+def test_groups_of_one_name_say_in_what_they_differ():
+    bilms = [{"name": "mini", "sha256": sha256, "tuned": False} for sha256 in (MINE, OTHER)]
+    two = [fake(group="a", bilm=bilms[0]), fake(group="b", bilm=bilms[1])]
+    assert names(*two) == ["+ELMo (input); bilm.sha256=cccccccc", "+ELMo (input); bilm.sha256=d5d5d5d5"]
+    assert names(two[0], fake("none")) == ["+ELMo (input)", "baseline"]
+
+
+def test_settings_of_the_record_tell_groups_apart():
+    one = fake(group="a", settings={"seed": 1, "task": {"batch": {"batch_size": 8}}, "data": MINE})
+    two = fake(group="b", settings={"seed": 1, "task": {"batch": {"batch_size": 16}, "clip": 5.0}, "data": MINE})
+    assert distinctions([[one], [two]]) == [
+        {"task.batch.batch_size": 8, "task.clip": None},
+        {"task.batch.batch_size": 16, "task.clip": 5.0},
+    ]
+    assert names(one, two)[0] == "+ELMo (input); task.batch.batch_size=8; task.clip=null"
+    assert distinctions([[one]]) == [{}]
+
+
+def test_many_settings_are_cut_short():
+    assert in_words({f"k{i}": i == 1 for i in range(6)}, 2) == ["k0=false", "k1=true", "4 more settings"]
+    assert in_words({}) == []
+    assert flat({"a": {"b": {"c": 1}}, "d": {}}) == {"a.b.c": 1, "d": {}}
+
+
+def test_versions_are_never_averaged_and_older_ones_are_marked(tmp_path):
+    for number, f1 in ((1, 60.0), (2, 80.0)):
+        save(tmp_path, *(fake(where, seed, f1 + 10 * (where == "input"), version=number, run=f"{where}{seed}{number}")
+                         for where in ("none", "input") for seed in (1, 2)))  # fmt: skip
+    page.refresh(tmp_path)
+    all_tasks, one_task = tables.everything(page.read_all(tmp_path), tmp_path)
+    assert [(row[0], row[4]) for row in one_task.rows] == [
+        ("baseline", "80.00 ± 0.00"),
+        ("+ELMo (input)", "90.00 ± 0.00"),
+        ("baseline, older version 1", "60.00 ± 0.00"),
+        ("+ELMo (input), older version 1", "70.00 ± 0.00"),
+    ]
+    gains = [line.partition(":")[0] for line in one_task.remarks if "against" in line]
+    assert gains == [
+        "+ELMo (input), biLM open, against the baseline",
+        "+ELMo (input), older version 1, biLM open, against the baseline, older version 1",
+    ]
+    assert [row[0] for row in all_tasks.rows] == ["ner", "ner (older version 1)"]
+
+
+def test_the_arm_of_a_record_places_it_in_the_overview():
+    runs = [
+        fake("none", group="a", arm="baseline", variant={}, f1=50.0),
+        fake("none", group="b", arm="text", variant={}, f1=55.0),
+        fake("input", group="c", arm="elmo", variant={}, f1=60.0),
+        fake("input", group="d", arm="last-layer", variant={}, f1=1.0),
+        fake("input", group="e", arm="elmo", variant={"task.batch.batch_size": 3}, f1=2.0),
+    ]
+    (section,) = tables.overview(runs)
+    assert section.rows[0][2:8] == ("50.00 (1)", "60.00 (1)", "+10.00", "55.00 (1)", "", "")
+    assert changes(runs[4]) == {"task.batch.batch_size": 3}
+    gains = [line for line in tables.section(runs).remarks if "against" in line]
+    assert [gain.partition(": ")[2] for gain in gains] == ["+10.00 test f1.", "+5.00 test f1."]
+
+
+def test_of_two_groups_for_one_cell_that_with_more_seeds_is_shown():
+    few = fake("none", 1, 90.0, group="few", finished="2026-02-01T00:00:00+00:00")
+    (section,) = tables.overview([few, *(fake("none", seed, 70.0) for seed in (1, 2))])
+    assert section.rows[0][2] == "70.00 ± 0.00 (2)"
+
+
+# Pages.
+
+
+def test_the_html_escapes_everything_and_the_json_holds_the_same_cells(tmp_path):
+    evil = "<script>alert('1')</script> & \"x\""
+    section = Section(evil, evil, (evil,), [(evil,)], [evil])
+    html = page.html([section])
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") == 5
+    (read,) = json.loads(page.data([section]))
+    assert read == {"title": evil, "note": evil, "header": [evil], "rows": [[evil]], "remarks": [evil], "picture": None}
+
+
+def test_a_missing_picture_is_named_and_nothing_is_written(tmp_path):
+    figure = {"title": "A", "note": "", "header": ["x"], "rows": [["1"]], "picture": "gone.png"}
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "a.json").write_text(json.dumps(figure))
+    with pytest.raises(UserError, match=r"gone\.png: cannot be read"):
+        page.refresh(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["figures"]
