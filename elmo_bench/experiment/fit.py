@@ -37,11 +37,11 @@ def make_trainer(
         return pl.Trainer(
             accelerator=machine.accelerator,
             devices=machine.devices,
-            precision=machine.precision,
+            precision=machine.precision,  # type: ignore[arg-type]
             max_epochs=task.fit.epochs,
             limit_train_batches=machine.limit_batches,
-            gradient_clip_val=task.clip.value if task.clip else None,
-            gradient_clip_algorithm=task.clip.by if task.clip else None,
+            gradient_clip_val=task.clip.value,
+            gradient_clip_algorithm=None if task.clip.value is None else task.clip.by,
             reload_dataloaders_every_n_epochs=1,  # each epoch's batches follow from its number, resumed or not
             num_sanity_val_steps=0,
             use_distributed_sampler=False,
