@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
+from elmo_bench.system.files import replacing
 from elmo_bench.system.progress import tell
 
 MODEL = "the model alone"
@@ -56,12 +56,8 @@ class WholeFiles(TorchCheckpointIO):
             checkpoint = {key: value for key, value in checkpoint.items() if key not in FOR_RESUMING}
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.unfinished")
-        with open(beside, "wb") as file:
+        with replacing(path, "wb", locked=True) as file:
             torch.save(checkpoint, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
 
 
 def progress(wanted: str | bool) -> list[pl.Callback]:

@@ -16,6 +16,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacing
 from elmo_bench.system.places import ROOT
 
 Record = dict[str, Any]
@@ -44,15 +45,8 @@ def write(path: Path, record: Record) -> None:
 def write_text(path: Path, text: str) -> None:
     """Writes a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(beside, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.write(text)
 
 
 def read(path: Path) -> Record:
