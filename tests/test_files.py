@@ -33,9 +33,14 @@ def test_a_file_takes_its_place_when_it_is_whole(tmp_path, mode, content, locked
 def test_after_an_error_all_is_as_before(tmp_path, error):
     path = tmp_path / "x"
     path.write_text("old")
-    with pytest.raises(error), replacing(path) as file:
-        file.write("new")
-        raise error
+
+    def fail():
+        with replacing(path) as file:
+            file.write("new")
+            raise error
+
+    with pytest.raises(error):
+        fail()
     assert path.read_text() == "old"
     assert names(tmp_path) == ["x"]
 
