@@ -26,7 +26,7 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.embedding import words as word_vectors
 from elmo_bench.embedding.representation import Elmo, Representation
 from elmo_bench.embedding.words import WordVectors
-from elmo_bench.experiment import records
+from elmo_bench.experiment import items, records
 from elmo_bench.experiment.callbacks import KeepBest, WholeFiles, progress, quiet
 from elmo_bench.experiment.identity import Identity
 from elmo_bench.experiment.module import BenchModule
@@ -75,6 +75,9 @@ def run(cfg: DictConfig, identity: Identity, variant: dict[str, Any]) -> Record:
             trainer.test(module, datamodule=data, verbose=False)
     outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
     record = make_record(cfg, identity, variant, module, keep, outside, trainer.strategy.root_device.type)
+    scored = items.collect(folder, module)
+    items.check(scored, record["metrics"], module.make_metric().from_totals)
+    items.write(items.path_of(records.place(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run)), scored)
     return {**record, "word_vectors": word_vectors.describe(cfg, reader, found)}
 
 
@@ -346,6 +349,6 @@ def _table(cfg: DictConfig) -> str:
 
 def clear(folder: Path) -> None:
     """Forgets a half-finished run."""
-    for part in ("last.ckpt", "best.ckpt"):
+    for part in ("last.ckpt", "best.ckpt", items.DEV, items.PREDICTIONS):
         (folder / part).unlink(missing_ok=True)
     shutil.rmtree(folder / "csv", ignore_errors=True)
