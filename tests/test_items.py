@@ -64,7 +64,7 @@ def test_arrays_that_do_not_fit_together_are_refused(statistics, rows, clusters,
 
 
 def test_sums_are_rounded_once():
-    items = Items({"f1": np.array([1e16, 1.0, -1e16, 0.1]), "n": np.full(4, 255, np.uint8)}, *[np.arange(4)] * 2)
+    items = Items({"f1": np.array([1e16, 1.0, -1e16, 0.1]), "n": np.full(4, 255, np.uint8)}, np.arange(4), np.arange(4))
     assert items.totals() == {"f1": 1.1, "n": 1020.0}
     assert all(type(value) is float for value in items.totals().values())
 

@@ -34,7 +34,7 @@ def some(n: int = 50, named: bool = False) -> Items:
 
 def alone(n: int) -> Items:
     """Each row an item, each item a cluster."""
-    return Items({"right": np.ones(n, np.uint8)}, *[smallest(np.arange(n))] * 2)
+    return Items({"right": np.ones(n, np.uint8)}, smallest(np.arange(n)), smallest(np.arange(n)))
 
 
 # The file.

@@ -42,7 +42,7 @@ def write(path: Path, items: Mapping[str, Items]) -> None:
             arrays[f"{split}/names"] = np.array(part.names, dtype=np.str_)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, "wb", locked=True) as file:  # the run's work folder is locked
-        np.savez_compressed(file, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
