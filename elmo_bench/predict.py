@@ -11,7 +11,6 @@ file; where it knows the form that the official scorer reads (`official`), an ou
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text, replacing
 
 OPTIONS = ("bilm.options", "bilm.weights", "trainer.accelerator", "trainer.threads", "batch_size")
 
@@ -130,8 +130,6 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
 
 def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a file with the numbers of their lines; empty lines are an error too: they would shift."""
-    from elmo_bench.system.files import open_text
-
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
@@ -145,12 +143,8 @@ def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def write(path: Path, text: str) -> None:
     """Whole, or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.write(text)
 
 
 def _number(value: str) -> Any:

@@ -15,6 +15,7 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import EarlyStopping
 
 from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
+from elmo_bench.experiment import items
 from elmo_bench.experiment.callbacks import KeepBest, WholeFiles, progress
 from elmo_bench.experiment.data import Data
 from elmo_bench.experiment.module import BenchModule
@@ -90,6 +91,6 @@ def interruptible(trainer: pl.Trainer) -> Iterator[None]:
 
 def clear(folder: Path) -> None:
     """Forgets a half-finished run."""
-    for part in ("last.ckpt", "best.ckpt"):
+    for part in ("last.ckpt", "best.ckpt", items.DEV, items.PREDICTIONS):
         (folder / part).unlink(missing_ok=True)
     shutil.rmtree(folder / "csv", ignore_errors=True)

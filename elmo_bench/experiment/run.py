@@ -12,7 +12,7 @@ from hydra.utils import instantiate
 from elmo_bench.bilm import BiLM
 from elmo_bench.configuration.schema import LayersConfig, RunConfig
 from elmo_bench.embedding import words
-from elmo_bench.experiment import store
+from elmo_bench.experiment import items, store
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.callbacks import KeepBest, quiet
 from elmo_bench.experiment.data import Data, sentences
@@ -65,6 +65,9 @@ def run_once(run: RunConfig, described: Description, table: str, vectors: Path |
             trainer.test(module, datamodule=data, verbose=False)
     outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
     record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type)
+    scored = items.collect(folder, module)
+    items.check(scored, record["metrics"], module.make_metric().from_totals)
+    items.write(items.path_of(store.place(run.results_root, run.scale.name, run.task.name, record["run"])), scored)
     return {**record, "word_vectors": None if in_use is None else words.describe(reader, given)}
 
 

@@ -28,6 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from elmo_bench.bilm.model import BiLM
+from elmo_bench.system.files import replacing
 from elmo_bench.system.locks import held
 
 FORMAT = 2
@@ -163,7 +164,7 @@ class ActivationCache:
         name = f"{len(list(self.folder.glob('*.npz'))):05d}-{os.getpid()}"
         data, index = self.folder / f"{name}.bin", self.folder / f"{name}.npz"
         digests, offsets, tokens, checksums, offset = [], [], [], [], 0
-        with open(f"{data}.partial", "wb") as file:
+        with replacing(data, "wb", locked=True) as file:
             for indices, layers in self.bilm.batches(sentences):
                 pieces = layers.cpu().split([len(sentences[i]) for i in indices], dim=1)  # each (L+1, T, 2P)
                 for i, piece in zip(indices, pieces, strict=True):
@@ -175,10 +176,7 @@ class ActivationCache:
                     checksums.append(zlib.crc32(block))
                     offset += len(block) // self.dtype.itemsize
                 advance(len(indices))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(f"{data}.partial", data)
-        with open(f"{index}.partial", "wb") as file:
+        with replacing(index, "wb", locked=True) as file:  # once it is there, the shard counts
             np.savez(
                 file,
                 digests=np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
@@ -186,7 +184,6 @@ class ActivationCache:
                 tokens=np.array(tokens, dtype=np.int64),
                 checksums=np.array(checksums, dtype=np.uint32),
             )
-        os.replace(f"{index}.partial", index)  # from here on the shard counts
 
     def _block(self, layers: Tensor) -> bytes:
         """(L+1, T, 2P) -> the bytes of a sentence's block."""

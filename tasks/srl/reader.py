@@ -22,7 +22,9 @@ SCHEME = "iob2"
 
 
 class SrlReader:
-    """A row is {"tokens": [str], "predicates": [int], "tags": [[str]]}: words, predicates, and IOB2 tags for each.
+    """A row is {"tokens": [str], "predicates": [int], "tags": [[str]], "sentence": int}.
+
+    These are words, predicates, IOB2 tags for each predicate, and the number of the sentence in its split.
 
     Rows of a data set hold one predicate each, so a sentence makes as many rows as it has predicates, which share one
     sentence of the biLM; a row of raw text holds all that it is asked for. `collate` lays out one line a predicate.
@@ -88,7 +90,7 @@ class SrlReader:
             for predicate in sentence.predicates():
                 if self.chosen == "all" or pos[predicate.index].startswith("VB"):
                     gold = _tags(sentence, predicate)
-                    yield {"tokens": words, "predicates": [predicate.index], "tags": [gold]}
+                    yield {"tokens": words, "predicates": [predicate.index], "tags": [gold], "sentence": number}
 
     def _plain(self, word: str) -> str:
         return word.lower() if self.lower else word
