@@ -67,11 +67,12 @@ def measured(data_root: Path | None) -> dict[str, Any]:
 
 def write(target: Path, found: dict[str, Any]) -> None:
     """Keeps the figures, with the machine and the code that they were measured with."""
-    from elmo_bench.experiment import records
+    from elmo_bench.experiment import store
+    from elmo_bench.system import machine
 
-    commit, dirty = records.commit()
-    made = {"machine": records.machine("cpu"), "versions": records.versions(), "commit": commit, "dirty": dirty}
-    records.write_text(target, json.dumps({**found, **made}, indent=1) + "\n")
+    commit, dirty = machine.commit()
+    made = {"machine": machine.machine("cpu"), "versions": machine.versions(), "commit": commit, "dirty": dirty}
+    store.write_text(target, json.dumps({**found, **made}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

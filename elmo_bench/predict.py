@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 def formats() -> list[Section]:
     """A section of the help: what an input line and an output line of each task hold, as its package says it."""
-    from elmo_bench.experiment import configuration
+    from elmo_bench.configuration import pages
 
     lines = []
-    for task in configuration.tasks():
-        reader = OmegaConf.select(OmegaConf.load(configuration.page(task)), "task.reader._target_") or ""
+    for task in pages.tasks():
+        reader = OmegaConf.select(OmegaConf.load(pages.page(task)), "task.reader._target_") or ""
         package = reader.removesuffix("." + ".".join(reader.split(".")[-2:]))
         for part, text in getattr(importlib.import_module(package), "PREDICT", {}).items() if package else ():
             lines.append((f"{task}, {part}", text))
@@ -77,6 +77,7 @@ def predict(checkpoint: str, input: str, output: str, format: str = "json", **op
     """
     from hydra.utils import instantiate
 
+    from elmo_bench.configuration import schema
     from elmo_bench.task import ReadsFiles, WritesOfficial
 
     if not Path(output).absolute().parent.is_dir():
@@ -86,6 +87,7 @@ def predict(checkpoint: str, input: str, output: str, format: str = "json", **op
     for key, value in options.items():
         if value is not None:
             OmegaConf.update(cfg, key if key != "batch_size" else "task.batch.batch_size", value)
+    cfg = schema.from_plain(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
     reader = instantiate(cfg.task.reader)
     official = _own_format(reader, WritesOfficial, output, cfg.task.name)
     own_input = _own_format(reader, ReadsFiles, input, cfg.task.name)
@@ -158,19 +160,25 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
     from torch.utils.data import DataLoader
 
     from elmo_bench.experiment.answers import Answers
+    from elmo_bench.experiment.build import build
     from elmo_bench.experiment.callbacks import progress, quiet
-    from elmo_bench.experiment.run import build, layers_source, lengths
+    from elmo_bench.experiment.data import lengths
+    from elmo_bench.experiment.run import layers_source
     from elmo_bench.text.batching import BucketSampler
     from elmo_bench.text.vocabulary import Vocabulary
 
     quiet()
     reader.vocabularies = {name: Vocabulary.restore(state) for name, state in saved["vocabularies"].items()}
-    if cfg.task.get("words") is not None and "path" in cfg.task.words:
-        cfg.task.words.path = None  # the vectors are in the checkpoint
+    if cfg.task.words is not None and "path" in cfg.task.words:
+        cfg.task.words["path"] = None  # the vectors are in the checkpoint
     cfg.bilm.cache = False
-    module = build(cfg, reader, layers_source(cfg, saved["bilm_sha256"]))
+    source = None if cfg.baseline else layers_source(cfg.bilm, cfg, saved["bilm_sha256"])
+    module = build(cfg, reader, source)
     module.load_state_dict(saved["state_dict"])
-    sampler = BucketSampler(lengths(rows, reader.fields), shuffle=False, **cfg.task.batch)
+    bounds = cfg.task.batch
+    sampler = BucketSampler(
+        lengths(rows, reader.fields), bounds.batch_size, token_budget=bounds.token_budget, shuffle=False
+    )
     batches = sampler.batches(0)
     loader = DataLoader(batches, batch_size=None, collate_fn=lambda batch: reader.collate([rows[i] for i in batch]))  # type: ignore[arg-type]
     bar = progress(cfg.trainer.progress)

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.training import Recipe, Trainer
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 
@@ -98,8 +98,8 @@ def make_recipe(cfg: DictConfig) -> Recipe:
 
 def main() -> None:
     """The entry point."""
-    pages = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
-    cfg = configuration.compose(pages, "pretrain")
+    chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
+    cfg = pages.compose(chosen, "pretrain")
     if cfg.root is None:
         raise UserError("where is the text? give data_root=FOLDER (make: DATA_ROOT=FOLDER) with lm/ in it")
     output = Path(cfg.output)

@@ -1,8 +1,8 @@
 """The paper's Table 1 for a task: `python -m elmo_bench.reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
 
-Baseline and +ELMo where the task's page puts it, over seeds 1 to N (`task=all`: every task), and what else the page
-names as `task.arms`; prints ours beside the paper's and writes results/README.md. Recorded runs are not run again. Any
-other override goes to every run.
+Runs the sweep conf/sweep/table1.yaml, the arms that the task's page names, over seeds 1 to N (`task=all`: every task);
+prints ours beside the paper's and writes results/README.md. Recorded runs are not run again. Any other override goes to
+every run.
 
 `jobs=N` trains N runs at a time, each on its share of the cores; by default two, where there are two cores and no GPU.
 """
@@ -16,20 +16,16 @@ from omegaconf import DictConfig
 
 from elmo_bench import report
 from elmo_bench.clusters.local import Job, cores, run_jobs
-from elmo_bench.experiment import configuration
-from elmo_bench.experiment.records import Record
-from elmo_bench.experiment.run_names import label, variant
+from elmo_bench.configuration import pages, schema
+from elmo_bench.experiment.arms import check, placed
+from elmo_bench.experiment.run_names import label, run_name
+from elmo_bench.experiment.store import Record
+from elmo_bench.experiment.sweeps import points
 from elmo_bench.reporting import tables
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
-from elmo_bench.train import finished, name, train
+from elmo_bench.train import finished, train
 
-ARMS = {
-    "baseline": ["elmo.where=none"],
-    "text": ["elmo.where=none", "vectors=text"],  # static word vectors from the text that the biLM read
-    "elmo": [],
-    "elmo+text": ["vectors=text"],
-}
 OWN = ("task", "scale", "seeds", "jobs")
 TRAIN = [sys.executable, "-m", "elmo_bench.train"]
 
@@ -46,34 +42,18 @@ def reproduce(
         at_once: how many runs are trained at a time; None: as many as fit.
 
     Raises:
-        UserError: an unknown task, missing data, a value that cannot be meant.
+        UserError: an unknown task, missing data, a value that is not allowed.
     """
-    configuration.page(task)
-    runs = [
-        [f"task={task}", f"scale={scale}", f"seed={seed}", *arm, *overrides]
-        for arm in arms(task, scale, overrides)
-        for seed in range(1, seeds + 1)
-    ]
-    cfgs = [configuration.compose(run) for run in runs]
+    pages.page(task)
+    chosen = [f"task={task}", f"scale={scale}", *overrides]
+    check(task, list(pages.compose(chosen).task.arms))
+    runs = [[*chosen, *point] for point in points("table1", chosen, seeds=range(1, seeds + 1))]
+    cfgs = [pages.compose(run) for run in runs]
     new = [i for i, cfg in enumerate(cfgs) if cfg.force or not finished(cfg)]
     if len(new) < 2 or (at_once := at_once or fitting(cfgs[0])) < 2:
         return [train(cfg) for cfg in cfgs]
     train_together([runs[i] for i in new], [cfgs[i] for i in new], at_once)
     return [(i in new and finished(cfg)) or train(cfg) for i, cfg in enumerate(cfgs)]
-
-
-def arms(task: str, scale: str, overrides: Sequence[str] = ()) -> list[list[str]]:
-    """The overrides of each arm that the task's page names for the scale; without a word of it, baseline and +ELMo.
-
-    Raises:
-        UserError: the page names an arm that there is not.
-    """
-    cfg = configuration.compose([f"task={task}", f"scale={scale}", *overrides])
-    named = (cfg.task.arms or {}).get(scale) or ("baseline", "elmo")
-    for arm in named:
-        if arm not in ARMS:
-            raise UserError(f"task.arms.{scale} names {arm}; there is {', '.join(ARMS)}")
-    return [ARMS[arm] for arm in named]
 
 
 def train_together(runs: Sequence[list[str]], cfgs: Sequence[DictConfig], at_once: int) -> None:
@@ -84,15 +64,18 @@ def train_together(runs: Sequence[list[str]], cfgs: Sequence[DictConfig], at_onc
     Raises:
         UserError: the first run that failed; the others have been shown.
     """
-    jobs = [
-        Job(name(cfg.task.name, cfg.scale.name, label(variant(cfg), cfg.elmo.where), cfg.seed), [*TRAIN, *run])
-        for run, cfg in zip(runs, cfgs, strict=True)
-    ]
+    jobs = [Job(_title(cfg), [*TRAIN, *run]) for run, cfg in zip(runs, cfgs, strict=True)]
     errors = {str(error): error for error in run_jobs([jobs[-1], *jobs[:-1]], at_once) if error}
     for error in errors.values():
         console.show(error)
     if errors:
         raise next(iter(errors.values()))
+
+
+def _title(cfg: DictConfig) -> str:
+    run = schema.typed(cfg)
+    arm, variant = placed(run)
+    return run_name(run.task.name, run.scale.name, label(arm, run.elmo.where, variant), run.seed)
 
 
 def fitting(cfg: DictConfig) -> int:
@@ -114,8 +97,8 @@ def main() -> None:
     at_once = own.get("jobs")
     if at_once is not None and (not at_once.isdecimal() or not 1 <= int(at_once) <= 1000):
         raise UserError(f"jobs={at_once}: how many runs at a time, a whole number from 1 to 1000")
-    names = configuration.tasks() if own.get("task") == "all" else [own.get("task") or "ner"]
-    cfg = configuration.compose([f"task={configuration.page(names[0]).stem}", *rest])
+    names = pages.tasks() if own.get("task") == "all" else [own.get("task") or "ner"]
+    cfg = pages.compose([f"task={pages.page(names[0]).stem}", *rest])
     records: list[Record] = []
     failed: list[UserError] = []
     for task in names:

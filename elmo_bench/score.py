@@ -12,7 +12,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
 from elmo_bench.system.command import Argument, Command
 from elmo_bench.system.errors import UserError
 
@@ -47,7 +47,7 @@ def score(task: str, gold: str, predictions: str) -> dict[str, float]:
 
 def find(task: str) -> Callable[[str, str], dict[str, float]]:
     """The function that the task's page names as `score`."""
-    page = configuration.page(task)
+    page = pages.page(task)
     name = OmegaConf.select(OmegaConf.load(page), "task.score")
     if not isinstance(name, str):
         raise UserError("the page names no `task.score`", page)

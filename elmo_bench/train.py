@@ -6,20 +6,22 @@ A run that has a record is not run again (`force=true` does), and a half-finishe
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from hydra.utils import get_method
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.experiment import records
-from elmo_bench.experiment.choices import check_run
-from elmo_bench.experiment.identity import Identity
-from elmo_bench.experiment.records import Record
-from elmo_bench.experiment.run_names import arm, label, variant
+from elmo_bench.configuration import schema
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.experiment import store
+from elmo_bench.experiment.arms import placed
+from elmo_bench.experiment.identity import Description, Identity, placeless
+from elmo_bench.experiment.makers import Makers
+from elmo_bench.experiment.run_names import label, run_name, summary, title
+from elmo_bench.experiment.store import Record
 from elmo_bench.system import console, places
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.locks import held
 
 
@@ -27,79 +29,62 @@ def train(cfg: DictConfig) -> Record:
     """The record of a run: read where there is one, else made by training.
 
     Raises:
-        UserError: a value that cannot be meant, missing data, malformed files.
+        UserError: a value that is not allowed, missing data, malformed files.
     """
-    check(cfg)
-    if cfg.scale.prepare:
-        get_method(cfg.scale.prepare)(cfg)
-    if (prepare := cfg.bilm.get("prepare")) and cfg.elmo.where != "none":
-        get_method(prepare)(cfg)
-    identity = Identity(cfg)
-    path = records.place(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run)
-    if path.is_file() and not cfg.force:
-        record = records.read(path)
+    run = schema.typed(cfg)
+    identity = Identity(run)
+    path = store.place(run.results_root, run.scale.name, run.task.name, identity.run)
+    if path.is_file() and not run.force:
+        record = store.read(path)
         print(f"{title(record)}: recorded on {record['finished'][:10]}, not run again (force=true does)", flush=True)
         return record
-    folder = records.work(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run)
+    folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
     with held(folder, f"another process is at this run; waiting for its record, {path}") as waited:
-        if path.is_file() and (waited or not cfg.force):  # it has just been made
-            return records.read(path)
-        return _train(cfg, identity, path, folder)
+        if path.is_file() and (waited or not run.force):  # it has just been made
+            return store.read(path)
+        return _train(run, describe(run, identity, cfg), path, folder)
 
 
-def check(cfg: DictConfig) -> None:
-    """Raises `UserError` where a configuration lacks a value or has one that cannot be meant."""
-    if missing := OmegaConf.missing_keys(cfg):
-        raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
-    check_run(cfg)
+def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description:
+    """What is known of a run before it starts."""
+    arm, variant = placed(run)
+    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    return Description(identity, arm, variant, config, placeless(cfg))
 
 
 def finished(cfg: DictConfig) -> Record | None:
     """The record of a run, if there is one; nothing is made or trained. Raises `UserError` as `train` does."""
-    check(cfg)
-    try:
-        identity = Identity(cfg)
-    except UserError:
-        if cfg.scale.prepare or cfg.bilm.get("prepare"):  # which make what is missing
-            return None
-        raise
-    path = records.place(cfg.results_root, cfg.scale.name, cfg.task.name, identity.run)
-    return records.read(path) if path.is_file() else None
+    run = schema.typed(cfg)
+    path = store.place(run.results_root, run.scale.name, run.task.name, Identity(run).run)
+    return store.read(path) if path.is_file() else None
 
 
-def _train(cfg: DictConfig, identity: Identity, path: Path, folder: Path) -> Record:
+def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
     """Under the lock of the run's work folder."""
-    from elmo_bench.experiment import run
+    from elmo_bench.experiment.fit import clear
+    from elmo_bench.experiment.run import run_once
 
-    forced = folder / "forced"  # says that what lies there was begun by a forced run: that goes on, too
-    if cfg.force and not forced.is_file():
-        run.clear(folder)
+    forced = folder / "forced"  # what lies there was begun by a forced run: that is resumed, too
+    if run.force and not forced.is_file():
+        clear(folder)
         forced.touch()
-    changes = variant(cfg)
-    print(f"{name(cfg.task.name, cfg.scale.name, label(changes, cfg.elmo.where), cfg.seed)}: training", flush=True)
-    record = run.run(cfg, identity, changes)
-    records.write(path, record)
+    makers = Makers.of(run)
+    makers.make()
+    name = label(described.arm, run.elmo.where, described.variant)
+    print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
+    vectors = None if makers.vectors is None else makers.vectors.make()
+    record = run_once(run, described, _table(run), vectors)
+    store.write(path, record)
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)
     return record
 
 
-def title(record: Record) -> str:
-    """Which run a record is of, in words."""
-    return name(record["task"], record["scale"], arm(record), record["seed"])
-
-
-def name(task: str, scale: str, arm: str, seed: int) -> str:
-    """The same from its parts."""
-    return f"{task}/{scale} {arm}, seed {seed}"
-
-
-def summary(record: Record) -> str:
-    """The scores of a record in a few words."""
-    monitor = record["config"]["task"]["monitor"]
-    dev, test = (record["metrics"][split][monitor] for split in ("dev", "test"))
-    return f"dev {monitor} {dev:.2f}, test {monitor} {test:.2f}, {record['epochs']} epochs, {record['seconds']:.0f} s"
+def _table(run: RunConfig) -> str:
+    """What W&B groups by."""
+    sweep = HydraConfig.get().runtime.choices.get("sweep") if HydraConfig.initialized() else None
+    return f"{sweep or 'table1'}/{run.scale.name}/{run.task.name}"
 
 
 def main() -> None:

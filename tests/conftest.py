@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
 from elmo_bench.system import places
 from tests import fakes, toy
 
@@ -57,7 +57,7 @@ class Bench:
         return list({argument.partition("=")[0]: argument for argument in chosen}.values())
 
     def compose(self, *changes: str):
-        return configuration.compose(self.overrides(*changes))
+        return pages.compose(self.overrides(*changes))
 
     def train(self, *changes: str):
         from elmo_bench.train import train

@@ -56,7 +56,7 @@ def same(one, other, exactly: bool = False) -> None:
 
 @pytest.mark.usefixtures("stand_in")
 def test_averages_are_scored_kept_tested_and_recorded(bench, watched):
-    record = bench.train("elmo.where=both", AVERAGE, "task.fit.open.epochs=3", "task.optimizer.lr=0.05")
+    record = bench.train("elmo.where=both", AVERAGE, "task.fit.epochs=3", "task.optimizer.lr=0.05")
     expected = averages(watched["updates"])  # five updates an epoch
     assert len(expected) == 15
     *epochs, tested = watched["scored"]
@@ -83,7 +83,7 @@ class Later:
 
 @pytest.mark.usefixtures("stand_in")
 def test_killed_a_run_goes_on_with_both_copies(bench):
-    changes = ("elmo.where=both", AVERAGE, "task.fit.open.epochs=4", f"task.metric._target_={__name__}.Later")
+    changes = ("elmo.where=both", AVERAGE, "task.fit.epochs=4", f"task.metric._target_={__name__}.Later")
     whole = bench.train(*changes)
     torn = f"results_root={bench.folder}/torn"
     assert bench.command("train", *bench.overrides(torn, *changes), STOP="2,3").returncode == -9
@@ -105,7 +105,7 @@ def test_killed_a_run_goes_on_with_both_copies(bench):
 def test_predictions_come_from_the_averages(bench, watched, tmp_path):
     from elmo_bench.predict import predict
 
-    record = bench.train(AVERAGE, "task.fit.open.epochs=2", "task.optimizer.lr=0.05")
+    record = bench.train(AVERAGE, "task.fit.epochs=2", "task.optimizer.lr=0.05")
     *epochs, _ = watched["scored"]
     used: list[dict[str, torch.Tensor]] = []
     forward = BenchModule.forward

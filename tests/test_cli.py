@@ -106,7 +106,7 @@ def test_a_real_process_ends_the_same_way(bench):
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_sweep_runs_on_past_a_bad_point(call, bench):
-    changes = ("task.fit.open.epochs=1", "elmo.layers=last,7")
+    changes = ("task.fit.epochs=1", "elmo.layers=last,7")
     status, out, err = call(train, "-m", *bench.overrides(*changes))
     assert status == 2
     assert err.count("error: ") == 1
@@ -117,7 +117,7 @@ def test_a_sweep_runs_on_past_a_bad_point(call, bench):
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_table_of_the_paper_is_one_argument(call, bench):
-    status, _, _ = call(train, *bench.overrides("+sweep=table2", "task.fit.open.epochs=1"))
+    status, _, _ = call(train, *bench.overrides("+sweep=table2", "task.fit.epochs=1"))
     assert status == 0
     arms = [
         (r["variant"].get("elmo.where"), r["variant"].get("elmo.layers"), r["variant"].get("elmo.lambda"), r["seed"])
@@ -176,7 +176,7 @@ def test_reproduce_refuses_in_one_line(call, bench, arguments, message):
 
 @pytest.fixture
 def checkpoint(bench, stand_in):
-    record = bench.train("task.fit.open.epochs=2", "elmo.where=both")
+    record = bench.train("task.fit.epochs=2", "elmo.where=both")
     return bench.results / record["checkpoint"]
 
 

@@ -12,8 +12,9 @@ import torch
 from datasets import DatasetDict
 from hydra.utils import get_method, instantiate
 
-from elmo_bench.experiment import configuration
-from elmo_bench.experiment.run import Data, build
+from elmo_bench.configuration import pages
+from elmo_bench.experiment.build import build
+from elmo_bench.experiment.data import Data
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Tokens
@@ -35,7 +36,7 @@ def root(tmp_path_factory) -> Path:
 def load(task: str, root: Path):
     """The task's configuration at the mini scale, its reader, and its data; read once."""
     changes = [f"scale.folder={root}", f"scale.sizes={SIZES}", "elmo.where=none", "elmo.dropout=0"]
-    cfg = configuration.compose([f"task={task}", "scale=mini", *changes])
+    cfg = pages.compose([f"task={task}", "scale=mini", *changes])
     get_method(cfg.scale.prepare)(cfg)
     reader = instantiate(cfg.task.reader)
     return cfg, reader, reader.load()
@@ -62,7 +63,7 @@ def model(loaded, where="none"):
 def test_the_folder_holds_what_every_task_holds(task):
     folder = places.ROOT / "tasks" / task
     assert all((folder / name).is_file() for name in ("README.md", "reader.py", "head.py", "metric.py"))
-    assert configuration.page(task).is_file()
+    assert pages.page(task).is_file()
     for part in ("reader", "head", "metric"):
         importlib.import_module(f"tasks.{task}.{part}")
 

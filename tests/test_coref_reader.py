@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from elmo_bench.experiment import configuration
-from elmo_bench.experiment.run import Data, build
+from elmo_bench.configuration import pages
+from elmo_bench.experiment.build import build
+from elmo_bench.experiment.data import Data
 from elmo_bench.system.errors import UserError
 from tasks.coref.metric import CorefMetric
 from tasks.coref.reader import CorefReader
@@ -107,7 +108,7 @@ def test_a_long_document_is_trained_a_window_at_a_time(reader):
 def test_windows_are_a_function_of_seed_and_epoch(reader):
     made = reader(train="".join(column_file(name=f"d{i}") for i in range(8)), max_sentences=1)
     splits = made.load()
-    cfg = configuration.compose(["task=coref", "scale=mini", "scale.folder=none", "seed=3"])
+    cfg = pages.compose(["task=coref", "scale=mini", "scale.folder=none", "seed=3"])
     data = Data(cfg, made, splits)
 
     def epoch(number: int) -> list[list[list[str]]]:
@@ -123,7 +124,7 @@ def test_windows_are_a_function_of_seed_and_epoch(reader):
 def test_heads_are_made_of_words_and_characters_without_elmo(reader):
     made = reader()
     made.load()
-    cfg = configuration.compose(["task=coref", "scale=mini", "scale.folder=none", "elmo.where=input"])
+    cfg = pages.compose(["task=coref", "scale=mini", "scale.folder=none", "elmo.where=input"])
     module = build(cfg, made, FakeBiLM())
     head: Any = module.head
     own = cfg.task.words.size + sum(cfg.task.chars.filters.values())

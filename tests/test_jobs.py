@@ -104,7 +104,7 @@ def others(bench, *changes):
 
 def test_reproduce_trains_two_runs_at_a_time_with_the_same_records(bench, monkeypatch, capsys):
     monkeypatch.setattr(reproduce, "TRAIN", [sys.executable, "-m", "tests.command", str(bench.conf), "train"])
-    small = others(bench, "task.fit.open.epochs=1")
+    small = others(bench, "task.fit.epochs=1")
     together = reproduce.reproduce("toy", "open", 1, small, at_once=2)
     out = capsys.readouterr().out
     assert out.count("toy/open baseline (task.fit.epochs=1), seed 1: dev accuracy") == 1

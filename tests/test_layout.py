@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from elmo_bench.experiment.configuration import compose, register_resolvers
+from elmo_bench.configuration.pages import compose, register_resolvers
 from elmo_bench.system.places import CONF
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,7 +9,7 @@ import pytest
 from hydra.utils import instantiate
 
 from elmo_bench import mini
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
 from elmo_bench.score import score
 from tests.test_mini import SMALL
 
@@ -69,7 +69,7 @@ def test_gold_against_itself_scores_100(task, folder, tmp_path):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_readers_take_the_files_that_the_page_names(task, folder):
-    cfg = configuration.compose([f"task={task}", "scale=mini", f"scale.folder={folder}", f"cache_root={folder}/cache"])
+    cfg = pages.compose([f"task={task}", "scale=mini", f"scale.folder={folder}", f"cache_root={folder}/cache"])
     splits = instantiate(cfg.task.reader).load()
     if task == "squad":
         expected = [len(re.findall('"question":', (folder / f"squad/{s}-v1.1.json").read_text())) for s in SPLITS]

@@ -11,7 +11,7 @@ from elmo_bench import mini
 from elmo_bench.analysis import word_senses as senses
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
 from elmo_bench.system.errors import UserError
 from tests.test_mini import SMALL
 
@@ -101,4 +101,4 @@ def test_the_figure_is_written_and_layer_0_is_at_chance(configured, tmp_path, mo
 def test_what_is_missing_is_named(configured, tmp_path):
     shutil.rmtree(tmp_path / "data" / "lm")
     with pytest.raises(UserError, match="needs a mini data set"):
-        senses.run(configuration.compose(configured))
+        senses.run(pages.compose(configured))

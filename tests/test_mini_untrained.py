@@ -8,7 +8,7 @@ import pytest
 from elmo_bench.bilm import untrained
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
 from elmo_bench.mini.bilm import ensure_bilm
 from elmo_bench.system.errors import UserError
 from tests.test_mini_senses import OPTIONS
@@ -49,8 +49,8 @@ def test_missing_options_are_named(config, tmp_path):
 
 @pytest.mark.parametrize("scale", ["mini", "open", "paper"])
 def test_every_scale_has_the_control(scale):
-    cfg = configuration.compose(["task=ner", f"scale={scale}", "bilm=untrained"])
-    own = configuration.compose(["task=ner", f"scale={scale}"])
+    cfg = pages.compose(["task=ner", f"scale={scale}", "bilm=untrained"])
+    own = pages.compose(["task=ner", f"scale={scale}"])
     assert cfg.bilm.name == "untrained"
     assert cfg.bilm.options == own.bilm.options
     assert cfg.bilm.weights != own.bilm.weights
@@ -58,7 +58,7 @@ def test_every_scale_has_the_control(scale):
 
 
 def test_a_bilm_of_another_recipe_is_not_taken(tmp_path, monkeypatch):
-    recipe = configuration.compose(["pretrain=mini", f"root={tmp_path}"], "pretrain").recipe
+    recipe = pages.compose(["pretrain=mini", f"root={tmp_path}"], "pretrain").recipe
     made = []
 
     def pretrain(recipe, root, work, output, *rest):

@@ -8,15 +8,15 @@ import pytest
 import torch
 from hydra.utils import get_method, instantiate
 
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment.answers import Answers
-from elmo_bench.experiment.run import build
+from elmo_bench.experiment.build import build
 from elmo_bench.nn.classes import probabilities
 from elmo_bench.predict import COMMAND, echo, predict
 from elmo_bench.score import score
 
 SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,4,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
-TASKS = configuration.tasks()
+TASKS = pages.tasks()
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def answers(tmp_path_factory):
     root = tmp_path_factory.mktemp("mini")
 
     def answer(task):
-        cfg = configuration.compose(
+        cfg = pages.compose(
             [f"task={task}", "scale=mini", "elmo.where=none", f"scale.folder={root}", f"scale.sizes={SIZES}"]
         )
         get_method(cfg.scale.prepare)(cfg)
@@ -118,9 +118,9 @@ def bench_record(folder, root):
     from elmo_bench.train import train
 
     return train(
-        configuration.compose([
+        pages.compose([
             "task=snli", "scale=mini", f"scale.folder={folder}", f"scale.sizes={SIZES}", "elmo.where=none",
-            "task.fit.mini.epochs=1", "trainer=cpu", f"results_root={root}/results", f"cache_root={root}",
+            "task.fit.epochs=1", "trainer=cpu", f"results_root={root}/results", f"cache_root={root}",
         ])
     )  # fmt: skip
 

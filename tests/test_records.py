@@ -39,7 +39,7 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.open.epochs=5",
+    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.epochs=5",
      "task.batch.batch_size=4", "bilm.state=zero", "bilm.cache=false", "trainer.precision=bf16-mixed"],
 )  # fmt: skip
 def test_what_can_change_a_result_makes_another_run(bench, change):
@@ -77,8 +77,8 @@ def test_the_digest_of_a_file_is_its_sha256(tmp_path):
     [
         ("data_root=/no/such/folder", "/no/such/folder: no such folder"),
         ("data_root=null", "data_root=FOLDER"),
-        ("task.data.open.dev=gone.txt", r"toy/gone\.txt: no such file"),
-        ("task.data.open.folder=tyo", "tyo: no such folder"),
+        ("task.data.dev=gone.txt", r"toy/gone\.txt: no such file"),
+        ("task.data.folder=tyo", "tyo: no such folder"),
         ("bilm.weights=/gone.hdf5", r"/gone\.hdf5: no such file: the weights of bilm=custom"),
         ("scale=paper", "no data for scale=paper"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
 from elmo_bench.predict import predict
 from elmo_bench.system.errors import UserError
 from elmo_bench.train import train
@@ -32,10 +32,8 @@ def write(folder: Path) -> Path:
 
 def compose(folder: Path, *changes: str):
     places = f"data_root={folder}", f"results_root={folder}/results", f"cache_root={folder}/cache"
-    small = "task.words.size=8", "task.hiddens.open=8", "task.fit.open.epochs=2"
-    return configuration.compose(
-        ["task=snli", "scale=open", "elmo.where=none", "trainer=cpu", *places, *small, *changes]
-    )
+    small = "task.words.size=8", "task.hiddens.open=8", "task.fit.epochs=2"
+    return pages.compose(["task=snli", "scale=open", "elmo.where=none", "trainer=cpu", *places, *small, *changes])
 
 
 @pytest.fixture

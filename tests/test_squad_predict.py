@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
 from elmo_bench.predict import predict
 from elmo_bench.score import score
 from elmo_bench.system.errors import UserError
@@ -20,9 +20,9 @@ def trained(tmp_path_factory):
     """A checkpoint of one epoch on a few generated paragraphs, and the record."""
     folder = tmp_path_factory.mktemp("squad")
     record = train(
-        configuration.compose([
+        pages.compose([
             "task=squad", "scale=mini", f"scale.folder={folder}/mini", f"scale.sizes={SIZES}", "elmo.where=none",
-            "task.fit.mini.epochs=1", "task.sizes.mini.hidden=8", "trainer=cpu",
+            "task.fit.epochs=1", "task.sizes.mini.hidden=8", "trainer=cpu",
             f"results_root={folder}/results", f"cache_root={folder}",
         ])
     )  # fmt: skip

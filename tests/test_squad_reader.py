@@ -11,7 +11,7 @@ import random
 import pytest
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.experiment.run import lengths, sentences
+from elmo_bench.experiment.data import lengths, sentences
 from elmo_bench.system.errors import UserError
 from elmo_bench.text import source
 from tasks.squad.paragraphs import Paragraph, Question, chosen, parted, read_paragraphs

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
 from elmo_bench.nn.feedforward import MaxoutLayers, ReluLayers
 from elmo_bench.task import Batch, Embedded
 from tasks.sst5.head import Sst5Head, biattend
@@ -109,7 +109,7 @@ def test_each_dropout_is_one_of_training():
 
 
 def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
-    cfg = configuration.compose(["task=sst5", "scale=paper"])
+    cfg = pages.compose(["task=sst5", "scale=paper"])
     model = instantiate(cfg.task.head)(input_size=300 + 1024, elmo_size=1024, own_size=300, vocabularies={})
     assert (model.encoder.output_size, model.integrator.output_size) == (600, 600)
     assert model.integrator.forward_lstm.input_size == 3600  # [h ; biLSTM(ELMo)], and with its context three times
@@ -117,7 +117,7 @@ def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
     assert instantiate(cfg.task.optimizer)(model.parameters()).param_groups[0]["lr"] == 1e-4
     assert (cfg.elmo["where"], cfg.elmo["lambda"]) == ("both", 0.001)
     maxout = "task.head.classifier._target_=elmo_bench.nn.feedforward.MaxoutLayers"
-    model = instantiate(configuration.compose(["task=sst5", maxout]).task.head)(
+    model = instantiate(pages.compose(["task=sst5", maxout]).task.head)(
         input_size=9, elmo_size=0, own_size=9, vocabularies={}
     )
     assert isinstance(model.classifier, MaxoutLayers)

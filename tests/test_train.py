@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from elmo_bench import train as train_module
-from elmo_bench.experiment.records import KEYS
+from elmo_bench.experiment.store import KEYS
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests import toy
@@ -22,7 +22,7 @@ EVERYTHING = (  # all that a checkpoint has to bring back: both places, biLM, av
     "task.average={_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:0.9}",
     "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.ReduceLROnPlateau,_partial_:true,mode:max,patience:0},"
     "interval:epoch}",
-    "task.fit.open.patience=3",
+    "task.fit.patience=3",
 )
 
 
@@ -86,9 +86,9 @@ def test_a_recorded_run_is_not_run_again_unless_forced(bench, no_training, capsy
 
 @pytest.mark.usefixtures("stand_in")
 def test_two_runs_of_a_seed_agree_and_two_seeds_differ(bench):
-    one = bench.train("task.fit.open.epochs=2")
-    again = bench.train("task.fit.open.epochs=2", f"results_root={bench.folder}/elsewhere")
-    other = bench.train("task.fit.open.epochs=2", "seed=2")
+    one = bench.train("task.fit.epochs=2")
+    again = bench.train("task.fit.epochs=2", f"results_root={bench.folder}/elsewhere")
+    other = bench.train("task.fit.epochs=2", "seed=2")
     assert result(one)["history"] == result(again)["history"]
     assert one["layer_weights"] == again["layer_weights"]
     assert one["layer_weights"] != other["layer_weights"]
@@ -123,7 +123,7 @@ def test_killed_after_its_last_epoch_a_stopped_run_trains_no_more(bench, monkeyp
     """Early stopping ended the training; the process died before the test."""
     from elmo_bench.experiment import run
 
-    changes = ("task.metric._target_=tests.toy.ScriptedMetric", "task.fit.open.patience=2", "task.fit.open.epochs=9")
+    changes = ("task.metric._target_=tests.toy.ScriptedMetric", "task.fit.patience=2", "task.fit.epochs=9")
     with monkeypatch.context() as dying:
         dying.setattr(toy.ScriptedMetric, "script", [10, 30, 20, 20, 77])
         dying.setattr(run, "make_record", lambda *_: 1 / 0)
@@ -159,13 +159,13 @@ def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
 
 @pytest.mark.usefixtures("stand_in")
 def test_checkpoints_hold_plain_containers_and_no_frozen_bilm(bench):
-    record = bench.train("task.fit.open.epochs=1")
+    record = bench.train("task.fit.epochs=1")
     saved = torch.load(bench.results / record["checkpoint"], weights_only=True)
     assert saved["hyper_parameters"]["config"]["task"]["name"] == "toy"
     assert saved["bilm_sha256"] == record["bilm"]["sha256"]
     assert saved["vocabularies"]["labels"] == {"items": ["A", "B"], "special": False}
     assert not any("bilm" in name or "table" in name for name in saved["state_dict"])
-    joint = bench.train("task.fit.open.epochs=1", "elmo.finetune=joint")
+    joint = bench.train("task.fit.epochs=1", "elmo.finetune=joint")
     saved = torch.load(bench.results / joint["checkpoint"], weights_only=True)
     assert "representation.elmo.bilm.table.weight" in saved["state_dict"]
     assert joint["bilm"]["tuned"] is True
@@ -192,7 +192,7 @@ def test_gradients_are_clipped(bench, monkeypatch, how, by, bound):
         seen.append(float(torch.cat([g.flatten() for g in gradients]).norm(float("inf") if by == "value" else 2)))
 
     monkeypatch.setattr(BenchModule, "on_before_zero_grad", look)
-    bench.train(f"task.clip={{value:{bound},by:{how}}}", "task.fit.open.epochs=1")
+    bench.train(f"task.clip={{value:{bound},by:{how}}}", "task.fit.epochs=1")
     assert seen
     assert all(value <= bound * 1.001 for value in seen)
     assert max(seen) > 0.9 * bound
@@ -202,8 +202,8 @@ def test_gradients_are_clipped(bench, monkeypatch, how, by, bound):
 def test_averaged_weights_are_those_that_are_kept_and_tested(bench):
     """With decay 1 the average stays where the first update put it."""
     average = "{_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:1.0}"
-    averaged = bench.train("task.fit.open.epochs=1", f"task.average={average}")
-    one_step = bench.train("task.fit.open.epochs=1", "trainer.limit_batches=1")
+    averaged = bench.train("task.fit.epochs=1", f"task.average={average}")
+    one_step = bench.train("task.fit.epochs=1", "trainer.limit_batches=1")
     kept, expected = (
         torch.load(bench.results / record["checkpoint"], weights_only=True)["state_dict"]
         for record in (averaged, one_step)
@@ -216,7 +216,7 @@ def test_averaged_weights_are_those_that_are_kept_and_tested(bench):
 @pytest.mark.usefixtures("stand_in")
 def test_a_schedule_may_step_by_update(bench):
     halve = "{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step_size:1,gamma:0.5}"
-    record = bench.train(f"task.schedule={{scheduler:{halve},interval:step}}", "task.fit.open.epochs=2")
+    record = bench.train(f"task.schedule={{scheduler:{halve},interval:step}}", "task.fit.epochs=2")
     assert record["history"][-1]["learning_rate"] == pytest.approx(0.01 * 0.5**10)
 
 
@@ -296,7 +296,7 @@ def test_wandb_stays_offline_without_a_key_and_every_run_is_one_of_its_own(bench
     import wandb
 
     for seed in (1, 2):
-        record = bench.train("logger=wandb", "task.fit.open.epochs=1", f"seed={seed}")
+        record = bench.train("logger=wandb", "task.fit.epochs=1", f"seed={seed}")
         assert wandb.run is None
         runs = list((bench.results / record["checkpoint"]).parent.glob("wandb/offline-run-*"))
         assert len(runs) == 1

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset, DatasetDict
+from elmo_bench.experiment.choices import check_vectors
 
 from elmo_bench import reproduce
+from elmo_bench.configuration import pages
 from elmo_bench.embedding import skipgram as static_vectors
 from elmo_bench.embedding.skipgram import seen
 from elmo_bench.embedding.vectors import read_vectors
 from elmo_bench.embedding.words import distinct
-from elmo_bench.experiment import configuration, run
-from elmo_bench.experiment.choices import check_vectors
+from elmo_bench.experiment import run
 from elmo_bench.experiment.run_names import arm
 from elmo_bench.system.errors import UserError
 
@@ -167,10 +168,10 @@ def test_reproduce_runs_the_arms_that_the_page_names_for_the_scale(bench):
     assert run.Identity(cfg).run == run.Identity(bench.compose()).run  # what reproduce runs makes no other run
 
 
-@pytest.mark.parametrize("task", configuration.tasks())
+@pytest.mark.parametrize("task", pages.tasks())
 @pytest.mark.parametrize("scale", ["mini", "open"])
 def test_every_task_takes_vectors_of_the_text_as_it_looks_its_words_up(task, scale):
-    cfg = configuration.compose([f"task={task}", f"scale={scale}", "vectors=text", "data_root=data"])
+    cfg = pages.compose([f"task={task}", f"scale={scale}", "vectors=text", "data_root=data"])
     check_vectors(cfg.vectors, cfg.task)
     assert cfg.vectors.size == cfg.task.words.size
     assert cfg.vectors.lower is bool(cfg.task.reader.get("lower", False))

@@ -18,14 +18,12 @@ PAGE = """
 # @package _global_
 task:
   name: toy
+  scales: [open]
   monitor: accuracy
   paper: {baseline: 50.0, elmo: 60.0, elmo_deviation: 0.5}
-  data:
-    open: {root: "${data_root}", folder: toy, train: train.txt, dev: dev.txt, test: test.txt}
-  fit:
-    open: {epochs: 4, patience: null}
-    paper: {epochs: 9, patience: null}
-  reader: {_target_: tests.toy.ToyReader, data: "${task.data.${scale.name}}"}
+  data: {root: "${data_root}", folder: toy, train: train.txt, dev: dev.txt, test: test.txt}
+  fit: {epochs: 4, patience: null}
+  reader: {_target_: tests.toy.ToyReader, data: "${task.data}"}
   words: {_target_: elmo_bench.embedding.vectors.word_embedding, _partial_: true, size: 4}
   chars: null
   head: {_target_: tests.toy.ToyHead, _partial_: true, dropout: 0.5}

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.experiment.records import write_text
+from elmo_bench.experiment.store import write_text
 from elmo_bench.system.errors import UserError
 
 SPLITS = ("dev", "test")  # the biLM was not trained on them

@@ -5,36 +5,79 @@ What a model gains with it comes from the architecture alone (characters, recurr
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import torch
+from omegaconf import OmegaConf
 
-from elmo_bench.bilm.model import BiLM
-from elmo_bench.bilm.options import Options
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import read_text
 from elmo_bench.system.locks import held
 
 SEED = 1
+VERSION = 1  # raised when the same sizes and seed give other weights
 
 
-def ensure(config: Any) -> Path:
-    """Writes random weights to `config.bilm.weights`, unless weights that fit `config.bilm.options` are there.
+class Block(Protocol):
+    """What is read of a `bilm` block."""
 
-    Raises:
-        UserError: the options cannot be read, the weights cannot be written.
+    options: str | None
+    weights: str | None
+    like: str | None
+
+
+class UntrainedBilm:
+    """Makes random weights and their options file.
+
+    Args:
+        bilm: names the two files, and as `like` what gives the sizes: an options file, or a recipe of conf/pretrain.
+        places: not needed.
     """
-    options, weights = Path(config["bilm"]["options"]), Path(config["bilm"]["weights"])
-    with held(weights.parent, f"another process is writing {weights}; waiting for it"):
-        if not _fits(options, weights):
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(SEED)
-                BiLM(Options.read(options)).export(weights.with_suffix(".json"), weights)
-    return weights
 
+    def __init__(self, bilm: Block, places: Any = None):
+        assert bilm.options is not None
+        assert bilm.weights is not None
+        assert bilm.like is not None
+        self.options, self.weights, self.like = Path(bilm.options), Path(bilm.weights), Path(bilm.like)
 
-def _fits(options: Path, weights: Path) -> bool:
-    try:
-        return weights.is_file() and bool(BiLM.from_files(options, weights))
-    except UserError:
-        return False
+    def recipe(self) -> dict[str, Any]:
+        """The sizes. Raises `UserError` where they cannot be read."""
+        return {"untrained": VERSION, "options": self._sizes()}
+
+    def make(self) -> Path:
+        """Writes both files, unless weights of these sizes are there.
+
+        Raises:
+            UserError: the sizes cannot be read, a file cannot be written.
+        """
+        import torch
+
+        from elmo_bench.bilm.model import BiLM
+        from elmo_bench.bilm.options import Options
+
+        sizes = self._sizes()
+        with held(self.weights.parent, f"another process is writing {self.weights}; waiting for it"):
+            if not self._fits(sizes):
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(SEED)
+                    BiLM(Options.parse(sizes)).export(self.options, self.weights)
+        return self.weights
+
+    def _sizes(self) -> dict[str, Any]:
+        text = read_text(self.like)
+        try:
+            plain = OmegaConf.to_container(OmegaConf.create(text)) if self.like.suffix == ".yaml" else json.loads(text)
+            return plain["recipe"]["options"] if self.like.suffix == ".yaml" else plain  # type: ignore[index]
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"gives no options of a biLM ({error})", self.like) from None
+
+    def _fits(self, sizes: dict[str, Any]) -> bool:
+        from elmo_bench.bilm.model import BiLM
+        from elmo_bench.bilm.options import Options
+
+        try:
+            same = Options.read(self.options) == Options.parse(sizes)
+            return same and self.weights.is_file() and bool(BiLM.from_files(self.options, self.weights))
+        except UserError:
+            return False

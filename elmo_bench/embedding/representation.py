@@ -5,7 +5,7 @@ Only this file knows where ELMo enters a model; a head sees wider vectors, and `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import accumulate
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.scalar_mix import ScalarMix
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded, Tokens
@@ -82,13 +83,17 @@ class Elmo(nn.Module):
         self.size = projection or source.width
 
     @classmethod
-    def build(cls, source: Layers, options: Mapping[str, Any]) -> Elmo:
-        """From the `elmo:` block of a configuration (conf/train.yaml explains its keys)."""
+    def build(cls, source: Layers, options: ElmoConfig) -> Elmo:
+        """From the `elmo:` block of a configuration."""
         return cls(
             source,
-            places=PLACES[options["where"]],
-            joint=options["finetune"] == "joint",
-            **{key: options[key] for key in ("dropout", "projection", "layers", "gamma", "layer_norm")},
+            places=PLACES[options.where],
+            joint=options.finetune == "joint",
+            dropout=options.dropout,
+            projection=options.projection,
+            layers=options.layers,
+            gamma=options.gamma,
+            layer_norm=options.layer_norm,
         )
 
     @property

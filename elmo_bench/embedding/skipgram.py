@@ -13,56 +13,61 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.experiment import configuration
-from elmo_bench.experiment.identity import fingerprint, hash_files
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.schema import Places, VectorsConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.hashing import MEMORY, content_sha256, fingerprint
 from elmo_bench.system.locks import held
 
 MODEL = ("size", "lower", "window", "negative", "sample", "alpha", "min_count", "epochs", "seed")
+VERSION = 1  # of the training: raised when the same recipe gives other vectors, rounding aside
 
 
-def settings(vectors: Mapping[str, Any]) -> dict[str, Any]:
-    """All that the vectors depend on, from a resolved `vectors:` block: its numbers, the text, how far it was read.
+class SkipgramVectors:
+    """Makes the vectors of `vectors=text` in GloVe's format, in a folder of the cache named by their recipe.
 
     Raises:
-        UserError: no page of conf/pretrain for this scale, no folder of text, a missing file.
+        UserError: no recipe of that name in conf/pretrain, no folder of text, a missing file.
     """
-    if not (places.CONF / "pretrain" / f"{vectors['text']}.yaml").is_file():
-        raise UserError(f"vectors=text needs the text of a biLM, and conf/pretrain has no page {vectors['text']}")
-    if not vectors["root"]:
-        raise UserError("vectors=text needs data_root=FOLDER (make: DATA_ROOT=FOLDER) with lm/ in it")
-    recipe = configuration.compose([f"pretrain={vectors['text']}", "root=null"], "pretrain").recipe
-    text = [[str(Path(vectors["root"], name)), tokens] for name, tokens in recipe.text]
-    for path, _ in text:
-        if not os.path.isfile(path):
-            raise UserError("no such file; vectors=text reads the text of the biLM", path)
-    read = {key: recipe[key] for key in ("tokens", "rows", "steps", "seed")}
-    return {**{key: vectors[key] for key in MODEL}, "text": text, "read": read}
 
+    def __init__(self, vectors: VectorsConfig, roots: Places):
+        self.vectors, self.cache = vectors, Path(roots.cache_root)
+        self.memory = self.cache / MEMORY
 
-def ensure(cfg: DictConfig) -> Path:
-    """The file of the vectors in GloVe's format; trained, with a progress bar, where it is not there yet.
+    def recipe(self) -> dict[str, Any]:
+        """The numbers, the text, how far it was read."""
+        page = places.CONF / "pretrain" / f"{self.vectors.text}.yaml"
+        if not page.is_file():
+            raise UserError(f"vectors=text needs the text of a biLM, and conf/pretrain has no page {self.vectors.text}")
+        if not self.vectors.root:
+            raise UserError("vectors=text needs data_root=FOLDER (make: DATA_ROOT=FOLDER) with lm/ in it")
+        text = pages.compose([f"pretrain={self.vectors.text}", "root=null"], "pretrain").recipe
+        files = [[str(Path(self.vectors.root, name)), tokens] for name, tokens in text.text]
+        read = {key: text[key] for key in ("tokens", "rows", "steps", "seed")}
+        return {"version": VERSION, **{key: getattr(self.vectors, key) for key in MODEL}, "text": files, "read": read}
 
-    Several processes may call it at once: one trains and the others wait.
-    """
-    wanted = settings(OmegaConf.to_container(cfg.vectors, resolve=True))  # type: ignore[arg-type]
-    hashed = hash_files(wanted)
-    folder = Path(cfg.cache_root) / "vectors" / fingerprint(hashed)
-    path = folder / "vectors.txt"
-    if path.is_file():
+    def make(self) -> Path:
+        """The file of the vectors; trained, with a progress bar, where it is not there yet."""
+        recipe = self.recipe()
+        for path, _ in recipe["text"]:
+            if not os.path.isfile(path):
+                raise UserError("no such file; vectors=text reads the text of the biLM", path)
+        digested = {**recipe, "text": [[content_sha256(path, self.memory), tokens] for path, tokens in recipe["text"]]}
+        folder = self.cache / "vectors" / fingerprint(digested)
+        path = folder / "vectors.txt"
+        if path.is_file():
+            return path
+        with held(folder, f"another process is training the word vectors in {folder}; waiting for it"):
+            if not path.is_file():
+                (folder / "settings.json").write_text(json.dumps(digested, indent=1) + "\n", encoding="utf-8")
+                train(recipe, path)
         return path
-    with held(folder, f"another process is training the word vectors in {folder}; waiting for it"):
-        if not path.is_file():
-            (folder / "settings.json").write_text(json.dumps(hashed, indent=1) + "\n", encoding="utf-8")
-            train(wanted, path)
-    return path
 
 
 def train(wanted: Mapping[str, Any], path: Path) -> None:
-    """Trains the vectors that `wanted` (see `settings`) asks for and writes them, whole or not at all."""
+    """Trains the vectors that `wanted` (a recipe of `SkipgramVectors`) asks for; the file appears whole."""
     from gensim.models import Word2Vec
     from rich.console import Console
     from rich.progress import Progress

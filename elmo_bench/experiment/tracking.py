@@ -6,48 +6,48 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from omegaconf import DictConfig
 from pytorch_lightning.loggers import CSVLogger, Logger
+
+from elmo_bench.configuration.schema import RunConfig, WandbConfig
 
 
 @contextmanager
-def tracking(cfg: DictConfig, folder: Path, run: str, variant: str, table: str) -> Iterator[list[Logger]]:
+def tracking(config: RunConfig, folder: Path, run: str, variant: str, table: str) -> Iterator[list[Logger]]:
     """The loggers of a run, closed at its end: the next run of a sweep is another run for W&B, too.
 
     Args:
+        config: of the run.
         folder: the run's work folder; a resumed run begins another `csv/version_<n>`.
         run: its id.
         variant: what the run varies, as the report calls it: the job type.
         table: the sweep or table that it belongs to: the group.
     """
     chosen: list[Logger] = [CSVLogger(folder, name="csv")]
-    if not cfg.logger.get("wandb"):
+    if config.logger.wandb is None:
         yield chosen
         return
     import wandb
 
     failed = 1
     try:
-        yield [*chosen, _wandb(cfg, folder, run, variant, table)]
+        yield [*chosen, _wandb(config, config.logger.wandb, folder, run, variant, table)]
         failed = 0
     finally:
         wandb.finish(failed)
 
 
-def _wandb(cfg: DictConfig, folder: Path, run: str, variant: str, table: str) -> Logger:
+def _wandb(config: RunConfig, options: WandbConfig, folder: Path, run: str, variant: str, table: str) -> Logger:
     """Never asks for a key: without WANDB_API_KEY the run is kept offline, for `wandb sync` later."""
     import wandb
     from pytorch_lightning.loggers import WandbLogger
 
-    options: dict[str, Any] = cfg.logger.wandb
     offline = not os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_MODE", "").lower() == "offline"
     return WandbLogger(
-        project=options["project"],
-        group=options["group"] or table,
-        job_type=options["job_type"] or variant,
-        name=f"{cfg.task.name}-{cfg.scale.name}-{variant}-{cfg.seed}",
+        project=options.project,
+        group=options.group or table,
+        job_type=options.job_type or variant,
+        name=f"{config.task.name}-{config.scale.name}-{variant}-{config.seed}",
         id=run,
         resume=None if offline else "allow",
         save_dir=folder,

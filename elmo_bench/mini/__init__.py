@@ -1,6 +1,6 @@
 """The mini scale: a seeded world whose events become the data of all six tasks and the plain text for a biLM.
 
-Same version, seed and sizes: same bytes, on any platform and Python. `generate` writes a data set, `ensure` makes the
+Same version, seed and sizes: same bytes, on any platform and Python. `generate` writes a data set, `MiniData` makes the
 one of a configuration where it is not there yet. What the files are stands in `build`.
 """
 
@@ -15,13 +15,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.mini.bilm import ensure_bilm
+from elmo_bench.configuration.schema import Places, ScaleConfig
+from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
 from elmo_bench.system.errors import UserError
 
 MANIFEST = "mini.json"
 
-__all__ = ["MANIFEST", "VERSION", "Sizes", "ensure", "ensure_data", "generate"]
+__all__ = ["MANIFEST", "VERSION", "MiniBilm", "MiniData", "Sizes", "ensure_data", "generate"]
 
 
 def generate(
@@ -78,23 +79,28 @@ def ensure_data(folder: str | PathLike[str], seed: int = 1, sizes: Sizes | Mappi
     return folder
 
 
-def ensure(config: Any) -> Path:
-    """What `scale=mini` needs before a run: the data set at `config.scale.folder`, and its biLM if the run has ELMo.
-
-    Args:
-        config: with `scale.folder`, `scale.seed`, `scale.version` and, where they are not the defaults, `scale.sizes`;
-            `elmo.where` and `bilm.name` tell whether the biLM trained here is wanted.
+class MiniData:
+    """Makes the data of `scale=mini`, at `scale.folder`.
 
     Raises:
         UserError: the configuration asks for another version than this code generates.
     """
-    scale = config["scale"]
-    if (version := scale.get("version", VERSION)) != VERSION:
-        raise UserError(f"scale.version={version}: this code generates version {VERSION}; check out the other one")
-    folder = ensure_data(scale["folder"], scale["seed"], scale.get("sizes"))
-    if config.get("elmo", {}).get("where", "none") != "none" and config["bilm"]["name"] in ("mini", "untrained"):
-        ensure_bilm(folder)  # of which the untrained one takes the sizes
-    return folder
+
+    def __init__(self, scale: ScaleConfig, places: Places):
+        self.scale = scale
+
+    def recipe(self) -> dict[str, Any]:
+        """What the bytes depend on."""
+        return {"version": self.scale.version, "seed": self.scale.seed, "sizes": self.scale.sizes}
+
+    def make(self) -> Path:
+        """The folder with the data set in it."""
+        if self.scale.version != VERSION:
+            raise UserError(
+                f"scale.version={self.scale.version}: this code generates version {VERSION}; check out the other one"
+            )
+        assert self.scale.folder is not None
+        return ensure_data(self.scale.folder, self.scale.seed, self.scale.sizes)
 
 
 def _identity(seed: int, sizes: Sizes) -> dict[str, Any]:

@@ -4,11 +4,32 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.experiment import configuration
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.schema import BilmConfig, Places
 from elmo_bench.system.locks import held
+
+VERSION = 1  # of the training: raised when the same recipe gives another model, rounding aside
+
+
+class MiniBilm:
+    """Makes the biLM of `bilm=mini`: the folder of its options lies in that of the text."""
+
+    def __init__(self, bilm: BilmConfig, places: Places):
+        assert bilm.options is not None
+        self.folder = Path(bilm.options).parent.parent
+
+    def recipe(self) -> dict[str, Any]:
+        """conf/pretrain/mini.yaml; the text is that of the scale."""
+        recipe: Any = OmegaConf.to_container(_page(self.folder).recipe, resolve=True)
+        return {"version": VERSION, **recipe}
+
+    def make(self) -> Path:
+        """The folder of the biLM."""
+        return ensure_bilm(self.folder)
 
 
 def ensure_bilm(folder: Path) -> Path:
@@ -19,7 +40,7 @@ def ensure_bilm(folder: Path) -> Path:
     and it leaves the other cores to the baseline.
     """
     output, work = folder / "bilm", folder / "pretrain"
-    cfg = configuration.compose(["pretrain=mini", f"root={folder}"], "pretrain")
+    cfg = _page(folder)
     if _trained(output, cfg.recipe):
         return output
     import torch
@@ -36,6 +57,10 @@ def ensure_bilm(folder: Path) -> Path:
             finally:
                 torch.set_num_threads(threads)
     return output
+
+
+def _page(folder: Path) -> DictConfig:
+    return pages.compose(["pretrain=mini", f"root={folder}"], "pretrain")
 
 
 def _trained(output: Path, recipe: DictConfig) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from elmo_bench.experiment import run_names
-from elmo_bench.experiment.records import Record, grouped
+from elmo_bench.experiment.store import Record, grouped
 
 PAGES = {"baseline": (False, False), "text": (False, True), "elmo": (True, False), "elmo+text": (True, True)}
 
@@ -41,23 +41,13 @@ def has_elmo(record: Record) -> bool:
 
 
 def version(record: Record) -> int:
-    """Of the task's computation; 0 for records that name none."""
-    return record.get("version") or 0
+    """Of the task's computation."""
+    return record["version"]
 
 
 def arm_page(record: Record) -> tuple[bool, bool] | None:
-    """Whether it has ELMo and vectors of the biLM's text, for a run of the main comparison; None for a variant."""
-    if not run_names.is_default(changes(record)):
-        return None
-    if "arm" in record:
-        return PAGES.get(record["arm"])
-    return has_elmo(record), record["variant"].get("vectors") == "text"
-
-
-def changes(record: Record) -> dict[str, Any]:
-    """What a run changes of its pages, besides whether it has ELMo and which static vectors."""
-    given = record["variant"].items()
-    return {key: value for key, value in given if key != "vectors" and (key, value) != ("elmo.where", "none")}
+    """Whether it has ELMo and vectors of the biLM's text, for a run of the main comparison; None for any other."""
+    return None if record["variant"] else PAGES.get(record["arm"])
 
 
 def in_groups(records: Iterable[Record]) -> list[Group]:
@@ -69,7 +59,7 @@ def in_groups(records: Iterable[Record]) -> list[Group]:
     newest = max((version(group[0]) for group in members), default=0)
     same: dict[tuple, list[list[Record]]] = {}
     for group in members:
-        same.setdefault((run_names.arm(group[0]), group[0]["bilm"]["name"], version(group[0])), []).append(group)
+        same.setdefault((run_names.arm_of(group[0]), group[0]["bilm"]["name"], version(group[0])), []).append(group)
     found = []
     for (name, _, number), groups in same.items():
         older = f", older version {number}" if number < newest else ""
@@ -87,7 +77,7 @@ def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:
     """The settings in which groups of one arm differ: for each group its own values, by dotted key.
 
     Keys that all groups have with the same value are left out, and so is the seed. A group without a key that another
-    has shows None. Records that keep no settings are told apart by the sha256 of their biLM and of their data.
+    has shows None.
     """
     settings = [_settings(group[0]) for group in groups]
     keys = sorted({key for each in settings for key in each})
@@ -102,9 +92,7 @@ def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
 
 
 def _settings(record: Record) -> dict[str, Any]:
-    if "settings" in record:
-        return {key: value for key, value in flat(record["settings"]).items() if key != "seed"}
-    return {"bilm.sha256": record["bilm"].get("sha256"), "data.sha256": record.get("data_sha256")}
+    return {key: value for key, value in flat(record["settings"]).items() if key != "seed"}
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

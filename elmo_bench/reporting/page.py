@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from elmo_bench.experiment.records import read_all, write_text
+from elmo_bench.experiment.store import read_all, write_text
 from elmo_bench.reporting import tables
 from elmo_bench.reporting.section import Section
 from elmo_bench.system.errors import UserError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elmo_bench.experiment.records import Record, mean_and_deviation
+from elmo_bench.experiment.store import Record, mean_and_deviation
 
 
 def score(records: Sequence[Record], split: str, metric: str) -> tuple[float, float | None]:

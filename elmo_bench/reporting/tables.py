@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, product
 from pathlib import Path
 
-from elmo_bench.experiment.records import Record
+from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.figures import figures
-from elmo_bench.reporting.groups import Group, arm_page, changes, in_groups
+from elmo_bench.reporting.groups import PAGES, Group, arm_page, in_groups
 from elmo_bench.reporting.section import Section
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
@@ -111,9 +111,9 @@ def _compares(group: Group, baseline: Group) -> bool:
     """Whether they differ in ELMo alone, or in the word vectors besides."""
     if not group.has_elmo or baseline.has_elmo or group.version != baseline.version:
         return False
-    if group.first.get("arm", "elmo") not in ("elmo", "elmo+text", "untrained"):
+    if not {group.first["arm"], baseline.first["arm"]} <= {*PAGES, "untrained"}:
         return False
-    one, other = changes(group.first), changes(baseline.first)
+    one, other = group.first["variant"], baseline.first["variant"]
     return not any(key.startswith("elmo.") for key in one) and one == other
 
 

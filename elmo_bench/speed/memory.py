@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.experiment.records import peak_mib
 from elmo_bench.speed.text import read_sentences
+from elmo_bench.system.machine import peak_mib
 
 
 def main(options: str, weights: str, number: str, data_root: str) -> None:

@@ -11,8 +11,9 @@ import sys
 import torch
 from hydra.utils import get_class, instantiate
 
-from elmo_bench.experiment import configuration
-from elmo_bench.experiment.run import build, sentences
+from elmo_bench.configuration import pages, schema
+from elmo_bench.experiment.build import build
+from elmo_bench.experiment.data import sentences
 from elmo_bench.speed.memory import peak_mib
 from elmo_bench.task import MakesExamples
 from elmo_bench.text.batching import BucketSampler
@@ -22,8 +23,8 @@ from elmo_bench.text.vocabulary import Vocabulary
 def tasks() -> list[str]:
     """Those whose reader has `example(words)`, a labelled row of made-up words, and whose batches have a budget."""
     names = []
-    for task in configuration.tasks():
-        page = configuration.compose([f"task={task}", "scale=paper"]).task
+    for task in pages.tasks():
+        page = pages.compose([f"task={task}", "scale=paper"]).task
         if page.batch.get("token_budget") and issubclass(get_class(page.reader._target_), MakesExamples):
             names.append(task)
     return names
@@ -32,14 +33,15 @@ def tasks() -> list[str]:
 def main(task: str, words: str, mode: str, bounded: str) -> None:
     """One step of training, or the answers of one batch."""
     torch.manual_seed(0)
-    cfg = configuration.compose([f"task={task}", "scale=paper", "elmo.where=none"])
+    cfg = schema.typed(pages.compose([f"task={task}", "scale=paper", "arm=baseline"]))
     reader = instantiate(cfg.task.reader)
     row = reader.example(int(words))
     seen = [word for sentence in sentences({"train": [row]}, reader.fields) for word in sentence]  # type: ignore
     reader.vocabularies = {"words": Vocabulary.count(seen), "chars": Vocabulary.count("".join(seen))}
     module = build(cfg, reader, None)
-    bounds = {**cfg.task.batch} if bounded == "yes" else {"batch_size": cfg.task.batch.batch_size}
-    number = len(BucketSampler([int(words)] * cfg.task.batch.batch_size, **bounds).batches(0)[0])
+    bounds, budget = cfg.task.batch, cfg.task.batch.token_budget if bounded == "yes" else None
+    lengths = [int(words)] * bounds.batch_size
+    number = len(BucketSampler(lengths, bounds.batch_size, token_budget=budget).batches(0)[0])
     batch = reader.collate([row] * number)
     if mode == "train":
         module(batch).loss.backward()

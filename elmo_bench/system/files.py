@@ -32,6 +32,12 @@ def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
         raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None
 
 
+def read_text(path: str | PathLike[str]) -> str:
+    """All of a text file. Raises `UserError` as `open_text` does."""
+    with open_text(path) as lines:
+        return "".join(lines)
+
+
 def decode(lines: Iterable[bytes], path: Path) -> Iterator[str]:
     """UTF-8 lines as strings. Raises `UserError` naming the line that is none."""
     for number, line in enumerate(lines, start=1):

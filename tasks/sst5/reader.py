@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.experiment.choices import whole
+from elmo_bench.configuration.checks import whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens

@@ -1,87 +1,20 @@
-"""One JSON file a finished run: written last and atomically, so that a record means a finished run."""
+"""What a result was made with: machine, versions of packages, commit of the code, and the memory that it took."""
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import resource
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import ROOT
 
-Record = dict[str, Any]
-KEYS = ("task", "scale", "seed", "metrics", "config", "bilm", "seconds", "machine", "versions", "commit",
-        "layer_weights", "gamma")  # fmt: skip
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
-
-
-def place(results_root: str | Path, scale: str, task: str, run: str) -> Path:
-    """Where the record of a run lies."""
-    return Path(results_root) / "runs" / scale / task / f"{run}.json"
-
-
-def work(results_root: str | Path, scale: str, task: str, run: str) -> Path:
-    """The folder of a run's checkpoints and metrics; it holds what a half-finished run resumes from."""
-    return Path(results_root) / "work" / scale / task / run
-
-
-def write(path: Path, record: Record) -> None:
-    """Whole or not at all. Raises `ValueError` where a fixed key is missing."""
-    if missing := [key for key in KEYS if key not in record]:
-        raise ValueError(f"a record needs {', '.join(missing)}")
-    write_text(path, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(beside, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def read(path: Path) -> Record:
-    """Raises `UserError` where the file is no record."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"not a readable record ({error}); remove it and run again", path) from None
-    if not isinstance(record, dict) or any(key not in record for key in KEYS):
-        raise UserError("a record without its fixed keys; remove it and run again", path)
-    return record
-
-
-def read_all(results_root: str | Path) -> list[Record]:
-    """All records below `results_root`, in the order of their paths."""
-    return [read(path) for path in sorted((Path(results_root) / "runs").glob("*/*/*.json"))]
-
-
-def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean, and the sample standard deviation (n - 1); None for a single value."""
-    return fmean(values), stdev(values) if len(values) > 1 else None
-
-
-def grouped(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Runs that differ in their seed alone, by seed."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record["group"], []).append(record)
-    return {key: sorted(group, key=lambda record: record["seed"]) for key, group in groups.items()}
 
 
 @cache

@@ -9,21 +9,28 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from elmo_bench.configuration import schema
 from elmo_bench.system import console, places
 from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 
 
-def register_resolvers() -> None:
-    """`${root:models}` is the folder `models` of the checkout."""
+def register() -> None:
+    """Makes the schema and the resolvers known to Hydra.
+
+    `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c".
+    """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
+    OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
+    OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
+    schema.register()
 
 
-register_resolvers()  # at import, so that the processes of a launcher have them too
+register()  # at import, so that the processes of a launcher have them too
 
 
-def compose(overrides: Sequence[str] = (), name: str = "train"):
-    """The configuration that `python -m elmo_bench.<name> OVERRIDES` would get.
+def compose(overrides: Sequence[str] = (), name: str = "train", hydra: bool = False):
+    """The configuration that `python -m elmo_bench.<name> OVERRIDES` would get; with Hydra's own block where asked.
 
     Raises:
         The same errors as the command; `report` turns them into a line.
@@ -35,7 +42,7 @@ def compose(overrides: Sequence[str] = (), name: str = "train"):
     running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # within a command, set its own aside
     try:
         with initialize_config_dir(str(places.CONF), version_base="1.3"):
-            return hydra_compose(name, list(overrides))
+            return hydra_compose(name, list(overrides), return_hydra_config=hydra)
     finally:
         GlobalHydra.instance().hydra = running
 

@@ -1,0 +1,1 @@
+"""The configuration: its typed keys and its pages."""

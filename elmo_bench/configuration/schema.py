@@ -1,0 +1,346 @@
+"""The typed configuration of a run: every key with its type, default, allowed values and meaning.
+
+The dataclasses are Hydra structured configs; the pages under `conf/` fill them in. A subsystem receives its own block,
+never the whole configuration. The blocks of a task that name code by `_target_` (reader, words, chars, head, metric,
+optimizer, scheduler, average) are open: their keys are the arguments of what they name.
+
+What `experiment/identity.py` reads of a field: `identity=False` marks what no result depends on; any other value counts
+for a run's identity unless it is the default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING, DictConfig, OmegaConf
+
+from elmo_bench.configuration import checks
+from elmo_bench.system.errors import UserError
+
+Plain = dict[str, Any]
+T = TypeVar("T")
+KEYS = {"penalty": "lambda"}  # fields that are called otherwise in a configuration: `lambda` is a word of Python
+
+
+def key(
+    default: Any = MISSING,
+    help: str = "",
+    choices: tuple = (),
+    least: float | None = None,
+    below: float | None = None,
+    identity: bool = True,
+) -> Any:
+    """A field of the configuration.
+
+    Args:
+        default: its value where no page gives one; `MISSING` where one must.
+        help: its meaning, for `--help`.
+        choices: all values that it may have.
+        least, below: bounds of a number, the lower one included.
+        identity: False where no result depends on it.
+    """
+    metadata = {"help": help, "choices": choices, "least": least, "below": below, "identity": identity}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class ElmoConfig:
+    """Where and how ELMo enters (paper, sections 3.2 and 3.3)."""
+
+    where: str = key("input", "where ELMo enters the model", choices=("none", "input", "output", "both"))
+    layers: Any = key("all", "all | last | the number of one layer | a list of fixed weights, one per layer")
+    gamma: bool = key(True, "learn the scale gamma of equation (1); false: fixed at 1")
+    penalty: float = key(0.0, "penalty lambda * sum w^2 on the layer weights before the softmax", least=0)
+    layer_norm: Any = key(
+        False, "paper: one mean and variance per batch and layer; token: per vector", choices=(False, "paper", "token")
+    )
+    dropout: float = key(0.5, "dropout on the mixed vector", least=0, below=1)
+    projection: int | None = key(None, "size of a linear projection of the mixed vector; null: none", least=1)
+    words: str = key("beside", "keep the task's word vectors beside ELMo, or drop them", choices=("beside", "instead"))
+    finetune: str = key("none", "joint: gradients reach the biLM", choices=("none", "joint"))
+
+
+@dataclass
+class LayersConfig:
+    """A source of layers (`bilm=`): the keys that all sources share. A page adds the arguments of its own source."""
+
+    _target_: str = key(MISSING, "class of the source")
+    name: str = key(MISSING, "its name in records and reports", identity=False)
+    tuned: bool = key(False, "true for a biLM that was tuned on the task's training text", identity=False)
+    cache: bool = key(True, "compute the layers of a frozen source once and keep them under cache_root")
+    download: str | None = key(None, "where to get the files, for messages", identity=False)
+    maker: str | None = key(None, "class that makes the files where they are missing", identity=False)
+
+
+@dataclass
+class BilmConfig(LayersConfig):
+    """A biLM in the official layout."""
+
+    options: str | None = key(None, "options.json")
+    weights: str | None = key(None, "weights, .hdf5 or .safetensors")
+    state: str = key("warm", "what every sentence starts from", choices=("zero", "warm", "carry"))
+    like: str | None = key(
+        None, "for an untrained biLM: the options file, or the recipe under conf/pretrain, that it takes its sizes from"
+    )
+
+
+@dataclass
+class TransformersConfig(LayersConfig):
+    """A local Hugging Face model."""
+
+    path: str | None = key(None, "folder of the model and its tokenizer")
+    pooling: str = key("first", "how word pieces become words", choices=("first", "mean"))
+
+
+@dataclass
+class VectorsConfig:
+    """Static word vectors (`vectors=`)."""
+
+    source: str = key(
+        "page", "page: as task.words says; text: skip-gram vectors of the biLM's text", choices=("page", "text")
+    )
+    maker: str | None = key(None, "class that trains the vectors", identity=False)
+    text: str | None = key(None, "recipe under conf/pretrain that names the text")
+    root: str | None = key(None, "folder of that text", identity=False)
+    size: int | None = key(None, "dimension", least=1)
+    lower: bool = key(False, "lower-case the text")
+    window: int = key(5, "context words on each side", least=1)
+    negative: int = key(5, "negative samples", least=1)
+    sample: float = key(1.0e-3, "share of the text beyond which a frequent word is thinned out", least=0)
+    alpha: float = key(0.025, "initial learning rate", least=0)
+    min_count: int = key(3, "rarer words get no vector", least=1)
+    epochs: int = key(5, "passes over the text", least=1)
+    seed: int = key(1, "of the training", least=0)
+
+
+@dataclass
+class ScaleConfig:
+    """What a number may be compared with (`scale=`)."""
+
+    name: str = key(MISSING, "mini, open or paper")
+    note: str = key("", "what its numbers mean", identity=False)
+    options: str | None = key(None, "sizes of its own biLM, for bilm=untrained", identity=False)
+    folder: str | None = key(None, "where its generated data lie", identity=False)
+    maker: str | None = key(None, "class that makes the data", identity=False)
+    version: int | None = key(None, "of the generator of its data")
+    seed: int = key(1, "of the generator", least=0)
+    sizes: Any = key(None, "what differs from the generator's default sizes")
+
+
+@dataclass
+class FitConfig:
+    """How long a task is trained."""
+
+    epochs: int = key(MISSING, "the most epochs", least=1)
+    patience: int | None = key(None, "epochs without a better dev score before training stops; null: never", least=0)
+
+
+@dataclass
+class BatchConfig:
+    """What a batch holds."""
+
+    batch_size: int = key(MISSING, "examples", least=1)
+    token_budget: int | None = key(None, "the most padded tokens; null: no bound", least=1)
+
+
+@dataclass
+class ClipConfig:
+    """Clipping of gradients."""
+
+    value: float = key(MISSING, "bound", least=0)
+    by: str = key("norm", "what is bounded", choices=("norm", "value"))
+
+
+@dataclass
+class ScheduleConfig:
+    """Learning-rate schedule."""
+
+    scheduler: Any = key(MISSING, "a partial class of torch.optim.lr_scheduler")
+    interval: str = key("epoch", "when it steps", choices=("epoch", "step"))
+
+
+@dataclass
+class TaskConfig:
+    """A task: its common page conf/task/<task>.yaml, and the page of the scale, conf/task/<task>/<scale>.yaml."""
+
+    name: str = key(MISSING, "its folder under tasks/")
+    version: int = key(1, "of its computation: raised when a reader, head or metric gives another result", least=1)
+    scales: list[str] = key([], "scales that it offers", identity=False)
+    arms: list[str] = key(["baseline", "elmo"], "arms of Table 1: pages of conf/arm/", identity=False)
+    monitor: str = key(MISSING, "metric on dev that selects the epoch")
+    paper: Any = key(None, "the paper's figures", identity=False)
+    data: Any = key(None, "files or hub data set of each split", identity=False)  # the reader has it
+    elmo: Any = key("${elmo}", identity=False)  # the same block, for those who read records
+    reader: Any = key(MISSING, "reads the data and makes batches")
+    words: Any = key(None, "the task's own word vectors")
+    chars: Any = key(None, "the task's own character encoder")
+    head: Any = key(MISSING, "the model")
+    metric: Any = key(MISSING, "the official metric")
+    score: str = key(MISSING, "function that scores two files", identity=False)
+    optimizer: Any = key(MISSING, "a partial optimiser class")
+    schedule: ScheduleConfig | None = key(None, "learning-rate schedule")
+    clip: ClipConfig | None = key(None, "clipping of gradients")
+    average: Any = key(None, "a weight averaging callback of Lightning")
+    batch: BatchConfig = field(default_factory=BatchConfig)
+    fit: FitConfig = field(default_factory=FitConfig)
+
+
+@dataclass
+class TrainerConfig:
+    """The machine, and what of it changes a result."""
+
+    accelerator: str = key("auto", "cpu, gpu or auto", identity=False)
+    devices: Any = key(1, "how many devices", identity=False)
+    threads: int | None = key(None, "threads of torch; null: one per core", least=1, identity=False)
+    progress: Any = key("auto", "a progress bar; auto: on a terminal", choices=("auto", True, False), identity=False)
+    precision: str = key("32-true", "Lightning's name of a precision, such as bf16-mixed")
+    limit_batches: Any = key(None, "the first so many training batches of each epoch, for a quick look")
+
+
+@dataclass
+class WandbConfig:
+    """Weights & Biases; offline unless WANDB_API_KEY is set."""
+
+    project: str = key("elmo_bench", "its project")
+    group: str | None = key(None, "null: by table, <sweep>/<scale>/<task>")
+    job_type: str | None = key(None, "null: by arm")
+
+
+@dataclass
+class LoggerConfig:
+    """Where metrics go beside the CSV files."""
+
+    wandb: WandbConfig | None = key(None, "Weights & Biases")
+
+
+@dataclass
+class Places:
+    """Folders of this machine. No result depends on them; what lies there counts by its content."""
+
+    data_root: str | None
+    models_root: str
+    cache_root: str
+    results_root: str
+
+
+@dataclass
+class RunConfig:
+    """One run of one task."""
+
+    seed: int = key(1, "of the run", least=0)
+    force: bool = key(False, "train again although there is a record", identity=False)
+    debug: bool = key(False, "show the traceback of an error", identity=False)
+    data_root: str | None = key(None, "folder of the data", identity=False)
+    models_root: str = key(MISSING, "folder of biLMs", identity=False)
+    cache_root: str = key(MISSING, "folder of generated data, cached layers and word vectors", identity=False)
+    results_root: str = key(MISSING, "folder of records and checkpoints", identity=False)
+    arm: str = key(MISSING, "page of conf/arm/", identity=False)
+    elmo: Any = MISSING  # an ElmoConfig, whose key `lambda` no dataclass can have
+    task: TaskConfig = field(default_factory=TaskConfig)
+    bilm: Any = MISSING  # a LayersConfig, by its page
+    vectors: VectorsConfig = field(default_factory=VectorsConfig)
+    scale: ScaleConfig = field(default_factory=ScaleConfig)
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+    logger: LoggerConfig = field(default_factory=LoggerConfig)
+    launcher: Any = field(default=None, metadata={"identity": False})
+
+    @property
+    def places(self) -> Places:
+        return Places(self.data_root, self.models_root, self.cache_root, self.results_root)
+
+    @property
+    def baseline(self) -> bool:
+        """Whether the run has no ELMo."""
+        return self.elmo.where == "none"
+
+    @property
+    def words_dropped(self) -> bool:
+        """Whether ELMo stands in the place of the task's word vectors."""
+        return not self.baseline and self.elmo.words == "instead"
+
+
+SOURCES: dict[str, type[LayersConfig]] = {"bilm": BilmConfig, "transformers": TransformersConfig}
+
+
+def register() -> None:
+    """Makes the schema known to Hydra: `schema` of a run, `bilm/schema_<kind>` of every kind of source."""
+    store = ConfigStore.instance()
+    store.store("schema", node=RunConfig)
+    store.store("elmo", node=_renamed(ElmoConfig), group="schema", package="elmo")
+    for kind, source in SOURCES.items():
+        store.store(kind, node=source, group="schema/bilm", package="bilm")
+
+
+def _renamed(cls: type) -> DictConfig:
+    """The typed keys of a dataclass, with those of `KEYS` under the names that they have in a configuration."""
+    typed = OmegaConf.structured(cls)
+    nodes = {KEYS.get(name, name): typed._get_node(name) for name in typed}
+    return DictConfig(nodes, flags={"struct": True})
+
+
+def typed(cfg: DictConfig) -> RunConfig:
+    """The resolved configuration as dataclasses, every value checked.
+
+    Raises:
+        UserError: a missing value, or one that is not allowed.
+    """
+    if missing := OmegaConf.missing_keys(cfg):
+        raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
+    plain: Any = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    return from_plain(plain)
+
+
+def from_plain(plain: Plain) -> RunConfig:
+    """The same from plain containers, as a checkpoint keeps them."""
+    run = _object(RunConfig, plain)
+    run.elmo = _object(ElmoConfig, plain["elmo"])
+    run.bilm = _object(source_schema(plain["bilm"]), plain["bilm"])
+    check(run)
+    return run
+
+
+def source_schema(block: Plain) -> type[LayersConfig]:
+    """The dataclass of a `bilm` block: the first that has all of its keys."""
+    for cls in SOURCES.values():
+        if set(block) <= {f.name for f in dataclasses.fields(cls)}:
+            return cls
+    raise UserError(f"bilm.{{{', '.join(block)}}}: no source of layers has these keys")
+
+
+def _object(cls: type[T], plain: Plain) -> T:
+    """A dataclass from plain containers, nested blocks included; keys that it lacks are left out."""
+    values: Plain = {}
+    for each in dataclasses.fields(cls):  # type: ignore[arg-type]
+        name = KEYS.get(each.name, each.name)
+        if name not in plain:
+            continue
+        block = _block(each)
+        value = plain[name]
+        values[each.name] = _object(block, value) if block and isinstance(value, dict) else value
+    return cls(**values)
+
+
+def _block(each: dataclasses.Field) -> type | None:
+    """The dataclass that a field holds, if it holds one."""
+    annotation = str(each.type).removesuffix(" | None")
+    block = globals().get(annotation)
+    return block if isinstance(block, type) and dataclasses.is_dataclass(block) else None
+
+
+def check(block: Any, prefix: str = "") -> None:
+    """Raises `UserError` where a value of a block, or of one inside it, is not allowed."""
+    for each in dataclasses.fields(block):
+        name, value = f"{prefix}{KEYS.get(each.name, each.name)}", getattr(block, each.name)
+        if dataclasses.is_dataclass(value):
+            check(value, f"{name}.")
+            continue
+        choices, least, below = (each.metadata.get(part) for part in ("choices", "least", "below"))
+        if choices:
+            checks.one_of(value, name, choices)
+        if (least is not None or below is not None) and value is not None:
+            checks.number(value, name, least, below)

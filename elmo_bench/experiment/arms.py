@@ -1,0 +1,75 @@
+"""Arms, the named patches of conf/arm/, and variants: what a run changes besides."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.experiment.identity import PLACES, differences, relative
+from elmo_bench.experiment.settings import relevant
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+
+NAMED = ("seed", "bilm.options", "bilm.weights", "bilm.path", "bilm.like")  # what a report has other columns for
+
+
+def names() -> list[str]:
+    """The arms that there are."""
+    return sorted(path.stem for path in (places.CONF / "arm").glob("*.yaml"))
+
+
+def check(task: str, arms: list[str]) -> None:
+    """Raises `UserError` where a task's page names an arm that does not exist."""
+    for arm in arms:
+        if arm not in names():
+            raise UserError(f"task.arms of task={task} names {arm}; there is {', '.join(names())}")
+
+
+def placed(run: RunConfig) -> tuple[str, dict[str, Any]]:
+    """The arm of a run, and its variant: what differs from that arm's page, as dotted keys and values.
+
+    The arm is the one that the configuration names, unless switches on the command line (`elmo.where=none`) bring the
+    run nearer to another.
+    """
+    changes = variant(run, run.arm)
+    if not any(key in ("elmo.where", "vectors", "bilm") for key in changes):
+        return run.arm, changes
+    candidates = {arm: variant(run, arm) for arm in [run.arm, *names()]}
+    nearest = min(candidates, key=lambda arm: len(candidates[arm]))
+    return nearest, candidates[nearest]
+
+
+def variant(run: RunConfig, arm: str) -> dict[str, Any]:
+    """What differs from the page of an arm at the same task, scale and biLM."""
+    page = _page(run.task.name, run.scale.name, arm, _bilm_page(run), tuple(getattr(run, place) for place in PLACES))
+    ours, theirs = (relative(relevant(each)) for each in (run, page))
+    changes = differences(ours, theirs)
+    if (ours.get("vectors") or {}).get("source") != (theirs.get("vectors") or {}).get("source"):
+        source = run.vectors.source
+        changes = {key: value for key, value in changes.items() if key.split(".")[0] != "vectors"} | {"vectors": source}
+    if run.baseline != page.baseline:
+        changes = {key: value for key, value in changes.items() if key.split(".")[0] not in ("elmo", "bilm")}
+        changes["elmo.where"] = run.elmo.where
+    elif not run.baseline and "untrained" in (run.bilm.name, page.bilm.name) and run.bilm.name != page.bilm.name:
+        changes["bilm"] = run.bilm.name  # a control is an arm of its own
+    return {key: value for key, value in changes.items() if key not in NAMED}
+
+
+def _bilm_page(run: RunConfig) -> str | None:
+    """The page of the run's biLM, unless the arm's own page chooses one."""
+    if run.baseline or run.bilm.name == "untrained" or not (places.CONF / "bilm" / f"{run.bilm.name}.yaml").is_file():
+        return None
+    return run.bilm.name
+
+
+@cache
+def _page(task: str, scale: str, arm: str, bilm: str | None, roots: tuple[str | None, ...]) -> RunConfig:
+    chosen = [f"task={task}", f"scale={scale}", f"arm={arm}"]
+    if bilm is not None and arm != "untrained":
+        chosen.append(f"bilm={bilm}")
+    cfg = pages.compose(chosen)
+    for place, root in zip(PLACES, roots, strict=True):
+        cfg[place] = root
+    return schema.typed(cfg)

@@ -1,0 +1,73 @@
+"""The model of a run: its parts as the task's page names them, put together."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+from hydra.utils import instantiate
+
+from elmo_bench.configuration.schema import Plain, RunConfig, TaskConfig
+from elmo_bench.embedding.representation import Elmo, Representation
+from elmo_bench.embedding.words import WordVectors
+from elmo_bench.experiment.module import BenchModule
+from elmo_bench.system.errors import UserError
+from elmo_bench.task import Reader
+
+
+def build(
+    run: RunConfig, reader: Reader, source: Any, vectors: WordVectors | None = None, config: Plain | None = None
+) -> BenchModule:
+    """The model of a run.
+
+    Args:
+        run: its typed configuration.
+        reader: with its vocabularies.
+        source: of layers; None for a baseline.
+        vectors: of the words, from a file.
+        config: the same configuration as plain containers, which a checkpoint keeps.
+    """
+    vocabularies, task = reader.vocabularies, run.task
+    elmo = None if source is None else Elmo.build(source, run.elmo)
+    given = {} if vectors is None else {"vectors": vectors.vectors}
+    words = None if run.words_dropped else make(task, "words", vocabularies.get("words"), **given)
+    chars = make(task, "chars", len(vocabularies.get("chars", ())))
+    representation = Representation(words, chars, elmo)
+    sizes = {
+        "input_size": representation.input_size,
+        "elmo_size": representation.elmo_size,
+        "own_size": representation.own_size,
+    }
+    head = make(task, "head", **sizes, vocabularies=vocabularies)
+    return BenchModule(
+        representation,
+        head,
+        metric=partial(instantiate, task.metric),
+        optimizer=instantiate(task.optimizer),
+        monitor=task.monitor,
+        schedule=instantiate(task.schedule.scheduler) if task.schedule else None,
+        interval=task.schedule.interval if task.schedule else "epoch",
+        penalty=run.elmo.penalty,
+        seed=run.seed,
+        vocabularies=vocabularies,
+        bilm_sha256=None if source is None else source.sha256,
+        config=config,
+    )
+
+
+def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
+    """What the partial node `part` of a task's page makes; None where the page has none.
+
+    Raises:
+        UserError: the page or the command line gives it arguments that it does not take.
+    """
+    block = getattr(task, part)
+    if block is None:
+        return None
+    maker = instantiate(block)
+    try:
+        inspect.signature(maker.func).bind(*maker.args, *arguments, **maker.keywords, **keywords)
+    except TypeError as error:
+        raise UserError(f"task.{part}: {error}") from error
+    return maker(*arguments, **keywords)

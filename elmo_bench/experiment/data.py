@@ -1,0 +1,86 @@
+"""Batches of a task's splits, and what is known of the rows: lengths, distinct sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from datasets import Dataset, DatasetDict
+from torch.utils.data import DataLoader
+
+from elmo_bench.configuration.schema import BatchConfig
+from elmo_bench.system.errors import UserError
+from elmo_bench.task import Batch, Reader, Row, Samples
+from elmo_bench.text.batching import BucketSampler
+
+
+class Data(pl.LightningDataModule):
+    """Batches of the splits; those of training are a function of (seed, epoch)."""
+
+    def __init__(self, batch: BatchConfig, seed: int, reader: Reader, splits: DatasetDict):
+        super().__init__()
+        self.reader, self.splits, self.seed = reader, splits, seed
+        for split in ("train", "dev", "test"):
+            if not len(splits[split]):
+                raise UserError(f"the {split} split of the data has no rows")
+        self.lengths = {split: lengths(rows, reader.fields) for split, rows in splits.items()}
+        self.sampler = partial(BucketSampler, seed=seed, batch_size=batch.batch_size, token_budget=batch.token_budget)
+
+    def train_dataloader(self) -> DataLoader:
+        """Called before every epoch."""
+        assert self.trainer is not None
+        epoch = self.trainer.current_epoch
+        sampler = self.sampler(self.lengths["train"])
+        sampler.set_epoch(epoch)
+        return self._loader("train", sampler, self._sampled(epoch))
+
+    def val_dataloader(self) -> DataLoader:
+        return self._whole("dev")
+
+    def test_dataloader(self) -> DataLoader:
+        return self._whole("test")
+
+    def _whole(self, split: str) -> DataLoader:
+        return self._loader(split, self.sampler(self.lengths[split], shuffle=False))
+
+    def _sampled(self, epoch: int) -> Callable[[Sequence[Row]], Batch]:
+        """How training rows become a batch; some readers show only a part of a row."""
+        reader = self.reader
+        if not isinstance(reader, Samples):
+            return reader.collate
+        random = np.random.default_rng([self.seed, epoch])
+        return lambda rows: self.reader.collate([reader.sample(row, random) for row in rows])
+
+    def _loader(self, split: str, sampler: BucketSampler, collate: Callable | None = None) -> DataLoader:
+        return DataLoader(
+            self.splits[split],  # type: ignore[arg-type]
+            batch_sampler=sampler,
+            collate_fn=collate or self.reader.collate,
+            generator=torch.Generator(),  # its own: an iterator's seed must not come out of the model's random numbers
+        )
+
+
+def lengths(rows: Dataset | Sequence[Row], fields: Sequence[str]) -> list[int]:
+    """Words in the longest field of each row."""
+    return [max(sum(map(len, _sentences(row[field]))) for field in fields) for row in rows]  # type: ignore[index]
+
+
+def sentences(splits: DatasetDict, fields: Sequence[str]) -> Iterator[list[str]]:
+    """All distinct sentences of all splits, as the biLM will see them; a paragraph may stand under many questions."""
+    seen: set[tuple[str, ...]] = set()
+    for rows in splits.values():
+        for row in rows:
+            for field in fields:
+                for sentence in _sentences(row[field]):  # type: ignore[index]
+                    if (key := tuple(sentence)) not in seen:
+                        seen.add(key)
+                        yield sentence
+
+
+def _sentences(value: Any) -> Iterable[list[str]]:
+    """A field holds words, or the sentences of a document."""
+    return value if value and not isinstance(value[0], str) else [value]

@@ -1,0 +1,95 @@
+"""Training with Lightning: the trainer of a run, and going on where an earlier process stopped."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from hydra.utils import instantiate
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+from pytorch_lightning.callbacks import EarlyStopping
+
+from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
+from elmo_bench.experiment.callbacks import KeepBest, WholeFiles, progress
+from elmo_bench.experiment.data import Data
+from elmo_bench.experiment.module import BenchModule
+from elmo_bench.system.errors import UserError
+
+
+def make_trainer(
+    task: TaskConfig, machine: TrainerConfig, folder: Path | None, callbacks: list[pl.Callback], logger: Any
+) -> pl.Trainer:
+    """A Lightning trainer. Raises `UserError` where the machine has no such device."""
+    if task.fit.patience is not None:
+        monitor = f"dev/{task.monitor}"
+        callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
+                     *callbacks]  # fmt: skip
+    if task.average is not None:
+        device = device_of(machine.accelerator)  # else it stays where the model is built, and every update copies
+        callbacks = [instantiate(task.average, device=device), *callbacks]
+    bar = progress(machine.progress)
+    try:
+        return pl.Trainer(
+            accelerator=machine.accelerator,
+            devices=machine.devices,
+            precision=machine.precision,
+            max_epochs=task.fit.epochs,
+            limit_train_batches=machine.limit_batches,
+            gradient_clip_val=task.clip.value if task.clip else None,
+            gradient_clip_algorithm=task.clip.by if task.clip else None,
+            reload_dataloaders_every_n_epochs=1,  # each epoch's batches follow from its number, resumed or not
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+            default_root_dir=folder,
+            callbacks=[*callbacks, *bar],
+            plugins=[WholeFiles()],
+            logger=logger,
+            enable_progress_bar=bool(bar),
+            enable_model_summary=False,
+            enable_checkpointing=True,
+        )
+    except (ValueError, TypeError, MisconfigurationException) as error:
+        raise UserError(f"trainer.{{accelerator,devices,precision}}: {error}") from error
+
+
+def device_of(accelerator: str) -> str:
+    """Where a cache is computed: it does not move with the model."""
+    return "cuda" if accelerator in ("gpu", "cuda", "auto") and torch.cuda.is_available() else "cpu"
+
+
+def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) -> int:
+    """Trains from the last whole epoch on; returns how many epochs an earlier process had done."""
+    resumed = keep.last if keep.last.is_file() else None
+    earlier = 0
+    if resumed:
+        try:
+            earlier = len(torch.load(resumed, map_location="cpu", weights_only=True)["history"])
+        except Exception as error:
+            raise UserError("a damaged checkpoint; remove it to begin the run again", resumed) from error
+        print(f"goes on after epoch {earlier}", flush=True)
+    with interruptible(trainer):
+        trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
+    return earlier
+
+
+@contextmanager
+def interruptible(trainer: pl.Trainer) -> Iterator[None]:
+    """Lightning ends the process without a word on Ctrl-C; an interrupt stays one here."""
+    try:
+        yield
+    except SystemExit as end:
+        if trainer.interrupted:
+            raise KeyboardInterrupt from end
+        raise
+
+
+def clear(folder: Path) -> None:
+    """Forgets a half-finished run."""
+    for part in ("last.ckpt", "best.ckpt"):
+        (folder / part).unlink(missing_ok=True)
+    shutil.rmtree(folder / "csv", ignore_errors=True)

@@ -1,0 +1,52 @@
+"""What the project makes itself: generated data, the biLM trained on it, an untrained biLM, skip-gram vectors.
+
+Such files are identified by their recipe, not by their bytes, which differ from machine to machine in the last digits.
+A page names the class that makes them as `maker`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from hydra.utils import get_class
+
+from elmo_bench.configuration.schema import Places, RunConfig
+
+
+class Maker(Protocol):
+    """Built as `maker(block, places)` with the typed block of the page that names it.
+
+    Neither building it nor `recipe` reads or makes any of its files.
+    """
+
+    def recipe(self) -> dict[str, Any]:
+        """All that the files depend on, a version of the code included: plain values, and paths of other files."""
+        ...
+
+    def make(self) -> Any:
+        """Makes the files where they are missing. Several processes may call it at once."""
+        ...
+
+
+class Makers(NamedTuple):
+    """Those that a run needs; None where it uses files that it does not make."""
+
+    scale: Maker | None
+    bilm: Maker | None
+    vectors: Maker | None
+
+    @classmethod
+    def of(cls, run: RunConfig) -> Makers:
+        vectors = run.vectors if run.vectors.source == "text" else None
+        blocks = run.scale, None if run.baseline else run.bilm, vectors
+        return cls(*(_maker(block, run.places) for block in blocks))
+
+    def make(self) -> None:
+        """Makes all that is missing, the data first: the others are trained on them."""
+        for maker in self:
+            if maker is not None:
+                maker.make()
+
+
+def _maker(block: Any, places: Places) -> Maker | None:
+    return None if block is None or block.maker is None else get_class(block.maker)(block, places)

@@ -1,0 +1,76 @@
+"""What a record says of a finished run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.experiment.callbacks import KeepBest
+from elmo_bench.experiment.identity import Description
+from elmo_bench.experiment.module import BenchModule
+from elmo_bench.experiment.store import Record, columns
+from elmo_bench.system import machine
+
+
+def make_record(
+    run: RunConfig,
+    described: Description,
+    module: BenchModule,
+    keep: KeepBest,
+    outside: float,
+    device: str,
+) -> Record:
+    """The fixed keys and those beside them; `outside` is the time in seconds spent outside the epochs."""
+    history, identity = module.history, described.identity
+    best = next(epoch for epoch in history if epoch["epoch"] == keep.epoch)
+    commit, dirty = machine.commit()
+    return {
+        "task": run.task.name,
+        "scale": run.scale.name,
+        "arm": described.arm,
+        "variant": described.variant,
+        "seed": run.seed,
+        "version": run.task.version,
+        "run": identity.run,
+        "group": identity.group,
+        "metrics": {"dev": best["dev"], "test": module.tested},
+        "epoch": best["epoch"] + 1,
+        "epochs": len(history),
+        "updates": history[-1]["updates"],
+        "selected_updates": best["updates"],
+        "layer_weights": _by_place(history, "layer_weights"),
+        "gamma": _by_place(history, "gamma"),
+        "seconds": round(_sum(history, "seconds") + outside, 1),
+        "device_seconds": round(_sum(history, "device_seconds"), 1),
+        "tokens_per_second": round(_sum(history, "tokens") / _sum(history, "training_seconds"), 1),
+        **machine.peaks(device),
+        "parameters": sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad),
+        "bilm": {
+            "name": None if run.baseline else run.bilm.name,
+            "sha256": module.bilm_sha256,
+            "tuned": False if run.baseline else bool(run.bilm.tuned or run.elmo.finetune != "none"),
+        },
+        "data_sha256": identity.data,
+        "machine": machine.machine(device),
+        "versions": machine.versions(),
+        "commit": commit,
+        "dirty": dirty,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "checkpoint": keep.best.relative_to(Path(run.results_root).absolute()).as_posix(),
+        "history": columns(
+            [{key: value for key, value in epoch.items() if key not in ("layer_weights", "gamma")} for epoch in history]
+        ),
+        "settings": identity.settings,
+        "config": described.placeless,
+    }
+
+
+def _sum(history: list[dict[str, Any]], key: str) -> float:
+    return sum(epoch[key] for epoch in history)
+
+
+def _by_place(history: list[dict[str, Any]], key: str) -> dict[str, list[Any]]:
+    """A list over the epochs for each place of ELMo."""
+    return {place: [epoch[key][place] for epoch in history] for place in history[-1][key]}

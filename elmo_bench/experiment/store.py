@@ -1,0 +1,109 @@
+"""Records, one JSON file a finished run: written last and atomically, so that a record means a finished run.
+
+A record is compact: a line a key, a line for every block of its configuration, and its epochs as columns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from elmo_bench.system.errors import UserError
+
+Record = dict[str, Any]
+KEYS = ("task", "scale", "seed", "arm", "variant", "metrics", "config", "bilm", "seconds", "machine", "versions",
+        "commit", "layer_weights", "gamma")  # fmt: skip
+BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # a line for every key in them
+
+
+def place(results_root: str | Path, scale: str, task: str, run: str) -> Path:
+    """Where the record of a run lies."""
+    return Path(results_root) / "runs" / scale / task / f"{run}.json"
+
+
+def work(results_root: str | Path, scale: str, task: str, run: str) -> Path:
+    """The folder of a run's checkpoints and metrics; it holds what a half-finished run resumes from."""
+    return Path(results_root) / "work" / scale / task / run
+
+
+def write(path: Path, record: Record) -> None:
+    """Whole or not at all. Raises `ValueError` where a fixed key is missing."""
+    if missing := [key for key in KEYS if key not in record]:
+        raise ValueError(f"a record needs {', '.join(missing)}")
+    write_text(path, dumps(record))
+
+
+def dumps(record: Record) -> str:
+    """A record as JSON, a line a key."""
+    lines = [f"{json.dumps(key)}: {_value(key, value)}" for key, value in record.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _value(key: str, value: Any) -> str:
+    if key not in BLOCKS or not isinstance(value, dict) or not value:
+        return _compact(value)
+    lines = [f"  {json.dumps(inner)}: {_compact(each)}" for inner, each in value.items()]
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+
+
+def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """A list of epochs as a list a key; the figures of dev as `dev.<metric>`."""
+    flat = [
+        {name: value for key, value in epoch.items() for name, value in _flat(key, value).items()} for epoch in history
+    ]
+    return {key: [epoch.get(key) for epoch in flat] for key in dict.fromkeys(key for epoch in flat for key in epoch)}
+
+
+def _flat(key: str, value: Any) -> dict[str, Any]:
+    return {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, dict) else {key: value}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def read(path: Path) -> Record:
+    """Raises `UserError` where the file is no record."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"not a readable record ({error}); remove it and run again", path) from None
+    if not isinstance(record, dict) or any(key not in record for key in KEYS):
+        raise UserError("a record without its fixed keys; remove it and run again", path)
+    return record
+
+
+def read_all(results_root: str | Path) -> list[Record]:
+    """All records below `results_root`, in the order of their paths."""
+    return [read(path) for path in sorted((Path(results_root) / "runs").glob("*/*/*.json"))]
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean, and the sample standard deviation (n - 1); None for a single value."""
+    return fmean(values), stdev(values) if len(values) > 1 else None
+
+
+def grouped(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Runs that differ in their seed alone, by seed."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record["group"], []).append(record)
+    return {key: sorted(group, key=lambda record: record["seed"]) for key, group in groups.items()}

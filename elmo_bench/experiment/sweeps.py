@@ -1,0 +1,29 @@
+"""Sweeps: the pages of conf/sweep/, each a table or figure of the paper as overrides of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from elmo_bench.configuration import pages
+
+
+def points(sweep: str, overrides: Sequence[str] = (), seeds: Iterable[int] | None = None) -> list[list[str]]:
+    """The overrides of every run of a sweep, in Hydra's order: the last parameter varies fastest.
+
+    Args:
+        sweep: page of conf/sweep/.
+        overrides: that choose task and scale; the page may refer to them.
+        seeds: instead of the page's own.
+    """
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from omegaconf import OmegaConf
+
+    cfg = pages.compose([f"+sweep={sweep}", *overrides], hydra=True)
+    params: Any = OmegaConf.to_container(cfg.hydra.sweeper.params, resolve=True)
+    if seeds is not None:
+        params["seed"] = ",".join(map(str, seeds))
+    parsed = OverridesParser.create().parse_overrides([f"{key}={value}" for key, value in params.items()])
+    (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    return batch

@@ -1,0 +1,106 @@
+"""Digests of files by their content, and of plain settings."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+from elmo_bench.system.errors import UserError
+
+OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}  # type: ignore[dict-item]
+MEMORY = "digests.json"  # in the cache: digests of large files
+REMEMBERED = 1 << 20  # bytes; the digests of larger files are worth keeping
+
+
+def fingerprint(plain: Any, digits: int = 16) -> str:
+    """A hash of plain containers that does not depend on the order of keys."""
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """Of a file's bytes as they are."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> str:
+    """Of what a file says: decompressed where its name ends in .gz, .xz, .bz2, or in .zip with one file in it.
+
+    A file has one digest, compressed or not. A folder's is that of the names (without these endings) and digests of all
+    files below it.
+
+    Args:
+        path: a file or a folder.
+        memory: a JSON file that keeps the digests of large files from one process to the next.
+
+    Raises:
+        UserError: the file cannot be read to its end.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        names = {_plain_name(file.relative_to(path)): content_sha256(file, memory) for file in files}
+        return fingerprint(names, digits=64)
+    stat = path.stat()
+    state = stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
+    return _remembered(os.path.abspath(path), state, None if stat.st_size < REMEMBERED else memory)
+
+
+def _plain_name(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix in OPENERS else path).as_posix()
+
+
+@lru_cache
+def _remembered(path: str, state: tuple[int, ...], memory: Path | None) -> str:
+    """The digest of a file in this state; a sweep asks for it again for every run."""
+    known = {} if memory is None else _read(memory)
+    entry = known.get(path)
+    if isinstance(entry, list) and entry[:-1] == list(state):
+        return entry[-1]
+    digest = _content(Path(path))
+    if memory is not None:
+        with suppress(OSError):  # a full or read-only disk costs time, nothing else
+            _write(memory, {**_read(memory), path: [*state, digest]})
+    return digest
+
+
+def _read(memory: Path) -> dict[str, Any]:
+    try:
+        known = json.loads(memory.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _write(memory: Path, known: dict[str, Any]) -> None:
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    beside = memory.with_name(f".{memory.name}.{os.getpid()}")
+    beside.write_text(json.dumps(known, indent=0) + "\n", encoding="utf-8")
+    os.replace(beside, memory)
+
+
+def _content(path: Path) -> str:
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                names = [name for name in archive.namelist() if not name.endswith("/")]
+                if len(names) == 1:
+                    with archive.open(names[0]) as file:
+                        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            return sha256(path)
+        with OPENERS.get(path.suffix, open)(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
+        raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None
