@@ -134,6 +134,15 @@ class Head(Protocol):
     def decode(self, scores: Scores, batch: Batch) -> list[Prediction]: ...
 
 
+@runtime_checkable
+class Describes(Protocol):
+    """A head that can tell a person more than its predictions hold: names, words, probabilities; for `predict`."""
+
+    def describe(self, predictions: Sequence[Prediction], scores: Any, batch: Batch) -> list[dict[str, Any]]:
+        """A JSON object for each row, from what `decode` made of the same scores and batch."""
+        ...
+
+
 class Metric(Protocol):
     """The official definition, in percent, as a function of sums over items. A fresh one is made for every pass.
 

@@ -192,7 +192,8 @@ def test_predictions_come_in_the_order_of_the_input(call, bench, checkpoint):
     assert status == 0, err
     assert out == ""
     answers = [json.loads(line) for line in (bench.folder / "out.jsonl").read_text().splitlines()]
-    assert [len(answer) for answer in answers] == [1, 6, 2]
+    assert [answer["tokens"] for answer in answers] == sentences
+    assert [len(answer["prediction"]) for answer in answers] == [1, 6, 2]
     for sentence, answer in zip(sentences, answers, strict=True):  # each alone gives the same
         one = lines(bench.folder / "one.jsonl", {"tokens": sentence})
         predict.predict(str(checkpoint), str(one), f"{bench.folder}/one.out")

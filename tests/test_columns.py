@@ -59,7 +59,7 @@ def test_comments_only_where_asked_for(file):
 def test_widths_by_sentence(file):
     path = file("a b\n\nc d e\nf g h\n")
     assert [len(block.rows[0]) for block in read_blocks(path, widths="sentence")] == [2, 3]
-    with pytest.raises(UserError, match="3 columns where the lines before have 2") as error:
+    with pytest.raises(UserError, match="3 columns, but the lines before have 2") as error:
         list(read_blocks(path))
     assert (error.value.path, error.value.line) == (path, 3)
 
@@ -75,8 +75,8 @@ def test_it_is_a_stream(file):
 @pytest.mark.parametrize(
     ("content", "line", "words"),
     [
-        (b"a O\nb\n", 2, "1 columns where"),
-        (b"a\tO\nb O\n", 2, "1 columns where"),
+        (b"a O\nb\n", 2, "1 columns, but"),
+        (b"a\tO\nb O\n", 2, "1 columns, but"),
         (b"a\tO\n\tO\n", 2, "column 0 .* is empty"),
         (b"a\n", 1, "at least 2"),
         (b"a O\n\xff O\n", 2, "UTF-8"),

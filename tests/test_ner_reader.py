@@ -132,7 +132,7 @@ def test_raw_text_that_is_none(raw):
 @pytest.mark.parametrize(
     ("train", "line", "words"),
     [
-        ("Ida\tB-PER\nBell\n", 2, "1 columns where"),
+        ("Ida\tB-PER\nBell\n", 2, "1 columns, but"),
         ("Ida\tB-PER\nBell\tX-PER\n", 2, "no known scheme"),
         ("Ida\tB-PER\n\nBell\tI\n", 3, "no type"),
         ("Ida\tB-PER\n\nBell\tPER\n", 3, "no known scheme"),

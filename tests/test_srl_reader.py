@@ -148,7 +148,7 @@ def test_raw_text_that_is_none(data, raw):
         (("(V*) * *) -", "*) * *) -"), 3, "not open"),
         (("sing 01", "- -"), 11, "0 predicates but 1 columns"),
         (("Bo NNP * - - - - * (ARG0*) -", "Bo NNP * Bo 01 - - * (ARG0*) -"), 11, "'Bo' has no column"),
-        (("* (ARG1* * -", "* (ARG1* * - -"), 5, "16 columns where the lines before have 15"),
+        (("* (ARG1* * -", "* (ARG1* * - -"), 5, "16 columns, but the lines before have 15"),
         (("(ARG0*) -", "(ARG0(ARG1*)) -"), 11, "inside another"),
         (("#end document\n", ROWS[ROWS.index("#end") :] + ROWS.replace("{n}", "0")), 15, "again"),
     ],

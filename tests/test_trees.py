@@ -51,12 +51,12 @@ def test_a_deep_tree_needs_no_stack():
         ("(3 (2 a) gem)", "beside"),
         ("(3 gem (2 a))", "beside"),
         ("(3 fine gem)", "beside"),
-        ("((2 a) (4 gem))", "without label"),
+        ("((2 a) (4 gem))", "without a label"),
         ("(2)", "without a word"),
         ("(2 a) (", "after the end"),
-        ("(3 (", "without label"),
-        ("a fine gem", "no tree"),
-        ("   ", "no tree"),
+        ("(3 (", "without a label"),
+        ("a fine gem", "not a tree"),
+        ("   ", "not a tree"),
     ],
 )
 def test_a_line_that_is_no_tree_is_refused(text, what):
@@ -73,7 +73,7 @@ def test_a_file_names_the_line_at_fault(tmp_path):
     path.write_text("(2 a)\n\n(3 (2 a) (4 gem))\n")
     assert [line for line, _ in read_trees(path)] == [1, 3]
     path.write_text("\n")
-    with pytest.raises(UserError, match="holds no tree"):
+    with pytest.raises(UserError, match="contains no tree"):
         list(read_trees(path))
 
 

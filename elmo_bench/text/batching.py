@@ -1,4 +1,4 @@
-"""Sentences into padded tensors, and which sentences go together into a batch."""
+"""Padding sentences into tensors, and grouping sentences into batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 def pad(rows: Sequence[Sequence[int]], value: int = 0) -> Tensor:
-    """Lists of ids -> (B, T) int64, `value` after the end of each."""
+    """Lists of ids -> (B, T) int64, padded at the end with `value`."""
     length = max(map(len, rows), default=0)
     return torch.tensor([[*row, *[value] * (length - len(row))] for row in rows], dtype=torch.int64)
 
@@ -33,7 +33,7 @@ def pad_tokens(
         sentences: B lists of words, none empty.
         words: ids of words, looked up in lower case if `lower`.
         chars: ids of characters, which keep their case; None leaves them out.
-        char_limit: only a word's first so many characters are used.
+        char_limit: the most characters of a word; the rest is cut off.
     """
     sentences = [list(sentence) for sentence in sentences]
     ids = pad([[words[word.lower() if lower else word] for word in sentence] for sentence in sentences])  # (B, T)
@@ -52,18 +52,18 @@ def _characters(sentences: list[list[str]], chars: Vocabulary, mask: Tensor, lim
 class BucketSampler(Sampler[list[int]]):
     """Batches of sentences of similar length, in random order; the batch sampler of a `DataLoader`.
 
-    The batches are a pure function of (lengths, seed, epoch), the same on every machine, so a run that resumes sees
-    what it would have seen. Their number and sizes are the same in every epoch: lengths are rounded up to a multiple
-    of `step`, sentences are shuffled, sorted by rounded length and cut, and the batches shuffled.
+    The batches are a pure function of (lengths, seed, epoch), the same on every machine, so a resumed run sees the same
+    batches as an uninterrupted one. Their number and sizes are the same in every epoch: sentences are shuffled, sorted
+    by length rounded up to a multiple of `step` and cut into batches, which are then shuffled.
 
     Args:
         lengths: of the sentences, by index.
         batch_size: the most sentences in a batch.
         seed: of the shuffling.
         token_budget: the most padded tokens (sentences x rounded length) in a batch; a longer sentence is a batch of
-            its own. None: no bound.
-        shuffle: False gives the sentences in order of rounded length, the longest first (evaluation: memory is at its
-            peak at the start).
+            its own. None: no limit.
+        shuffle: False gives the sentences in order of rounded length, the longest first, so that the peak of memory
+            comes at the start of an evaluation.
         step: the width of a bucket in tokens.
     """
 
@@ -84,7 +84,7 @@ class BucketSampler(Sampler[list[int]]):
 
     @staticmethod
     def _cut(rounded: np.ndarray, batch_size: int, token_budget: int | None) -> list[slice]:
-        """Where the sentences, the longest first, are parted: the same whatever their order within a length."""
+        """The slices of the sentences, longest first, that make up the batches; they depend on the lengths alone."""
         cuts, start = [], 0
         while start < len(rounded):
             longest = max(int(rounded[start]), 1)
@@ -94,11 +94,11 @@ class BucketSampler(Sampler[list[int]]):
         return cuts
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch that the next `iter` gives."""
+        """Sets the epoch of the next `iter`."""
         self.epoch = epoch
 
     def batches(self, epoch: int) -> list[list[int]]:
-        """All batches of an epoch: each index once."""
+        """All batches of an epoch, with each index once."""
         if not self.shuffle:
             order = np.argsort(-self.rounded, kind="stable")
             return [order[cut].tolist() for cut in self._cuts]

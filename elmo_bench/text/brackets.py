@@ -1,4 +1,4 @@
-"""Spans written as brackets over the rows of a column: arguments `(ARG0* * *)` and clusters `(0|(1) - 0)`."""
+"""Spans written as brackets in a column of a file: arguments `(ARG0* * *)` and clusters `(0|(1) - 0)`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SINGLE, _OPENING, _CLOSING = map(re.compile, (r"\(([^()|\s]+)\)", r"\(([^()|\s]
 
 
 class BracketError(ValueError):
-    """A column that cannot be read; `index` is the row at fault."""
+    """A column that cannot be read; `index` is the offending row."""
 
     def __init__(self, message: str, index: int):
         super().__init__(message)
@@ -26,19 +26,19 @@ class BracketError(ValueError):
 def spans(column: Sequence[str]) -> list[Span]:
     """The labelled spans of a column such as `(ARG0*`, `*)`, `(V*)`, by their start, the outer one first.
 
-    Brackets nest: a closing one ends the span that was opened last. It may repeat the label (`*ARG0)`).
+    Brackets nest: a closing bracket ends the span that was opened last. It may repeat the label (`*ARG0)`).
 
     Raises:
-        BracketError: a cell of another form, a bracket that has no partner.
+        BracketError: a cell of another form, or an unmatched bracket.
     """
-    labelled: list[Span] = []  # in the order of their opening: by start, the outer one first
-    open_: list[int] = []  # of those
+    labelled: list[Span] = []  # in the order in which they open: by start, the outer one first
+    open_: list[int] = []  # indices into labelled
     for i, cell in enumerate(column):
         if cell == "*":
             continue
         match = _CELL.fullmatch(cell)
         if match is None:
-            raise BracketError(f"{cell!r} is no cell of brackets: expected such as '(ARG0*', '*)', '(V*)' or '*'", i)
+            raise BracketError(f"{cell!r} is not a bracket cell; expected for example '(ARG0*', '*)', '(V*)' or '*'", i)
         for label in _OPENED.findall(match[1]):
             open_.append(len(labelled))
             labelled.append(Span(label, i, i))
@@ -48,7 +48,7 @@ def spans(column: Sequence[str]) -> list[Span]:
             last = open_.pop()
             labelled[last] = labelled[last]._replace(end=i + 1)
             if label not in ("", labelled[last].type):
-                raise BracketError(f"{cell!r} closes {label!r} where {labelled[last].type!r} is open", i)
+                raise BracketError(f"{cell!r} closes {label!r} but {labelled[last].type!r} is open", i)
     if open_:
         span = labelled[open_[-1]]
         raise BracketError(f"the bracket of {span.type!r} is never closed", span.start)
@@ -56,7 +56,7 @@ def spans(column: Sequence[str]) -> list[Span]:
 
 
 def write_spans(spans: Iterable[Span], length: int) -> list[str]:
-    """The column of `length` rows with these spans, none crossing another; the inverse of `spans`."""
+    """The column of `length` rows with these spans, which must not cross; the inverse of `spans`."""
     opening, closing = [""] * length, [""] * length
     for label, start, end in sorted(spans, key=_outer_first):
         opening[start] += f"({label}"
@@ -144,7 +144,7 @@ def write_mentions(mentions: Iterable[Span], length: int) -> list[str]:
     for cluster, start, end in reversed(ordered):
         if end > start + 1:
             cells[end - 1].append(f"{cluster})")
-    for cluster, start, end in ordered:  # after what closes there, which began before
+    for cluster, start, end in ordered:  # after what closes in the same cell, which began earlier
         cells[start].append(f"({cluster})" if end == start + 1 else f"({cluster}")
     return ["|".join(cell) or "-" for cell in cells]
 

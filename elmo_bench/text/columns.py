@@ -1,4 +1,4 @@
-"""CoNLL column files as a stream of blocks: one token a line, an empty line after each sentence."""
+"""CoNLL column files as a stream of blocks: one token per line, an empty line after each sentence."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _FIELDS = re.compile(r"[^ \t]+").findall  # not str.split: a no-break space may 
 
 
 class Block(NamedTuple):
-    """One sentence: its tokens' columns and where they stand."""
+    """One sentence: the columns of its tokens and where they come from."""
 
     rows: list[list[str]]
-    lines: list[int]  # of rows, from 1; of the comment, in a block that is one
-    comments: list[str]  # comment lines since the block before
+    lines: list[int]  # line numbers of the rows, from 1, or of the comment if the block is one
+    comments: list[str]  # comment lines since the previous block
     path: Path
 
     def column(self, index: int) -> list[str]:
-        """One column, counted from 0 or, below 0, from the end. Raises `UserError` where a row lacks it."""
+        """One column, counted from 0 or, if negative, from the end. Raises `UserError` if a row lacks it."""
         for row, line in zip(self.rows, self.lines, strict=True):
             if not -len(row) <= index < len(row):
-                raise UserError(f"column {index} is wanted but the line has {len(row)}", self.path, line)
+                raise UserError(f"column {index} is missing: the line has {len(row)} columns", self.path, line)
         return [row[index] for row in self.rows]
 
 
@@ -41,19 +41,19 @@ def read_blocks(
 ) -> Iterator[Block]:
     """The sentences of a column file, plain, `.gz` or `.xz`, read as a stream.
 
-    Columns are separated by tabs where the file's first row has one (a field may then hold spaces), else by spaces
-    and tabs. `-DOCSTART-` lines end a sentence and are left out.
+    Columns are separated by tabs if the file's first row has one (a field may then contain spaces), else by spaces
+    and tabs. `-DOCSTART-` lines end a sentence and are skipped.
 
     Args:
         path: the file.
-        comment: what a comment line starts with, such as "#"; None where every line is a token (tweets have "#").
+        comment: what a comment line starts with, such as "#"; None if every line is a token (tweets have "#").
             Comments after the last sentence are dropped.
-        apart: comments part sentences, and each is a block of its own, without rows ("#begin document").
-        widths: what must agree in the number of columns: all rows of the "file", or those of one "sentence".
-        minimum: the least number of columns that makes sense.
+        apart: a comment ends a sentence and is a block of its own, without rows ("#begin document").
+        widths: which rows must have the same number of columns: all of the "file", or those of one "sentence".
+        minimum: the smallest number of columns allowed.
 
     Raises:
-        UserError: no such file, not UTF-8, ragged rows, an empty field, a file without a sentence.
+        UserError: no such file, not UTF-8, rows of different widths, an empty field, a file without sentences.
     """
     path = Path(path)
     split, width, has_sentence = None, 0, False
@@ -83,7 +83,7 @@ def read_blocks(
     if block.rows:
         yield block
     elif not has_sentence:
-        raise UserError("holds no sentence; expected one token a line, an empty line between sentences", path)
+        raise UserError("contains no sentence; expected one token per line and an empty line between sentences", path)
 
 
 def _split_tabs(line: str) -> list[str]:
@@ -92,8 +92,8 @@ def _split_tabs(line: str) -> list[str]:
 
 def _check(row: list[str], width: int, minimum: int, path: Path, line: int) -> None:
     if len(row) != width:
-        raise UserError(f"{len(row)} columns where the lines before have {width}; mend the file", path, line)
+        raise UserError(f"{len(row)} columns, but the lines before have {width}; correct the file", path, line)
     if width < minimum:
-        raise UserError(f"{width} column(s) where at least {minimum} are expected", path, line)
+        raise UserError(f"{width} column(s), but at least {minimum} are expected", path, line)
     if "" in row:
-        raise UserError(f"column {row.index('')} (from 0) is empty; mend the file", path, line)
+        raise UserError(f"column {row.index('')} (from 0) is empty; correct the file", path, line)

@@ -1,9 +1,9 @@
 """The CoNLL-2012 format (OntoNotes): documents with predicates, their arguments, coreference and speakers, as a stream.
 
-One token a line, an empty line after each sentence, `#begin document (NAME); part 000` and `#end document` around each
-part of a document. Columns, parted by tabs or spaces: document, part, number, word, part of speech, parse bit,
+One token per line, an empty line after each sentence, `#begin document (NAME); part 000` and `#end document` around
+each part of a document. Columns, separated by tabs or spaces: document, part, number, word, part of speech, parse bit,
 predicate lemma, frame, word sense, speaker, named entities, arguments (one column for each predicate of the sentence,
-so sentences differ in width), coreference. `-` stands for nothing.
+so sentences differ in width), coreference. An empty cell is written `-`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.tags import Span
 
 DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, ARGUMENTS = range(12)
-WIDTH = 12  # columns of a sentence without predicates, coreference included
-ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files that a folder is searched for
+WIDTH = 12  # columns of a sentence without predicates, including coreference
+ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files to look for in a folder
 PACKED = ("", ".gz", ".xz")
 _BEGIN = re.compile(r"#begin document \(?(.*?)\)?(?:;\s*part\s+(\S+))?\s*")
 
@@ -32,14 +32,14 @@ class Predicate(NamedTuple):
 
     index: int  # its row in the sentence, from 0
     lemma: str
-    frame: str  # of the lemma, such as "01"; "-" where the file gives none
-    arguments: list[Span]  # by start, the outer one first; labels as they stand (ARG0, C-ARG1, R-ARG0, V)
+    frame: str  # of the lemma, such as "01"; "-" if the file gives none
+    arguments: list[Span]  # by start, the outer one first; labels as in the file (ARG0, C-ARG1, R-ARG0, V)
 
 
 class Sentence(NamedTuple):
-    """One sentence. What the brackets of its columns say is read when asked for, so faults elsewhere do no harm."""
+    """One sentence; its bracket columns are parsed on demand, so faults in columns that are not used do no harm."""
 
-    block: Block  # rows as they stand, their lines, the file
+    block: Block  # rows as in the file, their lines, the file
 
     @property
     def words(self) -> list[str]:
@@ -51,16 +51,16 @@ class Sentence(NamedTuple):
 
     @property
     def speakers(self) -> list[str]:
-        """Of every word; "-" where there is none."""
+        """Of every word; "-" if unknown."""
         return self.block.column(SPEAKER)
 
     def predicates(self) -> list[Predicate]:
-        """By row. Raises `UserError`: unbalanced brackets, a predicate without its column or a column without one."""
+        """By row. Raises `UserError`: unbalanced brackets, or not one column of arguments for each predicate."""
         block = self.block
         columns = [block.column(i) for i in range(ARGUMENTS, len(block.rows[0]) - 1)]
         lemmas, frames = block.column(LEMMA), block.column(FRAME)
         arguments = [self._read(column, brackets.spans) for column in columns]
-        # A lemma alone is a word whose sense is known, or a predicate in a file that knows no frames.
+        # A lemma without a frame marks a word with a known sense, or a predicate in a file without frames.
         rows = [i for i, frame in enumerate(frames) if frame != "-"]
         rows = rows or [i for i, lemma in enumerate(lemmas) if lemma != "-" and columns]
         if len(rows) != len(columns):
@@ -75,28 +75,28 @@ class Sentence(NamedTuple):
         try:
             return read(column)
         except brackets.BracketError as error:
-            raise UserError(f"{error}; mend the file", self.block.path, self.block.lines[error.index]) from None
+            raise UserError(f"{error}; correct the file", self.block.path, self.block.lines[error.index]) from None
 
     def _mismatch(self, rows: list[int], arguments: list[list[Span]]) -> UserError:
-        """Names the first predicate that no column has as its V, or else the sentence."""
+        """The error at the first predicate that no column has as its V, else at the sentence."""
         verbs = {span.start for spans in arguments for span in spans if span.type == "V"}
         lost = next((i for i in rows if i not in verbs), None) if len(arguments) < len(rows) else None
         numbers = f"{len(rows)} predicates but {len(arguments)} columns of arguments"
         if lost is None:
-            return UserError(f"the sentence has {numbers}; mend the file", self.block.path, self.block.lines[0])
+            return UserError(f"the sentence has {numbers}; correct the file", self.block.path, self.block.lines[0])
         word = self.words[lost]
-        message = f"the predicate {word!r} has no column of arguments: the sentence has {numbers}; mend the file"
+        message = f"the predicate {word!r} has no column of arguments: the sentence has {numbers}; correct the file"
         return UserError(message, self.block.path, self.block.lines[lost])
 
 
 class Document(NamedTuple):
-    """One part of a document, which is what clusters are confined to."""
+    """One part of a document; clusters never go beyond a part."""
 
     name: str
-    part: str  # as it stands: "000"
+    part: str  # as in the file: "000"
     sentences: list[Sentence]
     path: Path
-    line: int  # where it begins
+    line: int  # its first line
 
     @property
     def genre(self) -> str:
@@ -105,7 +105,7 @@ class Document(NamedTuple):
         return first if slash else "-"
 
     def clusters(self) -> dict[str, list[tuple[int, int, int]]]:
-        """Cluster -> its mentions (sentence, start, end) with word numbers in the sentence, in the text's order."""
+        """Cluster -> its mentions (sentence, start, end) with word numbers in the sentence, in text order."""
         clusters: dict[str, list[tuple[int, int, int]]] = {}
         for number, sentence in enumerate(self.sentences):
             for cluster, start, end in sentence.mentions():
@@ -114,16 +114,16 @@ class Document(NamedTuple):
 
 
 def read_documents(paths: str | PathLike[str] | Iterable[Path], minimum: int = WIDTH) -> Iterator[Document]:
-    """The documents of a file or of several, one after another; only one is held at a time.
+    """The documents of one or more files, one after another; only one is in memory at a time.
 
     A file without any `#begin document` is one document, named in its first column.
 
     Args:
         paths: a file, plain, `.gz` or `.xz`; or files, such as `find_files` gives.
-        minimum: the least number of columns of a row.
+        minimum: the smallest number of columns in a row.
 
     Raises:
-        UserError: what `read_blocks` raises, a part without beginning or end, two parts under one name.
+        UserError: as `read_blocks`; also a part without beginning or end, or two parts with the same name.
     """
     seen: dict[tuple[str, int | str], str] = {}
     for path in [Path(paths)] if isinstance(paths, str | PathLike) else paths:
@@ -131,7 +131,7 @@ def read_documents(paths: str | PathLike[str] | Iterable[Path], minimum: int = W
             part = int(document.part) if document.part.isdigit() else document.part
             where = f"{document.path}:{document.line}"
             if (first := seen.setdefault((document.name, part), where)) != where:
-                message = f"part {document.part} of document {document.name} again; the first begins at {first}"
+                message = f"part {document.part} of document {document.name} occurs again; the first begins at {first}"
                 raise UserError(message, document.path, document.line)
             yield document
 
@@ -149,7 +149,7 @@ def _read_file(path: Path, minimum: int) -> Iterator[Document]:
             document.sentences.append(Sentence(block))
         elif block.comments[0].startswith("#begin"):
             if document is not None:
-                raise UserError(f"a document begins before the one of line {document.line} ends", path, line)
+                raise UserError(f"a document begins before the one at line {document.line} ends", path, line)
             match = _BEGIN.fullmatch(block.comments[0])
             if match is None:
                 raise UserError("expected '#begin document (NAME); part 000'", path, line)
@@ -166,13 +166,13 @@ def _read_file(path: Path, minimum: int) -> Iterator[Document]:
 
 
 def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLike[str] | None = None) -> list[Path]:
-    """The files that `source` names, in the order of their names within a folder or a list.
+    """The files that `source` names; those of a folder in the order of their names, those of a list in its order.
 
     Args:
-        source: a file; a folder, searched with all folders below it for names that end in `_gold_conll` or `.conll`,
-            or these and `.gz` or `.xz`; a list (`.txt`, `.list`, `.id`) with a file, a folder or a document's name a
-            line, as the CoNLL-2012 splits are given out; or several of these.
-        folder: what relative paths start from; those of a list start there too, else where the list lies.
+        source: a file; a folder, searched with all its subfolders for names that end in `_gold_conll` or `.conll`,
+            optionally followed by `.gz` or `.xz`; a list (`.txt`, `.list`, `.id`) with the name of a file, a folder or
+            a document on each line, as the CoNLL-2012 splits are distributed; or several of these.
+        folder: the base of relative paths, also of those in a list; by default a list's own folder.
 
     Raises:
         UserError: nothing there, an empty folder or list, a line of a list that leads out of its folder.
@@ -183,7 +183,9 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if _is_conll(file.name) and file.is_file())
         if not files:
-            raise UserError(f"no file below this folder ends in {' or '.join(ENDINGS)} (or these and .gz, .xz)", path)
+            raise UserError(
+                f"no file below this folder ends in {' or '.join(ENDINGS)} (optionally with .gz or .xz)", path
+            )
         return files
     if path.suffix in (".txt", ".list", ".id") and path.is_file():
         return list(_listed(path, Path(folder).expanduser() if folder else path.parent))
@@ -199,14 +201,14 @@ def _listed(path: Path, folder: Path) -> Iterator[Path]:
                 continue
             empty = False
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                raise UserError(f"{name} leads out of {folder}; name what lies below it", path, number)
+                raise UserError(f"{name} leads out of {folder}; name a path below it", path, number)
             yield from _named(name, folder, path, number)
     if empty:
-        raise UserError("an empty list of files", path)
+        raise UserError("the list of files is empty", path)
 
 
 def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:
-    """A file, a folder's files, or the file of a document's name, whatever version its ending has."""
+    """A file, the files of a folder, or the file of a document, whatever version its ending names."""
     place = folder / name
     if place.exists():
         return find_files(place)

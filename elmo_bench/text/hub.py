@@ -13,30 +13,30 @@ from elmo_bench.system.errors import UserError
 def load_from_hub(
     name: str, revision: str | None = None, configuration: str | None = None, hint: str = ""
 ) -> DatasetDict:
-    """All splits of a data set of the hub, or of its local cache where there is no network.
+    """All splits of a data set from the hub, or from its local cache if there is no network.
 
     Args:
         name: "owner/name".
         revision: a branch, tag or commit; "refs/convert/parquet" holds the data of old script-only data sets.
-        configuration: which of its configurations.
-        hint: what else to do, for the message.
+        configuration: one of its configurations.
+        hint: what the user can do instead, for the error message.
 
     Raises:
-        UserError: neither network nor cache has it.
+        UserError: it can be had neither from the hub nor from the cache.
     """
     import datasets
 
     with _offline_unless_reachable() as reachable:
         try:
             return datasets.load_dataset(name, configuration, revision=revision)  # type: ignore[return-value]
-        except Exception as error:  # whatever went wrong lies outside: the network, the hub, its cache
+        except Exception as error:  # anything outside can fail: the network, the hub, its cache
             why = f"{type(error).__name__}: {error}" if reachable else "no connection, and it is not in the local cache"
             raise UserError(f"the data set {name} could not be loaded from the hub ({why}); {hint}") from error
 
 
 @contextmanager
 def _offline_unless_reachable() -> Iterator[bool]:
-    """Offline mode where the hub does not answer: its clients would retry for half a minute before using the cache."""
+    """Goes offline if the hub does not answer: its clients would retry for half a minute before using the cache."""
     import datasets.config
     import huggingface_hub.constants
 
@@ -51,7 +51,7 @@ def _offline_unless_reachable() -> Iterator[bool]:
 
 
 def offline_flags() -> tuple[bool, bool]:
-    """The offline mode of the two libraries as it is now; they read it from the environment at import."""
+    """The current offline mode of the two libraries, which read it from the environment at import."""
     import datasets.config
     import huggingface_hub.constants
 
@@ -59,7 +59,7 @@ def offline_flags() -> tuple[bool, bool]:
 
 
 def _reachable(seconds: float = 5.0) -> bool:
-    """One quick question to the hub, through the user's proxy where there is one."""
+    """One quick request to the hub, through the user's proxy if there is one."""
     from huggingface_hub import constants, get_session
 
     try:

@@ -1,4 +1,4 @@
-"""The words of a sentence that `predict` is given."""
+"""The words of a sentence in the input of `predict`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def words_of(
     """The words of {"tokens": [...]}, or of {"text": "..."} as `split` cuts it.
 
     Args:
-        raw: with one of the two keys.
-        split: how text is cut; at white space alone.
-        expected: the message where there is neither.
+        raw: an object with one of the two keys.
+        split: splits the text; by default at white space only.
+        expected: the error message if neither key is there.
 
     Raises:
-        UserError: neither key, something else than words, no word at all.
+        UserError: neither key, anything but words, no words at all.
     """
     if "tokens" in raw:
         tokens = raw["tokens"]

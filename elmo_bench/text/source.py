@@ -1,4 +1,4 @@
-"""Where a data set lies: in files, below a folder if one is named, or on the hub."""
+"""The place of a data set: files, below a folder if one is named, or the hub."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from datasets import Dataset
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.hub import load_from_hub
 
-SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours and the hub's names
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
 
 
 class Source:
     """The `data` of a task's page for one scale.
 
     Args:
-        data: the file of each split, below {folder} if given; or a data set of the hub {hub, revision}, for which no
-            folder may be named.
-        files: what to give instead where the hub cannot be reached, for messages.
+        data: the file of each split, below {folder} if given; or, without a folder, a data set of the hub
+            {hub, revision}.
+        files: the settings that name files instead of the hub, for error messages.
     """
 
     def __init__(self, data: Mapping[str, Any], files: str = "task.data.<scale>.folder=DIR"):
@@ -28,11 +28,11 @@ class Source:
 
     @property
     def from_hub(self) -> bool:
-        """Whether a data set of the hub is named, and no folder that goes before it."""
+        """Whether a data set of the hub is named and no folder, which would take precedence."""
         return self.data.get("hub") is not None and self.data.get("folder") is None
 
     def path(self, split: str) -> Path:
-        """The file of a split. Raises `UserError` where none is named."""
+        """The file of a split. Raises `UserError` if none is named."""
         name = self.data.get(split)
         if name is None:
             raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
@@ -50,5 +50,5 @@ class Source:
         return {ours: dataset[theirs] for ours, theirs in splits.items()}
 
     def unfit(self, why: str) -> UserError:
-        """The error that the hub's data set is not what it should be."""
+        """The error for a data set of the hub that is not as expected; `why` completes "the data set ..."."""
         return UserError(f"the data set {self.data['hub']} of the hub {why}; {self.hint}")

@@ -2,7 +2,7 @@
 
 | scheme | "New York" and then "Rome", both LOC |
 |---|---|
-| iob1 | I-LOC I-LOC B-LOC (B only parts a span from the one before of the same type) |
+| iob1 | I-LOC I-LOC B-LOC (B only where a span directly follows one of the same type) |
 | iob2 | B-LOC I-LOC B-LOC |
 | bioes | B-LOC E-LOC S-LOC |
 """
@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
 SCHEMES = tuple(PREFIXES)
-_BILOU = {"U": "S", "L": "E"}  # other letters for the same thing
+_BILOU = {"U": "S", "L": "E"}  # BILOU's letters -> those of BIOES
 
 
 class Span(NamedTuple):
-    """The tokens [start, end) of a sentence and what they are."""
+    """The tokens [start, end) of a sentence and their type."""
 
     type: str
     start: int
@@ -35,7 +35,7 @@ class Constraints(NamedTuple):
 
 
 def normal(tag: str) -> str:
-    """The tag with U- and L- written S- and E-. Raises `ValueError` on what is no tag of any scheme known here."""
+    """The tag with U- and L- written S- and E-. Raises `ValueError` for a tag of no known scheme."""
     if tag == "O":
         return tag
     prefix, hyphen, kind = tag.partition("-")
@@ -47,19 +47,19 @@ def normal(tag: str) -> str:
 
 
 def spans(tags: Sequence[str]) -> list[Span]:
-    """The spans that conlleval, the official scorer, sees; it repairs whatever no scheme allows.
+    """The spans as conlleval, the official scorer, reads them; sequences that no scheme allows are repaired.
 
     A span ends where the type changes, at O, before B and S and after E and S; it starts at B and S, and at I and E
-    where no span of that type is open. (conlleval of 2004 knows no S and lets E B run on; its successors, seqeval
-    among them, read both as BIOES means them.)
+    if no span of that type is open. (conlleval of 2004 has no S and joins E and a following B; its successors, such as
+    seqeval, follow BIOES in both.)
     """
-    from seqeval.metrics.sequence_labeling import get_entities  # takes a second that only named entities need
+    from seqeval.metrics.sequence_labeling import get_entities  # imported here because it takes a second
 
     return [Span(kind, start, last + 1) for kind, start, last in get_entities(list(tags))]
 
 
 def encode(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
-    """Tags of a sentence of `length` tokens with these spans, none overlapping another."""
+    """Tags of a sentence of `length` tokens with these spans, which must not overlap."""
     tags = ["O"] * length
     for kind, start, end in sorted(spans, key=lambda span: span.start):
         letters = ["I"] * (end - start)
@@ -90,7 +90,7 @@ def follows(scheme: str, before: str, tag: str) -> bool:
 
 
 def violation(tags: Sequence[str], scheme: str) -> int | None:
-    """The first token at which the sentence leaves the scheme, or None."""
+    """The index of the first token that violates the scheme, or None."""
     for i, (before, tag) in enumerate(zip(["O", *tags], [*tags, "O"], strict=True)):
         if not follows(scheme, before, tag):
             return min(i, len(tags) - 1)
@@ -98,7 +98,7 @@ def violation(tags: Sequence[str], scheme: str) -> int | None:
 
 
 class TagError(ValueError):
-    """A sentence whose tags cannot be read; `index` is the token at fault."""
+    """A sentence whose tags cannot be read; `index` is the offending token."""
 
     def __init__(self, message: str, index: int):
         super().__init__(message)
@@ -109,15 +109,15 @@ class TagReader:
     """Reads the sentences of one file, whose tags must all follow one scheme.
 
     Args:
-        scheme: one of SCHEMES; "auto" for any one of them; "conlleval" to repair, as the official scorer does, what
-            follows none.
+        scheme: one of SCHEMES; "auto" to accept any one of them; "conlleval" to repair invalid tags as the official
+            scorer does.
     """
 
     def __init__(self, scheme: str = "auto"):
         if scheme not in (*SCHEMES, "auto", "conlleval"):
-            raise ValueError(f"unknown tag scheme {scheme!r}: there is auto, {', '.join(SCHEMES)}, conlleval")
+            raise ValueError(f"unknown tag scheme {scheme!r}; choose from auto, {', '.join(SCHEMES)}, conlleval")
         self.scheme = scheme
-        self.possible = list(SCHEMES) if scheme == "auto" else [scheme]  # what no sentence has ruled out so far
+        self.possible = list(SCHEMES) if scheme == "auto" else [scheme]  # schemes that no sentence has ruled out yet
 
     def __call__(self, tags: Sequence[str]) -> list[Span]:
         """The spans of a sentence. Raises `TagError`."""
@@ -133,7 +133,7 @@ class TagReader:
             if not left:
                 i = max(index for index in breaks.values() if index is not None)
                 wanted = self.scheme if self.scheme != "auto" else "any scheme that fits the lines before"
-                raise TagError(f"the tag {tags[i]!r} does not follow {wanted} here; mend the file", i)
+                raise TagError(f"the tag {tags[i]!r} does not follow {wanted} here; correct the file", i)
             self.possible = left
         return spans(clean)
 
@@ -144,7 +144,7 @@ def labels(types: Iterable[str], scheme: str) -> list[str]:
 
 
 def constraints(names: Sequence[str], scheme: str) -> Constraints:
-    """What may start, follow and end, for a CRF over these labels."""
+    """Which labels may start, follow one another and end, for a CRF over these labels."""
     return Constraints(
         start=[follows(scheme, "O", name) for name in names],
         pairs=[[follows(scheme, before, name) for name in names] for before in names],
@@ -153,5 +153,5 @@ def constraints(names: Sequence[str], scheme: str) -> Constraints:
 
 
 def scheme_of(names: Iterable[str]) -> str:
-    """The scheme of a list of labels: bioes if one is E- or S-, else iob2."""
+    """The scheme of a list of labels: bioes if any is E- or S-, else iob2."""
     return "bioes" if any(name[0] in "ES" for name in names) else "iob2"

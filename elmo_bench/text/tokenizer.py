@@ -1,8 +1,8 @@
-"""English text into words that know where they stand, and into sentences.
+"""Splits English text into words with their positions, and into sentences.
 
-Words follow the Penn Treebank's habits as NLTK's word tokenizer has them (contractions parted, punctuation by itself),
-which the open biLM's text was cut by; words joined by hyphens, dashes and slashes are parted besides, so that an answer
-such as "1,000" in "1,000-mile" is made of whole words.
+Words follow the Penn Treebank conventions of NLTK's word tokenizer (contractions split, punctuation separate), which
+also tokenized the open biLM's text; words joined by hyphens, dashes and slashes are split too, so that an answer such
+as "1,000" in "1,000-mile" is made of whole words.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _WORD = re.compile(
     re.VERBOSE,
 )
 _CURLY = "\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b"  # double, single
-_STRAIGHT = str.maketrans("".join(_CURLY), "\"\"\"\"''''")  # one character for one, so that lengths stay
+_STRAIGHT = str.maketrans("".join(_CURLY), "\"\"\"\"''''")  # one character for one, so that positions stay the same
 _ENDS = {".", "!", "?", "..", "...", "…"}
 _CLOSERS = {'"', "'", "''", ")", "]", "}"}
 
 
 class Word(NamedTuple):
-    """A word, curly quotes made straight, and the character of the text that it begins at; as long as in the text."""
+    """A word, with curly quotes made straight, and the character of the text at which it begins."""
 
     form: str
     start: int
@@ -45,13 +45,15 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> list[Word]:
-    """The words of a text, in order; no character that is not white space is lost."""
+    """The words of a text, in order; every character that is not white space belongs to one."""
     return [Word(match.group().translate(_STRAIGHT), match.start()) for match in _WORD.finditer(text)]
 
 
 def sentence_lengths(words: Sequence[Word]) -> list[int]:
-    """How many words each sentence has: one ends at . ! ? and the closing marks behind it, if then a space and
-    something other than a small letter follow. A full stop that belongs to an abbreviation or an initial ends none.
+    """How many words each sentence has.
+
+    A sentence ends at . ! ? and any closing quotes or brackets, if a space and then anything but a lower-case letter
+    follow. The full stop of an abbreviation or an initial does not end a sentence.
     """
     lengths, begin = [], 0
     for i, word in enumerate(words):
@@ -68,15 +70,15 @@ def sentence_lengths(words: Sequence[Word]) -> list[int]:
 
 
 def _initial(words: Sequence[Word], i: int) -> bool:
-    """Whether the full stop at i stands behind a single capital, as in "J. Smith"."""
+    """Whether the full stop at i follows a single capital letter, as in "J. Smith"."""
     before = words[i - 1] if i else None
     return before is not None and len(before.form) == 1 and before.form.isupper() and before.end == words[i].start
 
 
 def covering(words: Sequence[Word], start: int, end: int) -> tuple[int, int, bool]:
-    """The first and last word that the characters [start, end) touch, and whether they fall on the words' borders.
+    """The first and last word that the characters [start, end) touch, and whether these are whole words.
 
-    White space at the ends of the characters counts for nothing.
+    White space at either end of the characters is ignored.
 
     Raises:
         ValueError: no word is touched.

@@ -1,4 +1,4 @@
-"""Labelled trees in the bracket notation of the Penn Treebank, one a line: `(3 (2 a) (4 gem))`."""
+"""Labelled trees in the bracket notation of the Penn Treebank, one per line: `(3 (2 a) (4 gem))`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{"
 
 
 class TreeError(ValueError):
-    """A line that is no tree."""
+    """A line that is not a tree."""
 
 
 class Node(NamedTuple):
@@ -29,23 +29,23 @@ class Node(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """A sentence and its phrases, each after the phrases that it is made of: the sentence is the last."""
+    """A sentence and its phrases, each after its parts, so that the whole sentence comes last."""
 
     words: list[str]
     nodes: list[Node]
 
     @classmethod
     def parse(cls, text: str) -> Tree:
-        """From one line. Raises `TreeError` saying what is wrong."""
+        """Parses one line. Raises `TreeError` with what is wrong."""
         words: list[str] = []
         nodes: list[Node] = []
-        open_nodes: list[tuple[str, int, int]] = []  # label, first word, how many nodes were closed before
+        open_nodes: list[tuple[str, int, int]] = []  # label, first word, number of nodes closed before it
         parts = iter(_PARTS(text))
         for part in parts:
             if nodes and not open_nodes:
                 raise TreeError(f"{part!r} after the end of the tree")
             if not open_nodes and part != "(":
-                raise TreeError("unbalanced: a bracket is closed that is not open" if part == ")" else "no tree")
+                raise TreeError("unbalanced: a bracket is closed that is not open" if part == ")" else "not a tree")
             label, start, before = open_nodes[-1] if open_nodes else ("", 0, 0)
             empty, has_word = start == len(words), start < len(words) and before == len(nodes)
             if part == ")":
@@ -54,24 +54,24 @@ class Tree(NamedTuple):
                 nodes.append(Node(label, start, len(words)))
                 open_nodes.pop()
             elif has_word or (part != "(" and not empty):
-                raise TreeError(f"{part!r} stands beside other parts of its node; a word has a node of its own")
+                raise TreeError(f"{part!r} is beside other parts of its node; every word needs a node of its own")
             elif part != "(":
                 words.append(part)
             else:
                 label = next(parts, ")")
                 if label in "()":
-                    raise TreeError("unbalanced, or a node without label")
+                    raise TreeError("unbalanced, or a node without a label")
                 open_nodes.append((label, len(words), len(nodes)))
         if open_nodes or not nodes:
-            raise TreeError(f"unbalanced: {len(open_nodes)} bracket(s) not closed" if open_nodes else "no tree")
+            raise TreeError(f"unbalanced: {len(open_nodes)} bracket(s) not closed" if open_nodes else "not a tree")
         return cls(words, nodes)
 
 
 def read_trees(path: str | PathLike[str]) -> Iterator[tuple[int, Tree]]:
-    """The trees of a file, plain, .gz or .xz, with the numbers of their lines; empty lines are skipped.
+    """The trees of a file, plain, .gz or .xz, with their line numbers; empty lines are skipped.
 
     Raises:
-        UserError: no such file, not UTF-8, a line that is no tree (it is named), no tree at all.
+        UserError: no such file, not UTF-8, a line that is not a tree (the error names it), no trees at all.
     """
     path, has_tree = Path(path), False
     with open_text(path) as lines:
@@ -81,12 +81,14 @@ def read_trees(path: str | PathLike[str]) -> Iterator[tuple[int, Tree]]:
             try:
                 yield number, Tree.parse(line)
             except TreeError as error:
-                raise UserError(f"{error}; expected one tree a line, as (3 (2 a) (4 gem))", path, number) from None
+                raise UserError(
+                    f"{error}; expected one tree per line, such as (3 (2 a) (4 gem))", path, number
+                ) from None
             has_tree = True
     if not has_tree:
-        raise UserError("holds no tree; expected one a line, as (3 (2 a) (4 gem))", path)
+        raise UserError("contains no tree; expected one per line, such as (3 (2 a) (4 gem))", path)
 
 
 def unescaped(word: str) -> str:
-    """A word without the treebank's escapes, in any case: brackets for -LRB-, quotes for ``, / for \\/."""
+    """A word without the treebank's escapes (-LRB- in any case becomes a bracket, `` a quote, \\/ a slash)."""
     return _ESCAPED.get(word.upper(), word).replace("\\/", "/").replace("\\*", "*")

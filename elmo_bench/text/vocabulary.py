@@ -1,4 +1,4 @@
-"""Strings to ids and back."""
+"""A mapping between strings and ids."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 
 class Vocabulary:
-    """A fixed list of strings with ids; id 0 is padding, id 1 is unknown where `unknown` is kept.
+    """A fixed list of strings with ids; with special items, id 0 is padding and id 1 the unknown item.
 
     Args:
         items: the strings in id order, without the special ones.
-        special: `True` puts "<pad>" and "<unk>" first (words, characters); `False` keeps the items alone (labels).
+        special: `True` puts "<pad>" and "<unk>" first (words, characters); `False` has only the items (labels).
     """
 
     PAD, UNK = "<pad>", "<unk>"
@@ -21,7 +21,7 @@ class Vocabulary:
         self.items: list[str] = ([self.PAD, self.UNK] if special else []) + list(items)
         self._ids = {item: i for i, item in enumerate(self.items)}
         if len(self._ids) != len(self.items):
-            raise ValueError("a vocabulary's items must differ")
+            raise ValueError("the items of a vocabulary must be distinct")
 
     @classmethod
     def count(cls, items: Iterable[str], minimum: int = 1, special: bool = True) -> Vocabulary:
@@ -37,7 +37,7 @@ class Vocabulary:
         return item in self._ids
 
     def __getitem__(self, item: str) -> int:
-        """The id; an unknown item gives 1 with special ids and raises KeyError without."""
+        """The id; an unknown item gives 1 in a vocabulary with special items, else raises KeyError."""
         return self._ids.get(item, 1) if self.special else self._ids[item]
 
     def state(self) -> dict:
