@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from elmo_bench.experiment import items as run_items
-from elmo_bench.experiment import records
+from elmo_bench.experiment import store
 from elmo_bench.experiment.items import DEV, PREDICTIONS
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.metrics.accuracy import Accuracy
@@ -137,7 +137,7 @@ def test_items_must_give_the_recorded_metrics():
 def left(results: Path) -> tuple[dict, Path, Path]:
     """The record of the only run, its items' file, and its work folder."""
     (path,) = results.glob("runs/*/*/*.json")
-    record = records.read(path)
+    record = store.read(path)
     return record, run_items.path_of(path), (results / record["checkpoint"]).parent
 
 
