@@ -223,7 +223,7 @@ HEADER = "gold_label\tsentence1\tsentence2\n"
         ("neutral\ta\tb\n", 1, "lacks the column gold_label, sentence1, sentence2"),
         (HEADER + "neutral\ta\tb\nneutral\ta\n", 3, "the column sentence2 is missing"),
         (HEADER + "\n", 2, "sentence1, sentence2 is missing"),
-        (HEADER + "neutral\ta\tb\tc\n", 2, "4 columns where the header has 3"),
+        (HEADER + "neutral\ta\tb\tc\n", 2, "4 columns, but the header has 3"),
         (HEADER + "neutral\ta\tb\nmaybe\ta\tb\n", 3, "unknown gold label 'maybe'"),
         (HEADER + "\ta\tb\n", 2, "unknown gold label ''"),
         (HEADER, None, "no labelled pair for train"),
@@ -245,7 +245,7 @@ def test_malformed_tsv_is_named_with_its_line(data, train, line, words):
         ("[1]", "not a JSON object"),
         ("", "not JSON"),
         ('{"gold_label": "neutral", "sentence1": "a"}', "sentence2 is missing"),
-        ('{"gold_label": 1, "sentence1": "a", "sentence2": "b"}', "gold_label is no text"),
+        ('{"gold_label": 1, "sentence1": "a", "sentence2": "b"}', "gold_label is not text"),
         ('{"gold_label": "no", "sentence1": "a", "sentence2": "b"}', "unknown gold label 'no'"),
     ],
 )
