@@ -30,7 +30,7 @@ def block(tmp_path):
     BiLM(Options.parse(SIZES)).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
     common = {"_target_": "elmo_bench.layers.bilm.BilmLayers", "name": "custom", "tuned": False, "cache": True}
     own = {"options": str(tmp_path / "options.json"), "weights": str(tmp_path / "weights.hdf5"), "state": "zero"}
-    return {**common, "download": None, **own}
+    return {**common, "download": None, "maker": None, "like": None, **own}
 
 
 def test_the_page_names_the_source_and_gives_its_arguments(block):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.representation import Elmo, Representation, layers_of
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
@@ -13,10 +14,6 @@ from elmo_bench.task import Tokens
 from tests.fakes import FakeBiLM
 
 SENTENCES = [["a", "bc", "a"], ["def"]]
-OPTIONS = {
-    "where": "input", "layers": "all", "gamma": True, "lambda": 0.1, "layer_norm": False,
-    "dropout": 0.0, "projection": None, "words": "beside", "finetune": "none",
-}  # fmt: skip
 
 
 class Characters(nn.Module):
@@ -34,7 +31,11 @@ def tokens():
 
 def build(where="input", bilm=None, words=True, chars=True, **changes):
     torch.manual_seed(1)
-    elmo = None if where == "none" else Elmo.build(bilm or FakeBiLM(), {**OPTIONS, "where": where, **changes})
+    elmo = (
+        None
+        if where == "none"
+        else Elmo.build(bilm or FakeBiLM(), ElmoConfig(where=where, **{"dropout": 0.0, **changes}))
+    )
     return Representation(nn.Embedding(6, 4) if words else None, Characters() if chars else None, elmo)
 
 

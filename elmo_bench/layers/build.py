@@ -15,7 +15,8 @@ from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 
-COMMON = ("_target_", "name", "tuned", "cache", "download")  # keys that every page has; all others are the source's own
+# Keys of a page that say how to use, name or make a source; all others are the source's own arguments.
+COMMON = ("_target_", "name", "tuned", "cache", "download", "maker", "like")
 
 
 def open_source(
