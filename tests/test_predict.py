@@ -8,7 +8,7 @@ import pytest
 import torch
 from hydra.utils import get_method, instantiate
 
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import pages
 from elmo_bench.experiment.answers import Answers
 from elmo_bench.experiment.build import build
 from elmo_bench.nn.classes import probabilities
