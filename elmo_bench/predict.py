@@ -1,36 +1,81 @@
-"""Predictions for raw text: `python -m elmo_bench.predict checkpoint=CKPT input=FILE.jsonl output=FILE.jsonl`.
+"""Applies a trained model to new text: `elmo-bench predict checkpoint=CKPT input=FILE.jsonl output=FILE.jsonl`.
 
-The input holds one JSON object a line, with the keys that the task's reader takes (NER: {"tokens": [...]} or
-{"text": "..."}); the output one JSON value a line, in the same order. A run's record names its `checkpoint`, relative
-to `results/`. `bilm.options=` and `bilm.weights=` say where the biLM lies now if it has moved.
-
-Where a reader knows its data set's own files (`from_file`, SQuAD), an input named .json (.json.xz, .json.gz) is such a
-file; where it knows the form that the official scorer reads (`official`), an output named .json is written in it.
+The formats are described in `--help`. A run's record names its `checkpoint`, relative to `results/`.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from elmo_bench.system import console
+from omegaconf import OmegaConf
+
+from elmo_bench.system.command import Argument, Command, Section, choice, whole
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text, replacing
 
-OPTIONS = ("bilm.options", "bilm.weights", "trainer.accelerator", "trainer.threads", "batch_size")
+if TYPE_CHECKING:
+    from elmo_bench.experiment.answers import Answer
 
 
-def predict(checkpoint: str, input: str, output: str, **options: str) -> int:
+def formats() -> list[Section]:
+    """A section of the help: what an input line and an output line of each task hold, as its package says it."""
+    from elmo_bench.configuration import pages
+
+    lines = []
+    for task in pages.tasks():
+        reader = OmegaConf.select(OmegaConf.load(pages.page(task)), "task.reader._target_") or ""
+        package = reader.removesuffix("." + ".".join(reader.split(".")[-2:]))
+        for part, text in getattr(importlib.import_module(package), "PREDICT", {}).items() if package else ():
+            lines.append((f"{task}, {part}", text))
+    return [Section("Formats by task, a line each", lines)]
+
+
+COMMAND = Command(
+    "predict",
+    "apply a trained model to new text",
+    (
+        Argument("checkpoint", "of a run; its record names it, relative to results/", value="FILE.ckpt"),
+        Argument("input", "one JSON object a line; .gz and .xz are read too", value="FILE.jsonl"),
+        Argument("output", "one line for each line of the input, in its order", value="FILE.jsonl"),
+        Argument("format", "json or plain (see above)", "json", parse=choice("json", "plain")),
+        Argument("bilm.options", "where the biLM's options lie now, if they have moved", None, "FILE"),
+        Argument("bilm.weights", "where the biLM's weights lie now, if they have moved", None, "FILE"),
+        Argument("trainer.accelerator", "cpu, gpu or auto; by default that of the run", None, "NAME"),
+        Argument("trainer.threads", "by default that of the run", None, "N", whole(1)),
+        Argument("batch_size", "rows computed at once; by default that of the run", None, "N", whole(1)),
+    ),
+    (
+        ("checkpoint=results/work/.../best.ckpt input=in.jsonl output=out.jsonl", ""),
+        ("checkpoint=results/work/.../best.ckpt input=in.jsonl output=labels.txt format=plain", "for `score`"),
+    ),
+    (
+        "format=json: each line is a JSON object that repeats the input, adds the words where the input was one text, "
+        "and holds the model's answer: labels by name, with probabilities where the model has any. format=plain: each "
+        "line is the bare answer as JSON, as `score` reads labels.",
+        "For a task whose data set has JSON files of its own (SQuAD), an input named .json is such a file, and an "
+        "output named .json is written in the form that the official scorer reads, in either format.",
+    ),
+    more=formats,
+)  # fmt: skip
+
+
+def predict(checkpoint: str, input: str, output: str, format: str = "json", **options: Any) -> int:
     """Writes the predictions, whole or not at all; returns their number.
+
+    Args:
+        checkpoint, input, output: paths.
+        format: "json" or "plain".
+        options: other keys of the configuration; None: as the run had them.
 
     Raises:
         UserError: files that cannot be read, a line that is no JSON object or that the reader refuses (it is named).
     """
     from hydra.utils import instantiate
-    from omegaconf import OmegaConf
 
     from elmo_bench.configuration import schema
     from elmo_bench.task import ReadsFiles, WritesOfficial
@@ -40,18 +85,31 @@ def predict(checkpoint: str, input: str, output: str, **options: str) -> int:
     saved = load(checkpoint)
     cfg = OmegaConf.create(saved["hyper_parameters"]["config"])
     for key, value in options.items():
-        OmegaConf.update(cfg, key if key != "batch_size" else "task.batch.batch_size", _number(value))
+        if value is not None:
+            OmegaConf.update(cfg, key if key != "batch_size" else "task.batch.batch_size", value)
     cfg = schema.from_plain(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
     reader = instantiate(cfg.task.reader)
     official = _own_format(reader, WritesOfficial, output, cfg.task.name)
     own_input = _own_format(reader, ReadsFiles, input, cfg.task.name)
-    rows = reader.from_file(input) if own_input else read_rows(reader, input, cfg.task.name)
-    predictions = run(cfg, saved, reader, rows) if rows else []
+    inputs = [({}, row) for row in reader.from_file(input)] if own_input else read_rows(reader, input, cfg.task.name)
+    rows = [row for _, row in inputs]
+    answers = run(cfg, saved, reader, rows) if rows else []
     if official:
-        write(Path(output), json.dumps(reader.official(predictions, rows), ensure_ascii=False) + "\n")
+        lines = [reader.official([answer.prediction for answer in answers], rows)]
+    elif format == "plain":
+        lines = [answer.prediction for answer in answers]
     else:
-        write(Path(output), "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in predictions))
-    return len(predictions)
+        lines = [
+            echo(raw, row, reader.fields) | answer.described for (raw, row), answer in zip(inputs, answers, strict=True)
+        ]
+    write(Path(output), "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    return len(answers)
+
+
+def echo(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """An input object, and the words of its fields where the text was cut into words here (documents aside)."""
+    words = {field: row[field] for field in fields if field not in raw}
+    return {**raw, **{field: value for field, value in words.items() if all(isinstance(word, str) for word in value)}}
 
 
 def _own_format(reader: Any, feature: type, path: str, task: str) -> bool:
@@ -63,12 +121,16 @@ def _own_format(reader: Any, feature: type, path: str, task: str) -> bool:
     return True
 
 
-def read_rows(reader: Any, path: str, task: str) -> list[Any]:
-    """Rows of the JSON objects of a file. Raises `UserError` naming a line that is none or that the reader refuses."""
+def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], Any]]:
+    """The JSON objects of a file and the rows that the reader makes of them.
+
+    Raises:
+        UserError: a line is no JSON object, or the reader refuses it; the line is named.
+    """
     rows = []
     for number, raw in read_lines(path):
         try:
-            rows.append(reader.from_text(**raw))
+            rows.append((raw, reader.from_text(**raw)))
         except UserError as error:
             raise UserError(str(error), path, number) from None
         except TypeError:
@@ -92,11 +154,12 @@ def load(checkpoint: str) -> dict[str, Any]:
     return saved
 
 
-def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[Any]:
+def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[Answer]:
     """The model's answers, in the order of the rows."""
     import pytorch_lightning as pl
     from torch.utils.data import DataLoader
 
+    from elmo_bench.experiment.answers import Answers
     from elmo_bench.experiment.build import build
     from elmo_bench.experiment.callbacks import progress, quiet
     from elmo_bench.experiment.data import lengths
@@ -123,15 +186,13 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
         accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
         enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
     )  # fmt: skip
-    found = [answer for batch in trainer.predict(module, loader) or [] for answer in batch]
+    found = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
     order = [index for batch in batches for index in batch]
     return [answer for _, answer in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
 
 
 def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a file with the numbers of their lines; empty lines are an error too: they would shift."""
-    from elmo_bench.system.files import open_text
-
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
@@ -145,24 +206,15 @@ def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def write(path: Path, text: str) -> None:
     """Whole, or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _number(value: str) -> Any:
-    return int(value) if value.isdigit() else value
+    with replacing(path) as file:
+        file.write(text)
 
 
 def main() -> None:
     """The entry point."""
-    given = console.arguments(sys.argv[1:], ("checkpoint", "input", "output"), OPTIONS)
-    given.pop("debug", None)
+    given = COMMAND.parse()
     print(f"{predict(**given)} predictions in {given['output']}", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    console.report(main)
+    COMMAND.run(main)

@@ -192,7 +192,8 @@ def test_predictions_come_in_the_order_of_the_input(call, bench, checkpoint):
     assert status == 0, err
     assert out == ""
     answers = [json.loads(line) for line in (bench.folder / "out.jsonl").read_text().splitlines()]
-    assert [len(answer) for answer in answers] == [1, 6, 2]
+    assert [answer["tokens"] for answer in answers] == sentences
+    assert [len(answer["prediction"]) for answer in answers] == [1, 6, 2]
     for sentence, answer in zip(sentences, answers, strict=True):  # each alone gives the same
         one = lines(bench.folder / "one.jsonl", {"tokens": sentence})
         predict.predict(str(checkpoint), str(one), f"{bench.folder}/one.out")
@@ -222,7 +223,7 @@ def test_predict_refuses_other_weights_and_other_files(call, bench, checkpoint):
     rest = [f"input={source}", f"output={bench.folder}/out.jsonl"]
     (bench.folder / "weights").write_text("4")
     _, _, err = call(predict, f"checkpoint={checkpoint}", *rest)
-    assert "weights: not the weights that the model was trained with" in err
+    assert "weights bilm.state=warm: not the weights that the model was trained with" in err
     (bench.folder / "moved").write_text("3")
     status, _, err = call(predict, f"checkpoint={checkpoint}", f"bilm.weights={bench.folder}/moved", *rest)
     assert status == 0, err

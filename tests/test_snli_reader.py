@@ -14,6 +14,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.experiment import run
+from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
 from elmo_bench.text import hub
@@ -194,9 +195,9 @@ def test_the_cache_holds_each_sentence_once(data, tmp_path):
     distinct = set(map(tuple, given))
     assert len(distinct) == 5 < len(given) == 18
     bilm = small_bilm(tmp_path)
-    cache = ActivationCache(bilm, tmp_path / "cache")
+    cache = ActivationCache(BilmLayers.of(bilm), tmp_path / "cache")
     cache.prepare(list(run.sentences(splits, reader.fields)))
-    assert len(cache.places) == len(distinct)
+    assert len(cache.shards.places) == len(distinct)
     stored = sum(file.stat().st_size for file in cache.folder.glob("*.bin"))
     tokens = sum(map(len, distinct))
     assert stored == 2 * tokens * (bilm.width // 2 + (bilm.n_layers - 1) * bilm.width)  # float16; layer 0's half once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -158,6 +158,18 @@ class CorefHead(nn.Module):
         spans = list(zip(document.first.tolist(), document.last.tolist(), strict=True))
         named = [[list(spans[i]) for i in cluster] for cluster in clusters]
         return {"clusters": named, "text": bracketed(sentences, named)}
+
+    def describe(
+        self, predictions: Sequence[Mapping[str, Any]], scores: CorefScores, batch: Batch
+    ) -> list[dict[str, Any]]:
+        """For each document its "clusters", the words of their "mentions", and the sentences "in_brackets"."""
+        return [_described(each, row["sentences"]) for each, row in zip(predictions, batch.rows, strict=True)]
+
+
+def _described(prediction: Mapping[str, Any], sentences: list[list[str]]) -> dict[str, Any]:
+    words = [word for sentence in sentences for word in sentence]
+    mentions = [[" ".join(words[first : last + 1]) for first, last in each] for each in prediction["clusters"]]
+    return {"clusters": prediction["clusters"], "mentions": mentions, "in_brackets": prediction["text"]}
 
 
 def bracketed(sentences: list[list[str]], clusters: list[list[list[int]]]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
@@ -72,3 +72,15 @@ class NerHead(nn.Module):
         """The best valid tag sequence of each sentence, in IOB2 tags whatever scheme the CRF was trained with."""
         best = self.crf.decode(scores.emissions, scores.mask)
         return [tags.convert([self.labels[i] for i in sequence], "iob2") for sequence in best]
+
+    def describe(self, predictions: Sequence[list[str]], scores: NerScores, batch: Batch) -> list[dict[str, Any]]:
+        """For each sentence its "tags" and its "entities": {"label", "start", "end", "text"}, words [start, end)."""
+        return [
+            {"tags": sequence, "entities": [_entity(span, row["tokens"]) for span in tags.spans(sequence)]}
+            for sequence, row in zip(predictions, batch.rows, strict=True)
+        ]
+
+
+def _entity(span: tags.Span, words: list[str]) -> dict[str, Any]:
+    text = " ".join(words[span.start : span.end])
+    return {"label": span.type, "start": span.start, "end": span.end, "text": text}

@@ -1,0 +1,7 @@
+"""Entailment: SNLI."""
+
+PREDICT = {  # what `elmo-bench predict --help` says of a line of each
+    "input": '{"premise": "A man sings.", "hypothesis": "He is silent."}',
+    "output": '"label" (entailment, neutral, contradiction), "probabilities" by label',
+    "plain": "the label in quotes",
+}

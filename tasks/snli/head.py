@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import soft_align
+from elmo_bench.nn.classes import probabilities
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.pooling import masked_max, masked_mean
@@ -91,6 +92,11 @@ class SnliHead(nn.Module):
     def decode(self, scores: SnliScores, batch: Batch) -> list[str]:
         """The best label of each pair."""
         return [self.labels[i] for i in scores.logits.argmax(1).tolist()]
+
+    def describe(self, predictions: Sequence[str], scores: SnliScores, batch: Batch) -> list[dict[str, Any]]:
+        """For each pair its "label" and the "probabilities" of all labels."""
+        shares = probabilities(scores.logits, self.labels)
+        return [{"label": label, "probabilities": each} for label, each in zip(predictions, shares, strict=True)]
 
 
 def initialise(module: nn.Module) -> None:

@@ -30,10 +30,12 @@ class Context(NamedTuple):
 
 
 class SquadReader:
-    """A row is a question: {"id", "question": [word], "context": [[word]], "starts": [int], "text", "answers", "span"}.
+    """A row is a question: {"id", "title", "question": [word], "context": [[word]], "starts": [int], "text", "answers",
+    "span"}.
 
-    `context` is the paragraph as a list of sentences, as the biLM reads it; `starts` gives the character of `text` at
-    which each word begins; `span` the first and last word of the first answer; `answers` the texts of all answers.
+    `title` is that of the article. `context` is the paragraph as a list of sentences, as the biLM reads it; `starts`
+    gives the character of `text` at which each word begins; `span` the first and last word of the first answer;
+    `answers` the texts of all answers.
 
     Without a file for dev, the development set consists of whole articles drawn from the training set.
 
@@ -119,7 +121,8 @@ class SquadReader:
                 if not whole:
                     off.append(question.id)
                 row = {"id": question.id, "question": words, "answers": [answer.text for answer in question.answers]}
-                rows.append(row | self._window(context, span, limit) | {"text": paragraph.context})
+                row |= {"text": paragraph.context, "title": paragraph.title}
+                rows.append(row | self._window(context, span, limit))
         example = f", e.g. of question {off[0]}" if off else ""
         print(
             f"squad {split}: {len(rows)} questions about {len(paragraphs)} paragraphs; {len(off)} answers "
@@ -234,6 +237,7 @@ FEATURES = Features({
     "span": List(Value("int32")),
     "answers": List(Value("string")),
     "text": Value("string"),
+    "title": Value("string"),
 })  # fmt: skip
 
 

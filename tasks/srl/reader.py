@@ -22,7 +22,9 @@ SCHEME = "iob2"
 
 
 class SrlReader:
-    """A row is {"tokens": [str], "predicates": [int], "tags": [[str]]}: words, predicates, and IOB2 tags for each.
+    """A row is {"tokens": [str], "predicates": [int], "tags": [[str]], "sentence": int}.
+
+    These are words, predicates, IOB2 tags for each predicate, and the number of the sentence in its split.
 
     In a data set, each row has one predicate: a sentence gives as many rows as it has predicates. A row of raw text has
     all the predicates that are asked for. `collate` makes one line of the batch per predicate, and the biLM reads each
@@ -89,7 +91,7 @@ class SrlReader:
             for predicate in sentence.predicates():
                 if self.chosen == "all" or pos[predicate.index].startswith("VB"):
                     gold = _tags(sentence, predicate)
-                    yield {"tokens": words, "predicates": [predicate.index], "tags": [gold]}
+                    yield {"tokens": words, "predicates": [predicate.index], "tags": [gold], "sentence": number}
 
     def _plain(self, word: str) -> str:
         return word.lower() if self.lower else word

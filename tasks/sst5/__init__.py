@@ -1,0 +1,7 @@
+"""Sentiment in five classes: SST-5."""
+
+PREDICT = {  # what `elmo-bench predict --help` says of a line of each
+    "input": '{"text": "A fine film."} or {"tokens": [...]}',
+    "output": '"tokens", "label" (0 to 4), "name", "probabilities" by name',
+    "plain": "the label, 0 to 4",
+}

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import masked_softmax
+from elmo_bench.nn.classes import probabilities
 from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean, masked_min
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
-LABELS = 5  # very negative, negative, neutral, positive, very positive
+NAMES = ("very negative", "negative", "neutral", "positive", "very positive")
+LABELS = len(NAMES)
 
 
 class Sst5Scores(NamedTuple):
@@ -83,6 +85,14 @@ class Sst5Head(nn.Module):
     def decode(self, scores: Sst5Scores, batch: Batch) -> list[int]:
         """The best label of each text."""
         return scores.logits.argmax(-1).tolist()
+
+    def describe(self, predictions: Sequence[int], scores: Sst5Scores, batch: Batch) -> list[dict[str, Any]]:
+        """For each text its "label" from 0 to 4, the label's "name" and the "probabilities" of all labels, by name."""
+        shares = probabilities(scores.logits, NAMES)
+        return [
+            {"label": label, "name": NAMES[label], "probabilities": each}
+            for label, each in zip(predictions, shares, strict=True)
+        ]
 
 
 def biattend(h: Tensor, mask: Tensor) -> Tensor:

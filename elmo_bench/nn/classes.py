@@ -1,0 +1,13 @@
+"""Scores of classes as numbers that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+
+def probabilities(logits: Tensor, names: Sequence[str], digits: int = 4) -> list[dict[str, float]]:
+    """Logits (B, K) -> for each row the probability of each of the K classes by its name, rounded."""
+    rows = logits.float().softmax(dim=-1).tolist()
+    return [{name: round(p, digits) for name, p in zip(names, row, strict=True)} for row in rows]
