@@ -28,20 +28,20 @@ def speed(lengths: Sequence[Sequence[int]], rounds: int, size: Size | None = Non
     """Speed of forward and backward pass over batches of sentences of these lengths; medians over the rounds.
 
     `nn.LSTM` has four gates per layer, no highway and one direction, so it needs 8/11 of the operations per token, but
-    it computes padding. "plain" is the reference implementation, which computes padding too, and each step separately.
+    it computes padding. "reference" is the unoptimised implementation, which also computes padding, step by step.
     """
     size = size or Size()
     torch.manual_seed(0)
     ours = AlternatingHighwayLSTM(size.input, size.hidden, size.layers, dropout=0.0)
     library = nn.LSTM(size.input, size.hidden, size.layers, batch_first=True)
     ways: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-        "plain": lambda x, mask: reference_highway.forward(ours, x, mask),
+        "reference": lambda x, mask: reference_highway.forward(ours, x, mask),
         "nn.LSTM": lambda x, mask: library(x)[0],
         "ours": ours,
     }
     masks = [torch.arange(max(batch)) < torch.tensor(batch).unsqueeze(1) for batch in lengths]
     inputs = [torch.randn(*mask.shape, size.input, requires_grad=True) for mask in masks]
-    difference = _difference(ways["plain"], ours, inputs[0], masks[0])
+    difference = _difference(ways["reference"], ours, inputs[0], masks[0])
     took: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, way in ways.items():
@@ -55,7 +55,7 @@ def speed(lengths: Sequence[Sequence[int]], rounds: int, size: Size | None = Non
     return {
         "size": size._asdict(),
         "sentences_a_second": {name: sentences / total for name, total in seconds.items()},
-        "times_plain": seconds["plain"] / seconds["ours"],
+        "times_reference": seconds["reference"] / seconds["ours"],
         "times_library": seconds["nn.LSTM"] / seconds["ours"],
         "largest_difference": difference,
     }
