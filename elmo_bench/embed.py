@@ -7,7 +7,6 @@ The output is laid out as AllenNLP's `elmo` command wrote it: line i of the inpu
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from elmo_bench.system.command import Argument, Command, choice, whole
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.files import open_text, replacement
 
 if TYPE_CHECKING:  # `--help` imports neither
     import h5py
@@ -64,25 +63,20 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
     from rich.console import Console
     from rich.progress import track
 
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     index: dict[str, str] = {}
     count = 0
     console = Console(stderr=True)
-    try:
-        with open_text(source) as lines, _create(partial, output) as file:
-            groups = track(_groups(lines, group), "embedding", console=console, disable=not console.is_terminal)
-            for texts in groups:
-                for text, layers in zip(texts, bilm.encode([text.split() for text in texts]), strict=True):
-                    file.create_dataset(str(count), data=layers.cpu().numpy())
-                    index[text] = str(count)
-                    count += 1
-            if not count:
-                raise UserError("the file is empty; expected one whitespace-tokenized sentence a line", source)
-            strings = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-            strings[0] = json.dumps(index)
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacement(output) as partial, open_text(source) as lines, _create(partial, output) as file:
+        groups = track(_groups(lines, group), "embedding", console=console, disable=not console.is_terminal)
+        for texts in groups:
+            for text, layers in zip(texts, bilm.encode([text.split() for text in texts]), strict=True):
+                file.create_dataset(str(count), data=layers.cpu().numpy())
+                index[text] = str(count)
+                count += 1
+        if not count:
+            raise UserError("the file is empty; expected one whitespace-tokenized sentence a line", source)
+        strings = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
+        strings[0] = json.dumps(index)
     return count
 
 

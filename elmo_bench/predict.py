@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from omegaconf import OmegaConf
 
 from elmo_bench.system.command import Argument, Command, Section, choice, whole
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text, replacing
 
 if TYPE_CHECKING:
     from elmo_bench.experiment.answers import Answer
@@ -193,8 +193,6 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
 
 def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a file with the numbers of their lines; empty lines are an error too: they would shift."""
-    from elmo_bench.system.files import open_text
-
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
@@ -208,12 +206,8 @@ def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def write(path: Path, text: str) -> None:
     """Whole, or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.write(text)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ import torch
 from datasets import DatasetDict
 from torch import Tensor
 
+from elmo_bench.metrics.items import Items
 from elmo_bench.text.vocabulary import Vocabulary
 
 Row = dict[str, Any]  # one example as the reader made it: JSON-able values, gold labels included
@@ -143,8 +144,24 @@ class Describes(Protocol):
 
 
 class Metric(Protocol):
-    """The official definition, in percent. A fresh one is made for every pass over a split."""
+    """The official definition, in percent, as a function of sums over items. A fresh one is made for every pass.
 
-    def update(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> None: ...
+    `elmo_bench.metrics.items.AdditiveMetric` has all but `update` and `from_totals`.
+    """
 
-    def compute(self) -> dict[str, float]: ...
+    def update(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
+        """Counts rows, in whatever order they come."""
+        ...
+
+    def items(self) -> Items:
+        """What was counted of each item, in the order of the rows that `update` was given."""
+        ...
+
+    @staticmethod
+    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
+        """The metric of the sums of the items' statistics: of all items, or of those that a resampling draws."""
+        ...
+
+    def compute(self) -> dict[str, float]:
+        """`from_totals(items().totals())`."""
+        ...

@@ -90,8 +90,5 @@ def bench(tmp_path, monkeypatch) -> Bench:
 
 @pytest.fixture
 def stand_in(monkeypatch) -> None:
-    """A small stand-in for the biLM and its cache."""
-    from elmo_bench.experiment import run
-
-    monkeypatch.setattr(run, "BiLM", fakes.FakeBiLM)
-    monkeypatch.setattr(run, "ActivationCache", fakes.FakeCache)
+    """A small stand-in for the biLM."""
+    monkeypatch.setattr("elmo_bench.layers.bilm.BilmLayers", fakes.FakeBiLM)

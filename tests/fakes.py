@@ -3,55 +3,63 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.layers.source import Sentences, padded
 
-class FakeBiLM(nn.Module):
-    """The interface of a `BiLM`: vectors of hashed words, a neighbour's word mixed in above layer 0."""
+
+class Table(nn.Module):
+    """What of a `FakeBiLM` can be trained."""
+
+    def __init__(self, vectors: Tensor):
+        super().__init__()
+        self.table = nn.Embedding.from_pretrained(vectors, freeze=True)
+
+
+class FakeBiLM:
+    """A source of layers: vectors of hashed words, a neighbour's word mixed in above layer 0.
+
+    Args:
+        options: read by no one.
+        weights: a file that holds the seed.
+        state: read by no one.
+        seed: of the vectors, where there is no file.
+    """
 
     n_layers, width = 3, 8
+    cacheable, doubled_first_layer = True, False
 
-    def __init__(self, seed: int = 0):
-        super().__init__()
-        weights = torch.randn(64, self.width, generator=torch.Generator().manual_seed(seed))
-        self.table = nn.Embedding.from_pretrained(weights, freeze=False)
-        self.sha256 = hashlib.sha256(str(seed).encode()).hexdigest()
+    def __init__(self, options: str = "", weights: str | None = None, state: str = "warm", seed: int = 0):
+        content = str(seed).encode() if weights is None else Path(weights).read_bytes()
+        vectors = torch.randn(64, self.width, generator=torch.Generator().manual_seed(int(content)))
+        self.module = Table(vectors)
+        self.sha256 = hashlib.sha256(content).hexdigest()
+        self.settings = {"source": "fake", "state": state}
         self.passes = 0
 
-    @classmethod
-    def from_files(cls, options: str, weights: str, state: str = "warm") -> FakeBiLM:
-        bilm = cls(int(Path(weights).read_text()))
-        bilm.sha256 = hashlib.sha256(Path(weights).read_bytes()).hexdigest()
-        return bilm.requires_grad_(False)
+    @property
+    def table(self) -> Tensor:
+        """The vectors, (64, W)."""
+        return self.module.table.weight
 
-    def layers(self, sentences: list[list[str]]) -> Tensor:
+    def layers(self, sentences: Sentences) -> Tensor:
         """(B, 3, T, 8), zero-padded."""
         self.passes += 1
-        longest = max(map(len, sentences))
-        rows = []
-        for sentence in sentences:
-            ids = torch.tensor([sum(word.encode()) % 64 for word in sentence], device=self.table.weight.device)
-            h = self.table(ids)  # (T, W)
-            rows.append(nn.functional.pad(torch.stack([h, h + h.roll(1, 0), h - h.roll(-1, 0)]),
-                                          (0, 0, 0, longest - len(sentence))))  # fmt: skip
-        return torch.stack(rows)
+        rows = [torch.empty(self.n_layers, 0, self.width, device=self.table.device), *map(self._row, sentences)]
+        return padded(torch.cat(rows, dim=1), [len(sentence) for sentence in sentences])
 
-    def as_cache(self) -> FakeCache:
-        return FakeCache(self)
+    @torch.no_grad()
+    def batches(self, sentences: Sentences) -> Iterator[tuple[list[int], Tensor]]:
+        """One sentence after another."""
+        for i, sentence in enumerate(sentences):
+            yield [i], self._row(sentence)
 
-
-class FakeCache:
-    """The interface of an `ActivationCache`."""
-
-    def __init__(self, bilm: FakeBiLM, folder: str | Path | None = None):
-        self.bilm, self.n_layers, self.width, self.sha256 = bilm, bilm.n_layers, bilm.width, bilm.sha256
-        self.prepared: list[list[str]] = []
-
-    def prepare(self, sentences: list[list[str]]) -> None:
-        self.prepared = list(sentences)
-
-    def layers(self, sentences: list[list[str]]) -> Tensor:
-        return self.bilm.layers(sentences)
+    def _row(self, sentence) -> Tensor:
+        """(3, T, 8) of one sentence."""
+        ids = torch.tensor([sum(word.encode()) % 64 for word in sentence], dtype=torch.long, device=self.table.device)
+        h = nn.functional.embedding(ids, self.table)  # (T, W)
+        return torch.stack([h, h + h.roll(1, 0), h - h.roll(-1, 0)])

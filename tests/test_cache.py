@@ -1,4 +1,4 @@
-"""The activation cache: the same numbers as the biLM, shared, and never worse than no cache."""
+"""The activation cache: the same numbers as the source it stands in for, shared, and never worse than no cache."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
+from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
+from tests.fakes import FakeBiLM
 
 SENTENCES = [["the", "cat", "sat"], ["a"], ["Zürich", "is", "far", "away", "."], [], ["the", "cat", "sat"]]
+
+
+def layers_of(folder, state="warm"):
+    return BilmLayers(folder / "options.json", folder / "weights.hdf5", state)
 
 
 @pytest.fixture
@@ -25,30 +31,31 @@ def bilm(tmp_path):
     )
     torch.manual_seed(0)
     BiLM(options).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
-    return BiLM.from_files(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    return layers_of(tmp_path)
 
 
 def never(sentences):
     raise AssertionError("computed again")
 
 
-def test_layers_are_the_bilms(bilm, tmp_path):
-    expected = bilm.layers(SENTENCES)
-    for dtype, tolerance in (("float32", 1e-6), ("float16", 2e-3)):
-        cache = ActivationCache(bilm, tmp_path / "cache", dtype)
-        cache.prepare(SENTENCES)
-        found = ActivationCache(bilm, tmp_path / "cache", dtype)  # as a later run opens it
-        found.bilm.encode, encode = never, found.bilm.encode
-        torch.testing.assert_close(found.layers(SENTENCES), expected, atol=tolerance, rtol=tolerance)
-        found.bilm.encode = encode
-    assert (found.width, found.n_layers, found.sha256) == (bilm.width, bilm.n_layers, bilm.sha256)
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("float16", 2e-3)])
+@pytest.mark.parametrize("kind", ["layer 0 doubled", "all layers alike"])
+def test_layers_are_those_of_the_source(bilm, tmp_path, monkeypatch, kind, dtype, tolerance):
+    source = bilm if kind == "layer 0 doubled" else FakeBiLM()
+    expected = source.layers(SENTENCES)
+    ActivationCache(source, tmp_path / "cache", dtype).prepare(SENTENCES)
+    cache = ActivationCache(source, tmp_path / "cache", dtype)  # as a later run opens it
+    monkeypatch.setattr(source, "batches", lambda sentences: never(sentences) if sentences else iter(()))
+    torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=tolerance, rtol=tolerance)
+    assert (cache.width, cache.n_layers, cache.sha256) == (source.width, source.n_layers, source.sha256)
+    assert cache.layers([]).shape == (0, source.n_layers, 0, source.width)
 
 
 def test_a_sentence_is_written_once_and_a_new_one_added(bilm, tmp_path):
     cache = ActivationCache(bilm, tmp_path / "cache")
     cache.prepare(SENTENCES)
     sizes = {path.name: path.stat().st_size for path in cache.folder.glob("*.bin")}
-    assert sum(sizes.values()) == 2 * cache._elements(3 + 1 + 5)  # the repeated and the empty one add nothing
+    assert sum(sizes.values()) == cache.blocks.nbytes(3 + 1 + 5)  # the repeated and the empty one add nothing
     cache.prepare(SENTENCES)
     assert {path.name: path.stat().st_size for path in cache.folder.glob("*.bin")} == sizes
     cache.prepare([*SENTENCES, ["new"]])
@@ -70,7 +77,7 @@ def test_no_two_sentences_share_a_key(bilm, tmp_path):
     cache = ActivationCache(bilm, tmp_path / "cache")
     cache.prepare(alike)
     torch.testing.assert_close(cache.layers(alike), bilm.layers(alike), atol=2e-3, rtol=2e-3)
-    assert len(cache.places) == len(alike)
+    assert len(cache.shards.places) == len(alike)
 
 
 def test_what_was_not_prepared_is_computed(bilm, tmp_path):
@@ -79,18 +86,20 @@ def test_what_was_not_prepared_is_computed(bilm, tmp_path):
     torch.testing.assert_close(cache.layers(SENTENCES), bilm.layers(SENTENCES), atol=2e-3, rtol=2e-3)
 
 
-def test_biLMs_do_not_share_numbers(bilm, tmp_path):
-    zero = BiLM.from_files(tmp_path / "options.json", tmp_path / "weights.hdf5", state="zero")
+def test_sources_do_not_share_numbers(bilm, tmp_path):
     folders = {
         ActivationCache(bilm, tmp_path).folder,
         ActivationCache(bilm, tmp_path, "float32").folder,
-        ActivationCache(zero, tmp_path).folder,
+        ActivationCache(layers_of(tmp_path, "zero"), tmp_path).folder,
+        ActivationCache(FakeBiLM(), tmp_path).folder,
+        ActivationCache(FakeBiLM(seed=1), tmp_path).folder,
+        ActivationCache(FakeBiLM(state="zero"), tmp_path).folder,
     }
     options = json.loads((tmp_path / "options.json").read_text())
     options["lstm"]["cell_clip"] = 1
     (tmp_path / "options.json").write_text(json.dumps(options))
-    folders.add(ActivationCache(BiLM.from_files(tmp_path / "options.json", tmp_path / "weights.hdf5"), tmp_path).folder)
-    assert len(folders) == 4
+    folders.add(ActivationCache(layers_of(tmp_path), tmp_path).folder)
+    assert len(folders) == 7
 
 
 @pytest.mark.parametrize("damage", ["truncated data", "no data", "truncated index", "garbage index", "flipped bits"])
@@ -126,14 +135,14 @@ def test_a_full_disk_is_said_and_computed_around(bilm, tmp_path, monkeypatch, ca
 
 
 def test_only_functions_of_the_sentence_are_cached(tmp_path, bilm):
-    carry = BiLM.from_files(tmp_path / "options.json", tmp_path / "weights.hdf5", state="carry")
-    with pytest.raises(ValueError, match="zero or warm"):
-        ActivationCache(carry, tmp_path)
+    with pytest.raises(ValueError, match="one sentence"):
+        ActivationCache(layers_of(tmp_path, "carry"), tmp_path)
+    with pytest.raises(ValueError, match="of files"):
+        ActivationCache(BilmLayers.of(BiLM(bilm.module.options)), tmp_path)
 
 
 def prepare(folder, sentences):
-    bilm = BiLM.from_files(folder / "options.json", folder / "weights.hdf5")
-    ActivationCache(bilm, folder / "cache").prepare(sentences)
+    ActivationCache(layers_of(folder), folder / "cache").prepare(sentences)
 
 
 def test_two_processes_write_each_sentence_once(bilm, tmp_path):
@@ -146,6 +155,6 @@ def test_two_processes_write_each_sentence_once(bilm, tmp_path):
         process.join(120)
         assert process.exitcode == 0
     cache = ActivationCache(bilm, tmp_path / "cache")
-    assert len(cache.places) == 200
-    assert sum(path.stat().st_size for path in cache.folder.glob("*.bin")) == 2 * 200 * cache._elements(2)
+    assert len(cache.shards.places) == 200
+    assert sum(path.stat().st_size for path in cache.folder.glob("*.bin")) == 200 * cache.blocks.nbytes(2)
     torch.testing.assert_close(cache.layers(sentences), bilm.layers(sentences), atol=2e-3, rtol=2e-3)

@@ -94,7 +94,7 @@ def test_equals_another_implementation_on_random_clusterings():
         spans = [(s, s + k) for s in range(rng.randint(1, 12)) for k in range(2)]
         sides = [clustering(rng, rng.sample(spans, rng.randint(1, len(spans)))) for _ in range(2)]
         one = CorefMetric()
-        one.add(*sides)
+        one.add(sides[0], sides[1])
         key, response = [[set(chain) for chain in side] for side in sides]
         for name, other in (("muc", scorch.muc), ("b3", scorch.b_cubed), ("ceafe", scorch.ceaf_e)):
             if one.counts[name].recalled and one.counts[name].precise:  # it has its own rules for 0

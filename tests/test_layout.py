@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from elmo_bench.configuration.pages import compose, register_resolvers
+from elmo_bench.configuration.pages import compose, register
 from elmo_bench.system.places import CONF
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -220,7 +220,7 @@ def test_every_recipe_of_a_bilm_composes(recipe):
 
 @pytest.mark.parametrize("sweep", pages("sweep"))
 def test_a_sweep_is_a_multirun_over_keys_that_exist(sweep):
-    register_resolvers()
+    register()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = hydra_compose("train", [f"+sweep={sweep}"], return_hydra_config=True)
     assert config.hydra.mode.name == "MULTIRUN"

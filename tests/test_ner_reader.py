@@ -158,7 +158,7 @@ def test_what_else_a_user_can_get_wrong(data, tmp_path):
         NerReader(data("a\tO\n")).load()
     with pytest.raises(UserError, match="column 5"):
         NerReader(data(tag_column=5)).load()
-    with pytest.raises(UserError, match="there is bioes, iob2"):
+    with pytest.raises(UserError, match="choose bioes or iob2"):
         NerReader({}, scheme="iob3")
     with pytest.raises(UserError, match="source_scheme=iob3"):
         NerReader(data(source_scheme="iob3")).load()

@@ -1,4 +1,4 @@
-"""What makes two runs the same, what a record is, and what the report makes of records."""
+"""What makes two runs the same, what a record is, and what the report makes of store."""
 
 import json
 import statistics
@@ -7,97 +7,11 @@ import subprocess
 import pytest
 
 from elmo_bench import report
-from elmo_bench.experiment import records
-from elmo_bench.experiment.identity import Identity, sha256
-from elmo_bench.experiment.run_names import label, variant
+from elmo_bench.experiment import store
 from elmo_bench.reporting import tables
 from elmo_bench.reporting.statistics import ranges
-from elmo_bench.system import places
+from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
-
-# Identity.
-
-
-def run_id(bench, *changes):
-    return Identity(bench.compose(*changes)).run
-
-
-def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    (elsewhere / "toy").mkdir(parents=True)
-    for file in (bench.data / "toy").iterdir():
-        (elsewhere / "toy" / file.name).write_bytes(file.read_bytes())
-    (elsewhere / "w2").write_bytes((bench.folder / "weights").read_bytes())
-    same = [
-        f"data_root={elsewhere}", f"bilm.weights={elsewhere}/w2", "results_root=r", "cache_root=c", "logger=wandb",
-        "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "task.fit.paper.epochs=5",
-    ]  # fmt: skip
-    first = run_id(bench)
-    for change in same:
-        assert run_id(bench, change) == first, change
-
-
-@pytest.mark.parametrize(
-    "change",
-    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.epochs=5",
-     "task.batch.batch_size=4", "bilm.state=zero", "bilm.cache=false", "trainer.precision=bf16-mixed"],
-)  # fmt: skip
-def test_what_can_change_a_result_makes_another_run(bench, change):
-    assert run_id(bench, change) != run_id(bench)
-
-
-def test_what_lies_at_the_places_is_part_of_a_run(bench):
-    first, baseline = run_id(bench), run_id(bench, "elmo.where=none")
-    (bench.folder / "weights").write_text("4")
-    second = run_id(bench)
-    assert second != first
-    assert run_id(bench, "elmo.where=none") == baseline  # which has no biLM
-    with open(bench.data / "toy" / "test.txt", "a") as file:
-        file.write("ba/A\n")
-    assert run_id(bench) != second
-    assert run_id(bench, "elmo.where=none") != baseline
-
-
-def test_a_group_is_a_run_less_its_seed(bench):
-    one, two, other = (Identity(bench.compose(*c)) for c in (("seed=1",), ("seed=2",), ("seed=2", "elmo.gamma=false")))
-    assert one.group == two.group != other.group
-    assert one.run != two.run
-
-
-def test_the_digest_of_a_file_is_its_sha256(tmp_path):
-    (tmp_path / "a").write_bytes(b"abc")
-    assert sha256(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    before = sha256(tmp_path)
-    (tmp_path / "a").rename(tmp_path / "b")
-    assert sha256(tmp_path) != before
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("data_root=/no/such/folder", "/no/such/folder: no such folder"),
-        ("data_root=null", "data_root=FOLDER"),
-        ("task.data.dev=gone.txt", r"toy/gone\.txt: no such file"),
-        ("task.data.folder=tyo", "tyo: no such folder"),
-        ("bilm.weights=/gone.hdf5", r"/gone\.hdf5: no such file: the weights of bilm=custom"),
-        ("scale=paper", "no data for scale=paper"),
-    ],
-)
-def test_a_missing_place_is_named(bench, change, message):
-    with pytest.raises(UserError, match=message):
-        Identity(bench.compose(change))
-
-
-def test_a_variant_is_what_differs_from_the_pages(bench):
-    assert variant(bench.compose("seed=4", "trainer.threads=1", "data_root=x")) == {}
-    assert variant(bench.compose("elmo.where=none", "elmo.lambda=3")) == {"elmo.where": "none"}
-    assert variant(bench.compose("elmo.layers=last", "task.batch.batch_size=4")) == {
-        "elmo.layers": "last",
-        "task.batch.batch_size": 4,
-    }
-    assert label({"elmo.where": "none"}, "none") == "baseline"
-    assert label({"elmo.layers": "last"}, "both") == "+ELMo (both; layers=last)"
-
 
 # Records.
 
@@ -110,33 +24,34 @@ def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
         "task": {"monitor": "f1", "paper": {"baseline": 90.15, "elmo": 92.22, "elmo_deviation": 0.1}},
     }
     elmo = where != "none"
+    group = group or where
     return {
-        "task": "ner", "scale": scale, "seed": seed, "metrics": {"dev": {"f1": f1 + 1}, "test": {"f1": f1}},
+        "task": "ner", "scale": scale, "seed": seed, "arm": "elmo" if elmo else "baseline", "version": 1,
+        "settings": {"seed": seed, "group": group}, "metrics": {"dev": {"f1": f1 + 1}, "test": {"f1": f1}},
         "config": settings, "bilm": {"name": "open" if elmo else None, "sha256": None, "tuned": False},
         "seconds": 100.0, "machine": {"cpu": "A CPU", "cores": 2, "threads": 2, "accelerator": "cpu"},
         "versions": {}, "commit": None, "dirty": False, "finished": "2026-01-01T00:00:00+00:00",
         "layer_weights": {"input": [[0.2, 0.3, 0.5], [0.1, 0.3, 0.6]]} if elmo else {},
         "gamma": {"input": [1.0, 1.25]} if elmo else {}, "epoch": 2, "epochs": 2,
-        "run": f"{scale}-{group or where}-{seed}", "group": f"{scale}-{group or where}",
-        "variant": {} if elmo else {"elmo.where": "none"}, **more,
+        "run": f"{scale}-{group}-{seed}", "group": f"{scale}-{group}", "variant": {}, **more,
     }  # fmt: skip
 
 
 def save(folder, *made):
     for record in made:
-        records.write(records.place(folder, record["scale"], record["task"], record["run"]), record)
+        store.write(store.place(folder, record["scale"], record["task"], record["run"]), record)
 
 
 def test_a_record_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "runs" / "open" / "ner" / "x.json"
-    records.write(path, fake())
-    assert records.read(path) == fake()
+    store.write(path, fake())
+    assert store.read(path) == fake()
     with pytest.raises(ValueError, match="gamma"):
-        records.write(path, {key: value for key, value in fake().items() if key != "gamma"})
+        store.write(path, {key: value for key, value in fake().items() if key != "gamma"})
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError, match="disk"):
-        records.write(path, fake(f1=1.0))
-    assert records.read(path) == fake()
+        store.write(path, fake(f1=1.0))
+    assert store.read(path) == fake()
     assert [file.name for file in path.parent.iterdir()] == ["x.json"]
 
 
@@ -146,26 +61,26 @@ def test_a_broken_record_is_named(tmp_path, text):
     path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(UserError, match=r"x\.json: "):
-        records.read_all(tmp_path)
+        store.read_all(tmp_path)
 
 
 def test_mean_and_sample_deviation():
     values = [91.0, 92.5, 90.0]
-    mean, deviation = records.mean_and_deviation(values)
+    mean, deviation = store.mean_and_deviation(values)
     assert mean == pytest.approx(sum(values) / 3)
     assert deviation == pytest.approx(statistics.stdev(values))
-    assert records.mean_and_deviation([5.0]) == (5.0, None)
+    assert store.mean_and_deviation([5.0]) == (5.0, None)
 
 
 def test_the_commit_is_null_where_there_is_no_git(monkeypatch):
-    records.commit.cache_clear()
+    machine.commit.cache_clear()
 
     def missing(*_, **__):
         raise FileNotFoundError("git")
 
     monkeypatch.setattr(subprocess, "run", missing)
-    assert records.commit() == (None, None)
-    records.commit.cache_clear()
+    assert machine.commit() == (None, None)
+    machine.commit.cache_clear()
 
 
 # The report.
@@ -207,7 +122,7 @@ def test_tasks_stand_side_by_side_without_variants_and_controls(results):
         changes = {"vectors": "text"} | ({"elmo.where": "none"} if where == "none" else {})
         save(results, fake(where, 1, {"none": 87.0, "input": 92.0}[where], group=f"text-{where}", variant=changes))
     save(results, fake("input", 1, 10.0, group="control", bilm={"name": "untrained", "sha256": None, "tuned": False}))
-    real, mini = tables.overview(records.read_all(results))
+    real, mini = tables.overview(store.read_all(results))
     assert (real.title, mini.title) == ("all tasks, scale open", "all tasks, scale mini")
     cells = "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00", "87.00 (1)", "92.00 (1)", "+5.00"
     assert real.rows == [("ner", "f1", *cells, "90.15, 92.22: +2.07")]
@@ -217,7 +132,7 @@ def test_tasks_stand_side_by_side_without_variants_and_controls(results):
 def test_every_bilm_has_a_row_of_its_own(tmp_path):
     other = {"name": "original", "sha256": None, "tuned": False}
     save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 84.0), fake("input", 1, 90.0, group="b", bilm=other))
-    (real,) = tables.overview(records.read_all(tmp_path))
+    (real,) = tables.overview(store.read_all(tmp_path))
     assert [row[2:5] for row in real.rows] == [
         ("80.00 (1)", "84.00 (1)", "+4.00"),
         ("80.00 (1)", "90.00 (1)", "+10.00"),
@@ -226,7 +141,7 @@ def test_every_bilm_has_a_row_of_its_own(tmp_path):
 
 def test_tables_replace_what_stands_between_the_marks(results):
     first, last = report.MARKS
-    found = tables.overview(records.read_all(results))
+    found = tables.overview(store.read_all(results))
     page = report.embedded(f"before\n{first}\n\nold\n\n{last}\nafter\n", found)
     assert page.startswith(f"before\n{first}\n\nnote on open\n\n| task |")
     assert page.endswith(f"|\n\n{last}\nafter\n")
@@ -317,10 +232,10 @@ def test_the_committed_records_are_readable_and_the_report_is_theirs():
     results = places.ROOT / "results"
     listed = subprocess.run(["git", "ls-files", "results/runs"], cwd=places.ROOT, capture_output=True, text=True)
     committed = {line.rsplit("/", 1)[-1].removesuffix(".json") for line in listed.stdout.splitlines()}
-    found = [record for record in records.read_all(results) if record["run"] in committed]  # not a user's own runs
+    found = [record for record in store.read_all(results) if record["run"] in committed]  # not a user's own runs
     if not found:
         pytest.skip("no record is committed yet")
-    if len(found) == len(records.read_all(results)):
+    if len(found) == len(store.read_all(results)):
         expected = report.markdown([*tables.overview(found), *tables.sections(found), *tables.figures(results)])
         assert (results / "README.md").read_text(encoding="utf-8") == expected
         readme = (places.ROOT / "README.md").read_text(encoding="utf-8")

@@ -6,16 +6,14 @@ import pytest
 import torch
 from torch import nn
 
+from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.representation import Elmo, Representation, layers_of
+from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Tokens
 from tests.fakes import FakeBiLM
 
 SENTENCES = [["a", "bc", "a"], ["def"]]
-OPTIONS = {
-    "where": "input", "layers": "all", "gamma": True, "lambda": 0.1, "layer_norm": False,
-    "dropout": 0.0, "projection": None, "words": "beside", "finetune": "none",
-}  # fmt: skip
 
 
 class Characters(nn.Module):
@@ -33,7 +31,11 @@ def tokens():
 
 def build(where="input", bilm=None, words=True, chars=True, **changes):
     torch.manual_seed(1)
-    elmo = None if where == "none" else Elmo.build(bilm or FakeBiLM(), {**OPTIONS, "where": where, **changes})
+    elmo = (
+        None
+        if where == "none"
+        else Elmo.build(bilm or FakeBiLM(), ElmoConfig(where=where, **{"dropout": 0.0, **changes}))
+    )
     return Representation(nn.Embedding(6, 4) if words else None, Characters() if chars else None, elmo)
 
 
@@ -76,25 +78,35 @@ def test_a_frozen_bilm_is_in_no_checkpoint_optimiser_or_copy_and_moves_along(tok
     assert {name for name in names if name.startswith("elmo")} == {
         f"elmo.mixes.{place}.{part}" for place in ("input", "output") for part in ("w", "gamma")
     }
-    assert not any(parameter.requires_grad for parameter in bilm.parameters())
+    assert not any(parameter.requires_grad for parameter in bilm.module.parameters())
     assert copy.deepcopy(model).elmo.source is bilm
-    assert not model.train().elmo.source.training
+    model.train()
+    assert not bilm.module.training
     model.double()
-    assert bilm.table.weight.dtype == torch.float64
+    assert bilm.table.dtype == torch.float64
 
 
 def test_joint_tuning_reaches_the_bilm_and_its_checkpoint(tokens):
     bilm = FakeBiLM()
     model = build("input", bilm, finetune="joint")
     model(tokens).x.square().sum().backward()
-    assert bilm.table.weight.grad.abs().sum() > 0
+    assert bilm.table.grad.abs().sum() > 0
     assert "elmo.bilm.table.weight" in model.state_dict()
+    averaged = copy.deepcopy(model)  # has a biLM of its own, which its layers come from
+    with torch.no_grad():
+        averaged.get_parameter("elmo.bilm.table.weight").zero_()
+    assert averaged(tokens).x[..., 6:].abs().sum() == 0
+    assert model(tokens).x[..., 6:].abs().sum() > 0
+
+
+def test_a_cache_stands_in_for_a_frozen_bilm_alone(tokens, tmp_path):
+    bilm = FakeBiLM()
+    cache = ActivationCache(bilm, tmp_path, "float32")
+    cache.prepare(SENTENCES)
+    torch.testing.assert_close(build("input", cache)(tokens).x, build("input")(tokens).x)
+    assert bilm.passes == 0
     with pytest.raises(UserError, match="bilm.cache=false"):
-        build("input", FakeBiLM().as_cache(), finetune="joint")
-
-
-def test_a_cache_stands_in_for_the_bilm(tokens):
-    torch.testing.assert_close(build("input", FakeBiLM().as_cache())(tokens).x, build("input")(tokens).x)
+        build("input", cache, finetune="joint")
 
 
 def test_dropout_acts_in_training_alone_and_projection_narrows(tokens):
@@ -118,16 +130,16 @@ def test_parts_of_a_row_are_read_one_by_one():
     parts = [[3, 2], [3, 1], [1]]
     words = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [1, 0, 0, 0, 0]])
     bilm = FakeBiLM()
-    found = layers_of(bilm, Tokens(words, None, rows, words > 0, parts))
-    assert found.shape == (3, 3, 5, 8)
+    layers = layers_of(bilm, Tokens(words, None, rows, words > 0, parts))
+    assert layers.shape == (3, 3, 5, 8)
     assert bilm.passes == 2  # of one word, of two and three; each sentence once
     for b, (row, lengths) in enumerate(zip(rows, parts, strict=True)):
         begin = 0
         for length in lengths:
             alone = FakeBiLM().layers([row[begin : begin + length]])[0]
-            torch.testing.assert_close(found[b, :, begin : begin + length], alone, rtol=0, atol=0)
+            torch.testing.assert_close(layers[b, :, begin : begin + length], alone, rtol=0, atol=0)
             begin += length
-        assert not found[b, :, begin:].any()
+        assert not layers[b, :, begin:].any()
     whole = layers_of(bilm, Tokens(words, None, rows, words > 0))
     torch.testing.assert_close(whole, bilm.layers(rows), rtol=0, atol=0)
-    assert not torch.equal(whole, found)  # a neighbour's word beyond the border counts
+    assert not torch.equal(whole, layers)  # a neighbour's word beyond the border counts

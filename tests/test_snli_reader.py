@@ -14,6 +14,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.experiment import run
+from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
 from elmo_bench.text import hub
@@ -194,9 +195,9 @@ def test_the_cache_holds_each_sentence_once(data, tmp_path):
     distinct = set(map(tuple, given))
     assert len(distinct) == 5 < len(given) == 18
     bilm = small_bilm(tmp_path)
-    cache = ActivationCache(bilm, tmp_path / "cache")
+    cache = ActivationCache(BilmLayers.of(bilm), tmp_path / "cache")
     cache.prepare(list(run.sentences(splits, reader.fields)))
-    assert len(cache.places) == len(distinct)
+    assert len(cache.shards.places) == len(distinct)
     stored = sum(file.stat().st_size for file in cache.folder.glob("*.bin"))
     tokens = sum(map(len, distinct))
     assert stored == 2 * tokens * (bilm.width // 2 + (bilm.n_layers - 1) * bilm.width)  # float16; layer 0's half once
@@ -223,7 +224,7 @@ HEADER = "gold_label\tsentence1\tsentence2\n"
         ("neutral\ta\tb\n", 1, "lacks the column gold_label, sentence1, sentence2"),
         (HEADER + "neutral\ta\tb\nneutral\ta\n", 3, "the column sentence2 is missing"),
         (HEADER + "\n", 2, "sentence1, sentence2 is missing"),
-        (HEADER + "neutral\ta\tb\tc\n", 2, "4 columns where the header has 3"),
+        (HEADER + "neutral\ta\tb\tc\n", 2, "4 columns, but the header has 3"),
         (HEADER + "neutral\ta\tb\nmaybe\ta\tb\n", 3, "unknown gold label 'maybe'"),
         (HEADER + "\ta\tb\n", 2, "unknown gold label ''"),
         (HEADER, None, "no labelled pair for train"),
@@ -245,7 +246,7 @@ def test_malformed_tsv_is_named_with_its_line(data, train, line, words):
         ("[1]", "not a JSON object"),
         ("", "not JSON"),
         ('{"gold_label": "neutral", "sentence1": "a"}', "sentence2 is missing"),
-        ('{"gold_label": 1, "sentence1": "a", "sentence2": "b"}', "gold_label is no text"),
+        ('{"gold_label": 1, "sentence1": "a", "sentence2": "b"}', "gold_label is not text"),
         ('{"gold_label": "no", "sentence1": "a", "sentence2": "b"}', "unknown gold label 'no'"),
     ],
 )

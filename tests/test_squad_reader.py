@@ -87,7 +87,7 @@ def test_rows(folder, capsys):
     assert rows[5]["answers"] == ["in May", "May"]
     assert reader.off_borders["train"] == ["train-a3"]
     assert (
-        "train: 6 questions about 3 paragraphs; 1 answers (16.7 %) begin or end within a word"
+        "train: 6 questions about 3 paragraphs; 1 answers (16.7 %) begin or end inside a word"
         in capsys.readouterr().err
     )
     assert set(reader.vocabularies) == {"words", "chars"}
@@ -232,20 +232,20 @@ def qa(data, i=0) -> dict:
     ("content", "words"),
     [
         ('{"data": [\n{"title": ]}', r"bad\.json:2: not JSON"),
-        ("[" * 100000, r"bad\.json: not JSON that can be read"),
-        ("[]", r"bad\.json: the file: no 'data' that is a list"),
-        ('{"data": []}', r"bad\.json: holds no question"),
-        ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"bad\.json: article 1, paragraph 1: no 'context' that is a"),
+        ("[" * 100000, r"bad\.json: not readable JSON"),
+        ("[]", r"bad\.json: the file: 'data' is missing or not a list"),
+        ('{"data": []}', r"bad\.json: contains no question"),
+        ('{"data": [{"paragraphs": [{"qas": []}]}]}', r"bad\.json: article 1, paragraph 1: 'context' is missing"),
         (spoil(lambda d: qa(d)["answers"][0].update(text="Rome")), r"bad\.json: question a1: the answer 'Rome' is not"),
         (spoil(lambda d: qa(d)["answers"][0].update(answer_start=3)), r"question a1: .* at 3 \(found at 32\)"),
         (spoil(lambda d: qa(d)["answers"][0].update(answer_start=-5)), r"question a1: .* not in its context at -5"),
-        (spoil(lambda d: qa(d)["answers"][0].update(answer_start="3")), r"question a1: no 'answer_start' that"),
+        (spoil(lambda d: qa(d)["answers"][0].update(answer_start="3")), r"question a1: 'answer_start' is missing"),
         (spoil(lambda d: qa(d)["answers"][0].update(text=" ", answer_start=3)), r"question a1: an answer is empty"),
         (spoil(lambda d: qa(d).update(answers=[])), r"bad\.json: question a1: no answer"),
         (spoil(lambda d: qa(d).update(question="  ")), r"bad\.json: question a1: the question is empty"),
-        (spoil(lambda d: qa(d).pop("question")), r"bad\.json: question a1: no 'question' that is a text"),
+        (spoil(lambda d: qa(d).pop("question")), r"bad\.json: question a1: 'question' is missing or not a string"),
         (spoil(lambda d: qa(d, 1).update(id="c2")), r"bad\.json: question c2: the id occurs twice"),
-        (spoil(lambda d: qa(d).update(id=7)), r"bad\.json: article 1, paragraph 1: no 'id' that is a text"),
+        (spoil(lambda d: qa(d).update(id=7)), r"bad\.json: article 1, paragraph 1: 'id' is missing or not a string"),
         (spoil(lambda d: d[1]["paragraphs"][0].update(context=" \n")), r"bad\.json: question b1: the context is empty"),
         (spoil(lambda d: d[1]["paragraphs"][0].update(context="", qas=[])), r"paragraph 2 \(Roma\): the context is"),
     ],

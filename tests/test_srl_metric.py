@@ -35,13 +35,14 @@ def write(path: Path, *sentences: list[tuple[int, str, str]], words: str = "a b 
 
 @pytest.fixture
 def counts(tmp_path, monkeypatch):
-    """(right, excess, missed) of two lists of predicates, through files."""
+    """(tp, fp, fn) of two lists of predicates, through files."""
 
-    def count(gold: list, predicted: list) -> tuple[int, int, int]:
+    def count(gold: list, predicted: list) -> tuple[float, float, float]:
         metrics: list[SrlMetric] = []
         monkeypatch.setattr("tasks.srl.metric.SrlMetric", lambda: metrics.append(SrlMetric()) or metrics[-1])
         score(write(tmp_path / "gold.conll", gold), write(tmp_path / "predicted.conll", predicted))
-        return metrics[0].right, metrics[0].excess, metrics[0].missed
+        totals = metrics[0].items().totals()
+        return totals["tp"], totals["fp"], totals["fn"]
 
     return count
 
@@ -117,7 +118,7 @@ def test_brackets_inside_brackets_as_the_scorer_takes_them():
     assert [piece.place for piece in outer.pieces] == [(1, 2)]
     metric = SrlMetric()
     metric.add([Span("A0", 0, 3), Span("A1", 1, 2)], [Span("A0", 0, 3)])
-    assert (metric.right, metric.excess, metric.missed) == (0, 1, 2)
+    assert metric.items().totals() == {"tp": 0, "fp": 1, "fn": 2}
     assert inner.place == (1, 2)
 
 
@@ -128,7 +129,7 @@ def test_tags_and_answers_of_a_batch():
     ]
     row = {"tokens": ["a", "b", "c"], "predicates": [1], "tags": [["B-A0", "B-V", "B-A1"]]}
     metric.update([{"frames": frames}], [row])
-    assert (metric.right, metric.excess, metric.missed) == (1, 0, 1)
+    assert metric.items().totals() == {"tp": 1, "fp": 0, "fn": 1}
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_faults_are_named_by_file_and_line(data, change, line, message):
 def test_faults_of_the_page(data):
     given = data()
     for wrong, message in (
-        ({"predicates": "nouns"}, "there is all, verbs"), ({"every": 0}, "from 1"), ({"dev": None}, "dev"),
+        ({"predicates": "nouns"}, "choose all or verbs"), ({"every": 0}, "at least 1"), ({"dev": None}, "dev"),
         ({"test": "none.conll"}, "no such file"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=message):

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 from datasets import Dataset, DatasetDict
 from torch import Tensor, nn
 
+from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch
 from elmo_bench.text.batching import pad, pad_tokens
@@ -120,17 +121,16 @@ class ToyHead(nn.Module):
         ]
 
 
-class ToyMetric:
-    def __init__(self):
-        self.right = self.all = 0
+class ToyMetric(AdditiveMetric):
+    statistics = ("right", "all")
 
     def update(self, predictions, rows):
-        for tags, row in zip(predictions, rows, strict=True):
-            self.right += sum(a == b for a, b in zip(tags, row["tags"], strict=True))
-            self.all += len(tags)
+        for tags, row in self.tally.pairs(predictions, rows):
+            self.tally.add(sum(a == b for a, b in zip(tags, row["tags"], strict=True)), len(tags))
 
-    def compute(self):
-        return {"accuracy": 100 * self.right / self.all}
+    @staticmethod
+    def from_totals(totals):
+        return {"accuracy": 100 * totals["right"] / totals["all"]}
 
 
 def score(gold, predictions):
@@ -139,13 +139,17 @@ def score(gold, predictions):
     return metric.compute()
 
 
-class ScriptedMetric:
-    """Its dev scores rise and fall as told, so that a test knows the best epoch and the stop."""
+class ScriptedMetric(AdditiveMetric):
+    """Its dev scores rise and fall as told, so that a test knows the best epoch and the stop. It has one item."""
 
     script: ClassVar[list[float]] = []
+    statistics = ("accuracy",)
 
     def update(self, predictions, rows):
         assert len(predictions) == len(rows)
+        if not len(self.items()):
+            self.tally.add(type(self).script.pop(0))
 
-    def compute(self):
-        return {"accuracy": float(type(self).script.pop(0))}
+    @staticmethod
+    def from_totals(totals):
+        return dict(totals)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import reprlib
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacing
 
 ACTIVATIONS = ("relu", "tanh")
 MOST = 65_536  # of any size; an options.json that asks for more is damaged
@@ -109,13 +108,8 @@ class Options:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Writes options.json whole or not at all."""
-        path = Path(path)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            partial.write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(path) as file:
+            file.write(json.dumps(self.as_dict(), indent=2) + "\n")
 
 
 class _Section:

@@ -7,7 +7,6 @@ Nothing is unpickled, and no link out of the file is followed. Official matrices
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 
 from elmo_bench.bilm.options import Options
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacement
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -101,19 +101,16 @@ def export_weights(
     ours = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in module.state_dict().items()}
     if broken := [name for name, tensor in ours.items() if not torch.isfinite(tensor).all()]:
         raise UserError(f"{broken[0]!r} has values that are not finite in {dtype}: nothing was written", path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        if path.suffix == ".safetensors":
-            save_file(ours, partial)
-        else:
-            with h5py.File(partial, "w") as file:
-                for entry in official_layout(options):
-                    file[entry.name] = entry.to_official(ours).contiguous().numpy()
-        os.replace(partial, path)
+        with replacement(path) as partial:
+            if path.suffix == ".safetensors":
+                save_file(ours, partial)
+            else:
+                with h5py.File(partial, "w") as file:
+                    for entry in official_layout(options):
+                        file[entry.name] = entry.to_official(ours).contiguous().numpy()
     except (OSError, SafetensorError) as error:
         raise UserError(f"the weights cannot be written: {error}", path) from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def file_sha256(path: str | PathLike[str]) -> str:

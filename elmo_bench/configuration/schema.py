@@ -152,7 +152,7 @@ class BatchConfig:
 class ClipConfig:
     """Clipping of gradients."""
 
-    value: float = key(MISSING, "bound", least=0)
+    value: float | None = key(None, "bound; null: no clipping", least=0)
     by: str = key("norm", "what is bounded", choices=("norm", "value"))
 
 
@@ -160,7 +160,7 @@ class ClipConfig:
 class ScheduleConfig:
     """Learning-rate schedule."""
 
-    scheduler: Any = key(MISSING, "a partial class of torch.optim.lr_scheduler")
+    scheduler: Any = key(None, "a partial class of torch.optim.lr_scheduler; null: a constant rate")
     interval: str = key("epoch", "when it steps", choices=("epoch", "step"))
 
 
@@ -183,8 +183,8 @@ class TaskConfig:
     metric: Any = key(MISSING, "the official metric")
     score: str = key(MISSING, "function that scores two files", identity=False)
     optimizer: Any = key(MISSING, "a partial optimiser class")
-    schedule: ScheduleConfig | None = key(None, "learning-rate schedule")
-    clip: ClipConfig | None = key(None, "clipping of gradients")
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    clip: ClipConfig = field(default_factory=ClipConfig)
     average: Any = key(None, "a weight averaging callback of Lightning")
     batch: BatchConfig = field(default_factory=BatchConfig)
     fit: FitConfig = field(default_factory=FitConfig)

@@ -5,10 +5,11 @@ Only this file knows where ELMo enters a model; a head sees wider vectors, and `
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,43 +17,37 @@ from torch import Tensor, nn
 
 from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.scalar_mix import ScalarMix
+from elmo_bench.layers.source import Layers
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded, Tokens
 
 PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
 
 
-class Layers(Protocol):
-    """What gives the biLM's layers: a `BiLM`, or an `ActivationCache` in its place."""
+class Held:
+    """Holds a source of layers outside the tree of modules.
 
-    @property
-    def width(self) -> int: ...
+    Args:
+        source: frozen, or with a module to be trained with the model.
+        trained: a copy of the model (weight averaging) has a source of its own; it shares a frozen one.
+    """
 
-    @property
-    def n_layers(self) -> int: ...
+    def __init__(self, source: Layers, trained: bool):
+        self.source, self.trained = source, trained
 
-    def layers(self, sentences: list[list[str]]) -> Tensor:
-        """(B, L + 1, T, W), zero-padded."""
-        ...
-
-
-class Frozen:
-    """Holds a frozen biLM outside the tree of modules: not in checkpoints, optimisers, averages or `train()`."""
-
-    def __init__(self, source: Any):
-        self.source = source.requires_grad_(False).eval() if isinstance(source, nn.Module) else source
-
-    def __deepcopy__(self, memo: dict) -> Frozen:
-        return self  # it never changes, so a copy of the model (weight averaging) shares it
+    def __deepcopy__(self, memo: dict) -> Held:
+        return Held(copy.deepcopy(self.source, memo), True) if self.trained else self
 
 
 class Elmo(nn.Module):
-    """One pass of the biLM, and an independent mix of its layers for every place in the model.
+    """One pass of the biLM, or of another source, and an independent mix of its layers for every place in the model.
+
+    A frozen source is in no checkpoint, optimiser or average, and `train()` does not reach it.
 
     Args:
-        source: a `BiLM`, or an `ActivationCache` (frozen biLMs only).
+        source: of layers, or the cache of a frozen one.
         places: of "input" and "output".
-        joint: gradients reach the biLM, and it goes into the checkpoint.
+        joint: gradients reach the source's module, and it goes into the checkpoint.
         dropout: on the mixed vector.
         projection: its size after a linear map behind the dropout, if there is one.
         mix: options of `ScalarMix`.
@@ -71,10 +66,12 @@ class Elmo(nn.Module):
         **mix: Any,
     ):
         super().__init__()
-        if joint and not isinstance(source, nn.Module):
+        if joint and source.module is None:
             raise UserError("elmo.finetune=joint needs the biLM itself: set bilm.cache=false")
-        self.bilm = source.requires_grad_(True) if joint and isinstance(source, nn.Module) else None
-        self.frozen = None if joint else Frozen(source)
+        self.bilm = source.module.requires_grad_(True) if joint and source.module is not None else None
+        self.held = Held(source, trained=joint)
+        if self.bilm is None and source.module is not None:
+            source.module.requires_grad_(False).eval()
         self.mixes = nn.ModuleDict({place: ScalarMix(source.n_layers, **mix) for place in places})
         self.projections = nn.ModuleDict(
             {place: nn.Linear(source.width, projection) for place in places} if projection else {}
@@ -97,12 +94,12 @@ class Elmo(nn.Module):
         )
 
     @property
-    def source(self) -> Any:
-        return self.bilm if self.frozen is None else self.frozen.source
+    def source(self) -> Layers:
+        return self.held.source
 
     def _apply(self, fn: Callable, recurse: bool = True) -> Elmo:
-        if self.frozen is not None and isinstance(self.frozen.source, nn.Module):
-            self.frozen.source._apply(fn)  # to the device of the model
+        if self.bilm is None and self.source.module is not None:
+            self.source.module._apply(fn)  # to the device of the model
         return super()._apply(fn, recurse)
 
     @property
@@ -117,7 +114,7 @@ class Elmo(nn.Module):
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
         """ELMo_k for every place, each (B, T, E) and zero on padding unless projected."""
         with torch.no_grad() if self.bilm is None else nullcontext():
-            layers = layers_of(self.source, tokens).to(tokens.mask.device)  # (B, L + 1, T, W)
+            layers = layers_of(self.source, tokens).to(tokens.mask.device)  # (B, n_layers, T, W)
         vectors = {}
         for place, mix in self.mixes.items():
             vector = self.dropout(mix(layers, tokens.mask))  # (B, T, W)
@@ -126,7 +123,7 @@ class Elmo(nn.Module):
 
 
 def layers_of(source: Layers, tokens: Tokens) -> Tensor:
-    """The biLM's layers of every row (B, L + 1, T, W), zero-padded; of its parts, each read by itself, in their order.
+    """The layers of every row (B, n_layers, T, W), zero-padded; of its parts, each read by itself, in their order.
 
     A sentence that occurs more than once in a batch (a paragraph under several questions) is read once, and those of
     about one length together, so that a long one costs the others no padding.
@@ -140,11 +137,11 @@ def layers_of(source: Layers, tokens: Tokens) -> Tensor:
     groups: dict[int, list[tuple[str, ...]]] = {}
     for piece in dict.fromkeys(piece for row in pieces for piece in row):
         groups.setdefault(len(piece).bit_length(), []).append(piece)
-    read: dict[tuple[str, ...], Tensor] = {}  # (L + 1, its length, W)
+    read: dict[tuple[str, ...], Tensor] = {}  # (n_layers, its length, W)
     for group in groups.values():
-        layers = source.layers([list(piece) for piece in group])  # (n, L + 1, T', W)
+        layers = source.layers([list(piece) for piece in group])  # (n, n_layers, T', W)
         read |= {piece: one[:, : len(piece)] for piece, one in zip(group, layers, strict=True)}
-    rows = [torch.cat([read[piece] for piece in row], dim=1) for row in pieces]  # (L + 1, length, W) each
+    rows = [torch.cat([read[piece] for piece in row], dim=1) for row in pieces]  # (n_layers, length, W) each
     return torch.stack([F.pad(row, (0, 0, 0, tokens.mask.shape[1] - row.shape[1])) for row in rows])
 
 

@@ -18,6 +18,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import Places, VectorsConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacing
 from elmo_bench.system.hashing import MEMORY, content_sha256, fingerprint
 from elmo_bench.system.locks import held
 
@@ -124,11 +125,6 @@ def seen(ends: np.ndarray, tokens: int, rows: int, steps: int) -> np.ndarray:
 
 def write(path: Path, words: Sequence[Any], vectors: np.ndarray) -> None:
     """A word and its numbers a line."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(beside, "w", encoding="utf-8") as file:
-            for word, vector in zip(words, vectors, strict=True):
-                file.write(f"{word} {' '.join(f'{value:.5g}' for value in vector.tolist())}\n")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as file:
+        for word, vector in zip(words, vectors, strict=True):
+            file.write(f"{word} {' '.join(f'{value:.5g}' for value in vector.tolist())}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration import pages, schema
@@ -34,16 +35,22 @@ def placed(run: RunConfig) -> tuple[str, dict[str, Any]]:
     run nearer to another.
     """
     changes = variant(run, run.arm)
-    if not any(key in ("elmo.where", "vectors", "bilm") for key in changes):
+    if not _switched(changes):
         return run.arm, changes
     candidates = {arm: variant(run, arm) for arm in [run.arm, *names()]}
-    nearest = min(candidates, key=lambda arm: len(candidates[arm]))
+    nearest = min(candidates, key=lambda arm: (_switched(candidates[arm]), len(candidates[arm])))
     return nearest, candidates[nearest]
+
+
+def _switched(changes: dict[str, Any]) -> int:
+    """How many switches tell two arms apart."""
+    return sum(key in ("elmo.where", "vectors", "bilm") for key in changes)
 
 
 def variant(run: RunConfig, arm: str) -> dict[str, Any]:
     """What differs from the page of an arm at the same task, scale and biLM."""
-    page = _page(run.task.name, run.scale.name, arm, _bilm_page(run), tuple(getattr(run, place) for place in PLACES))
+    roots = tuple(getattr(run, place) for place in PLACES)
+    page = _page(places.CONF, run.task.name, run.scale.name, arm, _bilm_page(run), roots)
     ours, theirs = (relative(relevant(each)) for each in (run, page))
     changes = differences(ours, theirs)
     if (ours.get("vectors") or {}).get("source") != (theirs.get("vectors") or {}).get("source"):
@@ -65,7 +72,8 @@ def _bilm_page(run: RunConfig) -> str | None:
 
 
 @cache
-def _page(task: str, scale: str, arm: str, bilm: str | None, roots: tuple[str | None, ...]) -> RunConfig:
+def _page(conf: Path, task: str, scale: str, arm: str, bilm: str | None, roots: tuple[str | None, ...]) -> RunConfig:
+    """The configuration of an arm's page, of the pages in `conf`."""
     chosen = [f"task={task}", f"scale={scale}", f"arm={arm}"]
     if bilm is not None and arm != "untrained":
         chosen.append(f"bilm={bilm}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -14,6 +13,8 @@ import torch
 from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
+from elmo_bench.experiment import items
+from elmo_bench.system.files import replacing
 from elmo_bench.system.progress import tell
 
 MODEL = "the model alone"
@@ -23,11 +24,12 @@ FOR_RESUMING = ("optimizer_states", "lr_schedulers", "loops", "callbacks", "curr
 class KeepBest(Checkpoint):
     """At the end of every epoch writes `last.ckpt` (to resume from), and before it `best.ckpt` where the epoch is best.
 
-    Killed between the two, the resumed run repeats the epoch and writes the same `best.ckpt` again.
+    With `best.ckpt` go that epoch's items of dev. Killed between them and `last.ckpt`, the resumed run repeats the
+    epoch and writes the same again. After the test it writes the test set's predictions.
     """
 
     def __init__(self, folder: Path):
-        self.best, self.last = folder / "best.ckpt", folder / "last.ckpt"
+        self.folder, self.best, self.last = folder, folder / "best.ckpt", folder / "last.ckpt"
         self.score: float | None = None
         self.epoch = -1
 
@@ -38,7 +40,11 @@ class KeepBest(Checkpoint):
         if self.score is None or score > self.score:
             self.score, self.epoch = score, newest["epoch"]
             trainer.save_checkpoint(self.best, storage_options=MODEL)  # Lightning's weights_only forgets the averages
+            items.write_best(self.folder, module.dev_items)
         trainer.save_checkpoint(self.last)
+
+    def on_test_end(self, trainer: pl.Trainer, module: Any) -> None:
+        items.write_predictions(self.folder, module.test_predictions)
 
     def state_dict(self) -> dict[str, Any]:
         return {"score": self.score, "epoch": self.epoch}
@@ -56,12 +62,8 @@ class WholeFiles(TorchCheckpointIO):
             checkpoint = {key: value for key, value in checkpoint.items() if key not in FOR_RESUMING}
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.unfinished")
-        with open(beside, "wb") as file:
+        with replacing(path, "wb", locked=True) as file:
             torch.save(checkpoint, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
 
 
 def progress(wanted: str | bool) -> list[pl.Callback]:

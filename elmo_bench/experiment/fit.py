@@ -15,6 +15,7 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import EarlyStopping
 
 from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
+from elmo_bench.experiment import items
 from elmo_bench.experiment.callbacks import KeepBest, WholeFiles, progress
 from elmo_bench.experiment.data import Data
 from elmo_bench.experiment.module import BenchModule
@@ -37,11 +38,11 @@ def make_trainer(
         return pl.Trainer(
             accelerator=machine.accelerator,
             devices=machine.devices,
-            precision=machine.precision,
+            precision=machine.precision,  # type: ignore[arg-type]
             max_epochs=task.fit.epochs,
             limit_train_batches=machine.limit_batches,
-            gradient_clip_val=task.clip.value if task.clip else None,
-            gradient_clip_algorithm=task.clip.by if task.clip else None,
+            gradient_clip_val=task.clip.value,
+            gradient_clip_algorithm=None if task.clip.value is None else task.clip.by,
             reload_dataloaders_every_n_epochs=1,  # each epoch's batches follow from its number, resumed or not
             num_sanity_val_steps=0,
             use_distributed_sampler=False,
@@ -90,6 +91,6 @@ def interruptible(trainer: pl.Trainer) -> Iterator[None]:
 
 def clear(folder: Path) -> None:
     """Forgets a half-finished run."""
-    for part in ("last.ckpt", "best.ckpt"):
+    for part in ("last.ckpt", "best.ckpt", items.DEV, items.PREDICTIONS):
         (folder / part).unlink(missing_ok=True)
     shutil.rmtree(folder / "csv", ignore_errors=True)

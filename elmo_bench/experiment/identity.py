@@ -84,7 +84,7 @@ def _missing_data(run: RunConfig) -> list[str]:
     data: Any = run.task.data or {}
     if run.scale.maker:  # makes them
         return []
-    if run.data_root is None and "None/" in json.dumps(data):
+    if run.data_root is None and _below_nothing(data):
         return [f"scale={run.scale.name} needs data_root=FOLDER (make: DATA_ROOT=FOLDER), and it is not set"]
     if run.data_root is not None and run.data_root in json.dumps(data) and not Path(run.data_root).is_dir():
         return [f"{run.data_root}: no such folder; data_root=FOLDER must name the one that holds the data"]
@@ -97,6 +97,12 @@ def _missing_data(run: RunConfig) -> list[str]:
         if isinstance(name, str) and (folder is not None or os.sep in name) and not Path(folder or "", name).exists():
             missing.append(f"{Path(folder or '', name)}: no such file: task.data.{split} names it")
     return missing
+
+
+def _below_nothing(data: Plain) -> bool:
+    """Whether a path of the data begins with a folder that is not set."""
+    paths = [path for value in data.values() for path in (value if isinstance(value, list) else [value])]
+    return data.get("root", "") is None or any(str(path).startswith("None/") for path in paths)
 
 
 def _missing_layers(run: RunConfig) -> list[str]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from elmo_bench.embedding.representation import Representation
+from elmo_bench.metrics.items import Items
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded, Head, Metric, Prediction
 from elmo_bench.text.vocabulary import Vocabulary
@@ -38,6 +43,8 @@ class BenchModule(pl.LightningModule):
     Attributes:
         history: a dict for every finished epoch: updates, loss, metrics, layer weights, gamma, seconds, tokens.
         tested: the metrics of the last pass over the test set.
+        dev_items, test_items: the items of the last pass over each split, in the order of its rows.
+        test_predictions: a JSON value for each row of the test set, in the same order.
     """
 
     def __init__(
@@ -63,6 +70,9 @@ class BenchModule(pl.LightningModule):
         self.vocabularies, self.bilm_sha256 = vocabularies or {}, bilm_sha256
         self.history: list[dict[str, Any]] = []
         self.tested: dict[str, float] = {}
+        self.dev_items: Items | None = None
+        self.test_items: Items | None = None
+        self.test_predictions: list[str] = []
         self.schedule = None
         self._schedule_state: dict | None = None
         self._metric: Metric | None = None
@@ -101,6 +111,7 @@ class BenchModule(pl.LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         self._metric = self.make_metric()
+        self._predictions: list[str] = []  # of the test set, as text, which takes the least memory
         self._trained = time.perf_counter()
         self._mixes = self.layer_weights()  # now, while an averaged model stands in the trained one's place
 
@@ -108,22 +119,30 @@ class BenchModule(pl.LightningModule):
 
     def validation_step(self, batch: Batch, index: int) -> None:
         assert self._metric is not None
-        self._metric.update(self.predict_step(batch), batch.rows)
+        predictions = self.predict_step(batch)
+        self._metric.update(predictions, batch.rows)
+        if self.trainer.testing:
+            self._predictions += [json.dumps(prediction, ensure_ascii=False) for prediction in predictions]
 
     test_step = validation_step
 
     def on_validation_epoch_end(self) -> None:
-        self._dev = self._compute("dev")
+        self._dev, self.dev_items = self._compute("dev", row_order(self.trainer.val_dataloaders))
 
     def on_test_epoch_end(self) -> None:
-        self.tested = self._compute("test")
+        order = row_order(self.trainer.test_dataloaders)
+        self.tested, self.test_items = self._compute("test", order)
+        by_row = sorted(zip(order.tolist(), self._predictions, strict=True), key=itemgetter(0))
+        self.test_predictions = [prediction for _, prediction in by_row]
 
-    def _compute(self, split: str) -> dict[str, float]:
+    def _compute(self, split: str, order: np.ndarray) -> tuple[dict[str, float], Items]:
+        """The metrics and the items of a pass that took the rows in this order."""
         assert self._metric is not None
         scores = {name: float(value) for name, value in self._metric.compute().items()}
         self.log_dict({f"{split}/{name}": value for name, value in scores.items()}, batch_size=1)
+        items = self._metric.items().in_row_order(order)
         self._metric = None
-        return scores
+        return scores, items
 
     # Epochs.
 
@@ -204,6 +223,11 @@ class BenchModule(pl.LightningModule):
 def epoch_seed(seed: int, epoch: int) -> int:
     """A 32-bit seed for an epoch; no two epochs of nearby seeds share one."""
     return (seed * 1_000_003 + epoch) % 2**32
+
+
+def row_order(loader: Any) -> np.ndarray:
+    """(rows,) int64: the row of the split that comes first, second, ... from a loader that shuffles nothing."""
+    return np.fromiter(chain.from_iterable(loader.batch_sampler), dtype=np.int64)
 
 
 def device_seconds(device: torch.device) -> float:

@@ -9,10 +9,9 @@ import pytorch_lightning as pl
 import torch
 from hydra.utils import instantiate
 
-from elmo_bench.bilm import BiLM
 from elmo_bench.configuration.schema import LayersConfig, RunConfig
 from elmo_bench.embedding import words
-from elmo_bench.experiment import store
+from elmo_bench.experiment import items, store
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.callbacks import KeepBest, quiet
 from elmo_bench.experiment.data import Data, sentences
@@ -21,8 +20,8 @@ from elmo_bench.experiment.record import Description, make_record
 from elmo_bench.experiment.run_names import label
 from elmo_bench.experiment.store import Record
 from elmo_bench.experiment.tracking import tracking
+from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Reader
 
 
@@ -65,18 +64,15 @@ def run_once(run: RunConfig, described: Description, table: str, vectors: Path |
             trainer.test(module, datamodule=data, verbose=False)
     outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
     record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type)
+    scored = items.collect(folder, module)
+    items.check(scored, record["metrics"], module.make_metric().from_totals)
+    items.write(items.path_of(store.place(run.results_root, run.scale.name, run.task.name, record["run"])), scored)
     return {**record, "word_vectors": None if in_use is None else words.describe(reader, given)}
 
 
-def layers_source(bilm: LayersConfig, run: RunConfig, check_sha256: str | None = None) -> BiLM | ActivationCache:
-    """The biLM, or its cached layers where it stays frozen.
-
-    Raises:
-        UserError: the files cannot be read, or are not those that `check_sha256` says.
-    """
-    made = BiLM.from_files(bilm.options, bilm.weights, state=bilm.state)
-    if check_sha256 is not None and made.sha256 != check_sha256:
-        raise UserError(f"not the weights that the model was trained with (sha256 {check_sha256})", bilm.weights)
-    made.to(device_of(run.trainer.accelerator))
-    cached = bilm.cache and run.elmo.finetune == "none" and bilm.state != "carry"
-    return ActivationCache(made, Path(run.cache_root) / "activations") if cached else made
+def layers_source(
+    bilm: LayersConfig, run: RunConfig, check_sha256: str | None = None
+) -> LayersSource | ActivationCache:
+    """The source of layers that the run names, or its cached layers where it stays frozen. Raises as `open_source`."""
+    cached = bilm.cache and run.elmo.finetune == "none"
+    return open_source(bilm, device_of(run.trainer.accelerator), run.cache_root, cached, check_sha256)

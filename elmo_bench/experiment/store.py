@@ -6,13 +6,13 @@ A record is compact: a line a key, a line for every block of its configuration, 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacing
 
 Record = dict[str, Any]
 KEYS = ("task", "scale", "seed", "arm", "variant", "metrics", "config", "bilm", "seconds", "machine", "versions",
@@ -69,15 +69,8 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
 def write_text(path: Path, text: str) -> None:
     """Writes a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(beside, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.write(text)
 
 
 def read(path: Path) -> Record:

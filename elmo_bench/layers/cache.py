@@ -1,12 +1,8 @@
-"""The layers of a frozen biLM, computed once for every distinct sentence and read from disk ever after.
+"""The layers of a frozen source, computed once for every distinct sentence and read from disk ever after.
 
-One folder a biLM, named by everything that decides its numbers: weights, options, state, dtype. In it, shards: a `.bin`
-file holds the activations of some sentences one after another, its `.npz` says which and where, with checksums. A shard
-appears whole or not at all, readers map it into memory, and one writer at a time adds to the folder, so that the runs
-of a sweep and several processes share it. (A raw file read through the page cache was as fast as any storage library
-tried, and the only one that was also fast when cold; hence by hand.)
-
-A sentence's block: layer 0's half (T, P), once, since it stands twice in the layer; then layers 1..L (L, T, 2P).
+One folder a source, named by everything that decides its numbers: files, settings, dtype. In it, shards (`shards.py`):
+readers map them into memory, and one writer at a time adds to the folder, so that the runs of a sweep and several
+processes share it.
 """
 
 from __future__ import annotations
@@ -15,11 +11,8 @@ import hashlib
 import json
 import os
 import shutil
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,70 +20,56 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from elmo_bench.bilm.model import BiLM
+from elmo_bench.layers.blocks import Blocks, digest
+from elmo_bench.layers.shards import Shards
+from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.system.locks import held
 
 FORMAT = 2
-DIGEST_BYTES = 16
 SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
 SPARE_BYTES = 1 << 30  # disk left free
 
 
-class Place(NamedTuple):
-    """Where a sentence's block lies."""
-
-    shard: int
-    offset: int  # elements
-    tokens: int
-    checksum: int
-
-
 class ActivationCache:
-    """Takes the place of a frozen `BiLM` in a model.
+    """Takes the place of a frozen source of layers in a model.
 
     Args:
-        bilm: frozen, state "zero" or "warm", from files.
-        folder: shared by all biLMs; each gets a folder of its own inside.
-        dtype: of the stored activations, "float16" (half the size; relative error below 1e-3) or "float32".
+        source: frozen, from files, each sentence's layers a function of the sentence alone (`cacheable`).
+        folder: shared by all sources; each gets a folder of its own inside.
+        dtype: of the stored numbers, "float16" (half the size; relative error below 1e-3) or "float32".
 
     Raises:
-        ValueError: the biLM carries its state, or came from no file: its vectors are no function of the sentence.
+        ValueError: the source is not cacheable, or came from no file.
     """
 
-    def __init__(self, bilm: BiLM, folder: str | os.PathLike[str], dtype: str = "float16"):
-        if bilm.state == "carry" or bilm.sha256 is None:
-            raise ValueError("only a biLM from files with state zero or warm can be cached")
-        self.bilm = bilm
-        self.dtype = np.dtype(dtype)
-        self.identity = {
-            "format": FORMAT,
-            "weights": bilm.sha256,
-            "options": bilm.options.as_dict(),
-            "state": bilm.state,
-            "dtype": self.dtype.name,
-        }
+    module = None  # nothing to move or to train
+
+    def __init__(self, source: LayersSource, folder: str | os.PathLike[str], dtype: str = "float16"):
+        if not source.cacheable or source.sha256 is None:
+            raise ValueError("only layers that are a function of files and of one sentence can be cached")
+        self.source = source
+        self.blocks = Blocks(source.n_layers, source.width, source.doubled_first_layer, np.dtype(dtype))
+        self.identity = {"format": FORMAT, "weights": source.sha256, **source.settings, "dtype": np.dtype(dtype).name}
         key = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = Path(folder) / key
         self.console = Console(stderr=True)
-        self.places: dict[bytes, Place] = {}
-        self.shards: list[np.ndarray] = []
-        self._known: set[str] = set()
-        self._open_shards()
+        self.shards = Shards(self.folder, self.blocks)
+        self._refresh()
 
     @property
     def width(self) -> int:
-        return self.bilm.width
+        return self.source.width
 
     @property
     def n_layers(self) -> int:
-        return self.bilm.n_layers
+        return self.source.n_layers
 
     @property
     def sha256(self) -> str | None:
-        return self.bilm.sha256
+        return self.source.sha256
 
-    def layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """As `BiLM.layers`: (B, L+1, T, 2P) float32, zero-padded; what is not cached, or damaged, is computed."""
+    def layers(self, sentences: Sentences) -> Tensor:
+        """(B, n_layers, T, W) float32 on the CPU, zero-padded; what is not cached, or damaged, is computed."""
         longest = max((len(sentence) for sentence in sentences), default=0)
         padded = torch.zeros(len(sentences), self.n_layers, longest, self.width)
         missing: list[int] = []
@@ -100,148 +79,83 @@ class ActivationCache:
             block = self._read(sentence)
             if block is None:
                 missing.append(row)
-                continue
-            token, upper = self._split(torch.from_numpy(block.copy()), len(sentence))
-            padded[row, 0, : len(sentence)] = token.repeat(1, 2)
-            padded[row, 1:, : len(sentence)] = upper
-        if missing:
-            for row, layers in zip(missing, self.bilm.encode([sentences[row] for row in missing]), strict=True):
-                padded[row, :, : layers.shape[1]] = layers.cpu()
+            else:
+                self.blocks.unpack(block, out=padded[row, :, : len(sentence)])
+        for row, layers in self._compute([sentences[row] for row in missing]):
+            padded[missing[row], :, : layers.shape[1]] = layers
         return padded
 
-    def prepare(self, sentences: Sequence[Sequence[str]]) -> None:
+    def prepare(self, sentences: Sentences) -> None:
         """Computes and writes the layers of those sentences that are not there yet, showing progress.
 
         Says how much it will write; where the disk has no room it says so and leaves the computing to every `layers`.
-        Interrupted, it goes on from the last whole shard.
+        Interrupted, it resumes behind the last whole shard.
         """
         if not self._missing(sentences):
             return
-        with held(self.folder, f"another process is caching biLM layers in {self.folder}; waiting for it"):
-            self._open_shards()  # what another process has written meanwhile
+        with held(self.folder, f"another process is caching layers in {self.folder}; waiting for it"):
+            self._refresh()  # what another process has written meanwhile
             missing = self._missing(sentences)
-            size = sum(self._elements(len(sentence)) for sentence in missing) * self.dtype.itemsize
+            size = sum(self.blocks.nbytes(len(sentence)) for sentence in missing)
             if not missing:
                 return
             tokens = sum(map(len, missing))
-            what = f"{size / 1e6:.0f} MB of biLM layers for {len(missing)} sentences ({tokens} tokens)"
+            what = f"{size / 1e6:.0f} MB of layers for {len(missing)} sentences ({tokens} tokens)"
             if size + SPARE_BYTES > shutil.disk_usage(self.folder).free:
-                self.console.print(
-                    f"no room for {what} in {self.folder}: computing them anew every epoch", soft_wrap=True
-                )
+                self._say(f"no room for {what} in {self.folder}: computing them anew every epoch")
                 return
-            self.console.print(f"caching {what} in {self.folder}", soft_wrap=True)
+            self._say(f"caching {what} in {self.folder}")
             self._write(missing)
-            self._open_shards()
+            self._refresh()
 
-    def _missing(self, sentences: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    def _missing(self, sentences: Sentences) -> list[Sequence[str]]:
         """Those to be computed, each once."""
-        return list({key: s for s in sentences if s and (key := _digest(s)) not in self.places}.values())
+        return list({key: s for s in sentences if s and (key := digest(s)) not in self.shards.places}.values())
 
     def _write(self, sentences: list[Sequence[str]]) -> None:
-        for leftover in self.folder.glob("*.partial*"):  # of a killed writer; we hold the lock
-            leftover.unlink()
-        columns = TextColumn("biLM layers"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        self.shards.remove_leftovers()  # of a killed writer; we hold the lock
+        columns = TextColumn("layers"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
             bar = progress.add_task("", total=len(sentences))
             for group in self._shard_groups(sentences):
-                self._write_shard(group, lambda n: progress.advance(bar, n))
+                self.shards.add(self._packed(group, lambda: progress.advance(bar)))
 
     def _shard_groups(self, sentences: list[Sequence[str]]) -> Iterator[list[Sequence[str]]]:
         """Sentences for one shard each."""
         group, size = [], 0
         for sentence in sentences:
             group.append(sentence)
-            size += self._elements(len(sentence)) * self.dtype.itemsize
+            size += self.blocks.nbytes(len(sentence))
             if size >= SHARD_BYTES:
                 yield group
                 group, size = [], 0
         if group:
             yield group
 
-    def _write_shard(self, sentences: list[Sequence[str]], advance: Callable[[int], None]) -> None:
-        name = f"{len(list(self.folder.glob('*.npz'))):05d}-{os.getpid()}"
-        data, index = self.folder / f"{name}.bin", self.folder / f"{name}.npz"
-        digests, offsets, tokens, checksums, offset = [], [], [], [], 0
-        with open(f"{data}.partial", "wb") as file:
-            for indices, layers in self.bilm.batches(sentences):
-                pieces = layers.cpu().split([len(sentences[i]) for i in indices], dim=1)  # each (L+1, T, 2P)
-                for i, piece in zip(indices, pieces, strict=True):
-                    block = self._block(piece)
-                    file.write(block)
-                    digests.append(_digest(sentences[i]))
-                    offsets.append(offset)
-                    tokens.append(len(sentences[i]))
-                    checksums.append(zlib.crc32(block))
-                    offset += len(block) // self.dtype.itemsize
-                advance(len(indices))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(f"{data}.partial", data)
-        with open(f"{index}.partial", "wb") as file:
-            np.savez(
-                file,
-                digests=np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
-                offsets=np.array(offsets, dtype=np.int64),
-                tokens=np.array(tokens, dtype=np.int64),
-                checksums=np.array(checksums, dtype=np.uint32),
-            )
-        os.replace(f"{index}.partial", index)  # from here on the shard counts
+    def _packed(
+        self, sentences: list[Sequence[str]], advance: Callable[[], None]
+    ) -> Iterator[tuple[Sequence[str], bytes]]:
+        """Each sentence with its block, in the order in which the source computes them."""
+        for i, layers in self._compute(sentences):
+            yield sentences[i], self.blocks.pack(layers)
+            advance()
 
-    def _block(self, layers: Tensor) -> bytes:
-        """(L+1, T, 2P) -> the bytes of a sentence's block."""
-        half = layers[0, :, : self.width // 2].reshape(-1)
-        return torch.cat([half, layers[1:].reshape(-1)]).numpy().astype(self.dtype).tobytes()
-
-    def _elements(self, tokens: int) -> int:
-        return tokens * (self.width // 2 + (self.n_layers - 1) * self.width)
-
-    def _split(self, block: Tensor, tokens: int) -> tuple[Tensor, Tensor]:
-        """A block -> (T, P) and (L, T, 2P)."""
-        token, upper = block.split([tokens * self.width // 2, tokens * (self.n_layers - 1) * self.width])
-        return token.view(tokens, -1), upper.view(self.n_layers - 1, tokens, self.width)
+    def _compute(self, sentences: Sentences) -> Iterator[tuple[int, Tensor]]:
+        """Indices and layers (n_layers, tokens, W) on the CPU, in the order in which the source computes them."""
+        for indices, layers in self.source.batches(sentences):
+            yield from zip(indices, layers.cpu().split([len(sentences[i]) for i in indices], dim=1), strict=True)
 
     def _read(self, sentence: Sequence[str]) -> np.ndarray | None:
         """A sentence's block, or None where it is absent or damaged."""
-        place = self.places.get(_digest(sentence))
-        if place is None or place.tokens != len(sentence):
+        try:
+            return self.shards.read(sentence)
+        except ValueError:
+            self._say(f"damaged layers in {self.folder}: computed anew")
             return None
-        block = self.shards[place.shard][place.offset : place.offset + self._elements(place.tokens)]
-        if zlib.crc32(block.data) != place.checksum:
-            self.console.print(f"damaged activations in {self.folder}: computed anew", soft_wrap=True)
-            del self.places[_digest(sentence)]
-            return None
-        return block
 
-    def _open_shards(self) -> None:
-        """Maps the shards that have appeared; one that is damaged is removed, so that `prepare` makes it again."""
-        for index in sorted(self.folder.glob("*.npz")):
-            if index.name in self._known:
-                continue
-            try:
-                self._open_shard(index)
-                self._known.add(index.name)
-            except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error):
-                self.console.print(f"damaged activations in {index}: removed, to be computed anew", soft_wrap=True)
-                index.unlink(missing_ok=True)
-                index.with_suffix(".bin").unlink(missing_ok=True)
+    def _refresh(self) -> None:
+        for index in self.shards.refresh():
+            self._say(f"damaged layers in {index}: removed, to be computed anew")
 
-    def _open_shard(self, index: Path) -> None:
-        with open(index, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            digests, offsets, tokens, checksums = (arrays[n] for n in ("digests", "offsets", "tokens", "checksums"))
-        data = np.memmap(index.with_suffix(".bin"), dtype=self.dtype, mode="r")
-        if not len(digests) == len(offsets) == len(tokens) == len(checksums):
-            raise ValueError("columns of different lengths")
-        if data.size != sum(map(self._elements, tokens.tolist())):
-            raise ValueError("the data are not of the size that the index says")
-        self.shards.append(data)
-        numbers = zip(offsets.tolist(), tokens.tolist(), checksums.tolist(), strict=True)
-        for digest, (offset, length, checksum) in zip(digests, numbers, strict=True):
-            self.places[digest.tobytes()] = Place(len(self.shards) - 1, offset, length, checksum)
-
-
-def _digest(sentence: Sequence[str]) -> bytes:
-    """Of the tokens, each with its length before it, since a token may hold any character."""
-    tokens = (token.encode("utf-8", "surrogatepass") for token in sentence)
-    parts = (len(token).to_bytes(4, "big") + token for token in tokens)
-    return hashlib.blake2b(b"".join(parts), digest_size=DIGEST_BYTES).digest()
+    def _say(self, message: str) -> None:
+        self.console.print(message, soft_wrap=True)

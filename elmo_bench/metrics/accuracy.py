@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 
 NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
 
 
-class Accuracy:
+class Accuracy(AdditiveMetric):
     """The share of rows whose prediction is their label; rows without a gold label are left out.
+
+    An item is a row with a gold label.
 
     Args:
         field: of a row, its label; None or "-" where there is none.
     """
 
+    statistics = ("right", "total")
+
     def __init__(self, field: str = "label"):
+        super().__init__()
         self.field = field
-        self.right = self.total = 0
 
     def update(self, predictions: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> None:
         """A prediction for each row."""
-        for predicted, row in zip(predictions, rows, strict=True):
+        for predicted, row in self.tally.pairs(predictions, rows):
             gold = row[self.field]
             if gold not in (None, NO_GOLD):
-                self.right += predicted == gold
-                self.total += 1
+                self.tally.add(predicted == gold, 1, cluster=self.cluster(row))
 
-    def compute(self) -> dict[str, float]:
+    def cluster(self, row: Mapping[str, Any]) -> Hashable:
+        """What rows that are not independent have in common; None where each stands alone."""
+        return None
+
+    @staticmethod
+    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
         """`accuracy` in percent; 0 where no row has a gold label."""
-        return {"accuracy": 100 * self.right / self.total if self.total else 0.0}
+        return {"accuracy": 100 * totals["right"] / totals["total"] if totals["total"] else 0.0}
 
 
 def score_labels(gold: Path | str, predictions: Path | str, labels: Collection[str]) -> dict[str, float]:
@@ -45,18 +54,19 @@ def score_labels(gold: Path | str, predictions: Path | str, labels: Collection[s
         UserError: a file that cannot be read, an unknown label, files of different length, no gold label at all.
     """
     expected, found = _read(gold), _read(predictions)
-    metric = Accuracy()
+    metric, labelled = Accuracy(), False
     for number, (right, given) in enumerate(zip(expected, found, strict=False), start=1):
         if right == NO_GOLD:
             continue
         _check(right, [*labels, NO_GOLD], gold, number)
         _check(given, labels, predictions, number)
         metric.update([given], [{"label": right}])
+        labelled = True
     if len(expected) != len(found):
         raise UserError(
             f"{len(found)} lines where {gold} has {len(expected)}", predictions, min(len(found) + 1, len(expected) + 1)
         )
-    if not metric.total:
+    if not labelled:
         raise UserError("has no gold label", gold)
     return metric.compute()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from os import PathLike
@@ -19,6 +18,7 @@ from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacing
 
 MANIFEST = "mini.json"
 
@@ -127,12 +127,8 @@ def _intact(folder: Path, digests: Mapping[str, str]) -> bool:
 def _write(path: Path, data: bytes) -> None:
     """Whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(data)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path, "wb") as file:
+        file.write(data)
 
 
 def _generate_visibly(folder: Path, seed: int, sizes: Sizes) -> None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from elmo_bench.bilm import BiLM
+from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.speed import reference as plain
 from elmo_bench.speed.flops import batch_flops
@@ -67,12 +68,12 @@ def speed(
 def cached(bilm: BiLM, sentences: Sequence[Sentence], folder: Path, rounds: int) -> dict[str, Any]:
     """An epoch over cached layers against an epoch of computing them, both in shuffled batches of 32, words known."""
     tokens = sum(map(len, sentences))
-    writer = ActivationCache(bilm, folder)
+    writer = ActivationCache(BilmLayers.of(bilm), folder)
     writer.console.quiet = True
     written = _seconds(writer.prepare, sentences)
     order = random.Random(0).sample(sentences, len(sentences))
     batches = batches_of(order, min(BATCH, len(order)))
-    reader = ActivationCache(bilm, folder)  # as a later run opens it
+    reader = ActivationCache(BilmLayers.of(bilm), folder)  # as a later run opens it
 
     def epoch(layers: Callable[[Batch], Tensor]) -> Callable[[Any], None]:
         def run(_: Any) -> None:

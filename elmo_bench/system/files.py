@@ -1,14 +1,16 @@
-"""Opening text from outside: plain, .gz or .xz, always UTF-8, with one clear error."""
+"""Reading text from outside (plain, .gz or .xz, UTF-8) with one clear error; writing files whole or not at all."""
 
 from __future__ import annotations
 
 import gzip
 import lzma
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from typing import IO, Any
 
 from elmo_bench.system.errors import UserError
 
@@ -45,3 +47,41 @@ def decode(lines: Iterable[bytes], path: Path) -> Iterator[str]:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise UserError(f"not UTF-8 ({error.reason} at byte {error.start + 1})", path, number) from None
+
+
+@contextmanager
+def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Path]:
+    """A path to write to, which is renamed to `path` at the end: whole or not at all, even if the machine stops.
+
+    It lies in the same folder, which must exist. After an error or an interrupt `path` is as before, and nothing lies
+    beside it.
+
+    Args:
+        path: of a file, new or to be replaced.
+        locked: the caller holds a lock, so that no other process writes this file. Its replacement has the same name
+            every time then: what a killed process left is overwritten.
+    """
+    path = Path(path)
+    beside = path.with_name(f".{path.name}.partial" if locked else f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield beside
+        _sync(beside)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(path: str | PathLike[str], mode: str = "w", locked: bool = False) -> Iterator[IO[Any]]:
+    """A file, UTF-8 text ("w") or bytes ("wb"), that takes the place of `path` as `replacement` does."""
+    with replacement(path, locked) as beside, open(beside, mode, encoding=None if "b" in mode else "utf-8") as file:
+        yield file
+
+
+def _sync(path: Path) -> None:
+    """Waits until the content of a file is on the disk: a renamed file may otherwise be empty after a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacing
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}  # type: ignore[dict-item]
 MEMORY = "digests.json"  # in the cache: digests of large files
@@ -86,9 +87,8 @@ def _read(memory: Path) -> dict[str, Any]:
 
 def _write(memory: Path, known: dict[str, Any]) -> None:
     memory.parent.mkdir(parents=True, exist_ok=True)
-    beside = memory.with_name(f".{memory.name}.{os.getpid()}")
-    beside.write_text(json.dumps(known, indent=0) + "\n", encoding="utf-8")
-    os.replace(beside, memory)
+    with replacing(memory) as file:
+        file.write(json.dumps(known, indent=0) + "\n")
 
 
 def _content(path: Path) -> str:

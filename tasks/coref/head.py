@@ -1,4 +1,4 @@
-"""End-to-end coreference over spans, the model of Lee et al. 2017 above the word representation."""
+"""End-to-end coreference over spans: the model of Lee et al. 2017 on top of the word representation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class DocumentScores(NamedTuple):
-    """What the head makes of one document."""
+    """The spans kept in one document, with their scores."""
 
-    first: Tensor  # (S,) the first word of each kept span, counted over the document
-    last: Tensor  # (S,) the last
+    first: Tensor  # (S,) first word of each kept span, counted over the document
+    last: Tensor  # (S,) last word
     mention: Tensor  # (S,) mention scores
-    scores: Tensor  # (S, 1 + R): the dummy, then the antecedents, the nearest first
+    scores: Tensor  # (S, 1 + R): no antecedent, then the antecedents, the nearest first
 
 
 class CorefScores(NamedTuple):
-    """What `CorefHead` makes of a batch."""
+    """The output of `CorefHead` for a batch."""
 
-    loss: Tensor | None  # () nats, summed over a document's spans, the mean of the documents
+    loss: Tensor | None  # () nats, summed over the spans of a document, mean over documents
     documents: list[DocumentScores]
 
 
@@ -36,21 +36,21 @@ class CorefHead(nn.Module):
 
     Args:
         input_size: D of `Embedded.x`.
-        elmo_size: E of `Embedded.elmo`, 0 without.
-        own_size: of x_k, with which x begins; the attended heads are made of it, without ELMo (of x where it is 0).
+        elmo_size: E of `Embedded.elmo`, or 0.
+        own_size: width of x_k, with which x begins; the attended heads are made of it, without ELMo (of x if it is 0).
         vocabularies: "genres".
-        hidden: of the biLSTM, per direction.
+        hidden: size of the biLSTM, per direction.
         max_span_width: the most words of a span.
-        top_span_ratio: spans kept for each word of the document.
+        top_span_ratio: spans kept per word of the document.
         max_antecedents: the most antecedents that a span is paired with.
-        feature_size: of the features of width, speaker, genre and distance.
-        ffnn: the size of the scorers' two layers.
+        feature_size: size of the features of width, speaker, genre and distance.
+        ffnn: size of both layers of the scorers.
         lexical_dropout: on x.
         dropout: elsewhere.
-        singletons: learn mentions too (cross-entropy over all candidates), and let a kept span with a mention score
-            above 0 and no antecedent be a cluster.
-        word_block, pair_block: how many words' spans, and how many pairs, are scored together. They bound the memory
-            of long documents and change no result.
+        singletons: train the mention scores too (cross-entropy over all candidates), and make a kept span with a
+            mention score above 0 and no antecedent a cluster of its own.
+        word_block, pair_block: the number of words whose spans, and of pairs, that are scored at once. They limit the
+            memory of long documents and change no result.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class CorefHead(nn.Module):
         self.antecedents = Antecedents(*sizes, dropout, pair_block)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> CorefScores:
-        """Scores of each document, and the loss where the batch has labels."""
+        """Scores of each document, and the loss if the batch has labels."""
         text = texts["sentences"]
-        with torch.autocast(text.x.device.type, enabled=False):  # which spans are kept hangs on small differences
+        with torch.autocast(text.x.device.type, enabled=False):  # which spans are kept depends on small differences
             return self._forward(text, batch)
 
     def _forward(self, text: Embedded, batch: Batch) -> CorefScores:
-        lengths = text.mask.sum(1).tolist()  # of the sentences of all documents
+        lengths = text.mask.sum(1).tolist()  # of all sentences of all documents
         x = self.lexical_dropout(text.x[text.mask].float())  # (N, D)
         flat = Embedded(x, None if text.elmo is None else text.elmo[text.mask].float(), text.mask)
         h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
@@ -111,9 +111,9 @@ class CorefHead(nn.Module):
             h: (N, E) its encoded words.
             own: (N, V) its words' own vectors.
             lengths: of its sentences.
-            number: its place in the batch.
-            start: the place of its first word in the batch.
-            labels: of the batch; speakers and genres are there for raw text too.
+            number: its index in the batch.
+            start: the index of its first word in the batch.
+            labels: of the batch; speakers and genres are given for raw text too.
         """
         inside = candidates(lengths, self.spans.max_span_width, h.device)  # (N, K)
         widths = self.spans.widths(inside)  # (N, K, F)
@@ -144,7 +144,7 @@ class CorefHead(nn.Module):
         return loss
 
     def decode(self, scores: CorefScores, batch: Batch) -> list[dict[str, Any]]:
-        """For each document its clusters, lists of [first word, last word], and its text with brackets."""
+        """For each document its clusters as lists of [first word, last word], and its text with brackets."""
         return [
             self._decode(document, row["sentences"]) for document, row in zip(scores.documents, batch.rows, strict=True)
         ]
@@ -173,16 +173,15 @@ def _described(prediction: Mapping[str, Any], sentences: list[list[str]]) -> dic
 
 
 def bracketed(sentences: list[list[str]], clusters: list[list[list[int]]]) -> list[str]:
-    """Each sentence as a person reads it, every mention in brackets with its cluster's number: "[Ida]_0 has [a cat]_1".
+    """Each sentence as text, every mention in brackets with the number of its cluster: "[Ida]_0 has [a cat]_1".
 
     Args:
         sentences: of a document.
-        clusters: lists of [first word, last word], counted over the document; mentions nest, and none leaves its
-            sentence.
+        clusters: lists of [first word, last word], counted over the document; every mention lies in one sentence.
     """
     words = [word for sentence in sentences for word in sentence]
     mentions = sorted((first, -last, number) for number, cluster in enumerate(clusters) for first, last in cluster)
-    for first, last, number in reversed(mentions):  # the inner ones first
+    for first, last, number in reversed(mentions):  # inner mentions first
         words[first] = f"[{words[first]}"
         words[-last] += f"]_{number}"
     remaining = iter(words)

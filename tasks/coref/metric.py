@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 from elmo_bench.text import brackets
@@ -28,15 +29,12 @@ Chains = list[list[Mention]]
 
 
 class Counts(NamedTuple):
-    """Numerators and denominators of recall and precision; add them over documents with `+`."""
+    """Numerators and denominators of recall and precision, of a document or summed over documents."""
 
     recalled: float = 0
     in_key: float = 0
     precise: float = 0
     in_response: float = 0
-
-    def __add__(self, other: Counts) -> Counts:  # type: ignore[override]  # sums, where tuples would be joined
-        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
 
     def ratios(self) -> tuple[float, float, float]:
         """Recall, precision and F1 from 0 to 1; 0 where one would divide by 0."""
@@ -116,36 +114,53 @@ def ceaf_e(key: Chains, response: Chains) -> Counts:
 
 REPEATS = 10  # the reference scorer refuses predictions with more
 METRICS = {"muc": muc, "b3": b_cubed, "ceafe": ceaf_e}
+COUNTS = ("recall_numerator", "recall_denominator", "precision_numerator", "precision_denominator")  # as in `Counts`
 
 
-class CorefMetric:
-    """The reference scorer over documents: micro-summed counts, the mean of three F1."""
+class CorefMetric(AdditiveMetric):
+    """The reference scorer over documents: micro-summed counts, the mean of three F1.
+
+    An item is a part of a document; the parts of one document are a cluster.
+    """
+
+    statistics = tuple(f"{metric}_{count}" for metric in METRICS for count in COUNTS)
 
     def __init__(self):
-        self.counts = dict.fromkeys(METRICS, Counts())
+        super().__init__()
         self.repeats = 0  # mentions of the key that predictions hold twice
 
     def update(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
         """Both sides hold "clusters", lists of [first word, last word] (counted over the document, both inclusive)."""
-        for prediction, row in zip(predictions, rows, strict=True):
-            self.add(chains(row["clusters"]), chains(prediction["clusters"]))
+        for prediction, row in self.tally.pairs(predictions, rows):
+            self.add(chains(row["clusters"]), chains(prediction["clusters"]), row.get("document"))
 
-    def add(self, key: Chains, response: Chains) -> None:
-        """One document."""
+    def add(self, key: Chains, response: Chains, document: str | None = None) -> None:
+        """One part of a document, and the document's name, if known."""
         response, repeats = without_repeats(key, response)
         self.repeats += repeats
-        for name, metric in METRICS.items():
-            self.counts[name] += metric(key, response)
+        counts = [count for metric in METRICS.values() for count in metric(key, response)]
+        self.tally.add(*counts, cluster=document)
 
-    def compute(self) -> dict[str, float]:
+    @property
+    def counts(self) -> dict[str, Counts]:
+        """Of each of METRICS, summed over the documents."""
+        return summed(self.items().totals())
+
+    @staticmethod
+    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
         """{muc,b3,ceafe}_{f1,precision,recall} and conll_*, their means, in percent."""
         scores = {}
-        for name, counts in self.counts.items():
+        for name, counts in summed(totals).items():
             recall, precision, f1 = (100 * value for value in counts.ratios())
             scores |= {f"{name}_f1": f1, f"{name}_precision": precision, f"{name}_recall": recall}
         for kind in ("f1", "precision", "recall"):
             scores[f"conll_{kind}"] = sum(scores[f"{name}_{kind}"] for name in METRICS) / len(METRICS)
         return scores
+
+
+def summed(totals: Mapping[str, float]) -> dict[str, Counts]:
+    """The sums of the metric's statistics, by metric."""
+    return {metric: Counts(*(totals[f"{metric}_{count}"] for count in COUNTS)) for metric in METRICS}
 
 
 # Files.

@@ -20,21 +20,21 @@ SPLITS = ("train", "dev", "test")
 
 
 class CorefReader:
-    """A row is a part of a document, the unit that clusters are confined to.
+    """A row is one part of a document; clusters never go beyond a part.
 
-    {"document": name, "part": str, "genre": str, "sentences": [[str]], "speakers": [str] (of each word),
+    {"document": name, "part": str, "genre": str, "sentences": [[str]], "speakers": [str] (one per word),
     "clusters": [[[first word, last word]]] (counted over the document, the last word included)}
 
-    Vocabularies, all from the training split: "words" and "chars" seen often enough, "genres".
+    Vocabularies, all from the training split: "words", "chars" and "genres".
 
     Args:
-        data: {train, dev, test}: a file, a folder searched for CoNLL-2012 files, a list of files, or several of these
-            (see `conll2012.find_files`), below {folder} if given.
+        data: {train, dev, test}: each a file, a folder to search for CoNLL-2012 files, a list of files, or several of
+            these (see `conll2012.find_files`), below {folder} if given.
         keep_singletons: keep clusters of one mention, which OntoNotes does not annotate, in training and as gold.
-        max_sentences: of a document in training; of a longer one another window is taken in every epoch.
-        lower: word embeddings are looked up in lower case; characters always keep their case.
-        min_count, char_min_count: the least number of occurrences of a word, a character of the vocabulary.
-        char_limit: only a word's first so many characters are used.
+        max_sentences: the most sentences of a training document; of a longer one, each epoch uses a random window.
+        lower: look words up in lower case; characters always keep their case.
+        min_count, char_min_count: how often a word, or a character, must occur to be in the vocabulary.
+        char_limit: the most characters of a word; the rest is cut off.
     """
 
     fields = ("sentences",)
@@ -59,12 +59,12 @@ class CorefReader:
         """Reads all splits and makes the vocabularies.
 
         Raises:
-            UserError: a missing place or file, malformed columns or brackets, two parts under one name, training data
-                without clusters; it names file and line.
+            UserError: a missing setting or file, malformed columns or brackets, two parts with the same name, training
+                data without clusters; it names file and line.
         """
         splits = {split: self._rows(split) for split in SPLITS}
         if not any(row["clusters"] for row in splits["train"]):
-            raise UserError("the training data have no cluster; is coreference their last column?")
+            raise UserError("the training data contain no cluster; is coreference their last column?")
         self._make_vocabularies(splits["train"])
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 
@@ -73,7 +73,9 @@ class CorefReader:
         if source is None:
             raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
         if "folder" in self.data and self.data["folder"] is None:
-            raise UserError("set task.data.<scale>.folder to that of the CoNLL-2012 files (see tasks/coref/README.md)")
+            raise UserError(
+                "set task.data.<scale>.folder to the folder of the CoNLL-2012 files (see tasks/coref/README.md)"
+            )
         documents = read_documents(find_files(source, self.data.get("folder")))
         return [self._row(document) for document in documents if document.sentences]
 
@@ -102,9 +104,9 @@ class CorefReader:
         }
 
     def sample(self, row: Row, random: np.random.Generator) -> Row:
-        """What training sees of a document: all of it, or a window of `max_sentences` sentences at a random place.
+        """What training uses of a document: all of it, or a random window of `max_sentences` sentences.
 
-        Clusters keep what lies in the window.
+        Clusters keep the mentions inside the window.
         """
         sentences = row["sentences"]
         if len(sentences) <= self.max_sentences:
@@ -126,8 +128,8 @@ class CorefReader:
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "sentences": one row of the tensors for each sentence, document after document.
 
-        Beside it, N being all words: "speakers" (N,), a number for each name in the batch; "genres" (B,); and where all
-        rows have clusters "mentions" (M, 4): document, first word in it, words less one, cluster. All int64.
+        Labels, N being the number of words: "speakers" (N,), a number for each name in the batch; "genres" (B,); and if
+        all rows have clusters "mentions" (M, 4): document, first word in it, number of words - 1, cluster. All int64.
         """
         text = pad_tokens(
             [sentence for row in rows for sentence in row["sentences"]],
@@ -154,20 +156,20 @@ class CorefReader:
         return Batch(list(rows), {"sentences": text}, labels)
 
     def from_text(self, **raw: Any) -> Row:
-        """A row from {"sentences": [[word]]}, or {"text": "..."} with a sentence a line and spaces between words.
+        """A row from {"sentences": [[word]]}, or {"text": "..."} with one sentence per line and spaces between words.
 
-        Beside them, if known: "speakers", for each sentence one name or a list with one for each word; "genre", as the
-        first folder of a document's name in OntoNotes says it ("bc"); "document", any name.
+        Optional: "speakers", for each sentence a name or a list of names, one per word; "genre", the first folder of a
+        document's name in OntoNotes ("bc"); "document", any name.
 
         Raises:
-            UserError: neither key, something else than words, speakers that do not fit.
+            UserError: neither key, anything but words, speakers that do not match the sentences.
         """
         if "sentences" in raw:
             sentences = raw["sentences"]
         elif isinstance(raw.get("text"), str):
             sentences = [words for line in raw["text"].splitlines() if (words := line.split())]
         else:
-            raise UserError('expected {"sentences": [[word, ...], ...]} or {"text": "a sentence a line"}')
+            raise UserError('expected {"sentences": [[word, ...], ...]} or {"text": "one sentence per line"}')
         if not isinstance(sentences, list) or not all(sentence and are_words(sentence) for sentence in sentences):
             raise UserError('"sentences" must be a list of lists of words, none of them empty')
         if not sentences:
@@ -181,11 +183,11 @@ class CorefReader:
 
 
 def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:
-    """One for each word; "-" where none is given."""
+    """One speaker per word; "-" if unknown."""
     if given is None:
         given = ["-"] * len(sentences)
     if not isinstance(given, list) or len(given) != len(sentences):
-        raise UserError('"speakers" must be a list with a name, or a list of names, for each sentence')
+        raise UserError('"speakers" must be a list with one name, or one list of names, per sentence')
     speakers: list[str] = []
     for names, sentence in zip(given, sentences, strict=True):
         names = [names] * len(sentence) if isinstance(names, str) else names
@@ -194,6 +196,6 @@ def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:
             or len(names) != len(sentence)
             or not all(isinstance(name, str) for name in names)
         ):
-            raise UserError('"speakers" of a sentence must be a name, or a list with one for each of its words')
+            raise UserError('"speakers" of a sentence must be one name, or a list with one name per word')
         speakers += names
     return speakers

@@ -1,4 +1,4 @@
-"""The paper's NER model above the word representation: two biLSTMs and a CRF (section 4; supplement, NER)."""
+"""The paper's NER model on top of the word representation: two biLSTMs and a CRF (section 4; supplement, NER)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class NerScores(NamedTuple):
-    """What `NerHead` makes of a batch."""
+    """The output of `NerHead` for a batch."""
 
     loss: Tensor | None  # () mean negative log likelihood of a sentence, in nats
     emissions: Tensor  # (B, T, K)
@@ -24,16 +24,16 @@ class NerScores(NamedTuple):
 
 
 class NerHead(nn.Module):
-    """x -> dropout -> biLSTM -> dropout -> biLSTM -> [h ; ELMo] where ELMo stands at the output -> dense -> CRF.
+    """x -> dropout -> biLSTM -> dropout -> biLSTM -> [h ; ELMo], with ELMo at the output -> dense -> CRF.
 
     Args:
         input_size: D of `Embedded.x`.
-        elmo_size: E of `Embedded.elmo`, 0 without.
-        own_size: of x_k; not used.
-        vocabularies: "labels" gives the tags and with them the scheme, whose rules the CRF obeys.
-        hidden: the sizes of the biLSTMs, per direction.
+        elmo_size: E of `Embedded.elmo`, or 0.
+        own_size: width of x_k; not used.
+        vocabularies: "labels" gives the tags; the CRF obeys the rules of their scheme.
+        hidden: sizes of the biLSTMs, per direction.
         dropout: variational, at the input of each biLSTM.
-        crf_ends: learn scores for the first and last tag of a sentence.
+        crf_ends: learn scores for the first and the last tag of a sentence.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class NerHead(nn.Module):
         self.crf = CRF(len(self.labels), allowed, ends=crf_ends)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> NerScores:
-        """Emission scores, and the loss where the batch has labels."""
+        """Emission scores, and the loss if the batch has labels."""
         text = texts["tokens"]
         h = text.x  # (B, T, D)
         for encoder in self.encoders:
@@ -69,7 +69,7 @@ class NerHead(nn.Module):
         return NerScores(loss, emissions, text.mask)
 
     def decode(self, scores: NerScores, batch: Batch) -> list[list[str]]:
-        """The best valid tag sequence of each sentence, as IOB2 tags whatever scheme the CRF was trained on."""
+        """The best valid tag sequence of each sentence, in IOB2 tags whatever scheme the CRF was trained with."""
         best = self.crf.decode(scores.emissions, scores.mask)
         return [tags.convert([self.labels[i] for i in sequence], "iob2") for sequence in best]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elmo_bench.metrics.f1 import COUNTS, precision_recall_f1
+from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.tags import normal, spans
@@ -15,31 +17,28 @@ if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Row
 
 
-class NerMetric:
+class NerMetric(AdditiveMetric):
     """A predicted span is right if type, first and last word are; counted over all sentences and types together.
 
-    Gold and predicted tags may be of different schemes, and broken: both are read as conlleval reads them.
+    Gold and predicted tags may be of different schemes, and broken: both are read as conlleval reads them. An item is a
+    sentence; rows that name their "document" are clustered by it.
     """
 
-    def __init__(self):
-        self.right = self.predicted = self.gold = 0
+    statistics = COUNTS
 
     def update(self, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> None:
         """Predicted tags, a list for each row, and rows with "tags"."""
-        for tags, row in zip(predictions, rows, strict=True):
+        for tags, row in self.tally.pairs(predictions, rows):
             if len(tags) != len(row["tags"]):
                 raise ValueError(f"{len(tags)} predicted tags for {len(row['tags'])} tokens")
             predicted, gold = set(spans(tags)), set(spans(row["tags"]))
-            self.right += len(predicted & gold)
-            self.predicted += len(predicted)
-            self.gold += len(gold)
+            right = len(predicted & gold)
+            self.tally.add(right, len(predicted) - right, len(gold) - right, cluster=row.get("document"))
 
-    def compute(self) -> dict[str, float]:
+    @staticmethod
+    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
         """f1, precision and recall in percent; as with conlleval, each is 0 where it would divide by 0."""
-        precision = 100 * self.right / self.predicted if self.predicted else 0.0
-        recall = 100 * self.right / self.gold if self.gold else 0.0
-        f1 = 2 * precision * recall / (precision + recall) if self.right else 0.0
-        return {"f1": f1, "precision": precision, "recall": recall}
+        return precision_recall_f1(totals)
 
 
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:

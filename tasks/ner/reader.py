@@ -1,4 +1,4 @@
-"""Named entities from CoNLL column files or the hub: what the model reads and which tags it learns."""
+"""Reads named entities from CoNLL column files or the hub, and makes batches of words and tags."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class Sentence(NamedTuple):
-    """One sentence as it stands in its source, and where."""
+    """One sentence as in its source, and where it comes from."""
 
     tokens: list[str]
     tags: list[str]
@@ -28,21 +28,20 @@ class Sentence(NamedTuple):
 
 
 class NerReader:
-    """A row is {"tokens": [str], "tags": [str]}, the tags in `scheme` whatever the source uses.
+    """A row is {"tokens": [str], "tags": [str]}; the tags are converted to `scheme` from whatever the source uses.
 
-    Vocabularies, all from the training split: "words" holds those seen at least `min_count` times, so that the unknown
-    word stands for rare words in training too; "chars" likewise; "labels" every tag of the scheme over the types seen.
-    A type that only dev or test has counts as O in the loss, and as missed in the metric.
+    Vocabularies, all from the training split: "words", those that occur at least `min_count` times, so that the unknown
+    word is trained on the rare ones; "chars" likewise; "labels", all tags of the scheme for the types that occur. A
+    type that occurs only in dev or test counts as O in the loss, and as missed in the metric.
 
     Args:
-        data: where the sentences are: the files {train, dev, test}, below {folder} if given, or without a folder
-            {hub, revision}; beside them word_column (0), tag_column (-1), comment (none) and source_scheme ("auto", see
-            `tags.TagReader`).
-        scheme: of the tags that the model learns: "bioes" or "iob2".
-        lower: word embeddings are looked up in lower case; characters always keep their case.
-        min_count: the least number of occurrences of a word of the vocabulary.
+        data: the files {train, dev, test}, below {folder} if given, or without a folder {hub, revision}; also
+            word_column (0), tag_column (-1), comment (none) and source_scheme ("auto", see `tags.TagReader`).
+        scheme: the tags that the model learns: "bioes" or "iob2".
+        lower: look words up in lower case; characters always keep their case.
+        min_count: how often a word must occur to be in the vocabulary.
         char_min_count: the same for characters.
-        char_limit: only a word's first so many characters are used.
+        char_limit: the most characters of a word; the rest is cut off.
     """
 
     fields = ("tokens",)
@@ -57,7 +56,7 @@ class NerReader:
         char_limit: int = 50,
     ):
         if scheme not in ("bioes", "iob2"):
-            raise UserError(f"task.reader.scheme={scheme}: there is bioes, iob2")
+            raise UserError(f"task.reader.scheme={scheme}: choose bioes or iob2")
         self.data, self.source, self.scheme, self.lower = dict(data), Source(data), scheme, lower
         self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}
@@ -66,8 +65,8 @@ class NerReader:
         """Reads all splits and makes the vocabularies.
 
         Raises:
-            UserError: a missing place or file, ragged rows, tags of an unknown or mixed scheme, no entity at all; it
-                names file and line.
+            UserError: a missing setting or file, rows of different widths, tags of an unknown scheme or of several,
+                no entities at all; it names file and line.
         """
         if self.source.from_hub:
             sources = {split: _hub_sentences(rows, self.source) for split, rows in self.source.load().items()}
@@ -102,7 +101,7 @@ class NerReader:
         words = [word.lower() if self.lower else word for row in train for word in row["tokens"]]
         types = {tag[2:] for row in train for tag in row["tags"] if tag != "O"}
         if not types:
-            raise UserError("the training data have no entity; is task.data.<scale>.tag_column right?")
+            raise UserError("the training data contain no entity; is task.data.<scale>.tag_column right?")
         self.vocabularies = {
             "words": Vocabulary.count(words, self.min_count),
             "chars": Vocabulary.count(
@@ -112,7 +111,7 @@ class NerReader:
         }
 
     def collate(self, rows: Sequence[Row]) -> Batch:
-        """Text field "tokens"; label "tags" (B, T) int64 where all rows have tags, 0 (O) at padding."""
+        """Text field "tokens"; label "tags" (B, T) int64 if all rows have tags, 0 (O) at padding."""
         text = pad_tokens(
             [row["tokens"] for row in rows],
             self.vocabularies["words"],
@@ -126,16 +125,16 @@ class NerReader:
         return Batch(list(rows), {"tokens": text}, labels)
 
     def from_text(self, **raw: Any) -> Row:
-        """A row from {"tokens": [...]} or from {"text": "..."}, which is split at white space alone.
+        """A row from {"tokens": [...]} or {"text": "..."}; text is split at white space only.
 
         Raises:
-            UserError: neither key, something else than words, no word at all.
+            UserError: neither key, anything but words, no words at all.
         """
         return {"tokens": words_of(raw)}
 
 
 def _hub_sentences(split: Dataset, source: Source) -> Iterator[Sentence]:
-    """The tags of the hub are numbers that its features name."""
+    """On the hub, tags are numbers, whose names are in its features."""
     try:
         names = split.features["ner_tags"].feature.names
         columns = split["tokens"], split["ner_tags"]

@@ -18,27 +18,27 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class SnliScores(NamedTuple):
-    """What `SnliHead` makes of a batch."""
+    """The output of `SnliHead` for a batch."""
 
-    loss: Tensor | None  # () mean negative log likelihood of a pair, in nats, and the L2 penalty
+    loss: Tensor | None  # () mean negative log likelihood over pairs, in nats, plus the L2 penalty
     logits: Tensor  # (B, K)
 
 
 class SnliHead(nn.Module):
-    """x -> dropout -> biLSTM -> [h ; ELMo] where ELMo stands at the output -> align -> compare -> dense -> dropout ->
+    """x -> dropout -> biLSTM -> [h ; ELMo], with ELMo at the output -> align -> compare -> dense -> dropout ->
     biLSTM -> mean and maximum of both sentences -> dropout -> dense -> dropout -> labels.
 
     All weights before the pooling are shared by premise and hypothesis.
 
     Args:
         input_size: D of `Embedded.x`.
-        elmo_size: E of `Embedded.elmo`, 0 without.
-        own_size: of x_k; not used.
+        elmo_size: E of `Embedded.elmo`, or 0.
+        own_size: width of x_k; not used.
         vocabularies: "labels" gives the K labels.
-        hidden: H: of both biLSTMs, per direction, and of both dense layers.
-        dropout: variational at the input of each biLSTM, plain before the last two layers.
-        aligned_dropout: variational, behind the alignment, where ELMo stands at the output.
-        l2: times the sum of the squared weights of all matrices of the head, biases left out, is added to the loss.
+        hidden: H, size of both biLSTMs, per direction, and of both dense layers.
+        dropout: variational at the input of each biLSTM, ordinary before the last two layers.
+        aligned_dropout: variational, after the alignment, only with ELMo at the output.
+        l2: weight of the L2 penalty on all matrices of the head; biases are exempt.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class SnliHead(nn.Module):
         self.apply(initialise)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SnliScores:
-        """Scores of the labels, and the loss where the batch has labels."""
+        """Scores of the labels, and the loss if the batch has labels."""
         premise, hypothesis = texts["premise"], texts["hypothesis"]
         a = premise.after(self.encoder(self.variational(premise.x), premise.mask))  # (B, S, 2H + E)
         b = hypothesis.after(self.encoder(self.variational(hypothesis.x), hypothesis.mask))  # (B, T, 2H + E)
@@ -76,14 +76,14 @@ class SnliHead(nn.Module):
         return SnliScores(None if gold is None else nn.functional.cross_entropy(logits, gold) + self.penalty(), logits)
 
     def _infer(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Compares the words of a sentence with their counterparts (B, T, 2H + E); mean and maximum, (B, 2H) each."""
+        """Compares each word with its aligned counterpart (B, T, 2H + E); returns mean and maximum, (B, 2H) each."""
         both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)  # (B, T, 4(2H + E))
         compared = self.compare(self.aligned_dropout(both)).relu()  # (B, T, H)
         h = self.inference(self.variational(compared), mask)  # (B, T, 2H)
         return masked_mean(h, mask), masked_max(h, mask)
 
     def penalty(self) -> Tensor | float:
-        """`l2` times the sum of squares of all weight matrices; there is none outside training."""
+        """`l2` times the sum of squares of all weight matrices; 0 outside training."""
         if not (self.l2 and self.training):
             return 0.0
         norms = [torch.linalg.vector_norm(p) for p in self.parameters() if p.dim() > 1]
@@ -100,7 +100,7 @@ class SnliHead(nn.Module):
 
 
 def initialise(module: nn.Module) -> None:
-    """Xavier for matrices from inputs, orthogonal for recurrent ones, zero biases, 1 for the forget gate's."""
+    """Xavier for input matrices, orthogonal for recurrent ones; biases are zero, those of forget gates 1."""
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
         nn.init.zeros_(module.bias)
@@ -112,5 +112,5 @@ def initialise(module: nn.Module) -> None:
                 nn.init.orthogonal_(parameter)
             else:
                 nn.init.zeros_(parameter)
-                if name.startswith("bias_ih"):  # the two biases are added: one of them is enough
+                if name.startswith("bias_ih"):  # torch adds two biases: one of them is enough
                     parameter.data[module.hidden_size : 2 * module.hidden_size] = 1.0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
 
@@ -11,6 +13,10 @@ LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's
 
 class SnliMetric(Accuracy):
     """The share of pairs whose predicted label is the gold one."""
+
+    def cluster(self, row: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """The premise, which as a rule three pairs share."""
+        return tuple(row.get("premise", ())) or None
 
 
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:

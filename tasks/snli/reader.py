@@ -1,4 +1,4 @@
-"""Pairs of sentences from SNLI's files or the hub: TSV, the release's JSON lines, or `stanfordnlp/snli`."""
+"""Reads pairs of sentences from SNLI's files (TSV or the release's JSON lines) or the hub (`stanfordnlp/snli`)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from elmo_bench.text.tokenizer import Word, words
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.snli.metric import LABELS
 
-COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, as the release names them
+COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with the release's names
 
 
 class Pair(NamedTuple):
-    """One pair as it stands in its source, and where."""
+    """One pair as in its source, and where it comes from."""
 
     label: str
     premise: str
@@ -37,17 +37,18 @@ class Pair(NamedTuple):
 class SnliReader:
     """A row is {"premise": [str], "hypothesis": [str], "label": str}.
 
-    Every text, of any split, source and of `predict`, is cut by the same rule: see `tokenize`. Pairs without a gold
-    label ("-") are left out everywhere, pairs with an empty sentence in training; `left_out` counts both by split, and
-    `load` says so.
+    All texts, whatever their split or source and also in `predict`, are tokenized in the same way: see `tokenize`.
+    Pairs without a gold label ("-") are always left out, pairs with an empty sentence in training only; `left_out`
+    counts both for each split, and `load` prints the counts.
 
-    Vocabularies: "words" holds those of the training split seen at least `min_count` times, "labels" the three labels.
+    Vocabularies: "words", those of the training split that occur at least `min_count` times; "labels", the three
+    labels.
 
     Args:
-        data: where the pairs are: the files {train, dev, test}, below {folder} if given, `.jsonl` or TSV with a header,
-            plain, `.gz` or `.xz`; or without a folder {hub, revision}.
-        lower: word embeddings are looked up in lower case.
-        min_count: the least number of occurrences of a word of the vocabulary; rarer ones are the unknown word.
+        data: the files {train, dev, test}, below {folder} if given, `.jsonl` or TSV with a header, plain, `.gz` or
+            `.xz`; or without a folder {hub, revision}.
+        lower: look words up in lower case.
+        min_count: how often a word must occur to be in the vocabulary; rarer ones are the unknown word.
     """
 
     fields = ("premise", "hypothesis")
@@ -61,8 +62,8 @@ class SnliReader:
         """Reads all splits and makes the vocabularies.
 
         Raises:
-            UserError: a missing place or file, a missing column, an unknown label, a line that is no JSON object, an
-                empty sentence in dev or test, a split without a pair; it names file and line.
+            UserError: a missing setting or file, a missing column, an unknown label, a line that is not a JSON object,
+                an empty sentence in dev or test, a split without pairs; it names file and line.
         """
         if self.source.from_hub:
             sources = {split: _hub_pairs(rows, self.source) for split, rows in self.source.load().items()}
@@ -88,7 +89,7 @@ class SnliReader:
             elif split == "train":
                 empty += 1
             else:
-                raise UserError("a sentence of the pair is empty; mend the file", pair.path, pair.line)
+                raise UserError("a sentence of the pair is empty; correct the file", pair.path, pair.line)
         self.left_out[split] = unlabelled + empty
         if unlabelled or empty:
             print(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence",
@@ -101,7 +102,7 @@ class SnliReader:
         return word.lower() if self.lower else word
 
     def collate(self, rows: Sequence[Row]) -> Batch:
-        """Text fields "premise" and "hypothesis"; "label" (B,) int64 where all rows have one."""
+        """Text fields "premise" and "hypothesis"; "label" (B,) int64 if all rows have one."""
         known, labels = self.vocabularies["words"], {}
         texts = {field: pad_tokens([row[field] for row in rows], known, lower=self.lower) for field in self.fields}
         if all(row.get("label") is not None for row in rows):
@@ -109,10 +110,10 @@ class SnliReader:
         return Batch(list(rows), texts, labels)
 
     def from_text(self, **raw: Any) -> Row:
-        """A row from {"premise": "...", "hypothesis": "..."}, raw text each.
+        """A row from {"premise": "...", "hypothesis": "..."}, both raw text.
 
         Raises:
-            UserError: a key is missing, its value is no text or holds no word.
+            UserError: a key is missing, or its value is not text or has no words.
         """
         for field in self.fields:
             if not isinstance(raw.get(field), str):
@@ -127,10 +128,10 @@ class SnliReader:
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a sentence; the same whether the text is raw or has been tokenized before.
+    """The words of a sentence; raw text and tokenized text give the same words.
 
-    `elmo_bench.text.tokenizer`'s rule, but compounds with hyphens stay whole and all double quotes are `"`: as in the
-    Penn Treebank, in which SNLI's tokenized distributions are cut, and in the text that the open biLM was trained on.
+    As `elmo_bench.text.tokenizer`, but hyphenated compounds stay whole and all double quotes become `"`, as in SNLI's
+    tokenized distributions (Penn Treebank style) and in the text that the open biLM was trained on.
     """
     pieces = words(text)
     merged: list[str] = []
@@ -143,7 +144,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def _joined(before: Word, word: Word, so_far: str, text: str) -> bool:
-    """Whether a hyphen, or the part behind one, goes on with the compound `so_far` that ends at `before`."""
+    """Whether a hyphen, or the part after one, continues the compound `so_far`, whose last word is `before`."""
     if word.form == "-":
         return before.form[-1].isalnum() and so_far[0].isalnum() and text[word.end : word.end + 1].isalnum()
     return before.form == "-" and len(so_far) > 1 and word.form[0].isalnum()
@@ -153,10 +154,10 @@ def _joined(before: Word, word: Word, so_far: str, text: str) -> bool:
 
 
 def read_pairs(path: Path) -> Iterator[Pair]:
-    """The pairs of a file, as a stream: JSON lines where its name says `.jsonl`, else TSV.
+    """The pairs of a file as a stream: JSON lines if its name contains `.jsonl`, else TSV.
 
     Raises:
-        UserError: no such file, not UTF-8, a line that cannot be read (it is named).
+        UserError: no such file, not UTF-8, a malformed line (the error names it).
     """
     parse = _parse_json if ".jsonl" in path.suffixes else _tsv_parser()
     with open_text(path) as lines:
@@ -171,7 +172,7 @@ def read_pairs(path: Path) -> Iterator[Pair]:
 
 
 def _tsv_parser() -> Callable[[str], Sequence[str] | None]:
-    """A function for the lines of one file; it takes the first as the header. Columns may stand in any order."""
+    """A parser for the lines of one file, of which the first is the header; columns may be in any order."""
     header: list[str] = []
 
     def parse(line: str) -> Sequence[str] | None:
@@ -182,10 +183,10 @@ def _tsv_parser() -> Callable[[str], Sequence[str] | None]:
             header.extend(row)
             return None
         if len(row) > len(header):
-            raise ValueError(f"{len(row)} columns where the header has {len(header)}; mend the file")
+            raise ValueError(f"{len(row)} columns, but the header has {len(header)}; correct the file")
         by_name = dict(zip(header, row, strict=False))
         if missing := [name for name in COLUMNS if name not in by_name]:
-            raise ValueError(f"the column {', '.join(missing)} is missing; mend the file")
+            raise ValueError(f"the column {', '.join(missing)} is missing; correct the file")
         return [by_name[name] for name in COLUMNS]
 
     return parse
@@ -195,24 +196,24 @@ def _parse_json(line: str) -> list[str]:
     try:
         pair = json.loads(line)
     except ValueError as error:
-        raise ValueError(f"not JSON ({error}); mend the file") from None
+        raise ValueError(f"not JSON ({error}); correct the file") from None
     if not isinstance(pair, dict):
-        raise ValueError("not a JSON object; mend the file")
+        raise ValueError("not a JSON object; correct the file")
     values = [pair.get(name) for name in COLUMNS]
     for name, value in zip(COLUMNS, values, strict=True):
         if not isinstance(value, str):
-            raise ValueError(f"{name} is {'missing' if name not in pair else 'no text'}; mend the file")
+            raise ValueError(f"{name} is {'missing' if name not in pair else 'not text'}; correct the file")
     return values  # type: ignore[return-value]
 
 
 def _label(text: str) -> str:
     if text not in (*LABELS, NO_GOLD):
-        raise ValueError(f"unknown gold label {text!r}; there is {', '.join(LABELS)}, {NO_GOLD} for none")
+        raise ValueError(f"unknown gold label {text!r}; expected {', '.join(LABELS)}, or {NO_GOLD} for none")
     return text
 
 
 def _hub_pairs(split: Dataset, source: Source) -> Iterator[Pair]:
-    """The hub's labels are numbers, in the order of LABELS, and -1 for none."""
+    """On the hub, labels are numbers in the order of LABELS, and -1 for none."""
     names = ("label", "premise", "hypothesis")
     if not {*names} <= {*split.column_names}:
         raise source.unfit("lacks premise, hypothesis or label")

@@ -1,4 +1,4 @@
-"""BiDAF with self-attention (Clark and Gardner 2018), the paper's SQuAD model, above the word representation."""
+"""BiDAF with self-attention (Clark and Gardner 2018), the paper's SQuAD model, on top of the word representation."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class SquadScores(NamedTuple):
-    """What `SquadHead` makes of a batch."""
+    """The output of `SquadHead` for a batch."""
 
-    loss: Tensor | None  # () mean of -log p(start) - log p(end) of a question, in nats
+    loss: Tensor | None  # () mean over questions of -log p(start) - log p(end), in nats
     start: Tensor  # (B, T) log probabilities, -inf at padding
     end: Tensor  # (B, T)
 
 
 class SquadHead(nn.Module):
-    """Shared biGRU, [h ; ELMo] where asked, attention both ways, residual self-attention, start and end.
+    """Shared biGRU, [h ; ELMo] with ELMo at the output, attention in both directions, self-attention, start and end.
 
-    Context and question pass through one encoder. The scores of the answer's start come from a biGRU over the merged
-    context, those of its end from a second one that reads the first's states beside the merged context.
+    Context and question share one encoder. The scores of the answer's start come from a biGRU over the merged context,
+    those of its end from a second biGRU that reads the merged context and the states of the first.
 
     Args:
         input_size: D of `Embedded.x`.
-        elmo_size: E of `Embedded.elmo`, 0 without.
-        own_size: of x_k; not used.
-        vocabularies: not needed.
-        hidden: of every biGRU, per direction; the linear layers have twice as much.
-        dropout: variational, at the input of the encoder, of the self-attention's biGRU and of the output, and at the
-            output of the first two.
-        max_answer: the most words of a predicted answer.
-        deviation: of the biGRUs' initial weights, see `BiGRU`.
+        elmo_size: E of `Embedded.elmo`, or 0.
+        own_size: width of x_k; not used.
+        vocabularies: not used.
+        hidden: size of every biGRU, per direction; the linear layers have twice that size.
+        dropout: variational, at the input and the output of the encoder and of the self-attention's biGRU, and at the
+            input of the output layers.
+        max_answer: the most words in a predicted answer.
+        deviation: standard deviation of the initial weights of the biGRUs, see `BiGRU`.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SquadHead(nn.Module):
         self.end_gru, self.end = BiGRU(4 * hidden, hidden, deviation), linear(2 * hidden, 1)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SquadScores:
-        """Log probabilities of every word to be first and last, and the loss where the batch has spans."""
+        """Log probabilities of every word as first and as last of the answer, and the loss if the batch has spans."""
         context, question = texts["context"], texts["question"]
         x, mask = self.merged(context, question), context.mask  # (B, T, 2H)
         h = self.start_gru(x, mask)  # (B, T, 2H)
@@ -78,7 +78,7 @@ class SquadHead(nn.Module):
         return SquadScores(loss, start, end)
 
     def merged(self, context: Embedded, question: Embedded) -> Tensor:
-        """The context as the question bears on it, (B, T, 2H)."""
+        """The context merged with what it attends to in the question and in itself, (B, T, 2H)."""
         h, q = (text.after(self.dropout(self.encoder(self.dropout(text.x), text.mask))) for text in (context, question))
         x = self.merge(self.attention(h, q, context.mask, question.mask)).relu()  # (B, T, 2H)
         h = self.dropout(self.reader(self.dropout(x), context.mask))  # (B, T, 2H)
@@ -86,8 +86,8 @@ class SquadHead(nn.Module):
         return self.dropout(x)
 
     def decode(self, scores: SquadScores, batch: Batch) -> list[dict[str, Any]]:
-        """The best answer of each question: its text cut from the context as written, the characters [start, end)
-        where it stands, and its probability p(first word) * p(last word).
+        """The best answer of each question: its text as written in the context, the characters [start, end) of the
+        context that it covers, and its probability p(first word) * p(last word).
         """
         first, last, best = best_spans(scores.start, scores.end, self.max_answer)
         answers = []
@@ -100,7 +100,7 @@ class SquadHead(nn.Module):
 
 
 def linear(size: int, out: int) -> nn.Linear:
-    """A linear layer with Glorot's uniform weights and no bias at first."""
+    """A linear layer with Glorot's uniform initialisation and zero biases."""
     layer = nn.Linear(size, out)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
@@ -113,11 +113,11 @@ def log_probabilities(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def best_spans(start: Tensor, end: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The span of at most `longest` words with the highest start + end; of equal ones the first, then the shortest.
+    """The span of at most `longest` words with the highest start + end; of equals the first, then the shortest.
 
     Args:
         start, end: (B, T), -inf where no span may begin or end.
-        longest: the most words.
+        longest: the most words in a span.
 
     Returns:
         First word, last word and score, each (B,).

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from tasks.squad.paragraphs import read_json
 
@@ -46,29 +47,26 @@ def best(measure: Callable[[str, str], float], prediction: str, golds: Sequence[
     return max(measure(prediction, gold) for gold in golds)
 
 
-class SquadMetric:
-    """Means over the questions."""
+class SquadMetric(AdditiveMetric):
+    """Means over the questions, which are the items; those about one article are a cluster."""
 
-    def __init__(self):
-        self.exact = self.overlap = 0.0
-        self.questions = 0
+    statistics = ("exact_match", "f1", "questions")
 
     def update(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> None:
         """Predictions with "answer", and rows with "answers", the texts of all gold answers."""
-        for prediction, row in zip(predictions, rows, strict=True):
-            self.add(prediction["answer"], row["answers"])
+        for prediction, row in self.tally.pairs(predictions, rows):
+            self.add(prediction["answer"], row["answers"], row.get("title"))
 
-    def add(self, prediction: str | None, golds: Sequence[str]) -> None:
-        """Counts one question; None is no answer, which is wrong."""
-        self.questions += 1
-        if prediction is not None:
-            self.exact += best(exact, prediction, golds)
-            self.overlap += best(overlap, prediction, golds)
+    def add(self, prediction: str | None, golds: Sequence[str], title: str | None = None) -> None:
+        """Counts one question about the article `title`; None is no answer, which is wrong."""
+        scores = [0.0 if prediction is None else best(measure, prediction, golds) for measure in (exact, overlap)]
+        self.tally.add(*scores, 1, cluster=title or None)
 
-    def compute(self) -> dict[str, float]:
-        """exact_match and f1 in percent."""
-        number = max(self.questions, 1)
-        return {"exact_match": 100.0 * self.exact / number, "f1": 100.0 * self.overlap / number}
+    @staticmethod
+    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
+        """exact_match and f1 in percent; 0 where there is no question."""
+        number = max(totals["questions"], 1)
+        return {name: 100.0 * totals[name] / number for name in ("exact_match", "f1")}
 
 
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
@@ -83,7 +81,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     found = read_json(predictions)
     if not isinstance(found, dict):
         raise UserError("not a JSON object {id: answer}", predictions)
-    metric = SquadMetric()
+    metric, questions = SquadMetric(), 0
     for id, golds in _golds(read_json(gold), gold):
         prediction = found.get(id)
         if id not in found:
@@ -91,7 +89,8 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         elif not isinstance(prediction, str):
             raise UserError(f"question {id}: the prediction is no text", predictions)
         metric.add(prediction, golds)
-    if not metric.questions:
+        questions += 1
+    if not questions:
         raise UserError("holds no question", gold)
     return metric.compute()
 

@@ -1,4 +1,4 @@
-"""The data as they are given: paragraphs with questions, from files of SQuAD v1.1 or the hub, every part checked."""
+"""Reads and checks paragraphs with questions, from SQuAD v1.1 files or the hub; draws subsets of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from elmo_bench.system.files import open_text
 
 
 class Answer(NamedTuple):
-    """A stretch of the context: `context[start : start + len(text)] == text`."""
+    """A part of the context: `context[start : start + len(text)] == text`."""
 
     text: str
     start: int
 
 
 class Question(NamedTuple):
-    """A question with all its gold answers; none where it is only asked."""
+    """A question with all its gold answers, none if the file has no answers."""
 
     id: str
     text: str
@@ -29,7 +29,7 @@ class Question(NamedTuple):
 
 
 class Paragraph(NamedTuple):
-    """A context and what is asked about it."""
+    """A context and the questions about it."""
 
     title: str  # of its article
     context: str
@@ -46,25 +46,25 @@ def read_json(path: str | PathLike[str]) -> Any:
         line = getattr(error, "lineno", None)
         raise UserError(f"not JSON ({getattr(error, 'msg', error)})", path, line) from None
     except RecursionError:
-        raise UserError("not JSON that can be read (nested too deeply)", path) from None
+        raise UserError("not readable JSON (nested too deeply)", path) from None
 
 
 def read_paragraphs(path: str | PathLike[str], answered: bool = True) -> list[Paragraph]:
-    """All paragraphs of a SQuAD v1.1 file, in its order.
+    """All paragraphs of a SQuAD v1.1 file, in the order of the file.
 
     Args:
-        path: of the file, plain, .gz or .xz.
-        answered: every question must have an answer.
+        path: the file, plain, .gz or .xz.
+        answered: whether every question must have an answer.
 
     Raises:
-        UserError: no JSON, another layout, an empty context or question, a duplicate id, an answer that is empty or
-            not in its context where it says; it names the file and the question's id or the paragraph.
+        UserError: not JSON, another layout, an empty context or question, a duplicate id, an answer that is empty or
+            not at its given place in the context; it names the file and the question's id or the paragraph.
     """
     return check(_articles(read_json(path), path), path, answered)
 
 
 def check(paragraphs: Iterable[Paragraph], path: Any, answered: bool = True) -> list[Paragraph]:
-    """The paragraphs, if they are sound. Raises `UserError` as `read_paragraphs` does."""
+    """The paragraphs, once checked. Raises `UserError` as `read_paragraphs` does."""
     seen: set[str] = set()
     kept = []
     for number, paragraph in enumerate(paragraphs, start=1):
@@ -79,7 +79,7 @@ def check(paragraphs: Iterable[Paragraph], path: Any, answered: bool = True) -> 
             seen.add(question.id)
         kept.append(paragraph)
     if not seen:
-        raise UserError("holds no question", path)
+        raise UserError("contains no question", path)
     return kept
 
 
@@ -126,13 +126,13 @@ def _list(node: Any, key: str, place: str, path: Any) -> list[Any]:
 
 def _get(node: Any, key: str, kind: type, place: str, path: Any) -> Any:
     if not isinstance(node, Mapping) or not isinstance(node.get(key), kind) or isinstance(node[key], bool):
-        what = {list: "a list", str: "a text", int: "a whole number"}[kind]
-        raise UserError(f"{place}: no {key!r} that is {what}; is it a file of SQuAD v1.1?", path)
+        what = {list: "a list", str: "a string", int: "a whole number"}[kind]
+        raise UserError(f"{place}: {key!r} is missing or not {what}; is it a SQuAD v1.1 file?", path)
     return node[key]
 
 
 def from_hub(rows: Iterable[Mapping[str, Any]], name: str) -> list[Paragraph]:
-    """Paragraphs from the hub's table, a question a row; rows of one title and context go together.
+    """Paragraphs from the hub's table, one question per row; rows with the same title and context are merged.
 
     Raises:
         UserError: other columns, or content that `check` refuses.
@@ -150,7 +150,7 @@ def from_hub(rows: Iterable[Mapping[str, Any]], name: str) -> list[Paragraph]:
 
 
 def chosen(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> list[Paragraph]:
-    """Paragraphs drawn at random until they have `questions` questions, in their old order; all if they are too few."""
+    """Paragraphs drawn at random until they have `questions` questions, in their old order; all if there are fewer."""
     order = random.Random(f"paragraphs {draw}").sample(range(len(paragraphs)), len(paragraphs))
     kept, number = [], 0
     for i in order:
@@ -162,10 +162,10 @@ def chosen(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> list[P
 
 
 def parted(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> tuple[list[Paragraph], list[Paragraph]]:
-    """Training and development paragraphs: whole articles, drawn until they have `questions` questions, are held out.
+    """Training and development paragraphs; for development, articles are drawn until they have `questions` questions.
 
     Raises:
-        UserError: nothing is to be held out, or nothing would be left.
+        UserError: nothing would be held out, or nothing left for training.
     """
     titles = sorted({paragraph.title for paragraph in paragraphs})
     random.Random(f"articles {draw}").shuffle(titles)

@@ -1,4 +1,4 @@
-"""SQuAD v1.1 from files or the hub: paragraphs into words, answers into spans of words, and batches of questions."""
+"""Reads SQuAD v1.1 from files or the hub, tokenizes it, maps answers to spans of words, and makes batches."""
 
 from __future__ import annotations
 
@@ -23,35 +23,37 @@ HUB_SPLITS = {"train": "train", "test": "validation"}
 
 
 class Context(NamedTuple):
-    """A paragraph's words and where its sentences end."""
+    """The words of a paragraph and the lengths of its sentences."""
 
     words: list[Word]
-    sentences: list[int]  # words in each
+    sentences: list[int]  # number of words in each
 
 
 class SquadReader:
-    """A row is a question: {"id", "question": [word], "context": [[word]], "starts": [int], "text", "answers", "span"}.
+    """A row is a question: {"id", "title", "question": [word], "context": [[word]], "starts": [int], "text", "answers",
+    "span"}.
 
-    `context` holds the words of the paragraph by sentence, as the biLM reads it; `starts` the character of `text` at
-    which each word begins; `span` the first and last word of the first answer; `answers` the texts of all.
+    `title` is that of the article. `context` is the paragraph as a list of sentences, as the biLM reads it; `starts`
+    gives the character of `text` at which each word begins; `span` the first and last word of the first answer;
+    `answers` the texts of all answers.
 
-    A development set that is not named is taken from the training set: whole articles, drawn by `draw`.
+    Without a file for dev, the development set consists of whole articles drawn from the training set.
 
     Args:
         data: the files {train, dev, test} below {folder} if given, or without train {hub, revision}.
-        sequence: what the biLM reads at once: "sentence", or "paragraph" (one sequence, as in the paper).
-        train_questions: train on whole paragraphs, drawn at random from all articles, that have about as many
-            questions: the first to reach this number is the last. None: on all.
-        held_out: how many questions a development set from the training set has at least.
-        train_words: the most words of a context in training; whole sentences are left out, never the answer's.
-        draw: the seed of both choices; the same for all runs.
-        lower: words are looked up in small letters.
-        min_count: the least number of occurrences of a word of the vocabulary.
+        sequence: what the biLM reads at once: a "sentence", or the whole "paragraph" as in the paper.
+        train_questions: draw whole paragraphs at random, from all articles, until they have this many questions, and
+            train on those. None: train on all.
+        held_out: the least number of questions in a development set drawn from the training set.
+        train_words: the most words of a training context; whole sentences are left out, but never those of the answer.
+        draw: the seed of both draws; the same for all runs.
+        lower: look words up in lower case.
+        min_count: how often a word must occur to be in the vocabulary.
         char_min_count: the same for characters.
-        char_limit: only a word's first so many characters are used.
+        char_limit: the most characters of a word; the rest is cut off.
 
     Attributes:
-        off_borders: by split, the ids of the questions whose answer begins or ends within a word; the model learns the
+        off_borders: by split, the ids of the questions whose answer begins or ends inside a word; the model learns the
             words that cover it.
     """
 
@@ -71,7 +73,7 @@ class SquadReader:
         char_limit: int = 14,
     ):
         if sequence not in ("sentence", "paragraph"):
-            raise UserError(f"task.reader.sequence={sequence}: there is sentence, paragraph")
+            raise UserError(f"task.reader.sequence={sequence}: choose sentence or paragraph")
         self.source, self.sequence = Source(data, "task.data.<scale>.train=FILE and test=FILE"), sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count
@@ -82,10 +84,10 @@ class SquadReader:
     # Reading.
 
     def load(self) -> DatasetDict:
-        """Reads all splits, makes the vocabularies, and tells how many answers do not fall on the borders of words.
+        """Reads all splits, makes the vocabularies, and prints how many answers begin or end inside a word.
 
         Raises:
-            UserError: what `read_paragraphs` refuses, or nothing left to train on.
+            UserError: as `read_paragraphs` and `parted`.
         """
         paragraphs = self._paragraphs()
         if self.train_questions is not None:
@@ -119,11 +121,12 @@ class SquadReader:
                 if not whole:
                     off.append(question.id)
                 row = {"id": question.id, "question": words, "answers": [answer.text for answer in question.answers]}
-                rows.append(row | self._window(context, span, limit) | {"text": paragraph.context})
+                row |= {"text": paragraph.context, "title": paragraph.title}
+                rows.append(row | self._window(context, span, limit))
         example = f", e.g. of question {off[0]}" if off else ""
         print(
             f"squad {split}: {len(rows)} questions about {len(paragraphs)} paragraphs; {len(off)} answers "
-            f"({100 * len(off) / max(len(rows), 1):.1f} %) begin or end within a word{example}",
+            f"({100 * len(off) / max(len(rows), 1):.1f} %) begin or end inside a word{example}",
             file=sys.stderr,
         )
         return Dataset.from_dict({key: [row[key] for row in rows] for key in FEATURES}, features=FEATURES)
@@ -133,7 +136,7 @@ class SquadReader:
         return Context(words, tokenizer.sentence_lengths(words))
 
     def _window(self, context: Context, span: Sequence[int] | None, limit: int | None) -> Row:
-        """The part of a context that a row keeps, by sentence, with its starts and the span in it."""
+        """The part of a context that a row keeps, as sentences, with the starts of its words and the span in it."""
         lengths = context.sentences
         first, last = 0, len(lengths)
         if limit is not None and span is not None:
@@ -148,7 +151,7 @@ class SquadReader:
         return {"context": pieces, "starts": starts, "span": span and [span[0] - skipped, span[1] - skipped]}
 
     def _make_vocabularies(self, train: Dataset) -> None:
-        """Words as often as they stand in the questions and in each paragraph once."""
+        """Counts the words of every question, and those of each paragraph once."""
         words: list[str] = []
         seen: set[str] = set()
         for row in train.select_columns(["question", "context", "text"]):
@@ -164,7 +167,7 @@ class SquadReader:
     # Batches.
 
     def collate(self, rows: Sequence[Row]) -> Batch:
-        """Text fields "question" and "context"; label "span" (B, 2) int64, first and last word, where all have one."""
+        """Text fields "question" and "context"; label "span" (B, 2) int64, first and last word, if all have one."""
         contexts = [[word for sentence in row["context"] for word in sentence] for row in rows]
         known = self.vocabularies["words"], self.vocabularies["chars"]
         how: dict[str, Any] = {"lower": self.lower, "char_limit": self.char_limit}
@@ -185,7 +188,7 @@ class SquadReader:
         """A row from {"context": "...", "question": "...", "id": "..."}; the id is optional.
 
         Raises:
-            UserError: a key is missing, is no text, or holds no word.
+            UserError: a key is missing, is not text, or has no words.
         """
         for key in ("context", "question"):
             if not isinstance(raw.get(key), str):
@@ -193,22 +196,22 @@ class SquadReader:
             if not raw[key].strip():
                 raise UserError(f"the {key} is empty")
         if unknown := set(raw) - {"context", "question", "id"}:
-            raise UserError(f"unknown keys: {', '.join(sorted(unknown))}; there is context, question, id")
+            raise UserError(f"unknown keys: {', '.join(sorted(unknown))}; expected context, question, id")
         question = [word.form for word in tokenizer.words(raw["question"])]
         return {"id": str(raw.get("id", "")), "question": question, "text": raw["context"]} | self._window(
             self._context(raw["context"]), None, None
         )
 
     def example(self, words: int) -> Row:
-        """A labelled row about a context of so many made-up words, for measuring."""
+        """A labelled row about a context of this many made-up words, for measuring memory."""
         text = " ".join(f"w{i}" for i in range(words))
         return self.from_text(context=text, question="which w1 of these is the one asked for ?") | {"span": [0, 0]}
 
     def from_file(self, path: str) -> list[Row]:
-        """Rows without answers of all questions of a SQuAD v1.1 file.
+        """A row without answers for every question of a SQuAD v1.1 file.
 
         Raises:
-            UserError: what `read_paragraphs` refuses.
+            UserError: as `read_paragraphs`.
         """
         return [
             self.from_text(context=paragraph.context, question=question.text, id=question.id)
@@ -221,7 +224,7 @@ class SquadReader:
         answers = {}
         for prediction, row in zip(predictions, rows, strict=True):
             if not row["id"] or row["id"] in answers:
-                raise UserError(f'every question needs an "id" of its own; {row["id"]!r} is none')
+                raise UserError(f'every question needs an "id" of its own; {row["id"]!r} is empty or occurs twice')
             answers[row["id"]] = prediction["answer"]
         return answers
 
@@ -234,21 +237,22 @@ FEATURES = Features({
     "span": List(Value("int32")),
     "answers": List(Value("string")),
     "text": Value("string"),
+    "title": Value("string"),
 })  # fmt: skip
 
 
 def window(lengths: Sequence[int], span: Sequence[int], limit: int) -> tuple[int, int]:
     """The sentences [first, last) to keep so that they have at most `limit` words and all of `span`.
 
-    They are left out from the end, and once the answer stands at the end, from the beginning; the answer's own stay
-    however long they are.
+    Sentences are dropped from the end, and once the answer is in the last one, from the beginning. Those of the answer
+    stay, whatever their length.
     """
     ends = list(accumulate(lengths))
     first, last = 0, len(lengths)
     while last - first > 1 and ends[last - 1] - (ends[first] - lengths[first]) > limit:
-        if ends[last - 2] > span[1]:  # the last sentence is behind the answer
+        if ends[last - 2] > span[1]:  # the last sentence comes after the answer
             last -= 1
-        elif ends[first] <= span[0]:  # the first is before it
+        elif ends[first] <= span[0]:  # the first comes before it
             first += 1
         else:
             break

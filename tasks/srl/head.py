@@ -1,4 +1,4 @@
-"""The paper's SRL model above the word representation: deep interleaved highway LSTMs (supplement; He et al. 2017)."""
+"""The paper's SRL model on top of the word representation: deep highway LSTMs (supplement; He et al. 2017)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class SrlScores(NamedTuple):
-    """What `SrlHead` makes of a batch."""
+    """The output of `SrlHead` for a batch."""
 
     loss: Tensor | None  # () mean over sentences of their words' mean negative log likelihood, in nats
     emissions: Tensor  # (B, T, K)
@@ -25,16 +25,16 @@ class SrlScores(NamedTuple):
 
 
 class SrlHead(nn.Module):
-    """[x ; flag of the predicate] -> alternating highway LSTMs -> [h ; ELMo] where it stands at the output -> softmax.
+    """[x ; flag of the predicate] -> alternating highway LSTMs -> [h ; ELMo], with ELMo at the output -> softmax.
 
     Args:
         input_size: D of `Embedded.x`.
-        elmo_size: E of `Embedded.elmo`, 0 without.
-        own_size: of x_k; not used.
+        elmo_size: E of `Embedded.elmo`, or 0.
+        own_size: width of x_k; not used.
         vocabularies: "labels" gives the tags.
-        flag: size of the vector that says whether a word is the predicate.
-        hidden: size of a layer.
-        layers: how many; they read forward and backward in turn.
+        flag: size of the vector that marks the predicate.
+        hidden: size of each layer.
+        layers: number of layers, which alternate between reading forward and backward.
         dropout: recurrent, variational.
     """
 
@@ -65,7 +65,7 @@ class SrlHead(nn.Module):
             self.register_buffer(name, table, persistent=False)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SrlScores:
-        """Emission scores, and the loss where the batch has tags."""
+        """Emission scores, and the loss if the batch has tags."""
         text = texts["tokens"]
         x = torch.cat([text.x, self.flag(batch.labels["predicates"])], dim=-1)  # (B, T, D + flag)
         h = self.encoder(x, text.mask)  # (B, T, H)
@@ -75,8 +75,10 @@ class SrlHead(nn.Module):
         return SrlScores(loss, emissions, text.mask)
 
     def decode(self, scores: SrlScores, batch: Batch) -> list[dict[str, Any]]:
-        """{"frames": [...]} for each row, a frame for each of its predicates: {"predicate", "word", "arguments",
-        "brackets"}. Arguments are those of the best valid tag sequence, V included."""
+        """For each row {"frames": [...]}, with one frame {"predicate", "word", "arguments", "brackets"} per predicate.
+
+        The arguments are those of the best valid tag sequence, including V.
+        """
         best = iter(viterbi(scores.emissions.float(), self.start, self.pairs, self.end, scores.mask))
         answers = []
         for row in batch.rows:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elmo_bench.metrics.f1 import COUNTS, precision_recall_f1
+from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.conll2012 import Sentence, read_documents
 from elmo_bench.text.tags import Span
@@ -69,40 +71,41 @@ def arguments(spans: Iterable[Span]) -> list[Argument]:
     return found
 
 
-class SrlMetric:
-    """Arguments of all predicates together, V left out."""
+class SrlMetric(AdditiveMetric):
+    """Arguments of all predicates together, V left out.
 
-    def __init__(self):
-        self.right = self.excess = self.missed = 0
+    An item is a proposition, a predicate with its arguments; those of one sentence are a cluster.
+    """
+
+    statistics = COUNTS
 
     def update(self, predictions: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
         """Answers of `SrlHead.decode`, one a row, and rows with "predicates" and "tags", in the same order."""
         from elmo_bench.text import tags
 
-        for answer, row in zip(predictions, rows, strict=True):
+        for answer, row in self.tally.pairs(predictions, rows):
             for frame, gold in zip(answer["frames"], row["tags"], strict=True):
                 found = [Span(a["label"], a["start"], a["end"]) for a in frame["arguments"]]
-                self.add(tags.spans(gold), found)
+                self.add(tags.spans(gold), found, row.get("sentence"))
 
-    def add(self, gold: Iterable[Span], predicted: Iterable[Span]) -> None:
-        """One predicate: its phrases in gold and prediction."""
+    def add(self, gold: Iterable[Span], predicted: Iterable[Span], sentence: int | None = None) -> None:
+        """One predicate: its phrases in gold and prediction, and the number of its sentence, if known."""
+        tp = fp = 0
         left = {argument.place: argument for argument in arguments(gold)}
         for argument in arguments(predicted):
             right = argument.place in left and argument.equals(left[argument.place])
             if right:
                 del left[argument.place]
             if argument.label != LEFT_OUT:
-                self.right += right
-                self.excess += not right
-        self.missed += sum(argument.label != LEFT_OUT for argument in left.values())
+                tp += right
+                fp += not right
+        fn = sum(argument.label != LEFT_OUT for argument in left.values())
+        self.tally.add(tp, fp, fn, cluster=sentence)
 
-    def compute(self) -> dict[str, float]:
+    @staticmethod
+    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
         """f1, precision and recall in percent; each is 0 where it would divide by 0."""
-        predicted, gold = self.right + self.excess, self.right + self.missed
-        precision = 100 * self.right / predicted if predicted else 0.0
-        recall = 100 * self.right / gold if gold else 0.0
-        f1 = 2 * precision * recall / (precision + recall) if self.right else 0.0
-        return {"f1": f1, "precision": precision, "recall": recall}
+        return precision_recall_f1(totals)
 
 
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:

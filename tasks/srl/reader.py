@@ -1,4 +1,4 @@
-"""Semantic roles from CoNLL-2012 columns: a sentence, one of its predicates, tags for that predicate's arguments."""
+"""Reads semantic roles from CoNLL-2012 columns: a sentence, one of its predicates, and the tags of its arguments."""
 
 from __future__ import annotations
 
@@ -22,21 +22,24 @@ SCHEME = "iob2"
 
 
 class SrlReader:
-    """A row is {"tokens": [str], "predicates": [int], "tags": [[str]]}: words, predicates, and IOB2 tags for each.
+    """A row is {"tokens": [str], "predicates": [int], "tags": [[str]], "sentence": int}.
 
-    Rows of a data set hold one predicate each, so a sentence makes as many rows as it has predicates, which share one
-    sentence of the biLM; a row of raw text holds all that it is asked for. `collate` lays out one line a predicate.
+    These are words, predicates, IOB2 tags for each predicate, and the number of the sentence in its split.
 
-    Vocabularies, all from the training split: "words", those seen at least `min_count` times; "labels", both tags of
-    every role seen. A role that only dev or test has counts as O in the loss, and as missed in the metric.
+    In a data set, each row has one predicate: a sentence gives as many rows as it has predicates. A row of raw text has
+    all the predicates that are asked for. `collate` makes one line of the batch per predicate, and the biLM reads each
+    sentence once.
+
+    Vocabularies, all from the training split: "words", those that occur at least `min_count` times; "labels", both tags
+    of every role. A role that occurs only in dev or test counts as O in the loss, and as missed in the metric.
 
     Args:
         data: {train, dev, test}, each a file, a folder, a list or several of these, see `conll2012.find_files`; below
-            {folder} if given. Beside them `predicates`: "all", or "verbs" for those tagged VB* alone; and `every`, to
-            train on every so-manieth sentence only (1: on all).
-        lower: words are looked up in lower case.
-        min_count: the least number of occurrences of a word of the vocabulary.
-        longest: training sentences of more words are left out.
+            {folder} if given. Also `predicates`: "all", or "verbs" for those tagged VB*; and `every`: n trains on every
+            n-th sentence only (1: on all).
+        lower: look words up in lower case.
+        min_count: how often a word must occur to be in the vocabulary.
+        longest: training sentences with more words are left out.
     """
 
     fields = ("tokens",)
@@ -45,23 +48,23 @@ class SrlReader:
         self.data, self.lower, self.min_count, self.longest = dict(data), lower, min_count, longest
         self.every, self.chosen = self.data.get("every", 1), self.data.get("predicates", "all")
         if self.chosen not in ("all", "verbs"):
-            raise UserError(f"task.data.<scale>.predicates={self.chosen}: there is all, verbs")
+            raise UserError(f"task.data.<scale>.predicates={self.chosen}: choose all or verbs")
         if not isinstance(self.every, int) or self.every < 1:
-            raise UserError(f"task.data.<scale>.every={self.every}: must be a whole number from 1")
+            raise UserError(f"task.data.<scale>.every={self.every}: must be a whole number, at least 1")
         self.vocabularies: dict[str, Vocabulary] = {}
 
     def load(self) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
 
         Raises:
-            UserError: a missing place or file, malformed columns or brackets, arguments that overlap, no predicate at
+            UserError: a missing setting or file, malformed columns or brackets, overlapping arguments, no predicates at
                 all; it names file and line.
         """
         splits = {split: list(self._rows(split)) for split in SPLITS}
         for split, rows in splits.items():
             if not rows:
                 hint = " whose part of speech is VB*; set predicates=all" if self.chosen == "verbs" else ""
-                raise UserError(f"the {split} data have no predicate{hint}", self.data[split])
+                raise UserError(f"the {split} data contain no predicate{hint}", self.data[split])
         words: dict[tuple[str, ...], None] = dict.fromkeys(tuple(row["tokens"]) for row in splits["train"])
         roles = {tag[2:] for row in splits["train"] for tag in row["tags"][0] if tag != "O"}
         self.vocabularies = {
@@ -88,15 +91,15 @@ class SrlReader:
             for predicate in sentence.predicates():
                 if self.chosen == "all" or pos[predicate.index].startswith("VB"):
                     gold = _tags(sentence, predicate)
-                    yield {"tokens": words, "predicates": [predicate.index], "tags": [gold]}
+                    yield {"tokens": words, "predicates": [predicate.index], "tags": [gold], "sentence": number}
 
     def _plain(self, word: str) -> str:
         return word.lower() if self.lower else word
 
     def collate(self, rows: Sequence[Row]) -> Batch:
-        """Text field "tokens", B lines, one a predicate; a row without predicates has one line that marks none.
+        """Text field "tokens" with B lines, one per predicate; a row without predicates gives one line without a mark.
 
-        Labels: "predicates" (B, T) int64, 1 at the predicate; where all rows have them "tags" (B, T) int64, 0 (O) at
+        Labels: "predicates" (B, T) int64, 1 at the predicate; if all rows have tags, "tags" (B, T) int64, 0 (O) at
         padding.
         """
         lines = [(row, predicate) for row in rows for predicate in row["predicates"] or [None]]
@@ -117,10 +120,10 @@ class SrlReader:
     def from_text(self, **raw: Any) -> Row:
         """A row from {"tokens": [...], "predicates": [...]} or {"text": "...", "predicates": [...]}.
 
-        Text is split at white space alone; predicates are word numbers from 0.
+        Text is split at white space only; predicates are word numbers from 0.
 
         Raises:
-            UserError: a missing key, something else than words or word numbers, no word at all.
+            UserError: a missing key, anything but words or word numbers, no words at all.
         """
         expected = 'expected {"tokens": [...]} or {"text": "words between spaces"}, and "predicates": [...]'
         tokens = words_of(raw, expected=expected)
@@ -131,7 +134,7 @@ class SrlReader:
 
 
 def _tags(sentence: Sentence, predicate: Predicate) -> list[str]:
-    """IOB2 tags. Raises `UserError` where arguments overlap, which tags cannot say."""
+    """IOB2 tags. Raises `UserError` if arguments overlap, which tags cannot represent."""
     end = 0
     for argument in predicate.arguments:
         if argument.start < end:

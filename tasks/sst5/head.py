@@ -20,28 +20,28 @@ LABELS = len(NAMES)
 
 
 class Sst5Scores(NamedTuple):
-    """What `Sst5Head` makes of a batch."""
+    """The output of `Sst5Head` for a batch."""
 
-    loss: Tensor | None  # () mean cross entropy of a text, in nats
+    loss: Tensor | None  # () mean cross entropy over texts, in nats
     logits: Tensor  # (B, 5)
 
 
 class Sst5Head(nn.Module):
     """x -> ReLU -> biLSTM -> h; [h ; biLSTM(ELMo)] -> biattention -> integrating biLSTM -> four pools -> classifier.
 
-    The text attends to itself, so the two sides of the network's biattention are one.
+    The text attends to itself, so both sides of the network's biattention are the same.
 
     Args:
         input_size: D of `Embedded.x`.
-        elmo_size: E of `Embedded.elmo`, 0 without; with it, a second biLSTM of size `hidden` reads these vectors.
-        own_size: of x_k; not used.
+        elmo_size: E of `Embedded.elmo`, or 0; if not 0, a second biLSTM of size `hidden` reads these vectors.
+        own_size: width of x_k; not used.
         vocabularies: not used; the labels are 0 to 4.
-        pre_encode: size of the rectified layer before the first biLSTM.
-        hidden: of the first biLSTM, per direction.
-        integrator: of the integrating biLSTM, per direction.
-        classifier: called with (input size, number of labels).
+        pre_encode: size of the ReLU layer before the first biLSTM.
+        hidden: size of the first biLSTM, per direction.
+        integrator: size of the integrating biLSTM, per direction.
+        classifier: makes the classifier from (input size, number of labels).
         embedding_dropout: on x, and on ELMo at the output.
-        pre_encode_dropout: behind the rectified layer.
+        pre_encode_dropout: after the ReLU layer.
         integrator_dropout: on the integrated vectors.
     """
 
@@ -71,7 +71,7 @@ class Sst5Head(nn.Module):
         self.classifier = classifier(4 * self.integrator.output_size, LABELS)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> Sst5Scores:
-        """Scores of the labels, and the loss where the batch has labels."""
+        """Scores of the labels, and the loss if the batch has labels."""
         text = texts["tokens"]
         h = self.encoder(self.pre_encode(self.embedding_dropout(text.x)), text.mask)  # (B, T, 2H)
         if self.elmo_encoder is not None and text.elmo is not None:
@@ -96,6 +96,6 @@ class Sst5Head(nn.Module):
 
 
 def biattend(h: Tensor, mask: Tensor) -> Tensor:
-    """(B, T, D) -> (B, T, 3D): [h ; h - c ; h * c], where c_t is the mean of the text weighted by softmax(h_t . h)."""
+    """(B, T, D) -> (B, T, 3D): [h ; h - c ; h * c], c_t being the mean of the text weighted by softmax(h_t . h)."""
     c = masked_softmax(h @ h.mT, mask.unsqueeze(1)) @ h  # (B, T, D)
     return torch.cat([h, h - c, h * c], dim=-1)

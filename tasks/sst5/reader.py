@@ -1,4 +1,4 @@
-"""Sentiment of sentences and phrases: trees of the Stanford Sentiment Treebank, or sentences from the hub."""
+"""Reads the sentiment of sentences and phrases: trees of the Stanford Sentiment Treebank, or sentences from the hub."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ PHRASES = ("long", "all", "sentences")
 class Sst5Reader:
     """A row is {"tokens": [str], "label": 0 to 4}.
 
-    Phrases are for training alone: dev and test are whole sentences. The vocabulary "words" holds the words that the
-    training sentences have at least `min_count` times.
+    Phrases are for training only: dev and test are whole sentences. The vocabulary "words" has the words that occur at
+    least `min_count` times in the training sentences.
 
     Args:
-        data: where the trees are: the files {train, dev, test}, below {folder} if given, or without a folder a data
-            set of the hub {hub, revision}, which has whole sentences only. {train_sentences: n} trains on the first n.
+        data: the files of trees {train, dev, test}, below {folder} if given, or without a folder a data set of the hub
+            {hub, revision}, which has whole sentences only. {train_sentences: n} trains on the first n.
         phrases: what to train on: "long" phrases of `long` or more words, "all" phrases, or "sentences".
         long: the least number of words of a long phrase.
-        lower: words are looked up in lower case.
-        min_count: the least number of occurrences of a word of the vocabulary.
-        unescape: write brackets and quotes as plain text does, not as the Penn Treebank.
+        lower: look words up in lower case.
+        min_count: how often a word must occur to be in the vocabulary.
+        unescape: write brackets and quotes as in plain text, not as in the Penn Treebank.
     """
 
     fields = ("tokens",)
@@ -50,7 +50,7 @@ class Sst5Reader:
         unescape: bool = True,
     ):
         if phrases not in PHRASES:
-            raise UserError(f"task.reader.phrases={phrases}: there is {', '.join(PHRASES)}")
+            raise UserError(f"task.reader.phrases={phrases}: choose from {', '.join(PHRASES)}")
         self.train_sentences = data.get("train_sentences")
         if self.train_sentences is not None:
             whole(self.train_sentences, "task.data.<scale>.train_sentences", least=1)
@@ -62,8 +62,8 @@ class Sst5Reader:
         """Reads all splits and makes the vocabulary.
 
         Raises:
-            UserError: a missing file, an unbalanced tree, a label outside 0-4 (with file and line), no phrase that is
-                long enough, phrases of a data set that has none.
+            UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
+                long enough, a data set without phrases that `phrases` asks for.
         """
         splits = self._from_hub() if self.source.from_hub else self._from_files()
         if not splits["train"]:
@@ -119,7 +119,7 @@ class Sst5Reader:
         self.vocabularies = {"words": Vocabulary.count(counted, self.min_count)}
 
     def collate(self, rows: Sequence[Row]) -> Batch:
-        """Text field "tokens"; label "label" (B,) int64 where all rows have one."""
+        """Text field "tokens"; label "label" (B,) int64 if all rows have one."""
         text = pad_tokens([row["tokens"] for row in rows], self.vocabularies["words"], lower=self.lower)
         labels = {}
         if all(row.get("label") is not None for row in rows):
@@ -127,10 +127,10 @@ class Sst5Reader:
         return Batch(list(rows), {"tokens": text}, labels)
 
     def from_text(self, **raw: Any) -> Row:
-        """A row from {"tokens": [...]} or from {"text": "..."}, which is cut into words as the treebank cuts it.
+        """A row from {"tokens": [...]} or {"text": "..."}; text is tokenized as in the treebank.
 
         Raises:
-            UserError: neither key, something else than words, no word at all.
+            UserError: neither key, anything but words, no words at all.
         """
         tokens = words_of(raw, self._tokenize, 'expected {"tokens": [...]} or {"text": "..."}')
         return {"tokens": [self._plain(token) for token in tokens]}
@@ -140,13 +140,13 @@ class Sst5Reader:
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a text; what a hyphen or a slash joins stays one word, as in the treebank."""
+    """The words of a text; words joined by a hyphen or a slash stay one word, as in the treebank."""
     pieces = words(text)
     tokens: list[str] = []
     for before, word, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
         touches = before is not None and before.end == word.start
         joint = word.form in ("-", "/") and after is not None and after.start == word.end and after.form[0].isalnum()
-        behind = before is not None and before.form in ("-", "/") and tokens[-1] != before.form  # such a joint
+        behind = before is not None and before.form in ("-", "/") and tokens[-1] != before.form  # a joining mark
         if touches and (behind or (joint and tokens[-1][-1].isalnum())):
             tokens[-1] += word.form
         else:

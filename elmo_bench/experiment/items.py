@@ -1,0 +1,133 @@
+"""The items of a run, in one small file beside its record: what they score, and that they give the recorded metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elmo_bench.metrics.items import Items, smallest
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacing
+
+if TYPE_CHECKING:  # tables are made without torch
+    from elmo_bench.experiment.module import BenchModule
+
+FORMAT = 1
+SPLITS = ("dev", "test")
+DEV, PREDICTIONS = "dev.items.npz", "predictions.test.jsonl"  # in a run's work folder
+TOLERANCE = 1e-6  # of a metric in percent
+AGAIN = "remove it and its record, and run again"
+
+
+def path_of(record: Path) -> Path:
+    """Where the items of the run lie that has its record there."""
+    return record.with_suffix(".items.npz")
+
+
+def write(path: Path, items: Mapping[str, Items]) -> None:
+    """The items of splits, by their names: whole or not at all, and equal items as equal bytes.
+
+    An array that counts 0, 1, 2, ... is left out: `rows` where each row is an item, `clusters` where each item is one.
+    """
+    arrays: dict[str, np.ndarray] = {"format": np.array(FORMAT, dtype=np.uint8)}
+    for split, part in items.items():
+        arrays |= {f"{split}/statistics/{name}": values for name, values in part.statistics.items()}
+        for name, numbers in (("rows", part.rows), ("clusters", part.clusters)):
+            if not np.array_equal(numbers, np.arange(len(part))):
+                arrays[f"{split}/{name}"] = numbers
+        if part.names:
+            arrays[f"{split}/names"] = np.array(part.names, dtype=np.str_)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, "wb", locked=True) as file:  # the run's work folder is locked
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
+    """The items of every split in a file.
+
+    Args:
+        mend: what the user is to do about a file that cannot be read.
+
+    Raises:
+        UserError: there is no such file, it is damaged, or it has another format.
+    """
+    if not path.is_file():
+        raise UserError(f"no such file of items; {mend}", path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        if (found := int(arrays.pop("format"))) != FORMAT:
+            raise UserError(f"items in format {found}, of another version of elmo_bench; {mend}", path)
+        return {
+            split: _items(arrays, f"{split}/") for split in SPLITS if any(key.startswith(f"{split}/") for key in arrays)
+        }
+    except UserError:
+        raise
+    except Exception as error:  # whatever zip and numpy make of a damaged file
+        raise UserError(f"not a readable file of items ({type(error).__name__}: {error}); {mend}", path) from None
+
+
+def _items(arrays: Mapping[str, np.ndarray], split: str) -> Items:
+    prefix = f"{split}statistics/"
+    statistics = {key.removeprefix(prefix): values for key, values in arrays.items() if key.startswith(prefix)}
+    counting = smallest(np.arange(len(next(iter(statistics.values())))))
+    return Items(
+        statistics,
+        arrays.get(f"{split}rows", counting),
+        arrays.get(f"{split}clusters", counting),
+        tuple(arrays[f"{split}names"].tolist()) if f"{split}names" in arrays else (),
+    )
+
+
+def check(
+    items: Mapping[str, Items],
+    metrics: Mapping[str, Mapping[str, float]],
+    from_totals: Callable[[Mapping[str, float]], Mapping[str, float]],
+) -> None:
+    """Raises `ValueError` where items do not give the metrics that a record has, by split.
+
+    Args:
+        items, metrics: by split.
+        from_totals: of the task's metric.
+    """
+    if set(items) != set(metrics):
+        raise ValueError(f"items of {', '.join(items)} for metrics of {', '.join(metrics)}")
+    for split, recorded in metrics.items():
+        found = from_totals(items[split].totals())
+        if set(found) != set(recorded):
+            raise ValueError(f"{split}: the items give {', '.join(found)}, recorded are {', '.join(recorded)}")
+        for name, value in recorded.items():
+            if not abs(found[name] - value) <= TOLERANCE:
+                raise ValueError(f"{split}/{name}: the items give {found[name]}, recorded is {value}")
+
+
+def write_best(folder: Path, items: Items) -> None:
+    """Keeps the items of dev in a run's work folder, at the epoch that is the best so far."""
+    write(folder / DEV, {"dev": items})
+
+
+def write_predictions(folder: Path, lines: list[str]) -> None:
+    """Keeps the predictions for test in a run's work folder: a JSON value a line, in the order of the rows."""
+    with replacing(folder / PREDICTIONS, locked=True) as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def collect(folder: Path, module: BenchModule) -> dict[str, Items]:
+    """What stands beside a run's record: the items of dev at the selected epoch, and of test.
+
+    Args:
+        folder: the run's work folder.
+        module: that has been tested.
+
+    Raises:
+        UserError: the file of dev's items is missing or damaged (a training begun by an earlier version has none).
+    """
+    if module.test_items is None:
+        raise ValueError("the module has not been tested")
+    dev = read(folder / DEV, "begin the run again with force=true")
+    if "dev" not in dev:
+        raise UserError("holds no items of dev; begin the run again with force=true", folder / DEV)
+    return {"dev": dev["dev"], "test": module.test_items}

@@ -1,0 +1,62 @@
+"""A sentence in the cache: the key that finds its layers, and the block of numbers that they are stored as."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+DIGEST_BYTES = 16
+
+
+def digest(sentence: Sequence[str]) -> bytes:
+    """Of the tokens, each with its length before it, since a token may hold any character."""
+    tokens = (token.encode("utf-8", "surrogatepass") for token in sentence)
+    parts = (len(token).to_bytes(4, "big") + token for token in tokens)
+    return hashlib.blake2b(b"".join(parts), digest_size=DIGEST_BYTES).digest()
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How the layers (n_layers, T, W) of a sentence become one block of numbers, layer after layer.
+
+    Attributes:
+        doubled: layer 0 holds a vector of W/2 numbers twice; the block holds it once.
+        dtype: of the stored numbers.
+    """
+
+    n_layers: int
+    width: int
+    doubled: bool
+    dtype: np.dtype
+
+    def elements(self, tokens: int) -> int:
+        """Numbers in the block of a sentence of so many words."""
+        return tokens * (self._first + (self.n_layers - 1) * self.width)
+
+    def nbytes(self, tokens: int) -> int:
+        """Bytes of that block."""
+        return self.elements(tokens) * self.dtype.itemsize
+
+    def pack(self, layers: Tensor) -> bytes:
+        """(n_layers, T, W) -> the bytes of the block."""
+        first = layers[0, :, : self._first].reshape(-1)
+        return torch.cat([first, layers[1:].reshape(-1)]).numpy().astype(self.dtype).tobytes()
+
+    def unpack(self, block: np.ndarray, out: Tensor) -> None:
+        """Writes a block of `elements(T)` numbers into `out` (n_layers, T, W)."""
+        tokens = out.shape[1]
+        numbers = torch.from_numpy(block.copy())
+        first, upper = numbers.split([tokens * self._first, tokens * (self.n_layers - 1) * self.width])
+        first = first.view(tokens, -1)  # (T, W/2 or W)
+        out[0] = first.repeat(1, 2) if self.doubled else first
+        out[1:] = upper.view(self.n_layers - 1, tokens, self.width)
+
+    @property
+    def _first(self) -> int:
+        """Numbers of layer 0 that are stored for a word."""
+        return self.width // 2 if self.doubled else self.width

@@ -1,0 +1,86 @@
+"""From the `bilm:` block of a configuration to a source of layers, or its cache."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.layers.source import LayersSource
+from elmo_bench.system.console import choices
+from elmo_bench.system.errors import UserError
+
+# Keys of a page that say how to use, name or make a source; all others are the source's own arguments.
+COMMON = ("_target_", "name", "tuned", "cache", "download", "maker", "like")
+
+
+def open_source(
+    block: Any,
+    device: str = "cpu",
+    cache_root: str | PathLike[str] | None = None,
+    cached: bool = False,
+    check_sha256: str | None = None,
+) -> LayersSource | ActivationCache:
+    """Builds the source that a `bilm:` block names.
+
+    Args:
+        block: a mapping or a dataclass: `_target_` is the dotted name of the source's class, the keys besides `COMMON`
+            are its arguments.
+        device: where the source computes; a cache does not move with the model.
+        cache_root: the cache lies in its folder `activations`.
+        cached: read the layers from a cache where the source is cacheable.
+        check_sha256: what the source's digest has to be.
+
+    Raises:
+        UserError: there is no such class, the block has keys that it does not take or lacks some that it needs, its
+            files cannot be read, or they are not those of `check_sha256`.
+    """
+    settings = dataclasses.asdict(block) if dataclasses.is_dataclass(block) else dict(block)  # type: ignore[arg-type]
+    arguments = own_arguments(settings)
+    source = source_class(settings["_target_"])(**arguments)
+    if check_sha256 is not None and source.sha256 != check_sha256:
+        named = " ".join(f"bilm.{key}={value}" for key, value in arguments.items())
+        raise UserError(f"{named}: not the weights that the model was trained with (sha256 {check_sha256})")
+    if source.module is not None:
+        source.module.to(device)
+    if not cached or not source.cacheable:
+        return source
+    if cache_root is None:
+        raise ValueError("a cache needs cache_root")
+    return ActivationCache(source, Path(cache_root) / "activations")
+
+
+def source_class(target: Any) -> Any:
+    """The class of a dotted name. Raises `UserError` where there is none."""
+    try:
+        found = pkgutil.resolve_name(target)
+    except (ValueError, ImportError, AttributeError, TypeError) as error:
+        raise UserError(f"bilm._target_={target}: there is no such class ({error})") from error
+    if not inspect.isclass(found):
+        raise UserError(f"bilm._target_={target}: not a class")
+    return found
+
+
+def own_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that a block gives its source, checked against the source's signature.
+
+    Raises:
+        UserError: a key that the source does not take, or no value (null counts as none) for one that it needs.
+    """
+    given = {key: value for key, value in settings.items() if key not in COMMON}
+    taken = inspect.signature(source_class(settings.get("_target_"))).parameters
+    for key in given:
+        if key not in taken:
+            raise UserError(f"bilm.{key}: {settings['_target_']} takes no such argument; {choices(key, list(taken))}")
+    needed = [key for key, parameter in taken.items() if parameter.default is parameter.empty]
+    if lacking := [key for key in needed if given.get(key) is None]:
+        raise UserError(
+            f"bilm={settings.get('name')} names no files: give {' '.join(f'bilm.{key}=...' for key in lacking)}, "
+            "or set elmo.where=none"
+        )
+    return given

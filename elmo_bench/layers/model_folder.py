@@ -1,0 +1,61 @@
+"""The folder of a Hugging Face model: what has to be in it, and what identifies it. torch is not imported here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from os import PathLike
+from pathlib import Path
+
+from elmo_bench.system.errors import UserError
+
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+TOKENIZER = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt"),
+    *("vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
+)
+
+
+def files(path: str | PathLike[str]) -> list[Path]:
+    """The files that decide a model's layers: its configuration, weights and tokenizer, sorted by name.
+
+    Whatever else lies in the folder (a card, weights in another format) is not among them.
+
+    Raises:
+        UserError: there is no such folder, no configuration, no weights as safetensors (pickled ones are never read),
+            or no tokenizer.
+    """
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise UserError("no such folder; bilm.path=FOLDER must name that of a Hugging Face model", folder)
+    if not (folder / CONFIG).is_file():
+        raise UserError(f"not the folder of a Hugging Face model: it has no {CONFIG}", folder)
+    weights = _weights(folder)
+    tokenizer = [folder / name for name in TOKENIZER if (folder / name).is_file()]
+    if not tokenizer:
+        raise UserError("has no tokenizer: save it there too, with tokenizer.save_pretrained(FOLDER)", folder)
+    return sorted([folder / CONFIG, *weights, *tokenizer])
+
+
+def _weights(folder: Path) -> list[Path]:
+    """One file, or an index and the files that it names."""
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if not (folder / INDEX).is_file():
+        raise UserError(f"has no {WEIGHTS}, and pickled weights are never read: save the model as safetensors", folder)
+    try:
+        names = set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values())
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise UserError(f"damaged index of the weights ({error}); fetch it again", folder / INDEX) from None
+    if missing := sorted(name for name in names if not (folder / name).is_file()):
+        raise UserError(f"names {missing[0]}, which is not there; fetch it again", folder / INDEX)
+    return [folder / INDEX, *(folder / name for name in names)]
+
+
+def sha256(path: str | PathLike[str]) -> str:
+    """Digest of the names and bytes of `files`. Raises `UserError` as these do."""
+    digest = hashlib.sha256()
+    for file in files(path):
+        with open(file, "rb") as opened:
+            digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,207 @@
+"""The hidden states of a local Hugging Face model as layers: `bilm=transformers bilm.path=FOLDER`.
+
+Needs the extra `transformers`. Nothing is downloaded, nothing is unpickled, and no code in the folder is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.layers import model_folder
+from elmo_bench.layers.source import Sentences, padded
+from elmo_bench.layers.word_pieces import Window, WordPieces, pool
+from elmo_bench.system.errors import UserError
+
+POOLINGS = ("first", "mean")
+
+
+class TransformersLayers:
+    """All hidden states of a model, its word pieces pooled to words.
+
+    The tokenizer adds its special tokens around every sentence; their vectors are left out. Of a word, the pieces are
+    those that the tokenizer gives it where words are given one by one, as behind a space. A word without any piece
+    is read as the unknown piece, and a sentence beyond the model's positions in several windows (`WordPieces`).
+    Of an encoder-decoder model (T5, BART), the encoder alone is used.
+
+    Args:
+        path: the folder that `save_pretrained` of model and tokenizer wrote, the weights as safetensors.
+        pooling: "first" takes the vector of a word's first piece, "mean" the mean over its pieces.
+        token_budget: pieces, padding included, that the model reads at once; bounds the working memory, and changes
+            the layers by rounding alone.
+
+    Attributes:
+        n_layers: the embedding layer and the hidden layers; layer 0 is the model's `hidden_states[0]`.
+        width: the model's hidden size.
+        sha256: of the folder's configuration, weights and tokenizer.
+
+    Raises:
+        UserError: `transformers` is not installed; the folder is missing or incomplete, or holds a model that gives no
+            hidden states for text; an unknown pooling.
+    """
+
+    cacheable = True
+    doubled_first_layer = False
+
+    def __init__(self, path: str | PathLike[str], pooling: str = "first", token_budget: int = 4096):
+        if pooling not in POOLINGS:
+            raise UserError(f"bilm.pooling={pooling}: there is {', '.join(POOLINGS)}")
+        self.path, self.pooling, self.token_budget = Path(path).expanduser(), pooling, token_budget
+        self.sha256 = model_folder.sha256(self.path)
+        self.module: Any = load_model(self.path)
+        tokenizer = load_tokenizer(self.path)
+        self.padding: int = tokenizer.pad_token_id or 0
+        try:
+            if (size := len(tokenizer)) > (known := self.module.get_input_embeddings().num_embeddings):
+                raise UserError(f"the tokenizer has {size} pieces, the model {known}; do they belong together?")
+            self.pieces = WordPieces(tokenizer, longest(self.module, tokenizer))
+            with torch.no_grad():
+                states = self._hidden_states(self.pieces.windows([["a"]])[0])  # (n_layers, 1, S, W)
+        except UserError as error:
+            raise UserError(error.message, self.path) from None
+        except Exception as error:  # whatever a model makes of an input that is not its own
+            raise UserError(f"this model gives no hidden states for text ({error})", self.path) from error
+        self.n_layers, self.width = states.shape[0], states.shape[-1]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"source": "transformers", "pooling": self.pooling}
+
+    def layers(self, sentences: Sentences) -> Tensor:
+        """(B, n_layers, T, W) float32 on the model's device, zero-padded, with gradients where the parameters ask.
+
+        What else is in the batch changes a sentence's vectors by rounding alone (padding is masked).
+        """
+        return padded(self._run(sentences), [len(sentence) for sentence in sentences])
+
+    @torch.no_grad()
+    def batches(self, sentences: Sentences) -> Iterator[tuple[list[int], Tensor]]:
+        """Indices and (n_layers, their words, W), longest sentences first."""
+        for indices in padded_batches([len(sentence) for sentence in sentences], self.token_budget):
+            yield indices, self._run([sentences[i] for i in indices])
+
+    def _run(self, sentences: Sentences) -> Tensor:
+        """(n_layers, N, W) for the N words of the sentences, one sentence after another."""
+        if any(isinstance(sentence, str) for sentence in sentences):
+            raise TypeError("a sentence is a list of tokens, not a string; split it first")
+        with torch.autocast(self._device.type, enabled=False):
+            if self._trained():
+                return self._compute(sentences)
+            with torch.inference_mode(False), torch.no_grad():  # a model may keep tensors for later: plain ones
+                return self._compute(sentences)
+
+    def _trained(self) -> bool:
+        return torch.is_grad_enabled() and any(p.requires_grad for p in self.module.parameters())
+
+    def _compute(self, sentences: Sentences) -> Tensor:
+        windows = [window for windows in self.pieces.windows(sentences) for window in windows]
+        if not windows:
+            return torch.zeros(self.n_layers, 0, self.width, device=self._device)
+        vectors: list[Tensor] = [torch.empty(0)] * len(windows)
+        for indices in padded_batches([len(window.ids) for window in windows], self.token_budget):
+            chosen = [windows[i] for i in indices]
+            pieces = self._words(chosen).split([len(window.starts) for window in chosen], dim=1)
+            for i, piece in zip(indices, pieces, strict=True):
+                vectors[i] = piece
+        return torch.cat(vectors, dim=1)
+
+    def _words(self, windows: Sequence[Window]) -> Tensor:
+        """(n_layers, N, W) for the N words of the windows."""
+        hidden = self._hidden_states(windows)  # (n_layers, B, S, W)
+        row = hidden.shape[2]
+        starts = [row * number + start for number, window in enumerate(windows) for start in window.starts]
+        counts = [count for window in windows for count in window.counts]
+        places = torch.tensor([starts, counts], device=hidden.device)  # (2, N)
+        return pool(hidden.flatten(1, 2), places[0], places[1], self.pooling)
+
+    def _hidden_states(self, windows: Sequence[Window]) -> Tensor:
+        """(n_layers, B, S, W), S the pieces of the longest window."""
+        size = max(len(window.ids) for window in windows)
+        ids = [window.ids + [self.padding] * (size - len(window.ids)) for window in windows]
+        mask = [[1] * len(window.ids) + [0] * (size - len(window.ids)) for window in windows]
+        inputs, attention_mask = torch.tensor([ids, mask], device=self._device)  # (B, S) each
+        answer = self.module(input_ids=inputs, attention_mask=attention_mask, output_hidden_states=True)
+        return torch.stack(answer.hidden_states).float()
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.module.parameters()).device
+
+
+def load_model(path: Path) -> Any:
+    """The frozen model of a folder in float32, without a task's head. Raises `UserError` for anything else."""
+    library = _library()
+    try:
+        model, report = library.AutoModel.from_pretrained(
+            path, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
+            output_loading_info=True,
+        )  # fmt: skip
+    except Exception as error:  # the library's errors have no common kind
+        raise UserError(f"not a model that transformers can load ({_first_line(error)})", path) from error
+    if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):  # a pooler is not used
+        raise UserError(f"the weights lack {missing[0]!r}; do they belong to this config.json?", path)
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    if broken := next((name for name, value in model.named_parameters() if not torch.isfinite(value).all()), None):
+        raise UserError(f"{broken!r} holds values that are not finite; the file is damaged", path)
+    return model.requires_grad_(False).eval()
+
+
+def load_tokenizer(path: Path) -> Any:
+    """The fast tokenizer of a folder, for words given one by one. Raises `UserError` where there is none."""
+    library = _library()
+    try:
+        tokenizer = library.AutoTokenizer.from_pretrained(
+            path, local_files_only=True, trust_remote_code=False, use_fast=True, add_prefix_space=True
+        )
+    except Exception as error:
+        raise UserError(f"not a tokenizer that transformers can load ({_first_line(error)})", path) from error
+    if not tokenizer.is_fast:
+        raise UserError("has no fast tokenizer (tokenizer.json), which alone says which word a piece is of", path)
+    return tokenizer
+
+
+def longest(model: Any, tokenizer: Any) -> int | None:
+    """The most pieces that a model reads at once; None where it has no bound."""
+    positions = getattr(model.config, "max_position_embeddings", None)  # not every kind of model has it
+    bounds = [tokenizer.model_max_length]  # a huge number where the tokenizer knows none
+    if positions and positions > 0:
+        # RoBERTa's first position stands behind its padding index
+        tables = (part for part in model.modules() if isinstance(part, nn.Embedding))
+        indices = (table.padding_idx for table in tables if table.num_embeddings == positions)
+        bounds.append(positions - max((index + 1 for index in indices if index is not None), default=0))
+    return min(bounds) if min(bounds) < 10**9 else None
+
+
+def padded_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Indices in batches of at most `budget` places, padding included (a longer row alone), longest first."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def _library() -> ModuleType:
+    """`transformers`, without its progress bars and reports. Raises `UserError` where it is not installed."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise UserError("bilm=transformers needs an extra: pip install 'elmo_bench[transformers]'") from error
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    return transformers
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

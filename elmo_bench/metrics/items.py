@@ -1,0 +1,170 @@
+"""Scores item by item: additive statistics whose sums give the official metric, and the cluster of each item.
+
+Resampling (a bootstrap, a permutation test) draws whole clusters, sums what their items have, and computes the official
+metric of the sums: it is the same metric, whatever was drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """What a metric counted of each of the n items of a split: sentences, propositions, questions, documents.
+
+    Attributes:
+        statistics: by name, (n,) numbers whose sums over the items give the metric (`Metric.from_totals`).
+        rows: (n,) whole numbers, the row of the split (from 0) that each item belongs to.
+        clusters: (n,) whole numbers; items of one cluster are not independent of each other (questions about one
+            article). Clusters are numbered from 0 in the order of their first items.
+        names: of the clusters, such as the articles' titles; empty where a cluster has no name but its number.
+
+    Raises:
+        ValueError: arrays that do not fit together, or numbers that are not finite.
+    """
+
+    statistics: dict[str, np.ndarray]
+    rows: np.ndarray
+    clusters: np.ndarray
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        for name, values in {**self.statistics, "rows": self.rows, "clusters": self.clusters}.items():
+            if values.shape != (len(self),):
+                raise ValueError(f"{name} of shape {values.shape} for {len(self)} items")
+            if values.dtype.kind not in ("iuf" if name in self.statistics else "iu"):
+                raise ValueError(f"{name} holds {values.dtype}")
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name} holds a number that is not finite")
+        number, numbered = _numbered(self.clusters)
+        if not np.array_equal(numbered, self.clusters):
+            raise ValueError("clusters must be numbered from 0 in the order of their first items")
+        if self.names and len(self.names) != len(number):
+            raise ValueError(f"{len(self.names)} names of {len(number)} clusters")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def totals(self) -> dict[str, float]:
+        """The sum of each statistic, correctly rounded and so the same in whatever order the items stand."""
+        return {
+            name: math.fsum(values.tolist()) if values.dtype.kind == "f" else float(values.sum(dtype=np.int64))
+            for name, values in self.statistics.items()
+        }
+
+    def in_row_order(self, order: np.ndarray) -> Items:
+        """The items by the rows of their split, where the i-th row that was counted is row order[i] of the split.
+
+        Args:
+            order: (rows,) whole numbers, a permutation.
+        """
+        rows = order[self.rows]
+        by_row = np.argsort(rows, kind="stable")
+        old, clusters = _numbered(self.clusters[by_row])
+        return Items(
+            {name: values[by_row] for name, values in self.statistics.items()},
+            smallest(rows[by_row]),
+            smallest(clusters),
+            tuple(self.names[i] for i in old) if self.names else (),
+        )
+
+
+def _numbered(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct clusters in the order of their first items, and (n,) the place of each item's cluster in it."""
+    distinct, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return distinct[order], place[inverse]
+
+
+def smallest(values: Any) -> np.ndarray:
+    """(n,) numbers in the smallest type of whole numbers that holds them; float64 where some are not whole."""
+    x = np.asarray(values)
+    if x.dtype.kind == "f" and not (np.isfinite(x).all() and (x == np.rint(x)).all() and (abs(x) < 2**53).all()):
+        return x.astype(np.float64)
+    low, high = (int(x.min()), int(x.max())) if len(x) else (0, 0)
+    return x.astype(np.min_scalar_type(high if low >= 0 else min(low, -high - 1)))
+
+
+class Tally:
+    """Grows by an item at a time.
+
+    Args:
+        statistics: their names.
+    """
+
+    def __init__(self, *statistics: str):
+        self._values: dict[str, list[float]] = {name: [] for name in statistics}
+        self._rows: list[int] = []
+        self._clusters: list[int] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._size = 0  # clusters so far
+        self._row = -1
+
+    def pairs(self, predictions: Sequence[P], rows: Sequence[R]) -> Iterator[tuple[P, R]]:
+        """Each prediction with its row; what is added meanwhile are items of that row."""
+        for pair in zip(predictions, rows, strict=True):
+            self._row += 1
+            yield pair
+
+    def add(self, *values: float, cluster: Hashable = None) -> None:
+        """One item.
+
+        Args:
+            values: of the statistics, in their order.
+            cluster: whatever the items of a cluster have in common and no others. A string is kept as the cluster's
+                name, any other key is not. None: the item is a cluster of its own.
+        """
+        for column, value in zip(self._values.values(), values, strict=True):
+            column.append(value)
+        self._rows.append(self._row if self._row >= 0 else len(self._rows))
+        new = self._size
+        number = new if cluster is None else self._numbers.setdefault(cluster, new)
+        self._size = max(self._size, number + 1)
+        self._clusters.append(number)
+
+    def items(self) -> Items:
+        """All of them, in the order in which they were added."""
+        names = [key for key in self._numbers if isinstance(key, str)]
+        return Items(
+            {name: smallest(values) for name, values in self._values.items()},
+            smallest(self._rows),
+            smallest(self._clusters),
+            tuple(names) if len(names) == self._size else (),
+        )
+
+
+class AdditiveMetric(ABC):
+    """What metrics have in common that are a function of sums over items: `elmo_bench.task.Metric` without `update`.
+
+    A subclass names its `statistics`, adds to `tally` what it counts, and says by `from_totals` what the sums mean.
+    """
+
+    statistics: ClassVar[tuple[str, ...]]
+
+    def __init__(self):
+        self.tally = Tally(*self.statistics)
+
+    def items(self) -> Items:
+        """Every item so far."""
+        return self.tally.items()
+
+    @staticmethod
+    @abstractmethod
+    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
+        """The metric in percent, of the sum of each statistic."""
+
+    def compute(self) -> dict[str, float]:
+        """The metric in percent."""
+        return self.from_totals(self.items().totals())

@@ -1,0 +1,30 @@
+"""What .ci/check_files.py lets pass of the scores of items, which are small binary files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from elmo_bench.system.places import ROOT
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "fault"),
+    [
+        ("results/runs/open/ner/abc-1.items.npz", 10, None),
+        ("results/runs/open/ner/abc-1.items.npz", 2**20 + 1, "limit here is 1 MiB"),
+        ("results/runs/open/ner/abc-1.npz", 10, ".npz files are data"),
+        ("results/abc-1.items.npz", 10, ".npz files are data"),
+        ("other/results/runs/abc-1.items.npz", 10, ".npz files are data"),
+        ("results/runs/open/ner/items.jsonl", 10, ".jsonl files are data"),
+    ],
+)
+def test_items_beside_records_may_be_committed(tmp_path, name, size, fault):
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_bytes(b"\0" * size)
+    command = [sys.executable, ROOT / ".ci/check_files.py", name]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == (fault is not None)
+    assert (fault or "") in result.stderr

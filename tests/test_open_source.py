@@ -1,0 +1,89 @@
+"""From a `bilm:` block to a source of layers: the class that it names, with the block's own keys as arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.options import Options
+from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.layers.build import open_source
+from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.system.errors import UserError
+from tests.fakes import FakeBiLM
+
+SENTENCES = [["the", "cat"], ["sat"]]
+SIZES = {
+    "lstm": {"dim": 12, "projection_dim": 6, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
+    "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [3, 8]], "n_highway": 1},
+}
+
+
+@pytest.fixture
+def block(tmp_path):
+    """As a page of conf/bilm, its own keys last."""
+    torch.manual_seed(0)
+    BiLM(Options.parse(SIZES)).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    common = {"_target_": "elmo_bench.layers.bilm.BilmLayers", "name": "custom", "tuned": False, "cache": True}
+    own = {"options": str(tmp_path / "options.json"), "weights": str(tmp_path / "weights.hdf5"), "state": "zero"}
+    return {**common, "download": None, "maker": None, "like": None, **own}
+
+
+def test_the_page_names_the_source_and_gives_its_arguments(block):
+    source = open_source(block)
+    assert isinstance(source, BilmLayers)
+    assert (source.module.state, source.settings["state"]) == ("zero", "zero")
+    expected = BiLM.from_files(block["options"], block["weights"], "zero").layers(SENTENCES)
+    torch.testing.assert_close(source.layers(SENTENCES), expected, rtol=0, atol=0)
+    other = open_source({"_target_": "tests.fakes.FakeBiLM", "name": "fake", "seed": 4})
+    torch.testing.assert_close(other.layers(SENTENCES), FakeBiLM(seed=4).layers(SENTENCES), rtol=0, atol=0)
+
+
+@dataclass
+class Block:
+    seed: int = 4
+    name: str = "fake"
+    _target_: str = field(default="tests.fakes.FakeBiLM")
+
+
+@pytest.mark.parametrize("made", [Block(), OmegaConf.structured(Block), OmegaConf.create(vars(Block()))])
+def test_the_block_may_be_a_dataclass_or_of_omegaconf(made):
+    assert open_source(made).sha256 == FakeBiLM(seed=4).sha256
+
+
+def test_a_cache_is_made_where_it_is_asked_for_and_the_source_allows_it(block, tmp_path):
+    cache = open_source(block, cache_root=tmp_path, cached=True)
+    assert isinstance(cache, ActivationCache)
+    assert cache.folder.parent == tmp_path / "activations"
+    assert isinstance(open_source(block, cache_root=tmp_path), BilmLayers)
+    assert isinstance(open_source({**block, "state": "carry"}, cache_root=tmp_path, cached=True), BilmLayers)
+
+
+def test_the_digest_is_checked(block):
+    sha256 = open_source(block).sha256
+    assert open_source(block, check_sha256=sha256).sha256 == sha256
+    with pytest.raises(UserError, match=r"weights.hdf5 .*: not the weights that the model was trained with"):
+        open_source(block, check_sha256="0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"wieghts": 3}, r"bilm.wieghts: elmo_bench\S+BilmLayers takes no such argument; did you mean weights\?"),
+        ({"weights": None}, r"bilm=custom names no files: give bilm.weights=..., or set elmo.where=none"),
+        ({"state": "cold"}, "state is 'cold'"),
+        ({"weights": "/nowhere"}, "/nowhere: the weights cannot be read"),
+        ({"_target_": "elmo_bench.layers.bilm.Nothing"}, r"bilm._target_=elmo_bench.layers.bilm.Nothing: .*no such"),
+        ({"_target_": "elmo_bench.nowhere.BilmLayers"}, r"bilm._target_=\S+: there is no such class"),
+        ({"_target_": "elmo_bench.layers.build.open_source"}, "not a class"),
+        ({"_target_": None}, "there is no such class"),
+    ],
+)
+def test_what_cannot_be_meant_ends_in_one_line(block, changes, message):
+    with pytest.raises(UserError, match=message) as raised:
+        open_source({**block, **changes})
+    assert "\n" not in str(raised.value)
