@@ -8,7 +8,7 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment.answers import Answers
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.makers import Makers

@@ -124,7 +124,7 @@ PRETRAIN = Command(
 
 SENSES = Command(
     "analysis.senses",
-    "whether the layers of a biLM tell the senses of a word apart (section 5.3 of the paper)",
+    "how well each layer of a biLM tells the senses of a word apart",
     (
         Argument("scale", "only mini has text whose senses are known", "mini"),
         Argument("bilm", "a page of conf/bilm/", "mini"),
