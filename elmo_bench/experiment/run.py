@@ -22,6 +22,7 @@ from elmo_bench.experiment.store import Record
 from elmo_bench.experiment.tracking import tracking
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.layers.source import LayersSource
 from elmo_bench.task import Reader
 
 
