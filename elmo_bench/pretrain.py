@@ -21,13 +21,23 @@ from safetensors.torch import save_file
 
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
-from elmo_bench.bilm.training import Recipe, Trainer
+from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.configuration import pages
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.locks import alone
 
 
-def pretrain(recipe: Recipe, root: Path, work: Path, output: Path, compile: bool = False, every: float = 300.0) -> dict:
+def pretrain(
+    recipe: Recipe,
+    root: Path,
+    work: Path,
+    output: Path,
+    compile: bool = False,
+    every: float = 300.0,
+    force: bool = False,
+) -> dict:
     """Trains, exports and measures.
 
     Args:
@@ -37,18 +47,28 @@ def pretrain(recipe: Recipe, root: Path, work: Path, output: Path, compile: bool
         output: folder for the finished biLM; it appears only when it is whole.
         compile: compile the pointwise work (worth it beyond minutes, needs a C++ compiler).
         every: seconds between checkpoints.
+        force: begins anew, whatever was trained before.
 
     Returns:
         The model card.
     """
-    trainer = Trainer(recipe, root, work / recipe.key(), every, compile)
-    trainer.fit()
+    folder = work / recipe.key(root)
+    with alone(folder, "another process is training this biLM; wait for it, or stop it first"):
+        if force:
+            (folder / "checkpoint.pt").unlink(missing_ok=True)
+        trainer = Trainer(recipe, root, folder, every, compile, work / "text")
+        trainer.fit()
+        return _write(trainer, root, output)
+
+
+def _write(trainer: Trainer, root: Path, output: Path) -> dict:
+    """Exports and measures; `output` appears only when it is whole."""
     partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         export(trainer.lm, trainer.words, partial)
-        card = {**trainer.card(), "perplexity": perplexities(partial, root, recipe.heldout)}
+        card = {**trainer.card(), "perplexity": perplexities(partial, root, trainer.recipe.heldout)}
         (partial / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
         if output.exists():
             shutil.rmtree(output)
@@ -108,7 +128,7 @@ def main() -> None:
         card = json.loads((output / "card.json").read_text(encoding="utf-8"))
     else:
         work = Path(cfg.cache_root) / "pretrain"
-        card = pretrain(make_recipe(cfg.recipe), Path(cfg.root), work, output, cfg.compile, cfg.every)
+        card = pretrain(make_recipe(cfg.recipe), Path(cfg.root), work, output, cfg.compile, cfg.every, cfg.force)
     show(card, Console())
 
 

@@ -13,7 +13,8 @@ import torch
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import load_lm
-from elmo_bench.bilm.training import Recipe, Trainer
+from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.pretrain import pretrain
 from elmo_bench.system.errors import UserError
 
@@ -63,9 +64,10 @@ def recipe(**changes) -> Recipe:
 def everything(trainer: Trainer) -> dict[str, torch.Tensor]:
     """All that training has changed."""
     found = {f"weights {name}": tensor for name, tensor in trainer.lm.state_dict().items()}
-    for number, optimiser in enumerate(trainer.optimisers):
-        for key, state in optimiser.state_dict()["state"].items():
-            found |= {f"optimiser {number} {key} {name}": torch.as_tensor(value) for name, value in state.items()}
+    for key, state in trainer.adam.state_dict()["state"].items():
+        found |= {f"adam {key} {name}": torch.as_tensor(value) for name, value in state.items()}
+    for key, moments in (("first", trainer.row_adam.first), ("second", trainer.row_adam.second)):
+        found |= {f"rows {key} {number}": moment for number, moment in enumerate(moments)}
     for direction, layers in enumerate(trainer.states):
         for layer, state in enumerate(layers):
             found |= {f"state {direction} {layer} {name}": getattr(state, name) for name in ("h", "c")}
@@ -149,10 +151,10 @@ def test_other_recipes_are_other_runs(root):
     weights = {}
     for change in ({}, {"seed": 4}, {"negatives": 4}, {"clip": 0.01}, {"steps": 12}, {"bfloat16": True}):
         made = recipe(**{"tokens": 10 * 48, **change})
-        trainer = Trainer(made, root, root / made.key())
+        trainer = Trainer(made, root, root / made.key(root))
         trainer.fit()
-        weights[made.key()] = everything(trainer)["weights bilm.directions.0.0.recurrent"]
-        assert torch.isfinite(weights[made.key()]).all()
+        weights[made.key(root)] = everything(trainer)["weights bilm.directions.0.0.recurrent"]
+        assert torch.isfinite(weights[made.key(root)]).all()
     assert len(weights) == 6
     first, *others = weights.values()
     assert not any(torch.equal(first, other) for other in others)

@@ -39,7 +39,7 @@ SMALL = ["vectors=text", "vectors.size=4", "task.words.size=4", "vectors.epochs=
 def text(bench):
     """A folder of text and a recipe of a biLM that read some of it; the toy task's words stand in it."""
     draw = random.Random(1)
-    (bench.conf / "pretrain" / "open.yaml").write_text(PAGE.lstrip())
+    (bench.conf / "pretrain" / "open_10M.yaml").write_text(PAGE.lstrip())
     (bench.data / "lm").mkdir()
     for name in ("one", "two"):
         lines = [" ".join(draw.choices("Ba de gi ko mu".split(), k=draw.randint(2, 9))) for _ in range(120)]

@@ -6,10 +6,15 @@ As in the release, the forward stream reads `<S> w1 .. wn` and predicts `w1 .. w
 
 from __future__ import annotations
 
+import hashlib
+import os
+from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -49,21 +54,34 @@ class Corpus:
     ends: np.ndarray
 
     @classmethod
-    def read(cls, sources: Sequence[Source], seed: int | None = None) -> Corpus:
+    def read(cls, sources: Sequence[Source], seed: int | None = None, cache: Path | None = None) -> Corpus:
         """Reads the sources one after another and shuffles the sentences (seed None: keeps their order).
+
+        Args:
+            sources: files and how much of each.
+            seed: of the shuffle.
+            cache: folder that keeps each source in numbers, found again by its content.
 
         Raises:
             UserError: a file is missing, not UTF-8, or gives no sentence.
         """
         ids: dict[str, int] = {SENTENCE_BEGIN: 0, SENTENCE_END: 1}
-        sentences: list[np.ndarray] = []
+        tokens, lengths = [], []
         for source in sources:
-            for words in _sentences(source):
-                sentences.append(np.array([ids.setdefault(word, len(ids)) for word in words], dtype=np.int32))
-        if seed is not None:
-            order = np.random.default_rng(seed).permutation(len(sentences))
-            sentences = [sentences[i] for i in order]
-        return cls(list(ids), np.concatenate(sentences), np.cumsum([len(s) for s in sentences]))
+            found = numbered(source, cache)
+            to_id = np.array([ids.setdefault(word, len(ids)) for word in found.types], dtype=np.int32)
+            tokens.append(to_id[found.tokens])
+            lengths.append(np.diff(found.ends, prepend=0))
+        whole = cls(list(ids), np.concatenate(tokens), np.cumsum(np.concatenate(lengths)))
+        return whole if seed is None else whole.shuffled(seed)
+
+    def shuffled(self, seed: int) -> Corpus:
+        """The same sentences in an order drawn from the seed."""
+        order = np.random.default_rng(seed).permutation(len(self.ends))
+        starts, lengths = np.append(0, self.ends[:-1])[order], np.diff(self.ends, prepend=0)[order]
+        ends = np.cumsum(lengths)
+        places = np.repeat(starts - (ends - lengths), lengths) + np.arange(len(self.tokens))
+        return Corpus(self.types, self.tokens[places], ends)
 
     def vocabulary(self, size: int) -> list[str]:
         """`<S>`, `</S>`, `<UNK>`, then the most frequent words, ties in order of first appearance."""
@@ -71,6 +89,19 @@ class Corpus:
         order = np.argsort(-counts, kind="stable")
         words = [self.types[i] for i in order[: size + 2] if i > 1 and counts[i] and self.types[i] != UNKNOWN]
         return [SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, *words][:size]
+
+    def by_frequency(self, words: Sequence[str]) -> list[str]:
+        """A given vocabulary in the order that the sampled softmax takes it to have: by frequency in this text.
+
+        `<S>`, `</S>` and `<UNK>` stay in front; words that the text lacks come last, in the given order.
+        """
+        place = {word: i for i, word in enumerate(self.types)}
+        counts = np.bincount(self.tokens, minlength=len(self.types))
+        marks = (SENTENCE_BEGIN, SENTENCE_END, UNKNOWN)
+        others = [word for word in words if word not in marks]
+        here = [place.get(word, -1) for word in others]
+        frequency = np.array([counts[i] if i >= 0 else 0 for i in here])
+        return [*marks, *(others[i] for i in np.argsort(-frequency, kind="stable"))]
 
     def targets(self, vocabulary: Sequence[str]) -> np.ndarray:
         """(types,) int32 vocabulary id of each type; `<UNK>` for those outside."""
@@ -101,6 +132,39 @@ def rows_of(stream: Stream, rows: int) -> Stream:
     """Cuts a stream into `rows` equal pieces that run side by side: both arrays become (rows, length)."""
     length = len(stream.inputs) // rows
     return Stream(*(array[: rows * length].reshape(rows, length) for array in stream))
+
+
+def numbered(source: Source, cache: Path | None = None) -> Corpus:
+    """One source by itself, its types in order of first appearance; from the cache where it has been read before.
+
+    Raises:
+        UserError: the file is missing, not UTF-8, or gives no sentence.
+    """
+    if cache is None or not source.path.is_file():
+        return _number(source)
+    with open(source.path, "rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    kept = cache / f"{content}-{'all' if source.tokens is None else source.tokens}.npz"
+    if kept.is_file():
+        with suppress(OSError, ValueError, KeyError, BadZipFile), np.load(kept) as arrays:
+            return Corpus(arrays["types"].tobytes().decode().split("\n"), arrays["tokens"], arrays["ends"])
+    corpus = _number(source)
+    cache.mkdir(parents=True, exist_ok=True)
+    partial = kept.with_suffix(f".{os.getpid()}.partial")
+    types = np.frombuffer("\n".join(corpus.types).encode(), dtype=np.uint8)
+    with open(partial, "wb") as file:
+        np.savez(file, types=types, tokens=corpus.tokens, ends=corpus.ends)
+    os.replace(partial, kept)
+    return corpus
+
+
+def _number(source: Source) -> Corpus:
+    ids: dict[str, int] = {}
+    tokens, ends = array("i"), array("q")
+    for words in _sentences(source):
+        tokens.extend([ids.setdefault(word, len(ids)) for word in words])
+        ends.append(len(tokens))
+    return Corpus(list(ids), np.frombuffer(tokens, dtype=np.int32), np.frombuffer(ends, dtype=np.int64))
 
 
 def _sentences(source: Source) -> Iterator[list[str]]:

@@ -132,13 +132,6 @@ class BidirectionalLM(nn.Module):
         self.softmax_bias = nn.Embedding(vocabulary, 1, sparse=True)
         nn.init.normal_(self.softmax.weight, std=bilm.options.projection_dim**-0.5)
         nn.init.zeros_(self.softmax_bias.weight)
-        self.nll = sampled_nll
-        self.cells = POINTWISE
-
-    def compile(self) -> None:
-        """Compiles the pointwise work of a step and the loss; for training, where shapes do not change."""
-        self.nll = torch.compile(sampled_nll, dynamic=False)
-        self.cells = Cells(*(torch.compile(function, dynamic=False) for function in Cells()))
 
     def start(self, rows: int) -> list[list[State]]:
         """Zero states, a list of layers for each direction."""
@@ -167,11 +160,11 @@ class BidirectionalLM(nn.Module):
     ) -> Tensor:
         """Mean of the two directions' sampled losses in nats a token; `states` moves on in place."""
         losses, size = [], self.softmax.num_embeddings
-        for h, piece in zip(self.outputs(chunk, types, states, self.dtype, self.cells), chunk, strict=True):
+        for h, piece in zip(self.outputs(chunk, types, states, self.dtype, POINTWISE), chunk, strict=True):
             ids = torch.cat([piece.targets, negatives.ids])  # (N + K,)
             expected = log_expected(piece.targets, size, negatives.tries)
             losses.append(
-                self.nll(
+                sampled_nll(
                     h, self.softmax(ids), self.softmax_bias(ids).squeeze(-1),
                     piece.targets, expected, negatives.ids, negatives.log_expected,
                 )

@@ -74,13 +74,23 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read(path: Path) -> Record:
-    """Raises `UserError` where the file is no record."""
+    """Raises `UserError` where the file is no record, or one of an earlier version."""
+    record = read_any(path)
+    if "settings" not in record:
+        raise UserError("a record of an earlier version; `elmo-bench migrate` gives it its name of today", path)
+    if any(key not in record for key in KEYS):
+        raise UserError("a record without its fixed keys; remove it and run again", path)
+    return record
+
+
+def read_any(path: Path) -> Record:
+    """A record of this or an earlier version. Raises `UserError` where the file is no record."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"not a readable record ({error}); remove it and run again", path) from None
-    if not isinstance(record, dict) or any(key not in record for key in KEYS):
-        raise UserError("a record without its fixed keys; remove it and run again", path)
+    if not isinstance(record, dict) or "task" not in record or "config" not in record:
+        raise UserError("not a record; remove it and run again", path)
     return record
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from elmo_bench.system.errors import UserError
+
 
 @contextmanager
 def held(folder: Path, waiting: str) -> Iterator[bool]:
@@ -28,3 +30,18 @@ def held(folder: Path, waiting: str) -> Iterator[bool]:
         yield waited
     finally:
         lock.release()
+
+
+@contextmanager
+def alone(folder: Path, message: str) -> Iterator[None]:
+    """Locks a folder, which is made, or gives up at once.
+
+    Raises:
+        UserError: another process holds it, with this message.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "lock", timeout=0):
+            yield
+    except Timeout:
+        raise UserError(message, folder) from None

@@ -1,0 +1,57 @@
+"""Making the next batches in the background, where there is a core to make them on."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from queue import Full, Queue
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
+    """The same items in the same order, up to `depth` of them made in a thread beforehand; errors come through.
+
+    On one core a thread would gain nothing: there the items come as they are.
+    """
+    if cores() == 1:
+        yield from items
+        return
+    queue: Queue[tuple[T | None, BaseException | None]] = Queue(depth)
+    stopped = threading.Event()
+
+    def put(item: T | None, error: BaseException | None) -> None:
+        while not stopped.is_set():
+            try:
+                return queue.put((item, error), timeout=0.1)
+            except Full:
+                continue
+
+    def work() -> None:
+        try:
+            for item in items:
+                put(item, None)
+                if stopped.is_set():
+                    return
+            put(None, StopIteration())
+        except BaseException as error:
+            put(None, error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while True:
+            item, error = queue.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            yield item  # type: ignore[misc]
+    finally:
+        stopped.set()

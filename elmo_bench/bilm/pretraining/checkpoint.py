@@ -1,0 +1,59 @@
+"""A checkpoint that is whole or not there: written beside, synced, renamed, and checked when it is read."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmo_bench.system.errors import UserError
+
+MARK = b"elmo_bench checkpoint 1 "  # then the sha256 of the rest in hexadecimal, then a newline
+HEADER = len(MARK) + 64 + 1
+
+
+def save(state: dict[str, Any], path: Path) -> None:
+    """Writes tensors and plain values; a crash leaves the old file or the new one."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    content = buffer.getbuffer()
+    partial = path.with_name(f"{path.name}.partial")
+    with open(partial, "wb") as file:
+        file.write(MARK + hashlib.sha256(content).hexdigest().encode() + b"\n")
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+    sync(path.parent)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What `save` wrote, on the CPU.
+
+    Raises:
+        UserError: the file is damaged or none of ours; nothing of it is used.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot be read ({error.strerror})", path) from None
+    header, payload = content[:HEADER], memoryview(content)[HEADER:]
+    if not header.startswith(MARK) or header[len(MARK) : -1] != hashlib.sha256(payload).hexdigest().encode():
+        raise UserError("the checkpoint is damaged; force=true trains from the start", path)
+    return torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+
+
+def sync(folder: Path) -> None:
+    """Makes a rename in a folder last, where the system can."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # no such call for folders on this system
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

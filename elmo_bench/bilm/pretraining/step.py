@@ -1,0 +1,52 @@
+"""The loss of one update and its gradients, by the fast parts of this package."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from elmo_bench.bilm.lm import BidirectionalLM
+from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.bilm.pretraining.batches import Batch
+from elmo_bench.bilm.pretraining.convolutions import encode
+from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
+from elmo_bench.bilm.pretraining.recurrence import run
+from elmo_bench.bilm.pretraining.softmax import sampled_loss
+
+
+def outputs(lm: BidirectionalLM, batch: Batch, states: list[list[State]], pointwise: Pointwise = EAGER) -> list[Tensor]:
+    """Top-layer outputs of both directions, (T * B, P) each; `states` moves on in place."""
+    vectors = encode(lm.bilm.encoder, batch.windows, lm.dtype, pointwise)  # (U, P)
+    found = []
+    for index, layers, state in zip(batch.indices, lm.bilm.directions, states, strict=True):
+        h = F.embedding(index, vectors)  # (T * B, P)
+        for number, layer in enumerate(layers.children()):  # type: ignore[union-attr]
+            assert isinstance(layer, ProjectedLSTM)
+            out, state[number] = run(layer, h, state[number], pointwise)
+            h = out + h if number and lm.bilm.options.use_skip_connections else out
+        found.append(h)
+    return found
+
+
+def touched(lm: BidirectionalLM, batch: Batch) -> list[Tensor]:
+    """The softmax's rows (R, P) and biases (R, 1) that the update reads, as leaves that collect gradients."""
+    tables = (lm.softmax.weight, lm.softmax_bias.weight)
+    return [table.detach()[batch.ids].requires_grad_() for table in tables]
+
+
+def loss(
+    lm: BidirectionalLM, batch: Batch, rows: list[Tensor], states: list[list[State]], pointwise: Pointwise = EAGER
+) -> Tensor:
+    """Mean of the two directions' sampled losses in nats a token.
+
+    Args:
+        rows: of `touched`; the softmax's gradients come to lie there.
+        states: of both directions' layers; moves on in place.
+    """
+    weight, bias = rows
+    losses = [
+        sampled_loss(h, weight, bias.squeeze(-1), sample, pointwise)
+        for h, sample in zip(outputs(lm, batch, states, pointwise), batch.samples, strict=True)
+    ]
+    return torch.stack(losses).mean()
