@@ -14,9 +14,10 @@ unexport DATA_ROOT
 endif
 
 RUN = .venv/bin/python
-READY = .venv/ready
+# A .venv that is a link belongs to another checkout: it is used as it is, and nothing is installed into it.
+READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)
 
-.PHONY: help setup reproduce table figure report pretrain bench test lint format clean-cache
+.PHONY: help setup reproduce table figure report pretrain bench test lint format clean-cache .venv/linked .venv/own
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
@@ -32,7 +33,7 @@ help: ## list the targets and their variables
 	  '  TORCH=        what to install as torch: $(TORCH)'
 
 setup: $(READY) ## create .venv with all that the other targets need
-	@echo ".venv is ready"
+	@echo ".venv is ready$$(test ! -L .venv || echo ": a link to $$(readlink .venv), used as it is")"
 
 reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside the paper's
 	@$(RUN) -m elmo_bench.reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
@@ -80,25 +81,15 @@ $(RUN) -m elmo_bench.train '+sweep=$(1)$(N)' 'task=$(TASK)' 'scale=$(SCALE)' $(A
 endef
 
 # torch goes first and by itself, so that TORCH can name any build of it; the pins hold for all else.
-# .venv/unfinished holds the process of a set-up under way. One that was killed leaves it behind: the next starts anew,
-# for a half-copied package cannot be told from a whole one. One that failed is gone on with.
-$(READY): pyproject.toml constraints.txt
-	@set -e; \
-	fits='import ensurepip, sys, venv; print(sys._base_executable); sys.exit(not (3, 11) <= sys.version_info < (3, 14))'; \
-	if other=$$(cat .venv/unfinished 2>/dev/null) && kill -0 $$other 2>/dev/null; then \
-	  echo "process $$other is setting up .venv; wait for it (or remove .venv, if it is something else)" >&2; exit 2; \
-	fi; \
-	if [ -e .venv/unfinished ] || ! .venv/bin/python -c "$$fits" >/dev/null 2>&1; then \
-	  for name in $(PYTHON) ''; do python=$$($$name -c "$$fits" 2>/dev/null) && break; done; \
-	  if [ -z "$$name" ]; then \
-	    echo "no Python 3.11 to 3.13 with venv among: $(PYTHON); install one or give PYTHON=/path/to/python" >&2; exit 2; \
-	  fi; \
-	  rm -rf .venv; mkdir .venv; echo $$$$ > .venv/unfinished; \
-	  echo "setting up .venv with $$python (about two minutes and 2 GB)" >&2; \
-	  "$$python" -m venv .venv; \
-	fi; \
-	rm -f $@; echo $$$$ > .venv/unfinished; \
-	grep -v '^torch==' constraints.txt > .venv/constraints.txt; \
-	pip="$(RUN) -m pip install --disable-pip-version-check -c .venv/constraints.txt"; \
-	[ -t 1 ] || pip="$$pip -q"; \
-	if $$pip $(TORCH) && $$pip -e '.[dev]'; then touch $@; rm .venv/unfinished; else rm .venv/unfinished; exit 2; fi
+.venv/ready: pyproject.toml constraints.txt | .venv/own
+	@.ci/setup '$(TORCH)' $(PYTHON)
+
+# A .venv that is installed for another place (a checkout that was copied or moved) would run that place's code.
+.venv/own:
+	@cat .venv/lib/python3*/site-packages/*elmo_bench.pth 2>/dev/null | while IFS= read -r place || [ -n "$$place" ]; do \
+	  [ "$$place" -ef . ] && continue; \
+	  echo ".venv belongs to the checkout $$place; remove it (rm -rf .venv), then make sets up one of its own" >&2; exit 2; \
+	done
+
+.venv/linked:
+	@[ -x .venv/bin/python ] || { echo ".venv is a link to $$(readlink .venv), where there is no Python; remove it" >&2; exit 2; }

@@ -21,7 +21,7 @@ COMMANDS = {
     "embed": "write the biLM's layers for each line of a text file",
     "bench": "measure the biLM's speed against this machine's best matrix product",
     "mini": "write the generated data set of the mini scale",
-    "analysis.senses": "whether the layers of a biLM tell the senses of a word apart (section 5.3 of the paper)",
+    "analysis.senses": "how well each layer of a biLM tells the senses of a word apart",
 }
 USAGE = "Usage: elmo-bench COMMAND [KEY=VALUE ...]"
 

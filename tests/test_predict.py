@@ -6,11 +6,12 @@ import json
 
 import pytest
 import torch
-from hydra.utils import get_method, instantiate
+from hydra.utils import instantiate
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment.answers import Answers
 from elmo_bench.experiment.build import build
+from elmo_bench.experiment.makers import Makers
 from elmo_bench.nn.classes import probabilities
 from elmo_bench.predict import COMMAND, echo, predict
 from elmo_bench.score import score
@@ -26,13 +27,14 @@ def answers(tmp_path_factory):
 
     def answer(task):
         cfg = pages.compose(
-            [f"task={task}", "scale=mini", "elmo.where=none", f"scale.folder={root}", f"scale.sizes={SIZES}"]
+            [f"task={task}", "scale=mini", "arm=baseline", f"scale.folder={root}", f"scale.sizes={SIZES}"]
         )
-        get_method(cfg.scale.prepare)(cfg)
-        reader = instantiate(cfg.task.reader)
+        run = schema.typed(cfg)
+        Makers.of(run).make()
+        reader = instantiate(run.task.reader)
         rows = [reader.load()["dev"][i] for i in range(4)]
         torch.manual_seed(1)
-        module = build(cfg, reader, None).eval()
+        module = build(run, reader, None).eval()
         with torch.no_grad():
             return rows, Answers(module).predict_step(reader.collate(rows))
 
@@ -92,7 +94,7 @@ def test_the_input_is_repeated_with_its_words():
     assert echo({"tokens": ["a", "b"]}, row, ("tokens",)) == {"tokens": ["a", "b"]}
 
 
-def test_the_plain_answers_are_a_file_that_score_reads(bench, tmp_path):
+def test_the_plain_answers_are_a_file_that_score_reads(tmp_path):
     folder = tmp_path / "mini"
     record = bench_record(folder, tmp_path)
     gold = (folder / "snli" / "dev.tsv").read_text().splitlines()[1:]
@@ -119,7 +121,7 @@ def bench_record(folder, root):
 
     return train(
         pages.compose([
-            "task=snli", "scale=mini", f"scale.folder={folder}", f"scale.sizes={SIZES}", "elmo.where=none",
+            "task=snli", "scale=mini", f"scale.folder={folder}", f"scale.sizes={SIZES}", "arm=baseline",
             "task.fit.epochs=1", "trainer=cpu", f"results_root={root}/results", f"cache_root={root}",
         ])
     )  # fmt: skip

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from hydra.utils import get_method
-from omegaconf import DictConfig
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmo_bench.bilm import BiLM
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.store import write_text
+from elmo_bench.layers.build import open_source
+from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.errors import UserError
 
 SPLITS = ("dev", "test")  # the biLM was not trained on them
@@ -75,10 +76,13 @@ def _rarest(form: Form) -> int:
     return min(form.senses.count(sense) for sense in set(form.senses))
 
 
-def vectors(bilm: BiLM, sentences: Sequence[list[str]], forms: Sequence[Form]) -> list[Tensor]:
-    """The layers at every occurrence: a tensor (n, L+1, 2P) for each form."""
+def vectors(source: LayersSource, sentences: Sequence[list[str]], forms: Sequence[Form]) -> list[Tensor]:
+    """The layers of every occurrence: a tensor (n, n_layers, W) for each form."""
     needed = sorted({sentence for form in forms for sentence, _ in form.places})
-    layers = dict(zip(needed, bilm.encode([sentences[i] for i in needed]), strict=True))
+    layers: dict[int, Tensor] = {}  # (n_layers, T, W) of a sentence
+    for indices, flat in source.batches([sentences[i] for i in needed]):
+        numbers = [needed[i] for i in indices]
+        layers |= zip(numbers, flat.split([len(sentences[i]) for i in numbers], dim=1), strict=True)
     return [torch.stack([layers[i][:, token] for i, token in form.places]) for form in forms]
 
 
@@ -175,31 +179,30 @@ def plane(x: Tensor) -> Tensor:
     return x @ v.T
 
 
-def run(cfg: DictConfig) -> Path:
+def run(config: RunConfig) -> Path:
     """Measures, draws and writes; returns the JSON file.
 
     Raises:
         UserError: no biLM, or no mini data set.
     """
-    for prepare in filter(None, (cfg.scale.prepare, cfg.bilm.get("prepare"))):
-        get_method(prepare)(cfg)
-    if "folder" not in cfg.scale:
-        raise UserError(f"scale={cfg.scale.name} has no text with known senses; the figure is for scale=mini")
-    sentences, forms = read(Path(cfg.scale.folder))
+    Makers.of(config).make()
+    if config.scale.folder is None:
+        raise UserError(f"scale={config.scale.name} has no text with known senses; the figure is for scale=mini")
+    sentences, forms = read(Path(config.scale.folder))
     if not forms:
         raise UserError(f"no form occurs {LEAST} times in each of two senses; generate more held-out text (sizes.lm)")
-    bilm = BiLM.from_files(cfg.bilm.options, cfg.bilm.weights, state=cfg.bilm.state)
-    layers = vectors(bilm, sentences, forms)
+    source: Any = open_source(config.bilm)
+    layers = vectors(source, sentences, forms)
     measured = measure(forms, layers)
-    name = f"senses-{cfg.bilm.name}"
-    folder = Path(cfg.results_root) / "figures"
+    name = f"senses-{config.bilm.name}"
+    folder = Path(config.results_root) / "figures"
     draw(folder / f"{name}.png", forms, layers)
     page = {
-        "title": TITLE.format(name=cfg.bilm.name),
+        "title": TITLE.format(name=config.bilm.name),
         "note": NOTE,
         "picture": f"{name}.png",
         **table(measured),
-        "bilm": {"name": cfg.bilm.name, "sha256": bilm.sha256},
+        "bilm": {"name": config.bilm.name, "sha256": source.sha256},
         "measured": measured,
     }
     write_text(folder / f"{name}.json", json.dumps(page, indent=1, ensure_ascii=False) + "\n")

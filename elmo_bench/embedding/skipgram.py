@@ -43,7 +43,7 @@ class SkipgramVectors:
         if not page.is_file():
             raise UserError(f"vectors=text needs the text of a biLM, and conf/pretrain has no page {self.vectors.text}")
         if not self.vectors.root:
-            raise UserError("vectors=text needs data_root=FOLDER (make: DATA_ROOT=FOLDER) with lm/ in it")
+            raise UserError(f"vectors=text needs {places.DATA_ROOT} with lm/ in it")
         text = pages.compose([f"pretrain={self.vectors.text}", "root=null"], "pretrain").recipe
         files = [[str(Path(self.vectors.root, name)), tokens] for name, tokens in text.text]
         read = {key: text[key] for key in ("tokens", "rows", "steps", "seed")}

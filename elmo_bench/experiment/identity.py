@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.experiment.settings import data_folder, own_arguments, settings
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.hashing import fingerprint
 
@@ -85,7 +86,7 @@ def _missing_data(run: RunConfig) -> list[str]:
     if run.scale.maker:  # makes them
         return []
     if run.data_root is None and _below_nothing(data):
-        return [f"scale={run.scale.name} needs data_root=FOLDER (make: DATA_ROOT=FOLDER), and it is not set"]
+        return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set"]
     if run.data_root is not None and run.data_root in json.dumps(data) and not Path(run.data_root).is_dir():
         return [f"{run.data_root}: no such folder; data_root=FOLDER must name the one that holds the data"]
     folder = data_folder(data)

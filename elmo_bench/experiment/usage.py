@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elmo_bench.system import places
-from elmo_bench.system.command import Argument, Command, Section, flag, pages, whole
+from elmo_bench.system.command import Argument, Command, Section, described, flag, pages, settings, whole
 
 GROUPS = ("task", "scale", "arm", "bilm", "vectors", "trainer", "logger", "launcher", "sweep")
 PLACES = (
@@ -21,6 +21,7 @@ PLACES = (
 FORCE = Argument("force", "train again although there is a record", False, parse=flag)
 TASK = Argument("task", "the benchmark, a page of conf/task/", "ner")
 SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
+ARM = Argument("arm", "with ELMo or without: a page of conf/arm/", "elmo")
 OVERRIDES = (
     "Any other key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner "
     "--cfg job` prints the whole configuration of a run."
@@ -28,7 +29,26 @@ OVERRIDES = (
 
 
 def _pages(groups: Sequence[str] = GROUPS) -> list[Section]:
-    return [pages(places.CONF, [group for group in groups if (places.CONF / group).is_dir()])]
+    return [pages(places.CONF, groups)]
+
+
+def _all_keys() -> list[Section]:
+    """The pages, and every key of a run with its default, from the typed configuration."""
+    from elmo_bench.configuration import schema
+
+    blocks = {
+        "elmo": schema.ElmoConfig,
+        "bilm": schema.BilmConfig,
+        "task": schema.TaskConfig,
+        "vectors": schema.VectorsConfig,
+        "scale": schema.ScaleConfig,
+        "trainer": schema.TrainerConfig,
+        "logger": schema.LoggerConfig,
+    }
+    return _pages() + [
+        settings(f"Keys of {name}, with the defaults that pages change", described(block, f"{name}.", schema.KEYS))
+        for name, block in blocks.items()
+    ]
 
 
 TRAIN = Command(
@@ -37,13 +57,14 @@ TRAIN = Command(
     (
         TASK,
         SCALE,
+        ARM,
         Argument("seed", "of the weights, the order of batches and dropout", 1, parse=whole()),
         FORCE,
         *PLACES,
     ),
     (
         ("task=ner scale=mini", "+ELMo on generated data, offline"),
-        ("task=ner scale=mini elmo.where=none", "the baseline"),
+        ("task=ner scale=mini arm=baseline", "the same model without ELMo"),
         ("-m task=ner,srl seed=1,2,3", "six runs, one after another"),
         ("+sweep=table2 task=snli scale=open", "a table of the paper"),
     ),
@@ -52,7 +73,7 @@ TRAIN = Command(
         OVERRIDES,
     ),
     overrides=True,
-    more=_pages,
+    more=_all_keys,
 )
 
 REPRODUCE = Command(
@@ -78,7 +99,7 @@ REPRODUCE = Command(
         OVERRIDES,
     ),
     overrides=True,
-    more=_pages,
+    more=_all_keys,
 )  # fmt: skip
 
 PRETRAIN = Command(
@@ -103,7 +124,7 @@ PRETRAIN = Command(
 
 SENSES = Command(
     "analysis.senses",
-    "whether the layers of a biLM tell the senses of a word apart (section 5.3 of the paper)",
+    "how well each layer of a biLM tells the senses of a word apart",
     (
         Argument("scale", "only mini has text whose senses are known", "mini"),
         Argument("bilm", "a page of conf/bilm/", "mini"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -113,7 +113,8 @@ class Command:
         """The text of `--help`."""
         arguments = [*self.arguments, DEBUG]
         examples = [(f"elmo-bench {self.name} {line}".rstrip(), what) for line, what in self.examples]
-        sections = [settings("Arguments", arguments), *self.more(), Section("Examples", examples, 0)]
+        listed = Section("Arguments", [(a.usage, _meaning(a)) for a in arguments])
+        sections = [listed, Section("Examples", examples, 0), *self.more()]
         notes = [note if "\n" in note else textwrap.fill(note, WIDTH) for note in self.notes]
         parts = [f"{self.summary[:1].upper()}{self.summary[1:]}.", self.usage(), *notes]
         return "\n\n".join([*parts, *(printed(section) for section in sections if section.lines)])
@@ -159,35 +160,41 @@ def flag(text: str) -> bool:
 # Help for settings that dataclasses declare.
 
 
-def described(schema: type, prefix: str = "") -> list[Argument]:
-    """The arguments of a dataclass, those of nested ones as `outer.inner`, for `Command.arguments` or a section.
+def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = None) -> list[Argument]:
+    """The keys of a dataclass as arguments, those of nested dataclasses as `outer.inner`.
 
-    A field's metadata "help" is its meaning, to which the values of an enum or a Literal are added.
+    A field's metadata "help" is its meaning, to which the allowed values are added: its metadata "choices", or what an
+    enum or a Literal names. Fields without a meaning are left out.
+
+    Args:
+        schema: the dataclass.
+        prefix: of all names, with its dot.
+        names: what fields are called instead, as "lambda" cannot be a field.
     """
     hints, found = get_type_hints(schema), []
-    for field in fields(schema):
-        hint = hints[field.name]
-        name = prefix + field.metadata.get("name", field.name)
-        if isinstance(hint, type) and is_dataclass(hint):
-            found += described(hint, f"{name}.")
-            continue
-        meaning = "; ".join(filter(None, [field.metadata.get("help", ""), _values(hint)]))
-        found.append(Argument(name, meaning, _default(field), field.metadata.get("value", "VALUE")))
+    for each in fields(schema):
+        name = prefix + (names or {}).get(each.name, each.name)
+        if (block := _block(hints[each.name])) is not None:
+            found += described(block, f"{name}.", names)
+        elif meaning := each.metadata.get("help"):
+            values = each.metadata.get("choices") or _values(hints[each.name])
+            listed = f" ({', '.join(map(shown, values))})" if values else ""
+            default = _default(each)
+            found.append(Argument(name, meaning + listed, default, "null" if default is None else "VALUE"))
     return found
 
 
 def settings(title: str, arguments: Sequence[Argument]) -> Section:
-    """A section of the help that lists arguments."""
-    return Section(title, [(a.usage, _meaning(a)) for a in arguments])
+    """A section of the help that lists keys which pages may set."""
+    return Section(title, [(a.usage, a.meaning) for a in arguments])
 
 
 def pages(folder: Path, groups: Sequence[str]) -> Section:
     """A section of the help that lists the pages of each group of configuration pages."""
-    rows = []
-    for group in groups:
-        names = {path.stem if path.is_file() else path.name for path in (folder / group).glob("[!_.]*")}
-        rows.append((f"{group}=", ", ".join(sorted(names))))
-    return Section("Pages of configuration", [row for row in rows if row[1]])
+    listed = [
+        (f"{group}=", ", ".join(sorted(path.stem for path in (folder / group).glob("*.yaml")))) for group in groups
+    ]
+    return Section("Pages of configuration", [line for line in listed if line[1]])
 
 
 def _default(field: Any) -> Any:
@@ -196,16 +203,24 @@ def _default(field: Any) -> Any:
     return REQUIRED if field.default is MISSING or field.default == "???" else field.default
 
 
-def _values(hint: Any) -> str:
-    """The values that a type allows, "" where they cannot be counted."""
-    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
-    names: list[str] = []
-    for part in parts:
+def _parts(hint: Any) -> Sequence[Any]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
+
+
+def _block(hint: Any) -> type | None:
+    """The dataclass of a field that holds one, perhaps or always."""
+    return next((part for part in _parts(hint) if isinstance(part, type) and is_dataclass(part)), None)
+
+
+def _values(hint: Any) -> list[Any]:
+    """The values that a type names."""
+    values: list[Any] = []
+    for part in _parts(hint):
         if get_origin(part) is Literal:
-            names += [shown(value) for value in get_args(part)]
+            values += get_args(part)
         elif isinstance(part, type) and issubclass(part, Enum):
-            names += [shown(value) for value in part]
-    return ", ".join(names)
+            values += part
+    return values
 
 
 def shown(value: Any) -> str:

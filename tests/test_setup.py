@@ -1,0 +1,122 @@
+"""How `make` sets up .venv: once at a time, and never into one that belongs to another checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
+
+# Stands in for Python: makes a .venv of itself, and notes what pip is asked to install.
+STUB = """#!/bin/sh
+case "$*" in
+  -c*) echo "$0" ;;
+  "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  *pip*) echo "$*" >> pip.log; sleep "${PIP_SECONDS:-0}"; exit "${PIP_STATUS:-0}" ;;
+esac
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """What setting up needs of a checkout, with the stub as its Python."""
+    folder = tmp_path / "a checkout"
+    (folder / ".ci").mkdir(parents=True)
+    for name in ("Makefile", ".ci/setup", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, folder / name)
+    (tmp_path / "python").write_text(STUB)
+    (tmp_path / "python").chmod(0o755)
+    return folder
+
+
+def start(folder: Path, target: str = "setup", **environment: str) -> subprocess.Popen:
+    inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")}
+    return subprocess.Popen(
+        ["make", target, f"PYTHON={folder.parent / 'python'}"], cwd=folder, env=inherited | environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+
+
+def end(process: subprocess.Popen) -> tuple[int, list[str]]:
+    """The exit status, and what was said on stderr, make's own line aside."""
+    _, err = process.communicate(timeout=60)
+    return process.returncode, [line for line in err.splitlines() if not line.startswith("make:")]
+
+
+def installs(folder: Path) -> int:
+    log = folder / "pip.log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def test_the_first_call_installs_and_the_second_does_not(checkout):
+    assert end(start(checkout))[0] == 0
+    assert installs(checkout) == 2  # torch, then all else
+    assert end(start(checkout)) == (0, [])
+    assert installs(checkout) == 2
+    assert not (checkout / ".venv.lock").exists()
+
+
+def test_two_at_once_do_not_race(checkout):
+    several = [start(checkout, PIP_SECONDS="2") for _ in range(4)]
+    ends = sorted(end(process) for process in several)
+    assert [status for status, _ in ends] == [0, 2, 2, 2]
+    assert all(len(said) == 1 and said[0].endswith(("something else)", "remove .venv.lock)")) for _, said in ends[1:])
+    assert installs(checkout) == 2
+
+
+def test_one_that_was_killed_is_started_anew_and_one_that_failed_is_continued(checkout):
+    killed = subprocess.Popen(["true"])
+    killed.wait()
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv" / "half").touch()
+    (checkout / ".venv" / "unfinished").write_text(f"{killed.pid}\n")
+    assert end(start(checkout, PIP_STATUS="1"))[0] == 2
+    assert not (checkout / ".venv" / "half").exists()
+    (checkout / ".venv" / "kept").touch()
+    assert end(start(checkout))[0] == 0
+    assert (checkout / ".venv" / "kept").exists()
+
+
+def test_a_link_is_used_as_it_is(checkout, tmp_path):
+    other = tmp_path / "other"
+    (other / "bin").mkdir(parents=True)
+    shutil.copy(tmp_path / "python", other / "bin" / "python")
+    (checkout / ".venv").symlink_to(other)
+    process = start(checkout)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert f"a link to {other}, used as it is" in out
+    assert installs(checkout) == 0
+    assert not (other / "ready").exists()
+    shutil.rmtree(other)
+    status, said = end(start(checkout))
+    assert status == 2
+    assert len(said) == 1
+    assert "where there is no Python" in said[0]
+
+
+def test_a_copy_of_another_checkouts_venv_is_refused(checkout, tmp_path):
+    packages = checkout / ".venv" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "_elmo_bench.pth").write_text(str(tmp_path / "elsewhere"))
+    status, said = end(start(checkout, "report"))
+    assert (status, len(said)) == (2, 1)
+    assert f"belongs to the checkout {tmp_path / 'elsewhere'}; remove it" in said[0]
+    assert installs(checkout) == 0
+    (packages / "_elmo_bench.pth").write_text(str(checkout))
+    assert end(start(checkout))[0] == 0
+
+
+def test_without_a_fitting_python_nothing_is_left(checkout):
+    (checkout.parent / "python").unlink()
+    process = start(checkout)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "no Python 3.11 to 3.13" in err
+    assert not (checkout / ".venv").exists()
+    assert not (checkout / ".venv.lock").exists()
