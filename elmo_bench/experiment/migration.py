@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,15 @@ from elmo_bench.system import places as project
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.hashing import fingerprint, sha256
 
-TARGETS = {  # dotted names that have moved
-    "elmo_bench.text.vectors.word_embedding": "elmo_bench.embedding.vectors.word_embedding",
-    "tasks.snli.head.ESIM": "tasks.snli.head.SnliHead",
-    "tasks.sst5.head.BcnHead": "tasks.sst5.head.Sst5Head",
-}
-HEAD = {"coref": {"most_words": "max_span_width", "ratio": "top_span_ratio", "reach": "max_antecedents"}}
 SHARED = ("elmo", "seed", "data_root", "models_root", "cache_root", "results_root", "launcher")
 PARTS = ("name", "monitor", "paper", "reader", "words", "chars", "head", "metric", "score", "optimizer", "average")
+
+
+@cache
+def renamed() -> Plain:
+    """Names that have changed since: of targets, of arguments of heads, of recipes."""
+    names: Any = OmegaConf.to_container(OmegaConf.load(project.CONF / "migration" / "identity1.yaml"))
+    return names
 
 
 def is_old(record: Record) -> bool:
@@ -98,6 +100,7 @@ def modern(record: Record) -> Plain:
     plain["vectors"] = {key: value for key, value in vectors.items() if key != "passes"}
     if plain["vectors"]["source"] == "text":
         plain["vectors"]["maker"] = "elmo_bench.embedding.skipgram.SkipgramVectors"
+        plain["vectors"]["text"] = renamed()["recipes"].get(vectors["text"], vectors["text"])
     plain["bilm"] = _bilm(old["bilm"], today["bilm"]["_target_"])
     plain["task"] = {key: task.get(key) for key in PARTS} | {
         "version": 1,
@@ -110,9 +113,9 @@ def modern(record: Record) -> Plain:
         "schedule": task.get("schedule") or {},
         "clip": task.get("clip") or {},
     }
-    renamed = HEAD.get(task["name"], {})
-    plain["task"]["head"] = {renamed.get(key, key): value for key, value in task["head"].items()}
-    return _replaced(plain, TARGETS, whole=True)
+    keys = renamed()["head"].get(task["name"], {})
+    plain["task"]["head"] = {keys.get(key, key): value for key, value in task["head"].items()}
+    return _replaced(plain, renamed()["targets"], whole=True)
 
 
 def _bilm(old: Plain, target: str) -> Plain:

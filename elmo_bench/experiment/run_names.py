@@ -6,7 +6,12 @@ from typing import Any
 
 from elmo_bench.experiment.store import Record
 
-TITLES = {"baseline": "baseline", "elmo": "+ELMo"}
+TITLES = {
+    "elmo": "+ELMo",
+    "text": "baseline, text vectors",
+    "elmo+text": "+ELMo, text vectors",
+    "untrained": "+untrained biLM",
+}
 
 
 def label(arm: str, where: str, variant: dict[str, Any]) -> str:

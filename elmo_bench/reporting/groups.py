@@ -85,6 +85,13 @@ def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:
     return [{key: each.get(key) for key in told} for each in settings]
 
 
+def other_changes(record: Record, baseline: Record) -> dict[str, Any]:
+    """The settings of a run that differ from its baseline's besides ELMo, the biLM and the word vectors' source."""
+    ours, theirs = (_settings(each) for each in (record, baseline))
+    keys = [key for key in sorted({*ours, *theirs}) if key.split(".")[0] not in ("elmo", "bilm", "vectors")]
+    return {key: ours.get(key) for key in keys if ours.get(key) != theirs.get(key)}
+
+
 def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
     """Settings as key=value, a sha256 by its first eight digits; how many more there are after the first few."""
     shown = [f"{key}={_short(value)}" for key, value in list(settings.items())[:most]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.figures import figures
-from elmo_bench.reporting.groups import PAGES, Group, arm_page, in_groups
+from elmo_bench.reporting.groups import PAGES, Group, arm_page, in_groups, in_words, other_changes
 from elmo_bench.reporting.section import Section
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
@@ -100,7 +100,9 @@ def _gains(groups: list[Group], metric: str) -> list[str]:
         (before, d0), (after, d1) = (statistics.score(each.records, "test", metric) for each in (baseline, group))
         spread = "" if d0 is None or d1 is None else f" (the two deviations together: {d0 + d1:.2f})"
         gain = f"{after - before:+.2f} test {metric}{spread}"
-        remarks.append(f"{group.name}, biLM {group.bilm}, against the {baseline.name}: {gain}.")
+        besides = in_words(other_changes(group.first, baseline.first))
+        also = f"; besides ELMo, it has {', '.join(besides)}" if besides else ""
+        remarks.append(f"{group.name}, biLM {group.bilm}, against the {baseline.name}: {gain}{also}.")
     before, after = statistics.of_paper(groups[0].first, metric)
     if remarks and before is not None and after is not None:
         remarks.append(f"The paper's gain: {after - before:+.2f}.")
