@@ -45,6 +45,7 @@ COMMAND = Command(
         Argument("format", "json or plain (see above)", "json", parse=choice("json", "plain")),
         Argument("bilm.options", "where the biLM's options lie now, if they have moved", None, "FILE"),
         Argument("bilm.weights", "where the biLM's weights lie now, if they have moved", None, "FILE"),
+        Argument("bilm.path", "where the folder of a Hugging Face model lies now, if it has moved", None, "FOLDER"),
         Argument("trainer.accelerator", "cpu, gpu or auto; by default that of the run", None, "NAME"),
         Argument("trainer.threads", "by default that of the run", None, "N", whole(1)),
         Argument("batch_size", "rows computed at once; by default that of the run", None, "N", whole(1)),

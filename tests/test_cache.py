@@ -125,6 +125,16 @@ def test_damage_is_found_and_mended(bilm, tmp_path, damage):
     torch.testing.assert_close(again.layers(SENTENCES), bilm.layers(SENTENCES), atol=2e-3, rtol=2e-3)
 
 
+def test_what_a_killed_writer_left_goes(bilm, tmp_path):
+    cache = ActivationCache(bilm, tmp_path / "cache")
+    cache.folder.mkdir(parents=True)
+    leftover = cache.folder / ".00000-1.bin.partial"
+    leftover.write_bytes(b"half")
+    cache.prepare(SENTENCES)
+    assert not leftover.exists()
+    assert len(cache.shards.places) == 3
+
+
 def test_much_is_said_before_it_is_written_and_little_is_not(bilm, tmp_path, monkeypatch, capsys):
     ActivationCache(bilm, tmp_path / "cache").prepare(SENTENCES)
     assert capsys.readouterr().err == ""

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.configuration import pages
+from elmo_bench.configuration.schema import typed
+from elmo_bench.experiment.settings import settings
 from elmo_bench.layers.model_folder import sha256
+from elmo_bench.predict import predict
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.train import train
@@ -28,13 +31,7 @@ def arguments(tmp_path, monkeypatch):
     """Of a run whose results lie in a folder of the given name; all runs share data and cached layers."""
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     tiny_bert.write(tmp_path / "bert")
-    run = [
-        "task=ner",
-        "scale=mini",
-        f"scale.sizes={SIZES}",
-        "task.fit.epochs=2",
-        "trainer=cpu",
-    ]
+    run = ["task=ner", "scale=mini", f"scale.sizes={SIZES}", "task.fit.epochs=2", "trainer=cpu"]
     source = ["bilm=transformers", f"bilm.path={tmp_path}/bert", "bilm.pooling=mean"]
     return lambda results: [*run, *source, f"cache_root={tmp_path}/cache", f"results_root={tmp_path}/{results}"]
 
@@ -75,12 +72,21 @@ def test_a_run_over_hidden_states(arguments, tmp_path):
     lines = (tmp_path / "torn" / "README.md").read_text().splitlines()
     (row,) = [line for line in lines if line.startswith("|") and "| transformers |" in line]
     assert f"{whole['metrics']['test']['f1']:.2f}" in row
+    predictions_follow_the_model(tmp_path, tmp_path / "torn" / torn["checkpoint"])
+
+
+def predictions_follow_the_model(folder: Path, checkpoint: Path) -> None:
+    """The model's folder has moved; another model is refused."""
+    (folder / "in.jsonl").write_text('{"tokens": ["Greck", "sank", "."]}\n')
+    moved, other = (folder / "bert").rename(folder / "moved"), tiny_bert.write(folder / "other", seed=1)
+    given = str(checkpoint), str(folder / "in.jsonl"), str(folder / "out.jsonl")
+    assert predict(*given, "plain", **{"bilm.path": str(moved)}) == 1
+    assert len(json.loads((folder / "out.jsonl").read_text())) == 3
+    with pytest.raises(UserError, match="other .*: not the weights that the model was trained with"):
+        predict(*given, "plain", **{"bilm.path": str(other)})
 
 
 def test_another_model_pooling_or_none_at_all_is_another_run(arguments, tmp_path):
-    from elmo_bench.configuration.schema import typed
-    from elmo_bench.experiment.settings import settings
-
     def bilm(*changes):
         return settings(typed(pages.compose([*arguments("none"), *changes])))["bilm"]
 
