@@ -9,9 +9,7 @@ from rich.console import Console
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import bench, gemm, measure, stack
-from elmo_bench.speed import reference as plain
-from elmo_bench.speed import reference_highway as plain_highway
+from elmo_bench.speed import bench, gemm, measure, reference, reference_highway, stack
 from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.text import read_sentences
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
@@ -41,10 +39,10 @@ def test_short_and_repeated_words_are_less_work():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_plain_way_gives_the_same_layers(size, tmp_path):
+def test_the_reference_gives_the_same_layers(size, tmp_path):
     bilm = BiLM.from_files(*write_random(tmp_path, **SIZES[size]), state="zero")
     for batch in (PLAIN, STRANGE, [[]]):
-        for a, b in zip(plain.encode(bilm, batch), bilm.encode(batch), strict=True):
+        for a, b in zip(reference.encode(bilm, batch), bilm.encode(batch), strict=True):
             near(a, b)
 
 
@@ -62,7 +60,7 @@ def test_forgotten_words_are_computed_again(tmp_path):
 
 def test_ways_that_disagree_are_not_compared(tmp_path, monkeypatch):
     bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
-    monkeypatch.setattr(plain, "encode", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
+    monkeypatch.setattr(reference, "encode", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
     with pytest.raises(RuntimeError, match="differ"):
         measure.speed(bilm, [PLAIN], 1, lambda: None)
 
@@ -94,18 +92,18 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,))
     steps: list[str] = []
     measured = json.loads(json.dumps(bench.bench(plan, None, steps.append)))
-    assert {"matrix products", "a: plain and encode in turn", "b: cached layers"} <= set(steps)
+    assert {"matrix products", "a: reference and encode, alternating", "b: cached layers"} <= set(steps)
     assert measured["best_gemm_gflops"] == max(row["gflops"] for row in measured["gemm"]) > 0
     for row in measured["sizes"].values():
         speed, rate = row["tokens_a_second"], measured["best_gemm_gflops"] * 1e9
         assert row["share_of_bound"] == pytest.approx(speed["encode"] * row["mflop_a_token"] * 1e6 / rate)
-        assert row["times_plain"] == pytest.approx(speed["encode"] / speed["plain"])
+        assert row["times_reference"] == pytest.approx(speed["encode"] / speed["reference"])
         assert row["largest_difference"] < 1e-5
     assert measured["cache"]["size"] == "b"
     assert measured["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
     assert list(measured["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
     rates = measured["stack"]["sentences_a_second"]
-    assert measured["stack"]["times_plain"] == pytest.approx(rates["ours"] / rates["plain"])
+    assert measured["stack"]["times_reference"] == pytest.approx(rates["ours"] / rates["reference"])
     assert measured["stack"]["times_library"] == pytest.approx(rates["ours"] / rates["nn.LSTM"])
     for rows in measured["attention"].values():
         assert [(row["mode"], row["bounded"]) for row in rows] == [
@@ -121,6 +119,6 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
 
 
 def test_stacks_that_disagree_are_not_compared(monkeypatch):
-    monkeypatch.setattr(plain_highway, "forward", lambda model, x, mask: model(x * 1.01, mask))
+    monkeypatch.setattr(reference_highway, "forward", lambda model, x, mask: model(x * 1.01, mask))
     with pytest.raises(RuntimeError, match="differ"):
         stack.speed([[3, 2]], 1, stack.Size(5, 4, 2))

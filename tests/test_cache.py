@@ -125,6 +125,14 @@ def test_damage_is_found_and_mended(bilm, tmp_path, damage):
     torch.testing.assert_close(again.layers(SENTENCES), bilm.layers(SENTENCES), atol=2e-3, rtol=2e-3)
 
 
+def test_much_is_said_before_it_is_written_and_little_is_not(bilm, tmp_path, monkeypatch, capsys):
+    ActivationCache(bilm, tmp_path / "cache").prepare(SENTENCES)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("elmo_bench.layers.cache.SMALL", 100)
+    ActivationCache(bilm, tmp_path / "cache").prepare([["new"] * 9])
+    assert "layers for 1 sentences (9 tokens)" in capsys.readouterr().err
+
+
 def test_a_full_disk_is_said_and_computed_around(bilm, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
     cache = ActivationCache(bilm, tmp_path / "cache")

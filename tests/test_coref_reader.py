@@ -191,7 +191,7 @@ def test_a_broken_file_is_refused_with_its_line(text, line, message, reader):
     ("data", "message"),
     [
         ({}, "no file is named for train"),
-        ({"folder": None, "train": "x", "dev": "x", "test": "x"}, "set task.data.<scale>.folder"),
+        ({"folder": None, "train": "x", "dev": "x", "test": "x"}, "set task.data.folder"),
         ({"train": "no/such.conll"}, "no such file"),
     ],
 )

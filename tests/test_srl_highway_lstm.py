@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM, Packed
-from elmo_bench.speed import reference_highway as plain_highway
+from elmo_bench.speed import reference_highway
 
 LENGTHS = [[3, 7, 1, 7, 4], [1], [5, 5], [1, 1, 1], [2, 9]]
 
@@ -29,19 +29,19 @@ def gradients(output: Tensor, weight: Tensor, inputs: Sequence[Tensor]) -> list[
 
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("n_layers", [1, 2, 5])
-def test_values_and_gradients_are_those_of_the_plain_way(lengths, n_layers):
+def test_values_and_gradients_are_those_of_the_reference(lengths, n_layers):
     torch.manual_seed(n_layers)
     model = AlternatingHighwayLSTM(6, 5, n_layers, dropout=0.0).double()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter)
     x, mask = batch(lengths, 6, extra=2)
     x.requires_grad_()
-    ours, plain = model(x, mask), plain_highway.forward(model, x, mask)
+    ours, expected = model(x, mask), reference_highway.forward(model, x, mask)
     assert ours.shape == (*mask.shape, 5)
     assert not ours[~mask].any()
-    torch.testing.assert_close(ours, plain)
+    torch.testing.assert_close(ours, expected)
     weight, inputs = torch.randn_like(ours), [x, *model.parameters()]
-    for one, two in zip(gradients(ours, weight, inputs), gradients(plain, weight, inputs), strict=True):
+    for one, two in zip(gradients(ours, weight, inputs), gradients(expected, weight, inputs), strict=True):
         torch.testing.assert_close(one, two)
 
 
@@ -56,11 +56,11 @@ def test_single_precision_as_it_is_trained():
     torch.manual_seed(4)
     model = AlternatingHighwayLSTM(40, 30, 8, dropout=0.0)
     x, mask = batch([12, 30, 7, 21], 40, torch.float32)
-    ours, plain = model(x, mask), plain_highway.forward(model, x, mask)
-    torch.testing.assert_close(ours, plain, atol=1e-5, rtol=1e-4)
+    ours, expected = model(x, mask), reference_highway.forward(model, x, mask)
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
     parameters = list(model.parameters())
     for one, two in zip(
-        gradients(ours, ours.detach(), parameters), gradients(plain, ours.detach(), parameters), strict=True
+        gradients(ours, ours.detach(), parameters), gradients(expected, ours.detach(), parameters), strict=True
     ):
         torch.testing.assert_close(one, two, atol=1e-4, rtol=1e-3)
 
@@ -82,11 +82,11 @@ def test_one_dropout_mask_for_all_steps_of_a_layer_and_none_at_test(monkeypatch)
     ours = model.train()(x, mask)
     assert all(((kept == 0) | torch.isclose(kept, torch.tensor(1 / 0.6).double())).all() for kept in drawn)
     unsorted = mask.sum(1).argsort(descending=True, stable=True).argsort()
-    plain = plain_highway.forward(model, x, mask, [kept[unsorted] for kept in drawn])
-    torch.testing.assert_close(ours, plain)
+    expected = reference_highway.forward(model, x, mask, [kept[unsorted] for kept in drawn])
+    torch.testing.assert_close(ours, expected)
     assert not torch.equal(model(x, mask), ours)
     monkeypatch.undo()
-    torch.testing.assert_close(model.eval()(x, mask), plain_highway.forward(model, x, mask))
+    torch.testing.assert_close(model.eval()(x, mask), reference_highway.forward(model, x, mask))
 
 
 def test_a_sentence_is_alone_whatever_stands_beside_it():

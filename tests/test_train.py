@@ -114,9 +114,7 @@ def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
 def test_ctrl_c_ends_in_one_line(bench):
     done = bench.command("train", *bench.overrides(), STOP=f"1,2,{signal.SIGINT:d}")
     assert done.returncode == 130
-    caching, interrupted = done.stderr.splitlines()
-    assert caching.startswith("caching")
-    assert interrupted == "interrupted; a training goes on from its last whole epoch when it is started again"
+    assert done.stderr == "interrupted; a training goes on from its last whole epoch when it is started again\n"
     assert list(bench.results.rglob("last.ckpt"))
 
 

@@ -1,8 +1,9 @@
-"""Whether a biLM's layers tell the senses of a word apart, after section 5.3 of the paper.
+"""How well the layers of a biLM separate the senses of a word, after section 5.3 of the paper.
 
-On held-out generated text, whose senses are known: for every occurrence of a form with two senses, the nearest other
-occurrence of the same form by cosine, layer by layer. Layer 0 sees the characters alone, so that all occurrences are
-equally near, and it can do no better than chance. Writes figures/senses-<biLM>.json and .png under results.
+The text is held-out generated text with known senses. For every occurrence of a form with two senses, and for each
+layer, the nearest other occurrence of the form by cosine is looked up: does it have the same sense? Layer 0 depends on
+the characters only, so all occurrences are equally near and accuracy is at chance. Writes figures/senses-<biLM>.json
+and .png under results.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.errors import UserError
 
 SPLITS = ("dev", "test")  # the biLM was not trained on them
-LEAST = 4  # occurrences of each sense, for a form to count
-SHOWN = 4  # forms in the picture
+LEAST = 4  # occurrences of each sense that a form must have
+SHOWN = 4  # number of forms in the picture
 TITLE = "senses of ambiguous words, scale mini, biLM {name}"
 NOTE = (
     "1-nearest-neighbour accuracy over the occurrences of a form with two senses in held-out generated text, leaving "
@@ -35,7 +36,7 @@ NOTE = (
 
 
 class Form(NamedTuple):
-    """A word form, where it occurs (sentence, token) and with which sense."""
+    """A word form, its occurrences (sentence, token) and the sense of each."""
 
     form: str
     places: list[tuple[int, int]]
@@ -43,7 +44,7 @@ class Form(NamedTuple):
 
 
 def read(folder: Path) -> tuple[list[list[str]], list[Form]]:
-    """The held-out sentences of a mini data set, and the forms with two senses in them, most occurrences first.
+    """The held-out sentences of a mini data set, and the forms with two senses in them, the most frequent first.
 
     Raises:
         UserError: a file is missing.
@@ -86,10 +87,10 @@ def vectors(source: LayersSource, sentences: Sequence[list[str]], forms: Sequenc
 
 
 def accuracy(x: Tensor, senses: Sequence[str]) -> float:
-    """Of the nearest other occurrence by cosine, mean over the senses; equally near ones count in equal parts.
+    """How often the nearest other occurrence by cosine has the same sense, mean over senses; ties count in equal parts.
 
     Args:
-        x: (n, D), one row an occurrence.
+        x: (n, D), one row per occurrence.
         senses: of each occurrence.
     """
     x = F.normalize(x.double(), dim=-1)
@@ -101,7 +102,7 @@ def accuracy(x: Tensor, senses: Sequence[str]) -> float:
 
 
 def chance(senses: Sequence[str]) -> float:
-    """The same for a random other occurrence."""
+    """How often a random other occurrence has the same sense, mean over senses."""
     return accuracy(torch.ones(len(senses), 1), senses)
 
 
@@ -111,7 +112,7 @@ def _over_senses(right: Tensor, senses: Sequence[str]) -> float:
 
 
 def measure(forms: Sequence[Form], layers: Sequence[Tensor]) -> dict[str, Any]:
-    """Accuracies in percent: chance and each layer, by form and over all forms."""
+    """Accuracies in percent, of chance and of each layer, for each form and over all forms."""
     rows = []
     for form, x in zip(forms, layers, strict=True):
         by_layer = [round(100 * accuracy(x[:, layer], form.senses), 2) for layer in range(x.shape[1])]
@@ -143,7 +144,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def draw(path: Path, forms: Sequence[Form], layers: Sequence[Tensor]) -> None:
-    """The occurrences of the first forms in the plane of each layer's two largest principal components."""
+    """Plots the occurrences of the first forms in the plane of each layer's two largest principal components."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -166,13 +167,15 @@ def draw(path: Path, forms: Sequence[Form], layers: Sequence[Tensor]) -> None:
 
 
 def plane(x: Tensor) -> Tensor:
-    """(n, D) -> (n, 2): the two largest principal components; zeros where all rows are the same."""
+    """(n, D) -> (n, 2): the two largest principal components; zeros if all rows are the same."""
     x = x.double()
     x = x - x.mean(dim=0)
     if x.abs().max() < 1e-6:
         return torch.zeros(len(x), 2)
     _, _, v = torch.linalg.svd(x, full_matrices=False)
-    v = v[:2] * v[:2].gather(1, v[:2].abs().argmax(dim=1, keepdim=True)).sign()  # the sign of a component is free
+    v = (
+        v[:2] * v[:2].gather(1, v[:2].abs().argmax(dim=1, keepdim=True)).sign()
+    )  # fixes the arbitrary sign of a component
     return x @ v.T
 
 

@@ -1,7 +1,7 @@
 """Character ids as in the released biLMs (bilm-tf's `UnicodeCharsVocabulary`).
 
-A token is its UTF-8 bytes between a begin and an end mark, cut to fit, padded to a fixed length. Every id is shifted by
-one, so that 0 can mean "no token at all".
+A token becomes its UTF-8 bytes between a begin and an end mark, truncated and padded to a fixed length. Every id is
+shifted by one, so that 0 can mean "no token".
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ BOS, EOS = 256, 257  # begin and end of sentence: tokens of one "character"
 WORD_BEGIN, WORD_END, PADDING = 258, 259, 260
 N_CHARACTERS = 262  # 0 (masking) and 261 shifted ids
 
-SENTENCE_BEGIN, SENTENCE_END = "<S>", "</S>"  # the release's names; a token of the text spelled so is read as the mark
+SENTENCE_BEGIN, SENTENCE_END = "<S>", "</S>"  # the release's names; a token with this spelling is read as the mark
 
 
 def character_ids(token: str, length: int = 50) -> np.ndarray:
     """Ids of one token.
 
     Args:
-        token: any string; what UTF-8 cannot write (lone surrogates) is left out, as in the release.
-        length: ids a token, marks and padding included.
+        token: any string; what UTF-8 cannot encode (lone surrogates) is left out, as in the release.
+        length: ids per token, including marks and padding.
 
     Returns:
         (length,) int16, never 0.
@@ -45,5 +45,5 @@ def character_table(tokens: Iterable[str], length: int = 50) -> np.ndarray:
 
 
 def used_characters(ids: np.ndarray) -> np.ndarray:
-    """(n,) ids of each row that are not padding, marks included."""
+    """(n,) number of ids in each row that are not padding, including marks."""
     return (ids != PADDING + 1).sum(axis=1)

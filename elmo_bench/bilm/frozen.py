@@ -1,8 +1,8 @@
-"""The same computation as `TokenEncoder` and `ProjectedLSTM`, prepared for weights that do not change.
+"""The computation of `TokenEncoder` and `ProjectedLSTM`, optimised for fixed weights.
 
-Three things make it fast: every distinct word goes through the token encoder once, its convolutions written as
-products over windows cut to the words' lengths; the weights of all products are packed once; and each direction of the
-LSTMs has a thread, because one step's products are too small to share.
+Three things make it fast: every distinct word is encoded once, with convolutions written as products over windows cut
+to the lengths of the words; the weights of all products are packed once; and each direction of the LSTMs has a thread
+of its own, because the products of one step are too small to split.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
 from elmo_bench.nn.packed_linear import FixedLinear
 
-REMEMBERED_WORDS = 16384  # token vectors kept from batch to batch
+REMEMBERED_WORDS = 16384  # token vectors kept between batches
 WORDS = 2048  # words encoded at once
-WINDOWS = 8192  # windows of characters gathered at once
-TILE = 512  # rows of a product of the token encoder
-BLOCK = 1024  # packed rows whose input product is held at once
-REGULAR = 128  # numbers of rows above 128 are multiples of this
+WINDOWS = 8192  # windows of characters processed at once
+TILE = 512  # rows per product in the token encoder
+BLOCK = 1024  # packed rows whose input product is kept at once
+REGULAR = 128  # row counts above 128 are multiples of this
 
 
 class FrozenEncoder:
-    """Words -> token vectors, each distinct word computed once and remembered (a bounded number of them)."""
+    """Words -> token vectors; each distinct word is computed once and remembered, up to a limit."""
 
     def __init__(self, encoder: TokenEncoder):
         self.encoder, self.options = encoder, encoder.options
@@ -55,7 +55,7 @@ class FrozenEncoder:
         self.project = FixedLinear(last.weight, last.bias, rows=TILE) if isinstance(last, torch.nn.Linear) else None
         self.places: dict[str, int] = {}
         self.vectors = self.embedding.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
-        self.lock = Lock()  # around what is remembered
+        self.lock = Lock()  # guards the remembered vectors
 
     def __call__(self, words: list[str]) -> Tensor:
         """(U, P) for distinct words."""
@@ -71,7 +71,7 @@ class FrozenEncoder:
             return self.vectors[torch.tensor([self.places[word] for word in words], device=self.vectors.device)]
 
     def forget(self) -> None:
-        """Drops what is remembered."""
+        """Drops the remembered vectors."""
         with self.lock:
             self.places.clear()
 
@@ -81,7 +81,7 @@ class FrozenEncoder:
         self.places.update(zip(words, range(first, first + len(words)), strict=True))
 
     def compute(self, words: Sequence[str]) -> Tensor:
-        """(U, P), without looking at what is remembered; its working memory grows with U."""
+        """(U, P), ignoring the remembered vectors; its working memory grows with U."""
         table = character_table(words, self.options.max_characters)  # (U, K)
         used = used_characters(table)
         order = np.argsort(used, kind="stable")
@@ -101,13 +101,13 @@ class FrozenEncoder:
         return x if self.project is None else self.project(x)
 
     def _convolve(self, x: Tensor) -> Tensor:
-        """(n, K, char_dim) -> (n, F): each window is a row of a product, TILE rows at once."""
+        """(n, K, char_dim) -> (n, F): each window is one row of a product, TILE rows at a time."""
         n, length, dim = x.shape
         pooled = x.new_empty(n, self.options.n_filters)
         for width, product, maxima in zip(self.widths, self.convolutions, self._parts(pooled), strict=True):
             places = length - width + 1
             windows = x.as_strided((n, places, width * dim), (length * dim, dim, 1))
-            words = max(TILE // places, 1)  # of a tile
+            words = max(TILE // places, 1)  # per tile
             tile = x.new_zeros(regular(min(words, n) * places), width * dim)
             for start in range(0, n, words):
                 some = windows[start : start + words]
@@ -118,12 +118,12 @@ class FrozenEncoder:
         return self.encoder.activation(pooled)
 
     def _parts(self, features: Tensor) -> Sequence[Tensor]:
-        """The columns of each width of filters."""
+        """The columns of each filter width."""
         return features.split([number for _, number in self.options.filters], dim=1)
 
 
 class FrozenLSTM:
-    """One direction of one layer; called like `ProjectedLSTM`, without gradients."""
+    """One direction of one layer, called like `ProjectedLSTM`, but without gradients."""
 
     def __init__(self, layer: ProjectedLSTM):
         with torch.no_grad():
@@ -143,7 +143,7 @@ class FrozenLSTM:
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
         output = x.new_empty(len(x), state.h.shape[1])
         h_last, c_last = torch.empty_like(state.h), torch.empty_like(state.c)
-        x = F.pad(x, (0, 0, 0, 2 * REGULAR))  # products take a regular number of rows; what is too much is left out
+        x = F.pad(x, (0, 0, 0, 2 * REGULAR))  # products take regular row counts; the extra rows are dropped
         running = len(state.h)
         h, c = (F.pad(s, (0, 0, 0, regular(running) - running)) for s in state)  # (regular B, P), (regular B, C)
         done = 0
@@ -151,7 +151,7 @@ class FrozenLSTM:
             rows = sum(block) + regular(block[-1]) - block[-1]
             products, start = self.input(x[done : done + regular(rows)]), 0  # (rows and more, 4C)
             for n in block:
-                h_last[n:running], c_last[n:running] = h[n:running], c[n:running]  # these ended one step ago
+                h_last[n:running], c_last[n:running] = h[n:running], c[n:running]  # these ended at the previous step
                 running, computed = n, regular(n)
                 h, c = self._step(products[start : start + computed], h[:computed], c[:computed])
                 output[done : done + n] = h[:n]
@@ -168,13 +168,13 @@ class FrozenLSTM:
 
 
 def direction_threads(run: Callable[[int], tuple], like: Tensor) -> list[tuple]:
-    """`run(0)` and `run(1)`, side by side where that helps: without gradients, on a processor with threads to share."""
+    """`run(0)` and `run(1)`, in parallel where that helps: without gradients, on a CPU with two or more threads."""
     threads = torch.get_num_threads()
     if torch.is_grad_enabled() or like.device.type != "cpu" or threads < 2:
         return [run(0), run(1)]
 
     def without_gradients(direction: int) -> tuple:
-        with torch.no_grad():  # the mode belongs to a thread
+        with torch.no_grad():  # the mode is per thread
             return run(direction)
 
     return list(_pool(os.getpid(), threads).map(without_gradients, range(2)))
@@ -182,15 +182,15 @@ def direction_threads(run: Callable[[int], tuple], like: Tensor) -> list[tuple]:
 
 @cache
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Two threads with half of torch's own each; one pool a process, since threads do not survive a fork."""
+    """Two threads, each with half of torch's threads; one pool per process, since threads do not survive a fork."""
     pool = ThreadPoolExecutor(2, "bilm", lambda: torch.set_num_threads(max(1, threads // 2)))
     list(pool.map(lambda _: time.sleep(0.01), range(2)))  # both start now
-    torch.set_num_threads(threads)  # the call above set the number for threads to come as well
+    torch.set_num_threads(threads)  # the calls above also changed the default of new threads
     return pool
 
 
 def _blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Consecutive steps of about BLOCK rows together."""
+    """Groups of consecutive steps with about BLOCK rows in total."""
     block: list[int] = []
     for n in batch_sizes:
         if block and sum(block) + n > BLOCK:
@@ -202,17 +202,17 @@ def _blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 def regular(rows: int) -> int:
-    """The next of the few numbers of rows that products are given, at most REGULAR - 1 more.
+    """The row count rounded up to one of a few values, by at most REGULAR - 1.
 
-    oneDNN makes a kernel for every number of rows that it meets and keeps up to a thousand: with few different numbers
-    the memory of a long corpus is that of a short one.
+    oneDNN makes a kernel for every row count and keeps up to a thousand of them: with few different counts, a long
+    corpus takes no more memory than a short one.
     """
     step = 1 if rows <= 32 else 32 if rows <= 128 else REGULAR
     return -(-rows // step) * step
 
 
 def _groups(lengths: np.ndarray, padding: int) -> Iterator[slice]:
-    """Runs of words of about one length (ascending), of at most WINDOWS windows together."""
+    """Runs of words of similar length (ascending), with at most WINDOWS windows in total."""
     start = 0
     for i, length in enumerate(lengths):
         if length > lengths[start] + 4 or (i - start + 1) * (length + padding) > WINDOWS:

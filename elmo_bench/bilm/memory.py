@@ -1,4 +1,4 @@
-"""Giving back what the C library's allocator keeps."""
+"""Returns free memory to the system."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import cache
 
 
 def trim() -> None:
-    """Free pages back to the system, where the C library (glibc) knows how; elsewhere nothing.
+    """Returns free pages to the system, if the C library (glibc) supports it; otherwise does nothing.
 
-    Tensors of ever new sizes leave holes that the next ones do not fit: without this, the memory of a long corpus is
-    twice that of a short one.
+    Tensors of constantly changing sizes leave gaps that the next ones do not fit: without this, a long corpus takes
+    twice as much memory as a short one.
     """
     if (release := _malloc_trim()) is not None:
         release(0)

@@ -1,7 +1,7 @@
-"""The biLM: words in, all L+1 layers out, with the LSTM state started as asked (paper, section 3.1).
+"""The biLM: words in, all L+1 layers out, with a choice of initial LSTM state (paper, section 3.1).
 
-Layer 0 is the context-free token vector, standing in both halves; layers 1..L are [forward ; backward]. A sentence runs
-between the marks `<S>` and `</S>`, whose own vectors are left out of the answer.
+Layer 0 is the context-free token vector, repeated in both halves; layers 1..L are [forward ; backward]. A sentence is
+put between the marks `<S>` and `</S>`, whose own vectors are not returned.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from elmo_bench.system.errors import UserError
 
 STATES = ("zero", "warm", "carry")
 States = list[list[State]]  # by direction, by layer
-TRIMMED = 4  # batches after which free memory goes back
-BREAKS = 8  # sentence breaks after which the state between sentences no longer moves
+TRIMMED = 4  # free memory is returned to the system after this many batches
+BREAKS = 8  # sentence breaks after which the state between sentences no longer changes
 
 
 class BiLM(nn.Module):
@@ -35,10 +35,10 @@ class BiLM(nn.Module):
 
     Args:
         options: sizes.
-        state: what every sentence starts from. "zero": zeros. "warm": the steady state after a few sentence breaks.
-            "carry": the state that the same row of the batch before ended in, as the release ran; only here does a
-            sentence's vector depend on what came before it.
-        token_budget: tokens (marks included) that `encode` computes at once; bounds its working memory.
+        state: the initial state of every sentence. "zero": zeros. "warm": the steady state after a few sentence breaks.
+            "carry": the final state of the same row of the previous batch, as in the release; only with it do the
+            vectors of a sentence depend on earlier sentences.
+        token_budget: tokens (including marks) that `encode` computes at once; limits its working memory.
     """
 
     def __init__(self, options: Options, state: str = "warm", token_budget: int = 2048):
@@ -67,10 +67,10 @@ class BiLM(nn.Module):
         """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
 
         Raises:
-            UserError: a file is missing, damaged or does not fit the other; or an unknown state.
+            UserError: a file is missing or damaged, the two do not match, or the state is unknown.
         """
         with torch.inference_mode(False):
-            with torch.device("meta"):  # sizes alone: nothing is drawn or allocated before the file is seen to fit
+            with torch.device("meta"):  # sizes only: nothing is drawn or allocated before the file is known to match
                 bilm = cls(Options.read(options), state, token_budget)
             load_weights(bilm, bilm.options, weights)
         bilm.weights_path = Path(weights)
@@ -78,7 +78,7 @@ class BiLM(nn.Module):
 
     @property
     def width(self) -> int:
-        """2P, width of every layer's vectors."""
+        """2P, width of the vectors of every layer."""
         return 2 * self.options.projection_dim
 
     @property
@@ -88,13 +88,13 @@ class BiLM(nn.Module):
 
     @cached_property
     def sha256(self) -> str | None:
-        """Digest of the weights file; None for a biLM that came from none."""
+        """Digest of the weights file; None for a biLM not made from a file."""
         return None if self.weights_path is None else file_sha256(self.weights_path)
 
     def export(
         self, options: str | PathLike[str], weights: str | PathLike[str], dtype: torch.dtype = torch.float32
     ) -> None:
-        """Writes options.json and weights, official (.hdf5) or ours (.safetensors)."""
+        """Writes options.json and weights, in the official format (.hdf5) or ours (.safetensors)."""
         self.options.write(options)
         export_weights(self, self.options, weights, dtype)
 
@@ -103,7 +103,7 @@ class BiLM(nn.Module):
         """All layers of sentences.
 
         Args:
-            sentences: token lists; with state "carry" one batch, whose row k goes on from row k of the call before.
+            sentences: token lists; with state "carry" one batch, whose row k continues row k of the previous call.
 
         Returns:
             A float32 tensor (L+1, tokens, 2P) for each sentence, in the order given.
@@ -117,7 +117,7 @@ class BiLM(nn.Module):
     @torch.no_grad()
     def batches(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[int], Tensor]]:
         """The work of `encode`, batch by batch, longest sentences first: indices and (L+1, their tokens, 2P)."""
-        if self.state == "carry":  # rows belong to their places, so that the batch is the caller's
+        if self.state == "carry":  # row k must stay row k, so the batch is used as given
             if sentences:
                 yield list(range(len(sentences))), self._run(sentences)
             return
@@ -141,26 +141,26 @@ class BiLM(nn.Module):
         return padded.transpose(1, 2)
 
     def reset_state(self) -> None:
-        """Forgets what state "carry" has carried: the next batch starts from zeros."""
+        """Drops the state that "carry" has kept: the next batch starts from zeros."""
         self._carried = None
 
     def forget_words(self) -> None:
-        """Drops the token vectors that are remembered from batch to batch; the next batch computes its own anew."""
+        """Drops the token vectors kept between batches, so that the next batch computes all of its own."""
         if self._frozen is not None:
             self._frozen[1].forget()
 
-    # One batch: sentence-major outside, packed (see `Packing`) inside.
+    # One batch: sentence by sentence outside, packed inside (see `Packing`).
 
     def _run(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """(L+1, N, 2P) float32 for the N words of the batch, one sentence after another."""
         if any(isinstance(sentence, str) for sentence in sentences):
-            raise TypeError("a sentence is a list of tokens, not a string; split it first")
+            raise TypeError("a sentence must be a list of tokens, not a string; split it first")
         if not sentences:
             return torch.zeros(self.n_layers, 0, self.width, device=self._device)
         with torch.autocast(self._device.type, enabled=False):
             if self._trained():
                 return self._compute(sentences)
-            with torch.inference_mode(False), torch.no_grad():  # what is kept for later must be plain tensors
+            with torch.inference_mode(False), torch.no_grad():  # what is kept between calls must be ordinary tensors
                 return self._compute(sentences)
 
     def _trained(self) -> bool:
@@ -198,7 +198,7 @@ class BiLM(nn.Module):
         return outputs, ends
 
     def _functions(self, prepared: bool) -> tuple[Callable[[list[str]], Tensor], Sequence[Sequence[Callable]]]:
-        """Token encoder and LSTM layers to run: as modules, or prepared for speed."""
+        """The token encoder and LSTM layers to run: the modules themselves, or optimised (`prepared`)."""
         if not prepared:
             return self.encoder.encode_words, [list(layers) for layers in self.directions]  # type: ignore[arg-type]
         version = self._weights_version()
@@ -226,7 +226,7 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def _warm(self) -> States:
-        """The state after a few sentence breaks from zeros, (1, P) and (1, C); it moves only when the weights do."""
+        """The state after a few sentence breaks from zeros, (1, P) and (1, C); it changes only with the weights."""
         version = self._weights_version()
         if self._steady is None or self._steady[0] != version:
             vectors, stacks = self._functions(prepared=not any(p.requires_grad for p in self.parameters()))
@@ -238,7 +238,7 @@ class BiLM(nn.Module):
         return self._steady[1]
 
     def _carry(self, packing: Packing, ends: States) -> None:
-        """Keeps each row's state for the next batch; rows beyond this batch stay as they were."""
+        """Keeps the state of each row for the next batch; rows beyond this batch keep theirs."""
         rows = len(packing.rows)
         self._carried = self._with_rows(self._carried or self._zeros(rows), rows)
         for kept_layers, end_layers in zip(self._carried, ends, strict=True):
@@ -258,9 +258,9 @@ class BiLM(nn.Module):
         return self.encoder.characters.weight.device
 
     def _weights_version(self) -> tuple:
-        """Changes whenever a parameter is replaced or written to (not through its `.data`, which nobody can see)."""
+        """Changes whenever a parameter is replaced or written to; writes through `.data` go unnoticed."""
         return tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self.parameters())
 
     def __getstate__(self) -> dict:
-        """For copies and other processes: without what is made again from the weights and cannot be copied."""
+        """For copies and other processes: without caches that cannot be copied and are rebuilt from the weights."""
         return {**self.__dict__, "_frozen": None, "_steady": None}

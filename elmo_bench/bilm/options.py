@@ -1,4 +1,4 @@
-"""The options.json of a released biLM, checked and typed."""
+"""The options.json of a released biLM, typed and checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing
 
 ACTIVATIONS = ("relu", "tanh")
-MOST = 65_536  # of any size; an options.json that asks for more is damaged
+MOST = 65_536  # largest size accepted; an options.json that asks for more is damaged
 MOST_LAYERS = 100
 
 
@@ -24,8 +24,8 @@ class Options:
         filters: (width, number) of each group of convolution filters over the characters of a token.
         n_highway: highway layers on the filters' outputs.
         projection_dim: P, width of the token vector and of each direction of each LSTM layer.
-        dim: C, cells of each LSTM; `cell_clip` bounds them and `proj_clip` the projected outputs (None: no bound).
-        use_skip_connections: each LSTM layer from the second on adds its input to its output.
+        dim: C, cells of each LSTM; `cell_clip` limits them and `proj_clip` the projected outputs (None: no limit).
+        use_skip_connections: whether each LSTM layer from the second on adds its input to its output.
     """
 
     char_dim: int
@@ -46,7 +46,7 @@ class Options:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Options:
-        """Raises `UserError` where the file is missing, is no JSON, or lacks or misstates a key."""
+        """Reads a file. Raises `UserError` if it is missing or not JSON, or lacks a key or has a wrong value."""
         try:
             with open(path, encoding="utf-8") as file:
                 return cls.parse(json.load(file), path)
@@ -57,7 +57,7 @@ class Options:
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror or error}", path) from None
         except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, nested too deep
-            raise UserError(f"no options of a biLM: {error}", path) from None
+            raise UserError(f"not the options of a biLM: {error}", path) from None
 
     @classmethod
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
@@ -78,15 +78,15 @@ class Options:
             use_skip_connections=lstm.get("use_skip_connections", False),
         )
         if max(width for width, _ in options.filters) > options.max_characters:
-            raise UserError("option 'filters' has one wider than 'max_characters_per_token'", path)
+            raise UserError("option 'filters' has a filter wider than 'max_characters_per_token'", path)
         if options.activation not in ACTIVATIONS:
             raise UserError(f"option 'activation' is {options.activation!r}; known: {', '.join(ACTIVATIONS)}", path)
         if cnn.size("n_characters", 262) not in (261, 262):
-            raise UserError("option 'n_characters' must be 262 (261 while training): UTF-8 bytes and six marks", path)
+            raise UserError("option 'n_characters' must be 262 (261 during training): UTF-8 bytes and six marks", path)
         return options
 
     def as_dict(self) -> dict[str, Any]:
-        """The official layout, as written beside exported weights."""
+        """The official layout, as written next to exported weights."""
         return {
             "lstm": {
                 "use_skip_connections": self.use_skip_connections,
@@ -113,13 +113,13 @@ class Options:
 
 
 class _Section:
-    """One object of the file; what is missing or out of bounds raises `UserError`."""
+    """One object of the file; a missing or invalid value raises `UserError`."""
 
     def __init__(self, values: Any, path: str | PathLike[str] | None):
         self.values, self.path = values, path
 
     def get(self, key: str, default: Any) -> Any:
-        """A value of the default's type."""
+        """A value, of the type of the default."""
         value = self._value(key, default)
         if type(value) is not type(default):
             raise self._error(key, value, f"it must be a {type(default).__name__}")
@@ -135,7 +135,7 @@ class _Section:
         return value
 
     def clip(self, key: str) -> float | None:
-        """A bound; bilm-tf takes null and 0 for none."""
+        """A limit, or None; in bilm-tf, null and 0 mean no limit."""
         value = self._value(key, 0)
         if value is None:
             return None
@@ -150,7 +150,7 @@ class _Section:
         for pair in value:
             whole = isinstance(pair, list) and [type(n) for n in pair] == [int, int]
             if not whole or not 0 < min(pair) <= max(pair) <= MOST:
-                raise self._error(key, pair, "each of them must be [width, number]")
+                raise self._error(key, pair, "each filter must be [width, number]")
         return tuple((width, number) for width, number in value)
 
     def _value(self, key: str, default: Any = None) -> Any:

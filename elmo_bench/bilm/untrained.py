@@ -1,6 +1,6 @@
-"""The control `bilm=untrained`: a biLM as it is before training, of the sizes of the scale's own.
+"""The control `bilm=untrained`: a biLM before training, with the sizes of the scale's own biLM.
 
-What a model gains with it comes from the architecture alone (characters, recurrence, width), not from unlabelled text.
+What a model gains from it comes from the architecture (characters, recurrence, width), not from unlabelled text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERSION = 1  # raised when the same sizes and seed give other weights
 
 
 class Block(Protocol):
-    """What is read of a `bilm` block."""
+    """The keys of a `bilm` block that are used here."""
 
     options: str | None
     weights: str | None
@@ -31,8 +31,9 @@ class UntrainedBilm:
     """Makes random weights and their options file.
 
     Args:
-        bilm: names the two files, and as `like` what gives the sizes: an options file, or a recipe of conf/pretrain.
-        places: not needed.
+        bilm: names the two files to write, and as `like` the source of the sizes: an options file, or a page of
+            conf/pretrain.
+        places: not used.
     """
 
     def __init__(self, bilm: Block, places: Any = None):
@@ -42,11 +43,11 @@ class UntrainedBilm:
         self.options, self.weights, self.like = Path(bilm.options), Path(bilm.weights), Path(bilm.like)
 
     def recipe(self) -> dict[str, Any]:
-        """The sizes. Raises `UserError` where they cannot be read."""
+        """The sizes. Raises `UserError` if they cannot be read."""
         return {"untrained": VERSION, "options": self._sizes()}
 
     def make(self) -> Path:
-        """Writes both files, unless weights of these sizes are there.
+        """Writes both files, unless weights of these sizes exist.
 
         Raises:
             UserError: the sizes cannot be read, a file cannot be written.
@@ -70,7 +71,7 @@ class UntrainedBilm:
             plain = OmegaConf.to_container(OmegaConf.create(text)) if self.like.suffix == ".yaml" else json.loads(text)
             return plain["recipe"]["options"] if self.like.suffix == ".yaml" else plain  # type: ignore[index]
         except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"gives no options of a biLM ({error})", self.like) from None
+            raise UserError(f"does not contain the options of a biLM ({error})", self.like) from None
 
     def _fits(self, sizes: dict[str, Any]) -> bool:
         from elmo_bench.bilm.model import BiLM

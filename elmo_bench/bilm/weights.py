@@ -1,7 +1,7 @@
-"""Weights on disk: the official HDF5 layout, read and written with h5py alone, and safetensors for ours.
+"""Weights on disk: the official HDF5 layout, read and written with h5py, and our own as safetensors.
 
-Nothing is unpickled, and no link out of the file is followed. Official matrices are (input, output); ours, as torch's,
-(output, input), so that most are transposed on the way.
+Nothing is unpickled, and no link out of the file is followed. Official matrices are (input, output), ours (output,
+input) as in torch, so most are transposed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 class Entry(NamedTuple):
-    """One dataset of the official layout and how it becomes our parameters, and back."""
+    """One dataset of the official layout, and its conversion to our parameters and back."""
 
     name: str
     shape: tuple[int, ...]
@@ -60,10 +60,11 @@ def official_layout(options: Options) -> Iterator[Entry]:
 
 
 def load_weights(module: nn.Module, options: Options, path: str | PathLike[str]) -> None:
-    """Gives a biLM, its tensors maybe on "meta", the weights of a file: official or ours, by the file's first bytes.
+    """Loads the weights of a file, official or ours by its first bytes, into a biLM, which may be on "meta".
 
     Raises:
-        UserError: the file is missing, damaged, of neither kind, or does not fit the options (the weight is named).
+        UserError: the file is missing, damaged, of neither format, or does not match the options (the error names the
+            weight).
     """
     path = Path(path)
     try:
@@ -79,9 +80,11 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
             raise UserError(f"the weights lack {name!r}; do they belong to these options?", path)
         if tuple(ours[name].shape) != shape:
             actual = tuple(ours[name].shape)
-            raise UserError(f"{name!r} has shape {actual}, the options ask for {shape}; do they belong together?", path)
+            raise UserError(
+                f"{name!r} has shape {actual}, but the options ask for {shape}; do they belong together?", path
+            )
         if not torch.isfinite(ours[name]).all():
-            raise UserError(f"{name!r} holds values that are not finite; the file is damaged", path)
+            raise UserError(f"{name!r} has values that are not finite; the file is damaged", path)
     if extra := sorted(set(ours) - set(expected)):
         raise UserError(f"unknown weight {extra[0]!r}; do the weights belong to these options?", path)
     module.load_state_dict(ours, assign=True)
@@ -93,14 +96,14 @@ def export_weights(
     """Writes the official layout (name ends in .hdf5 or .h5) or safetensors, atomically; float16 halves the size.
 
     Raises:
-        UserError: an unknown ending, a folder that cannot be written to, or weights that `dtype` cannot hold.
+        UserError: an unknown file name ending, a folder that is not writable, or weights that overflow `dtype`.
     """
     path = Path(path)
     if path.suffix not in (".hdf5", ".h5", ".safetensors"):
         raise UserError("the name of a weights file must end in .hdf5, .h5 or .safetensors", path)
     ours = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in module.state_dict().items()}
     if broken := [name for name, tensor in ours.items() if not torch.isfinite(tensor).all()]:
-        raise UserError(f"{broken[0]!r} has values that are not finite in {dtype}: nothing was written", path)
+        raise UserError(f"{broken[0]!r} has values that are not finite in {dtype}; nothing was written", path)
     try:
         with replacement(path) as partial:
             if path.suffix == ".safetensors":
@@ -132,13 +135,13 @@ def _read_hdf5(options: Options, path: Path) -> dict[str, Tensor]:
                 ours.update(entry.to_ours(_numbers(file, entry, path)))
     except UserError:
         raise
-    except Exception as error:  # whatever h5py makes of a damaged file: it names no kind of its own
-        raise UserError(f"damaged HDF5 ({error}); fetch the weights again", path) from None
+    except Exception as error:  # h5py has no exception of its own for damaged files
+        raise UserError(f"damaged HDF5 ({error}); download the weights again", path) from None
     return {name: tensor.contiguous() for name, tensor in ours.items()}
 
 
 def _datasets(file: h5py.File) -> set[str]:
-    """Names of all datasets that lie in the file itself: soft and external links are not followed."""
+    """Names of all datasets in the file itself; soft and external links are not followed."""
     names: set[str] = set()
 
     def visit(name: str, item: h5py.HLObject) -> None:
@@ -153,14 +156,14 @@ def _numbers(file: h5py.File, entry: Entry, path: Path) -> Tensor:
     dataset = file[entry.name]
     assert isinstance(dataset, h5py.Dataset)
     if dataset.is_virtual or dataset.external or dataset.dtype.kind != "f":
-        raise UserError(f"dataset {entry.name!r} does not hold its own floating-point numbers", path)
+        raise UserError(f"dataset {entry.name!r} is not made of floating-point numbers in this file", path)
     if dataset.shape != entry.shape:
         raise UserError(
-            f"dataset {entry.name!r} has shape {dataset.shape}, the options ask for {entry.shape}; "
+            f"dataset {entry.name!r} has shape {dataset.shape}, but the options ask for {entry.shape}; "
             "do options and weights belong together?",
             path,
         )
-    with np.errstate(over="ignore"):  # beyond float32 is infinite, which is reported
+    with np.errstate(over="ignore"):  # overflow to infinity is reported by the caller
         return torch.from_numpy(dataset[()].astype(np.float32))
 
 
@@ -168,11 +171,13 @@ def _read_safetensors(options: Options, path: Path) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        message = f"neither official HDF5 nor safetensors ({error}); fetch the weights again"
+        message = f"neither official HDF5 nor safetensors ({error}); download the weights again"
         raise UserError(message, path) from None
     if wrong := [name for name, tensor in tensors.items() if not tensor.is_floating_point()]:
-        raise UserError(f"{wrong[0]!r} does not hold floating-point numbers", path)
-    return {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}  # the file may change
+        raise UserError(f"{wrong[0]!r} is not made of floating-point numbers", path)
+    return {
+        name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()
+    }  # copied: the file may change
 
 
 def _with_mask_row(x: Tensor) -> Tensor:
@@ -195,7 +200,7 @@ def _convolution(theirs: str, ours: str, width: int, char_dim: int, number: int)
 
 
 def _gates(theirs: str, ours: str, input_size: int, projection: int, cells: int) -> Entry:
-    """TensorFlow multiplies [input ; output before] by one matrix."""
+    """TensorFlow multiplies [input ; previous output] by one matrix."""
     return Entry(
         theirs,
         (input_size + projection, 4 * cells),

@@ -28,6 +28,7 @@ from elmo_bench.system.locks import held
 FORMAT = 2
 SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
 SPARE_BYTES = 1 << 30  # disk left free
+SMALL = 1_000_000  # bytes; less is written without a word
 
 
 class ActivationCache:
@@ -88,8 +89,8 @@ class ActivationCache:
     def prepare(self, sentences: Sentences) -> None:
         """Computes and writes the layers of those sentences that are not there yet, showing progress.
 
-        Says how much it will write; where the disk has no room it says so and leaves the computing to every `layers`.
-        Interrupted, it resumes behind the last whole shard.
+        Says how much it will write unless that is little. Where the disk has no room it says so, and leaves the
+        computing to every `layers`. Interrupted, it resumes behind the last whole shard.
         """
         if not self._missing(sentences):
             return
@@ -104,7 +105,8 @@ class ActivationCache:
             if size + SPARE_BYTES > shutil.disk_usage(self.folder).free:
                 self._say(f"no room for {what} in {self.folder}: computing them anew every epoch")
                 return
-            self._say(f"caching {what} in {self.folder}")
+            if size >= SMALL:
+                self._say(f"caching {what} in {self.folder}")
             self._write(missing)
             self._refresh()
 

@@ -1,7 +1,7 @@
 """The mini scale: a seeded world whose events become the data of all six tasks and the plain text for a biLM.
 
-Same version, seed and sizes: same bytes, on any platform and Python. `generate` writes a data set, `MiniData` makes the
-one of a configuration where it is not there yet. What the files are stands in `build`.
+The same version, seed and sizes give the same bytes on any platform and Python. `generate` writes a data set, and
+`MiniData` makes the one of a configuration unless it exists. The files are described in `build`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ def generate(
     sizes: Sizes | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, str]:
-    """Writes a data set into a folder, file by file; `mini.json`, which is written last, says that it is complete.
+    """Writes a data set into a folder, file by file; `mini.json` is written last and marks it as complete.
 
     Args:
-        folder: where to; it is created. Files of other names in it stay.
-        seed: another seed is another world.
-        sizes: what differs from the defaults of `Sizes`.
-        progress: called now and then with what is being written and how many of `Sizes.total` units are done.
+        folder: the folder, created if necessary; other files in it are left alone.
+        seed: another seed gives another world.
+        sizes: changes to the defaults of `Sizes`.
+        progress: called from time to time with what is being written and how many of `Sizes.total` units are done.
 
     Returns:
-        sha256 by file.
+        The sha256 of each file.
 
     Raises:
-        UserError: wrong sizes; the folder cannot be written.
+        UserError: invalid sizes, or a folder that is not writable.
     """
     sizes = sizes if isinstance(sizes, Sizes) else Sizes.of(sizes)
     folder = Path(folder)
@@ -61,19 +61,21 @@ def generate(
 
 
 def ensure_data(folder: str | PathLike[str], seed: int = 1, sizes: Sizes | Mapping[str, Any] | None = None) -> Path:
-    """The folder with the data set in it, which is generated (with a progress bar) where it is missing or damaged.
+    """Returns the folder with the data set, which is generated (with a progress bar) if it is missing or damaged.
 
-    Several processes may call it at once: all write the same bytes, and each file appears whole.
+    Several processes may call it at once: all write the same bytes, and each file is replaced atomically.
 
     Raises:
-        UserError: the folder holds the data set of another seed, version or other sizes.
+        UserError: the folder contains mini data of another seed or version, or of other sizes.
     """
     folder = Path(folder)
     sizes = sizes if isinstance(sizes, Sizes) else Sizes.of(sizes)
     manifest = _manifest(folder)
     identity = _identity(seed, sizes)
     if manifest and {key: manifest.get(key) for key in identity} != identity:
-        raise UserError("holds mini data of another seed, size or version; delete it or name another folder", folder)
+        raise UserError(
+            "contains mini data of another seed, size or version; delete it or choose another folder", folder
+        )
     if not (manifest and _intact(folder, manifest["files"])):
         _generate_visibly(folder, seed, sizes)
     return folder
@@ -104,12 +106,12 @@ class MiniData:
 
 
 def _identity(seed: int, sizes: Sizes) -> dict[str, Any]:
-    """What the bytes depend on, as it looks after a round trip through JSON."""
+    """What the bytes depend on, in the form that JSON gives back."""
     return {"version": VERSION, "seed": seed, "sizes": json.loads(json.dumps(asdict(sizes)))}
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
-    """None where the data set is not (wholly) there."""
+    """The manifest; None if the data set is missing or incomplete."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -11,18 +11,18 @@ from elmo_bench.system.command import Argument, Command
 def numbers(text: str) -> int | list[int]:
     """Parses one whole number, or several between commas."""
     try:
-        found = [int(part) for part in text.split(",")]
+        values = [int(part) for part in text.split(",")]
     except ValueError:
         raise ValueError("must be whole numbers") from None
-    return found if len(found) > 1 else found[0]
+    return values if len(values) > 1 else values[0]
 
 
 def number(text: str) -> int:
     """Parses one whole number."""
-    found = numbers(text)
-    if not isinstance(found, int):
+    value = numbers(text)
+    if not isinstance(value, int):
         raise ValueError("must be one whole number")
-    return found
+    return value
 
 
 MEANINGS = {

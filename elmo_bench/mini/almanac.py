@@ -1,4 +1,4 @@
-"""General statements: what is a kind of what, in plain text only. No labelled set says it."""
+"""General statements about hypernyms (a baker is a worker), which occur in plain text only, not in labelled data."""
 
 from __future__ import annotations
 

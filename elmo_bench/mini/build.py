@@ -1,6 +1,6 @@
-"""Makes the files of a mini data set: all six tasks and plain text, in the formats of the real data sets.
+"""Makes the files of a mini data set: data for all six tasks and plain text, in the formats of the real data sets.
 
-lm/{train,dev,test}.txt         plain text, a tokenized sentence a line
+lm/{train,dev,test}.txt         plain text, one tokenized sentence per line
 lm/senses.tsv                   split, sentence and token (from 0), lemma, sense
 ner/{train,dev,test}.iob2       word, IOB2 tag
 srl/{train,dev,test}.conll      CoNLL-2012 columns with propositions
@@ -28,7 +28,7 @@ from elmo_bench.mini.scenes import LABELS, Scenes
 from elmo_bench.mini.stories import Stories
 from elmo_bench.system.errors import UserError
 
-VERSION = 3  # of the generator: raised whenever the same seed gives other bytes
+VERSION = 3  # of the generator; raised whenever the same seed gives different bytes
 SPLITS = ("train", "dev", "test")
 
 Progress = Callable[[str, int], None]  # (what is being written, how many units are done)
@@ -36,7 +36,7 @@ Progress = Callable[[str, int], None]  # (what is being written, how many units 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much to generate: (train, dev, test), and how rich the world is."""
+    """How much to generate, as (train, dev, test), and how rich the world is."""
 
     lm: tuple[int, int, int] = (700_000, 10_000, 40_000)  # tokens
     ner: tuple[int, int, int] = (300, 400, 600)  # sentences
@@ -46,32 +46,32 @@ class Sizes:
     squad: tuple[int, int, int] = (240, 40, 60)  # paragraphs of about five questions
     sst: tuple[int, int, int] = (1200, 300, 600)  # sentences
     names: int = 4000  # different names
-    invented: int = 12  # invented words in every group of nouns and frame of verbs
+    invented: int = 12  # invented words per group of nouns and per frame of verbs
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Sizes:
-        """The defaults with what is given.
+        """The defaults with the given changes.
 
         Raises:
-            UserError: an unknown name, a number that is none or too small.
+            UserError: an unknown name, or a value that is not a number or is too small.
         """
         known = {field.name for field in fields(cls)}
         values: dict[str, Any] = {}
         for key, value in (given or {}).items():
             if key not in known:
-                raise UserError(f"sizes.{key}: there is no such size; there is {', '.join(sorted(known))}")
+                raise UserError(f"sizes.{key}: there is no such size; choose from {', '.join(sorted(known))}")
             single = key in ("names", "invented")
             numbers = [value] if single else list(value) if isinstance(value, Iterable) else []
             least = {"names": 200, "invented": 2}.get(key, 1)
             if len(numbers) != (1 if single else 3) or any(type(n) is not int or n < least for n in numbers):
-                form = f"a number from {least}" if single else "three positive numbers: train, dev, test"
+                form = f"a whole number, at least {least}" if single else "three positive numbers: train, dev, test"
                 raise UserError(f"sizes.{key}={value}: must be {form}")
             values[str(key)] = value if single else tuple(numbers)
         return cls(**values)
 
     @property
     def total(self) -> int:
-        """Units of progress: a hundred tokens of plain text count as much as a labelled example."""
+        """Units of progress: one per labelled example and per hundred tokens of plain text."""
         labelled = [n for task in (self.ner, self.srl, self.coref, self.snli, self.squad, self.sst) for n in task]
         return sum(labelled) + sum(self.lm) // 100
 
@@ -81,8 +81,8 @@ class Builder:
 
     Args:
         seed: any whole number.
-        sizes: how much.
-        progress: called now and then.
+        sizes: how much to generate.
+        progress: called from time to time.
     """
 
     def __init__(self, seed: int, sizes: Sizes, progress: Progress | None = None):
@@ -93,12 +93,12 @@ class Builder:
         self._held_out: set[str] = set()  # sentences of labelled dev and test sets
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """(path inside the folder, text) of every file. Plain text comes last: it avoids what the tasks hold out."""
+        """(path in the folder, text) of every file. Plain text comes last, without the sentences of dev and test."""
         for task in ("ner", "srl", "coref", "snli", "squad", "sst"):
             yield from getattr(self, f"_{task}")()
         yield from self._lm()
 
-    # What the tasks share.
+    # Shared by the tasks.
 
     def _chance(self, task: str, split: str) -> Chance:
         return Chance(self.seed, task, split)
@@ -106,9 +106,9 @@ class Builder:
     def _collect(
         self, task: str, draw: Callable[[str], Callable[[int], tuple[Any, list[str]]]]
     ) -> dict[str, list[Any]]:
-        """Items of every split, of which no two splits share a sentence.
+        """Items of every split; no two splits share a sentence.
 
-        `draw(split)` gives a function that draws item number i with its sentences.
+        `draw(split)` returns a function that draws item number i and its sentences.
         """
         owner: dict[str, str] = {}
         result: dict[str, list[Any]] = {}
@@ -131,7 +131,7 @@ class Builder:
         self._done += units
         self._progress(task, self._done)
 
-    # A task each.
+    # One method per task.
 
     def _ner(self) -> Iterator[tuple[str, str]]:
         for split, items in self._collect("ner", lambda split: self._news("ner", split)).items():
@@ -203,7 +203,7 @@ class Builder:
             opinions = Opinions(self._chance("sst", split), lexicon, world, words)
 
             def draw(i: int):
-                while (tree := opinions.review()).label != i % 5:  # as many of each label
+                while (tree := opinions.review()).label != i % 5:  # equally many of each label
                     pass
                 return tree, [" ".join(tree.words())]
 
@@ -227,7 +227,7 @@ class Builder:
                 senses += [f"{split}\t{len(lines)}\t{i}\t{key.split('%')[0]}\t{key}" for i, key in line.senses]
                 lines.append(text)
                 tokens -= len(line.words)
-                if len(lines) % 100 == 0:  # of some ten tokens each
+                if len(lines) % 100 == 0:  # of about ten tokens each
                     self._tell("lm", 10)
                 if tokens <= 0:
                     break
@@ -238,7 +238,7 @@ class Builder:
 
 
 def _article(passage: Passage, key: str, answers: int) -> dict[str, Any]:
-    """An article of one paragraph; of a question's answers the first comes first and again where there are too few."""
+    """An article with one paragraph; if a question has too few answers, they are repeated from the first on."""
     qas = []
     for i, question in enumerate(passage.questions):
         given = [question.answers[j % len(question.answers)] for j in range(answers)]

@@ -1,7 +1,7 @@
-"""Draws that repeat: the same key gives the same sequence on every platform and every supported Python.
+"""Reproducible random draws: the same key gives the same sequence on every platform and every supported Python.
 
-Only `random.Random.random()` is used, whose sequence is guaranteed; the rest is integer arithmetic of our own
-(`shuffle` and `choices` of the library may change, and so may the rounding of `sum` or `**` between platforms).
+Only `random.Random.random()` is used, whose sequence is guaranteed; everything else is our own integer arithmetic
+(the library's `shuffle` and `choices` may change, and the rounding of `sum` or `**` may differ between platforms).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Chance:
         return items[self.below(len(items))]
 
     def weighted(self, weights: dict[T, int]) -> T:
-        """A key, with the probability of its weight."""
+        """A key, drawn with a probability proportional to its weight."""
         at = self.below(sum(weights.values()))
         for item, weight in weights.items():
             at -= weight
@@ -47,7 +47,7 @@ class Chance:
         raise ValueError("weights must be positive")
 
     def shuffled(self, items: Iterable[T]) -> list[T]:
-        """All items in random order (Fisher and Yates)."""
+        """All items in random order (Fisher-Yates)."""
         result = list(items)
         for i in range(len(result) - 1, 0, -1):
             j = self.below(i + 1)
@@ -60,7 +60,7 @@ class Chance:
 
 
 class Ranked(Generic[T]):
-    """A list of which the first items are drawn most: weights 1 / (rank + flat), near Zipf's law."""
+    """A list whose first items are drawn most often: weights 1 / (rank + flat), close to Zipf's law."""
 
     def __init__(self, items: Iterable[T], flat: int = 8):
         self.items = tuple(items)

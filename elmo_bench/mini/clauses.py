@@ -1,7 +1,7 @@
-"""Clauses: events become words, with every argument marked for its predicate as PropBank does.
+"""Clauses: puts events into words, with every argument of a predicate labelled as in PropBank.
 
-A preposition belongs to its argument (to Tarvel = ARG2), so does `by` of a passive. Relative words are R-, the second
-part of a split argument is C-.
+A preposition is part of its argument (to Tarvel = ARG2), and so is the `by` of a passive. Relative pronouns are
+labelled R-, the second part of a split argument C-.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AUXILIARIES = {  # agreement -> be (present, past), do, have
 
 
 class Style(NamedTuple):
-    """How a clause is said. Tenses: past, present, perfect, progressive, infinitive, or a modal verb."""
+    """The form of a clause. Tenses: past, present, perfect, progressive, infinitive, or a modal verb."""
 
     tense: str = "past"
     passive: bool = False
@@ -39,9 +39,9 @@ def predicate(verb: Verb) -> Predicate:
 
 
 def finite(p: Predicate, verb: Verb, style: Style, agreement: str, inverted: bool = False) -> tuple[Phrase, list[Part]]:
-    """The verb with its auxiliaries, the first one apart, which questions put before the subject.
+    """The first auxiliary, which a question puts before the subject, and the rest of the verb.
 
-    It is empty where there is none; `inverted` makes sure that there is one.
+    The auxiliary is empty if the form has none; `inverted` chooses a form that has one.
     """
     be, was, do, have = AUXILIARIES[agreement]
     no = [role(p, "ARGM-NEG", "not")] if style.negated else []
@@ -72,20 +72,20 @@ def finite(p: Predicate, verb: Verb, style: Style, agreement: str, inverted: boo
 
 
 class Clauses:
-    """Makes clauses; the voice decides how participants are named."""
+    """Makes clauses; the voice decides how to refer to participants."""
 
     def __init__(self, chance: Chance, voice: Voice):
         self.chance, self.voice = chance, voice
 
     def subject(self, event: Event, passive: bool) -> tuple[str, Filler]:
-        """The role and the filler that stand before the verb."""
+        """The role and the filler of the grammatical subject."""
         frame = event.verb.frame
         if passive and frame.object and event.object:
             return frame.object.label, event.object
         return frame.subject.label, event.subject
 
     def clause(self, event: Event, style: Style = PAST, fronted: bool = False, inserted: bool = False) -> Phrase:
-        """A full clause; its time may stand in front, or between subject and verb."""
+        """A full clause; its time may be at the front, or between subject and verb."""
         p = predicate(event.verb)
         label, subject = self.subject(event, style.passive)
         named = self.voice.refer(subject, "subject").as_role(p, label)
@@ -97,7 +97,7 @@ class Clauses:
         return phrase(time, ",", named, rest) if fronted else phrase(named, ",", time, CLOSING, rest)
 
     def verb_phrase(self, event: Event, p: Predicate, style: Style, agreement: str, skip: str = "") -> Phrase:
-        """All that follows the subject, less the role to skip."""
+        """Everything after the subject, except the role to skip."""
         first, others = finite(p, event.verb, style, agreement)
         manner: list[Part] = []
         if event.manner and style.tense not in ("infinitive",) and self.chance.happens(0.4):
@@ -108,7 +108,7 @@ class Clauses:
         return phrase(first, *others[:-1], *manner, others[-1], *rest)
 
     def complements(self, event: Event, p: Predicate, passive: bool, agent: float = 0.8) -> list[tuple[str, Phrase]]:
-        """(role, phrase) of all that follows the verb, in order; `agent`: the chance of `by` in a passive."""
+        """(role, phrase) of everything after the verb, in order; `agent`: probability of `by` in a passive."""
         frame, refer = event.verb.frame, self.voice.refer
         parts: list[tuple[str, Phrase]] = []
         obliques = event.obliques
@@ -132,7 +132,7 @@ class Clauses:
         return parts + (circumstances[::-1] if self.chance.happens(0.3) else circumstances)
 
     def relative(self, head: Phrase, event: Event, style: Style = PAST, comma: bool = False) -> Phrase:
-        """The head with a clause of which it is the subject: the baker who mended the cart."""
+        """The head with a subject relative clause: the baker who mended the cart."""
         p = predicate(event.verb)
         label, subject = self.subject(event, style.passive)
         person = cls(subject) == "person"
@@ -142,7 +142,7 @@ class Clauses:
         return phrase(marked, ",", body, CLOSING) if comma else phrase(marked, body)
 
     def object_relative(self, head: Phrase, event: Event) -> Phrase:
-        """The head with a clause of which it is the object: the cart that Tarvel mended."""
+        """The head with an object relative clause: the cart that Tarvel mended."""
         p = predicate(event.verb)
         frame = event.verb.frame
         assert frame.object is not None

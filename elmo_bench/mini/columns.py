@@ -62,10 +62,10 @@ def coref(document: Document) -> str:
     for sentence in document.sentences:
         cells: list[list[str]] = [[] for _ in sentence.words]
         mentions = [span for span in sentence.mentions if sizes[span.label] > 1]
-        for span in mentions:  # the outer one first
+        for span in mentions:  # outer mentions first
             number = ids.setdefault(span.label, len(ids))
             cells[span.start].append(f"({number})" if span.end == span.start + 1 else f"({number}")
-        for span in reversed(mentions):  # the inner one first
+        for span in reversed(mentions):  # inner mentions first
             if span.end > span.start + 1:
                 cells[span.end - 1].append(f"{ids[span.label]})")
         speaker = sentence.speaker or "-"

@@ -1,12 +1,12 @@
-"""The English part of the vocabulary: closed-class words with their tags, and tables that a person can read and extend.
+"""The English part of the vocabulary: closed-class words with their tags, and tables that are easy to extend.
 
-A word that stands in two groups of nouns, or among nouns and verbs, is ambiguous, and its occurrences are labelled with
-their sense. Words named first in a row are the most frequent ones.
+A word in two groups of nouns, or among both nouns and verbs, is ambiguous, and its occurrences are labelled with their
+sense. The first words of a row are the most frequent.
 """
 
 from __future__ import annotations
 
-# Penn Treebank tags of the words that the grammar itself writes.
+# Penn Treebank tags of the function words that the grammar uses.
 TAGS = {
     word: tag
     for tag, words in {
@@ -72,7 +72,7 @@ NOUNS = {
 }
 THING = ("tool", "vehicle", "food", "container", "instrument", "garment")
 
-# owner's class -> class of what it has -> nouns; they select the class of a name from either side
+# class of the owner -> class of what it has -> nouns; they reveal the class of a name before or after them
 RELATIONS = {
     "person": {
         "person": "wife husband brother sister daughter aunt uncle cousin widow rival",
@@ -95,7 +95,7 @@ GENDERS = dict.fromkeys("wife sister daughter aunt widow heroine".split(), "fema
 GENDERS |= dict.fromkeys("husband brother uncle fisherman chairman spokesman".split(), "male")
 
 # name | subject | object | obliques (preposition/role:classes) | marks | verbs (invented ones are added)
-# Marks: * an action of which the first verb is the hypernym; ~ also "give him the cart".
+# Marks: * an action, of which the first verb is the hypernym; ~ also allows "give him the cart".
 FRAMES = """
 rest     | ARG0:person,animal | | | * | rest sleep doze nap snooze slumber recline
 move     | ARG0:person,animal | | | * | move run walk stroll march wander trot limp
@@ -142,7 +142,7 @@ SPEECH_VERBS = "say claim report announce admit insist argue reply"
 CONTROL_VERBS = "want try plan hope refuse promise decide"
 PRICE_VERBS = "rise fall climb drop"
 
-# Adjectives of a group exclude each other.
+# The adjectives of a group exclude one another.
 ADJECTIVES = {
     "colour": "red blue green yellow white black brown grey",
     "age": "young old",
@@ -165,12 +165,12 @@ TITLES = {"female": "Mrs. Ms. Dr. Professor".split(), "male": "Mr. Dr. Professor
 WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = "January February March April May June July August September October November December".split()
 NUMBERS = "two three four five six seven eight nine".split()
-# Capitalised, these are names too; at the head of a sentence only the context tells.
+# Capitalised, these are names too; at the start of a sentence only the context can tell.
 NAME_WORDS = (
     "Rose Mark Grant Reed Stone Banks March May Wells Field Bush Page Marsh Ford Hill Brook Wood Lane Frost Snow Bell "
     "Carter Mason Cook Fisher Hunter Miller Baker Smith Potter Swift Singer Bishop Judge Hope Summers Park Rivers Crane"
 ).split()
-# What stands beside a base name; person names are a given name and a surname.
+# Patterns around a base name; the name of a person is a given name and a surname.
 PLACE_NAMES = ("Lake {}", "Port {}", "New {}", "{} Valley", "{} Bay", "Upper {}")
 ORG_NAMES = ("{} Bank", "{} College", "{} and Sons", "{} Motors", "{} United", "{} Society", "{} Press")
 WORK_NAMES = ("{} Cup", "{} Prize", "{} Festival", "{} Sonata", "{} Star")

@@ -1,4 +1,4 @@
-"""What happens in the world: events with their participants, drawn so that every slot gets what its verb selects."""
+"""Events with their participants, drawn so that every slot gets a participant of a class that the verb allows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from elmo_bench.mini.lexicon import Frame, Lexicon, Noun, Slot, Verb
 from elmo_bench.mini.phrases import Phrase, Word, phrase
 from elmo_bench.mini.world import Entity, World
 
-BARE = "some"  # the number of a plural without determiner or number word: bakers
-NAMED = {"person": 0.7, "place": 0.85, "org": 0.8, "work": 0.75, "team": 1.0}  # the share that bears a name
+BARE = "some"  # a plural without determiner or number word: bakers
+NAMED = {
+    "person": 0.7,
+    "place": 0.85,
+    "org": 0.8,
+    "work": 0.75,
+    "team": 1.0,
+}  # the share of participants that have a name
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +27,8 @@ class Common:
 
     Attributes:
         key: unique in a text.
-        owner: whose or of what it is; with a noun of the group "relation" it is what the noun relates to.
-        number: a number word or `BARE`; empty for one.
+        owner: the owner, or for a noun of the group "relation" what the noun relates to.
+        number: a number word or `BARE`; empty for the singular.
     """
 
     key: str
@@ -80,7 +86,7 @@ class Events:
         chance: the stream to draw from.
         lexicon: of the same seed.
         world: of the same seed.
-        named: scales the share of participants with names; 0 gives scenes without any.
+        named: scales the share of participants with names; 0 means no names at all.
     """
 
     def __init__(self, chance: Chance, lexicon: Lexicon, world: World, named: float = 1.0):
@@ -89,7 +95,7 @@ class Events:
         self._keys = 0
 
     def event(self, frame: Frame | None = None, subject: Filler | None = None, plain: bool = False) -> Event:
-        """An event, of the frame and with the subject where they are given; `plain` leaves circumstances out."""
+        """An event, with the given frame and subject if any; `plain` leaves out time, place and manner."""
         chance = self.chance
         frame = frame or self.frame(subject)
         verb = self.lexicon.verbs[frame.name].draw(chance)
@@ -118,7 +124,7 @@ class Events:
         )
 
     def frame(self, subject: Filler | None) -> Frame:
-        """A frame whose subject the filler can be; actions of daily life are rarer in news."""
+        """A frame that allows the filler as its subject; everyday actions are rarer."""
         weights = {}
         for frame in self.lexicon.frames.values():
             if subject is None or fits(subject, frame.subject.classes):
@@ -136,7 +142,7 @@ class Events:
         return self.common(wanted)
 
     def other(self, classes: Sequence[str], taken: list[Filler]) -> Filler:
-        """A filler that is none of those taken, nor has the name of one; it is added to them."""
+        """A filler that is not among those taken and shares no name with them; it is added to them."""
         names = {filler.short for filler in taken if isinstance(filler, Entity)}
         while True:
             filler = self.filler(classes)

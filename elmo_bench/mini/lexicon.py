@@ -1,7 +1,7 @@
-"""The lexicon of a seed: English words and invented ones, which are far more, with their classes and frames.
+"""The lexicon of a seed: English words and many more invented ones, with their classes and frames.
 
-What a labelled set of a thousand sentences leaves unseen is mostly here: a few hundred invented verbs and nouns. Each
-of them selects for a class of participants, and plain text shows it often enough to learn that.
+A labelled set of a thousand sentences leaves most of the invented verbs and nouns unseen. Each verb selects for
+certain classes of participants, and plain text uses every word often enough for a biLM to learn this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from elmo_bench.mini.morphology import Inventor, agent, gerund, past, plural, th
 
 
 class Noun(NamedTuple):
-    """A common noun; its group is its hypernym, its sense (bank%company) is empty unless the form is ambiguous."""
+    """A common noun; its group is its hypernym, its sense (bank%company) is given only if the form is ambiguous."""
 
     form: str
     cls: str
@@ -29,7 +29,7 @@ class Noun(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A place for a participant: its role, the classes or groups that may fill it, its preposition if it has one."""
+    """A slot for a participant: its role, the classes or groups that may fill it, its preposition if any."""
 
     label: str
     classes: tuple[str, ...]
@@ -37,7 +37,7 @@ class Slot(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """How a group of verbs is used. The verbs of an `action` are hyponyms of its first one."""
+    """How a group of verbs is used. In an `action`, the verbs are hyponyms of the first one."""
 
     name: str
     subject: Slot
@@ -67,10 +67,10 @@ class Lexicon:
         nouns: by class and by group.
         hypernyms: the noun that names a group, by group.
         verbs: by frame.
-        relations: nouns for what an owner of a class has: relations[owner class][class].
-        events: nouns of happenings, derived from verbs.
-        adjectives: by group of adjectives that exclude each other; "other" do not.
-        namer: gives names that are no word of the lexicon.
+        relations: nouns for what an owner of a class can have: relations[owner class][class].
+        events: nouns for events, derived from verbs.
+        adjectives: by group of mutually exclusive adjectives; those of "other" are not exclusive.
+        namer: makes names that are not words of the lexicon.
     """
 
     def __init__(self, seed: int, invented: int):

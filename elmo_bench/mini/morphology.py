@@ -1,8 +1,8 @@
-"""English inflection and derivation, and stems and names that no language has.
+"""English inflection and derivation, and invented stems and names.
 
-Invented verbs and nouns inflect regularly, so that a reader of characters can tell a past tense or an agent noun of a
-stem it never saw. Names of people, places, organisations and works come from one inventory of syllables: nothing in a
-name's form tells its class.
+Invented verbs and nouns are regular, so that a character-based model can recognise a past tense or an agent noun of an
+unseen stem. Names of people, places, organisations and works use the same syllables, so the form of a name says nothing
+about its class.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def gerund(verb: str) -> str:
 
 
 def agent(verb: str) -> str:
-    """Who or what does it: bake -> baker, scrub -> scrubber."""
+    """The agent noun: bake -> baker, scrub -> scrubber."""
     return _suffixed(verb, "er")
 
 
@@ -82,7 +82,7 @@ def article(following: str) -> str:
 
 
 def _suffixed(verb: str, suffix: str) -> str:
-    """With the spelling changes before a suffix that begins with a vowel."""
+    """The verb with a suffix that begins with a vowel, with the usual spelling changes."""
     if verb.endswith("y") and verb[-2] not in VOWELS:
         return (verb if suffix == "ing" else verb[:-1] + "i") + suffix
     if verb.endswith("e"):
@@ -91,7 +91,7 @@ def _suffixed(verb: str, suffix: str) -> str:
 
 
 def _doubles(verb: str) -> bool:
-    """One syllable of consonants, one vowel and one consonant: scrub, drag. (Also admit, refer.)"""
+    """Whether the final consonant is doubled: after a single vowel as in scrub and drag, and in admit or refer."""
     if verb in ("admit", "refer", "outbid", "outfit"):
         return True
     one_vowel = len([letter for letter in verb if letter in VOWELS]) == 1 and verb[0] not in VOWELS
@@ -99,14 +99,14 @@ def _doubles(verb: str) -> bool:
 
 
 class Inventor:
-    """Makes words of syllables that are not in `taken` and never the same one twice."""
+    """Makes words out of syllables, none of them in `taken` and all of them different."""
 
     ONSETS = "b br d dr f g gr h k kl l m n p pl r s sk st t tr v w".split()
     VOWELS = "a e i o u a e o".split()
     MIDDLES = "l m n r s t v d b k l n r ll nd rn st ld mb".split()
     NAME_ENDS = "n l r s m t nd rk ck th n l r".split()
     STEM_ENDS = "nt lk sk mp rn st nd ft lm rb ck sp lt ng".split()
-    # What chance must not spell.
+    # Offensive strings that no word may contain.
     AVOIDED = tuple(
         "nig fag naz rap sex tit kunt slut turd pen anal pis fuck suck dick dik cock kock wank sod bast".split()
     )
@@ -131,7 +131,7 @@ class Inventor:
         return start if syllables > 1 and self._chance.happens(0.3) else start + self._pick(self.NAME_ENDS)
 
     def _part(self, consonants: Sequence[str], vowel: str | None = None) -> str:
-        """Consonants and a vowel, drawn where it is not given."""
+        """Consonants and a vowel, which is drawn if not given."""
         return self._pick(consonants) + (self._pick(self.VOWELS) if vowel is None else vowel)
 
     def _pick(self, items: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Noun phrases for participants: names, names with what they name, descriptions, pronouns."""
+"""Noun phrases for participants: names, names with a noun (the baker Tarvel), descriptions, pronouns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def noun(noun: Noun, plural: bool = False) -> Word:
 
 
 def adjective(form: str) -> Phrase | Word:
-    """A demonym is a named entity of its own: a Tarvelian baker."""
+    """An adjective; a demonym is a named entity of its own: a Tarvelian baker."""
     return phrase(Word(form, "JJ"), entity="MISC") if form[0].isupper() else Word(form, "JJ")
 
 
@@ -78,7 +78,7 @@ def with_kind(entity: Entity, named: Phrase) -> Phrase:
 
 
 def titled(entity: Entity, title: str) -> Phrase:
-    """Mrs. Tarvel; the title is no part of the entity."""
+    """Mrs. Tarvel; the title is not part of the entity."""
     return phrase(Word(title, "NNP"), name(entity, full=False))
 
 

@@ -1,4 +1,4 @@
-"""Words that praise and words that blame, English and invented."""
+"""Positive and negative opinion words, English and invented."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ VERBS = {3: "dazzle amuse charm delight move", -3: "bore annoy irritate disappoi
 
 
 class OpinionWords:
-    """Words with their values, by side (1 good, -1 bad).
+    """Opinion words with their values, by side (1 positive, -1 negative).
 
     Args:
-        seed: of the data set: which invented words are good and which are bad.
-        namer: gives stems that are no other word.
-        invented: how many invented adjectives each value gets, and half as many nouns and verbs each side; a mild
-            adjective may come with un-, which turns it round.
+        seed: of the data set; decides which invented words are positive and which negative.
+        namer: makes stems that are not words yet.
+        invented: number of invented adjectives per value; per side, half as many nouns and as many verbs. A mild
+            adjective may also occur with un-, with the opposite value.
     """
 
     def __init__(self, seed: int, namer: Inventor, invented: int):

@@ -1,8 +1,8 @@
 """Reviews with a sentiment at every node, for SST: words have values, phrases compose them.
 
-Values run from -4 to 4 and become the labels 0 to 4. Negation turns a value round and weakens it, intensifiers and
-weakeners scale it, of two coordinated parts both count, after "but" mostly the second. Half of the opinion words are
-invented; plain text puts them beside the others often enough to learn their side.
+Values run from -4 to 4 and become the labels 0 to 4. Negation reverses a value and weakens it, intensifiers and
+weakeners scale it; of two coordinated parts both count, with "but" mostly the second. Half of the opinion words are
+invented; plain text uses them next to the others often enough to learn their side.
 """
 
 from __future__ import annotations
@@ -47,34 +47,34 @@ class Tree:
             yield from child.words()
 
     def __str__(self) -> str:
-        """As the Stanford Sentiment Treebank writes it: (3 (2 a) (4 gem))."""
+        """In the notation of the Stanford Sentiment Treebank: (3 (2 a) (4 gem))."""
         return f"({self.label} {self.word or ' '.join(map(str, self.children))})"
 
 
 def clipped(value: int) -> int:
-    """Within -4 to 4."""
+    """The value limited to -4 to 4."""
     return max(-4, min(4, value))
 
 
 def negated(value: int) -> int:
-    """not good: bad; not superb: a little bad; not awful: a little good."""
+    """The value after negation: not good is bad, not superb a little bad, not awful a little good."""
     weak = 1 if abs(value) >= 3 else 2
     return 0 if value == 0 else -weak if value > 0 else weak
 
 
 def scaled(value: int, by: int) -> int:
-    """Further from (by > 0) or nearer to zero, never across it."""
+    """The value moved away from zero (by > 0) or towards it, but never across it."""
     size = max(1, min(4, abs(value) + by)) if value else 0
     return size if value > 0 else -size
 
 
 def joined(first: int, second: int) -> int:
-    """Two thirds of the sum, towards zero."""
+    """The value of two coordinated parts: two thirds of the sum, rounded towards zero."""
     return clipped(int((first + second) * 2 / 3))
 
 
 def contrasted(first: int, second: int) -> int:
-    """The second counts three times."""
+    """The value of two contrasted parts: a mean in which the second counts three times."""
     return clipped(int((first + 3 * second) / 3))
 
 
@@ -121,7 +121,7 @@ class Opinions:
         linked = _join(leaf(","), _join(leaf(word), second, second.value), second.value)
         return _join(first, linked, value)
 
-    # Clauses with a value on the given side (1 good, -1 bad), or none at all.
+    # Clauses with a value on the given side (1 positive, -1 negative), or neutral ones.
 
     def _clause(self, side: int) -> Tree:
         chance = self.chance
@@ -239,7 +239,7 @@ def leaf(word: str) -> Tree:
 
 
 def _join(left: Tree, right: Tree, value: int | None = None) -> Tree:
-    """Two trees as one; without a value of its own it has that of its parts together."""
+    """Joins two trees; the value is by default the sum of theirs."""
     return Tree(clipped(left.value + right.value) if value is None else value, "", (left, right))
 
 

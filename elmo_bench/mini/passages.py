@@ -1,7 +1,7 @@
 """Paragraphs with questions about their events, for SQuAD.
 
-A question repeats what is known of an event, often in the other voice, and asks for one participant, the place or the
-time. A second event with the same verb and a participant in common is always there to mislead.
+A question repeats facts of an event, often changing between active and passive, and asks for one participant, the
+place or the time. Another event with the same verb, often with a participant in common, serves as a distractor.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ FRAMES = (
     "go arrive visit meet blame join work write give buy put hire acquire supply launch serve host inspire beat name "
     "fear make break carry tell"
 ).split()
-AT_PLACES = ("go", "arrive", "visit", "serve", "host")  # need no place beside
+AT_PLACES = ("go", "arrive", "visit", "serve", "host")  # already name a place
 
 
-Facts = dict[str, str]  # role -> what fills it
+Facts = dict[str, str]  # role -> the words that fill it
 
 
 class Answer(NamedTuple):
@@ -36,7 +36,7 @@ class Answer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question with its answers, the shortest full one first."""
+    """A question with its answers, the shortest complete one first."""
 
     question: Sentence
     answers: tuple[Answer, ...]
@@ -52,7 +52,7 @@ class Passage(NamedTuple):
 
 
 class PassageVoice(SceneVoice):
-    """Names, often with what they name; the topic is she, he or it where the sentence before began with it."""
+    """Names, often with a noun; the topic becomes she, he or it if it was the subject of the previous sentence."""
 
     def __init__(self, chance: Chance, topic: Entity):
         self.chance, self.topic = chance, topic
@@ -117,7 +117,7 @@ class Passages:
         return Passage("_".join(topic.name), context, sentences, questions)
 
     def _happenings(self, topic: Entity) -> list[Event]:
-        """Four to six events in random order: of the topic, and others that resemble them."""
+        """Four to six events in random order: events of the topic, each with a similar one as a distractor."""
         chance = self.chance
         events: list[Event] = []
         for _ in range(chance.between(2, 3)):
@@ -129,7 +129,7 @@ class Passages:
         return chance.shuffled(events)
 
     def _event(self, subject: Entity | None, like: Event | None = None) -> Event:
-        """With a time and mostly a place; `like` another one it has its verb."""
+        """An event with a time and often a place; `like` gives an event whose verb it repeats."""
         frames = [self.lexicon.frames[name] for name in FRAMES]
         fit = [frame for frame in frames if subject is None or cls(subject) in frame.subject.classes]
         frame = like.verb.frame if like else self.chance.one_of(fit)
@@ -145,7 +145,7 @@ class Passages:
     # Questions.
 
     def _askable(self, i: int, events: list[Event], facts: list[Facts], told: Sentence) -> str:
-        """A role of event i that the sentence names and no other event would answer too; empty if there is none."""
+        """A role of event i that its sentence mentions and whose question has one answer; empty if there is none."""
         spans = {span.label: span for span in told.propositions[0].arguments}
         labels = [label for label, span in spans.items() if label in facts[i] and told.tags[span.start] != "PRP"]
         for label in self.chance.shuffled(labels):
@@ -154,7 +154,7 @@ class Passages:
         return ""
 
     def _dropped(self, i: int, asked: str, events: list[Event], facts: list[Facts]) -> set[str]:
-        """What the question leaves out: the role asked for, and circumstances that it can do without."""
+        """The roles that the question leaves out: the one it asks for, and circumstances that are not needed."""
         dropped = {asked}
         for label in ("ARGM-TMP", "ARGM-LOC"):
             if self.chance.happens(0.6) and _unique(i, dropped | {label}, events, facts):
@@ -162,7 +162,7 @@ class Passages:
         return dropped
 
     def _asked(self, clauses: Clauses, event: Event, label: str, dropped: set[str]) -> Sentence:
-        """Who mended the cart ? What was mended by Tarvel ? Who did Tarvel give the cart to ? Where, when ..."""
+        """Who mended the cart ? What was mended by Tarvel ? Who did Tarvel give the cart to ? Where ... ? When ... ?"""
         frame = event.verb.frame
         of_object = frame.object is not None and label == frame.object.label
         turned = self.chance.happens(0.6 if of_object else 0.2)
@@ -182,7 +182,7 @@ class Passages:
         return sentence(word, first, clauses.voice.refer(subject, "subject"), *others, *parts, end="?")
 
     def _word(self, asked: Filler) -> Phrase:
-        """Who, what, or which of a kind."""
+        """The question word: who, what, or which with a noun."""
         if cls(asked) == "person":
             return phrase("who")
         if isinstance(asked, Entity) and self.chance.happens(0.7):
@@ -191,7 +191,7 @@ class Passages:
 
 
 def _fillers(event: Event) -> dict[str, Filler]:
-    """Who or what an event is about, by role."""
+    """The participants and the place of an event, by role."""
     frame = event.verb.frame
     fillers = {frame.subject.label: event.subject, **{slot.label: filler for slot, filler in event.obliques}}
     if frame.object and event.object:
@@ -202,7 +202,7 @@ def _fillers(event: Event) -> dict[str, Filler]:
 
 
 def _facts(event: Event) -> Facts:
-    """What a question can tell or ask, by role, as far as its words tell it apart."""
+    """What a question can mention or ask for, by role, in words that identify it."""
     facts = {label: _wording(filler) for label, filler in _fillers(event).items()}
     return facts | ({"ARGM-TMP": sentence(event.time).text} if event.time else {})
 
@@ -215,14 +215,14 @@ def _wording(filler: Filler) -> str:
 
 
 def _unique(i: int, dropped: set[str], events: list[Event], facts: list[Facts]) -> bool:
-    """Whether event i is the only one of its verb with the facts that are not dropped."""
+    """Whether event i is the only one with its verb and all the facts that are not dropped."""
     known = [(label, value) for label, value in facts[i].items() if label not in dropped]
     alike = [f for e, f in zip(events, facts, strict=True) if e.verb == events[i].verb]
     return bool(known) and len([f for f in alike if all(f.get(label) == value for label, value in known)]) == 1
 
 
 def _answers(told: Sentence, label: str, offsets: list[int], context: str) -> tuple[Answer, ...]:
-    """The name alone, the whole phrase, the phrase without its article: different ones, as annotators would give."""
+    """The answers that annotators might give: the name alone, the whole phrase, the phrase without its article."""
     start, end = next((span.start, span.end) for span in told.propositions[0].arguments if span.label == label)
     if told.tags[start] in ("IN", "TO") and (label != "ARGM-TMP" or told.words[start].lower() in ("in", "on")):
         start += 1
@@ -239,7 +239,7 @@ def _answers(told: Sentence, label: str, offsets: list[int], context: str) -> tu
 
 
 def detokenized(sentences: list[Sentence]) -> tuple[str, list[list[int]]]:
-    """The text with ordinary spacing, and where each word of each sentence begins in it."""
+    """The text with ordinary spacing, and the start of each word of each sentence in it."""
     text, offsets = "", []
     for told in sentences:
         starts = []

@@ -1,7 +1,7 @@
-"""Annotated phrases: trees of words that carry every annotation, so that all tasks agree with the text.
+"""Annotated phrases: trees of words with all annotations, so that the annotations of all tasks are consistent.
 
-A phrase may be a named entity, a mention of something, an argument of one or more predicates. Because phrases are
-nested, spans can neither cross nor leave their sentence.
+A phrase may be a named entity, a mention, and an argument of one or more predicates. Because phrases are nested, spans
+can neither cross one another nor leave their sentence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Predicate:
 
 
 class Word(NamedTuple):
-    """A token with its Penn Treebank tag, its sense where the form is ambiguous, and the predicate that it is."""
+    """A token with its Penn Treebank tag, its sense if the form is ambiguous, and its predicate if it is one."""
 
     form: str
     tag: str
@@ -32,7 +32,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Phrase:
-    """Words and phrases with what they are together; empty marks mean nothing."""
+    """Words and phrases with the annotations of the whole; an empty annotation means none."""
 
     parts: tuple[Word | Phrase, ...]
     entity: str = ""  # PER, LOC, ORG, MISC
@@ -47,7 +47,7 @@ Part = Word | Phrase
 
 
 def phrase(*parts: Part | str, entity: str = "", mention: str = "") -> Phrase:
-    """Strings are closed-class words, several to a string, with the tags of `english.TAGS`."""
+    """Makes a phrase; a string is one or more function words, with the tags of `english.TAGS`."""
     flat: list[Part] = []
     for part in parts:
         flat.extend([Word(w, TAGS[w]) for w in part.split()] if isinstance(part, str) else [part])
@@ -94,11 +94,11 @@ class Sentence:
 
 
 COMMA = Word(",", ",")
-CLOSING = Word(",", "closing")  # a comma that ends an insertion: left out before another mark
+CLOSING = Word(",", "closing")  # a comma that ends an insertion; omitted before another punctuation mark
 
 
 def sentence(*parts: Part | str, end: str = ".", speaker: str = "") -> Sentence:
-    """Flattens phrases into a sentence with a capital and an end mark, and settles articles and closing commas."""
+    """Flattens phrases into a sentence with a capital and an end mark; chooses a or an, and places closing commas."""
     return _Flattening().sentence(phrase(*parts, end), speaker)
 
 

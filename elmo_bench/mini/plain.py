@@ -1,6 +1,6 @@
-"""Plain text for the biLM: every kind of sentence that the tasks have, and statements that none of them has.
+"""Plain text for the biLM: every kind of sentence in the tasks' data, and general statements that are in none of them.
 
-The senses of ambiguous words are written beside it, for the question whether the biLM's layers tell them apart.
+The senses of ambiguous words are recorded, to measure how well the layers of the biLM separate them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from elmo_bench.mini.stories import Stories
 from elmo_bench.mini.voices import NewsVoice
 from elmo_bench.mini.world import World
 
-# Kinds of text with weights: how often a piece of the kind comes next (a story has some 90 words, a scene 10).
+# Kinds of text, weighted by how often a piece of the kind is drawn (a story has about 90 words, a scene 10).
 KINDS = {"news": 120, "story": 5, "passage": 5, "scene": 20, "review": 35, "almanac": 15}
 
 
 class Setting(NamedTuple):
-    """Everything that a seed fixes before the first sentence."""
+    """Everything that is fixed for a seed before the first sentence."""
 
     lexicon: Lexicon
     world: World
@@ -65,7 +65,7 @@ class PlainText:
         self.almanac = Almanac(chance, lexicon)
 
     def lines(self) -> Iterator[Line]:
-        """Endless."""
+        """An endless stream."""
         while True:
             yield from getattr(self, f"_{self.chance.weighted(KINDS)}")()
 

@@ -1,7 +1,7 @@
-"""Scenes for natural language inference: pairs whose label follows from the hypernyms of their words.
+"""Scenes for natural language inference: pairs whose label follows from hypernyms, adjectives and places.
 
 The hypothesis is drawn first, from one distribution for all three labels, and only then a premise that entails it,
-contradicts it or leaves it open. So the hypothesis alone says nothing about the label.
+contradicts it or is neutral. So the hypothesis alone says nothing about the label.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LABELS = ("entailment", "neutral", "contradiction")
 
 @dataclass(frozen=True)
 class Thing:
-    """A noun with an adjective or none."""
+    """A noun, possibly with an adjective."""
 
     noun: Noun
     adjective: str = ""
@@ -29,7 +29,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """Who does what, to what, and where; `facts` below names its parts."""
+    """Who does what, to what, and where."""
 
     verb: Verb
     subject: Thing
@@ -70,7 +70,7 @@ class Scenes:
         passive = premise.object is not None and self.chance.happens(0.15)
         return Pair(label, self._told(premise, passive), self._told(hypothesis), (premise, hypothesis))
 
-    # A scene to speak of, and the same in more detail.
+    # The hypothesis, and a more detailed scene that entails it.
 
     def hypothesis(self) -> Scene:
         """A scene with at least one detail that a premise may leave open, whatever the label will be."""
@@ -95,12 +95,12 @@ class Scenes:
         return Thing(noun, self._adjective(noun.cls) if chance.happens(0.4) else "")
 
     def _adjective(self, cls: str) -> str:
-        """One that nouns of the class take."""
+        """An adjective that fits nouns of the class."""
         kinds = english.MODIFIERS["thing" if cls in english.THING else cls]
         return self.lexicon.adjectives[self.chance.one_of(kinds)].draw(self.chance)
 
     def _special(self, scene: Scene) -> Scene:
-        """A scene that entails the given one: hyponyms, adjectives and a place may come in."""
+        """A scene that entails the given one: it may use hyponyms and add adjectives and a place."""
         chance = self.chance
         verbs = self.lexicon.verbs[scene.verb.frame.name]
         verb = verbs.draw(chance) if scene.verb == self._general(scene.verb) and chance.happens(0.7) else scene.verb
@@ -117,7 +117,7 @@ class Scenes:
     # What a premise may leave open.
 
     def _details(self, scene: Scene) -> list[tuple[str, str]]:
-        """(part, what) that are said of the scene and need not be: a hyponym, an adjective, the place."""
+        """The (part, what) that a premise can leave out: a hyponym, an adjective, the place."""
         details = [("verb", "hyponym")] if scene.verb != self._general(scene.verb) else []
         for part in ("subject", "object", "place"):
             if thing := getattr(scene, part):
@@ -138,10 +138,10 @@ class Scenes:
             less = Thing(self.lexicon.hypernyms[thing.noun.group], thing.adjective)
         return replace(premise, **{part: less})
 
-    # What excludes the hypothesis.
+    # Contradictions of the hypothesis.
 
     def _opposed(self, premise: Scene, hypothesis: Scene) -> Scene:
-        """The premise with one part that cannot be true together with the hypothesis."""
+        """The premise with one part changed so that it contradicts the hypothesis."""
         chance = self.chance
         part = chance.one_of(["verb", "subject", *(part for part in ("object", "place") if getattr(hypothesis, part))])
         said = getattr(hypothesis, part)
@@ -168,7 +168,7 @@ class Scenes:
             if other.form != noun.form and not (general and other.group == noun.group):
                 return other
 
-    # In words.
+    # Wording.
 
     def _told(self, scene: Scene, passive: bool = False) -> Sentence:
         fillers = [

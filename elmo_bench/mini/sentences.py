@@ -1,7 +1,7 @@
-"""Sentences from events, in the ways in which news and stories put them.
+"""Sentences from events, in the constructions of news and stories.
 
-The type of a name shows in its verb, in a noun beside it or in a pronoun further on, on its left or its right,
-sometimes only after an insertion; some contexts (criticise, trust) leave it to what one knows of the name.
+The type of a name follows from its verb, from a noun next to it or from a later pronoun, to its left or its right,
+sometimes only after an insertion; some contexts (criticise, trust) reveal nothing, so that one has to know the name.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TENSES = {"past": 62, "present": 14, "perfect": 7, "will": 7, "may": 3, "must": 
 
 
 class Sentences:
-    """Draws sentences, without their end mark.
+    """Draws sentences, without the final punctuation mark.
 
     Args:
-        events: what to speak of.
-        voice: how to name it.
-        kinds: ways to put it (the methods below), with weights.
+        events: draws the events.
+        voice: decides how to refer to participants.
+        kinds: the constructions (names of the methods below), with weights.
     """
 
     def __init__(self, events: Events, voice: Voice, kinds: Mapping[str, int]):
@@ -43,7 +43,7 @@ class Sentences:
         return getattr(self, self.chance.weighted(self.kinds))()
 
     def style(self, event: Event, passive: bool = False) -> Style:
-        """Any tense, but past where the event has a time."""
+        """Any tense, but the past if the event has a time."""
         tense = "past" if event.time else self.chance.weighted(TENSES)
         return Style(tense, passive, self.chance.happens(0.06))
 
@@ -76,7 +76,7 @@ class Sentences:
         return replace(self.events.event(), time=self.events.time())
 
     def own(self) -> Phrase:
-        """Tarvel sold her cart: the pronoun tells the class of the subject, from the right."""
+        """Tarvel sold her cart: a later pronoun reveals the class of the subject."""
         event = self.transitive()
         subject, target, frame = event.subject, event.object, event.verb.frame
         if not isinstance(subject, Entity) or not isinstance(target, Common) or target.owner or not frame.object:
@@ -88,7 +88,7 @@ class Sentences:
         later = [event.time.as_role(p, "ARGM-TMP")] if event.time else []
         return phrase(named, *finite(p, event.verb, Style(), "singular")[1], mine, *later)
 
-    # Reported speech: the report in front, behind, and amid what is said.
+    # Reported speech: the report before, after and inside what is said.
 
     def _reporter(self, p: Predicate) -> Phrase:
         return self.voice.refer(self.events.filler(("person", "person", "org")), "subject").as_role(p, "ARG0")
@@ -120,7 +120,7 @@ class Sentences:
         rest = self.clauses.verb_phrase(event, inner, style, self.voice.agreement(subject))
         return phrase(first, report, role(p, "C-ARG1", rest))
 
-    # Two events of one participant, or of two.
+    # Two events, of the same participant or of different ones.
 
     def wants(self) -> Phrase:
         """Tarvel wanted to mend the cart: Tarvel is the subject of both verbs."""
@@ -174,7 +174,7 @@ class Sentences:
         return self._told(whole, self.events.event(subject=place))
 
     def _told(self, subject: Phrase, event: Event, p: Predicate | None = None) -> Phrase:
-        """The event, its subject as it is already put."""
+        """The event, with the given phrase as its subject."""
         p = p or predicate(event.verb)
         rest = self.clauses.verb_phrase(event, p, self.style(event), self.voice.agreement(event.subject))
         return phrase(subject.as_role(p, event.verb.frame.subject.label), rest)
@@ -220,7 +220,7 @@ class Sentences:
 
         return phrase(side(), ",", told()) if self.chance.happens(0.5) else phrase(told(), side())
 
-    # What is, without an event.
+    # Statements without an event.
 
     def being(self) -> Phrase:
         """Tarvel is a village near Morven."""
@@ -252,7 +252,7 @@ class Sentences:
         )
 
     def list(self) -> Phrase:
-        """Tarvel , Morven and Skanedo are villages: the class comes last."""
+        """Tarvel , Morven and Skanedo are villages: the class is revealed last."""
         which = self.chance.one_of(("person", "place", "org", "work"))
         ranked = self.world.by_class[which]
         first, second, third = (ranked.draw(self.chance) for _ in range(3))

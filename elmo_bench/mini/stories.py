@@ -1,7 +1,7 @@
-"""Stories and dialogues for coreference: a small cast of which every sentence speaks.
+"""Stories and dialogues for coreference, with a small cast that most sentences are about.
 
-Mentions are names, pronouns, descriptions (the baker) and phrases with an owner (her sister, the mayor of Tarvel), one
-inside another. In a dialogue the speaker says I and calls the other one you.
+Mentions are names, pronouns, descriptions (the baker) and phrases with an owner (her sister, the mayor of Tarvel), and
+may be nested. In a dialogue the speaker is I and the other person you.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from elmo_bench.mini.world import Entity, World
 
 
 class Document(NamedTuple):
-    """Sentences whose mentions share keys."""
+    """Sentences in which mentions of the same thing have the same key."""
 
     name: str
     sentences: list[Sentence]
 
 
 class CastEvents(Events):
-    """Events among a cast; whoever turns up once may stay.
+    """Events among a cast, which new participants may join.
 
     Args:
         chance, lexicon, world: as for `Events`.
-        cast: who and what the story is about.
+        cast: the people and things of the story.
     """
 
     def __init__(self, chance: Chance, lexicon: Lexicon, world: World, cast: list[Filler]):
@@ -41,7 +41,7 @@ class CastEvents(Events):
         self._hero = cast[0]
 
     def event(self, frame: Frame | None = None, subject: Filler | None = None, plain: bool = False) -> Event:
-        """Often the last subject acts again, else another of the cast."""
+        """An event whose subject is often the previous one, else another member of the cast."""
         if subject is None and not self.chance.happens(0.5):
             self._hero = self.chance.one_of([f for f in self.cast if fits(f, ("person", "person", "org", "animal"))])
         if frame is not None and not fits(self._hero, frame.subject.classes):
@@ -76,10 +76,10 @@ class Stories:
         return Document(name, self._story(self.chance.between(6, 10)))
 
     def _sentences(self, voice: StoryVoice) -> tuple[list[Filler], Sentences]:
-        """The cast and what is told of it."""
+        """The cast, and the source of sentences about it."""
         people = [self.world.by_class["person"].draw(self.chance) for _ in range(self.chance.between(2, 3))]
         cast: list[Filler] = []
-        for person in people:  # no two of one name
+        for person in people:  # no two with the same name
             if all(isinstance(f, Entity) and f.short != person.short for f in cast):
                 cast.append(person)
         events = CastEvents(self.chance, self.lexicon, self.world, cast)

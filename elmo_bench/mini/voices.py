@@ -1,4 +1,4 @@
-"""How kinds of text name their participants: news out of the blue, scenes without names, stories by what was said."""
+"""How kinds of text refer to participants: news and scenes without context, stories depending on what came before."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ NAMING = {  # class -> ways to name an entity, with weights
 
 
 def gender(filler: Filler) -> str:
-    """female, male, plural, or empty for what is "it"."""
+    """female, male, plural, or empty for "it"."""
     if isinstance(filler, Common) and filler.number:
         return "plural"
     return filler.gender if cls(filler) == "person" else ""
 
 
 class SceneVoice:
-    """Everyone is seen for the first time: a young baker, a pie."""
+    """Every participant is new: a young baker, a pie."""
 
     def agreement(self, filler: Filler) -> str:
         return "plural" if gender(filler) == "plural" else "singular"
@@ -46,7 +46,7 @@ class SceneVoice:
 
 
 class NewsVoice:
-    """Every sentence stands for itself: names with or without what they name."""
+    """Every sentence stands alone: names, with or without a noun."""
 
     def __init__(self, events: Events):
         self.chance, self.events = events.chance, events
@@ -82,10 +82,10 @@ class NewsVoice:
 
 
 class StoryVoice:
-    """Names what is new, and says she, Tarvel or the baker of what is known.
+    """Introduces new participants by name or description, and refers to known ones as she, Tarvel or the baker.
 
-    A pronoun stands for the last subject of its gender, else for the last mention, in the sentences before; a
-    description stands only for what nothing else in the story is like. `new_sentence` must be called before each one.
+    A pronoun refers to the last subject of its gender in the sentences before, else to the last mention; a description
+    is used only if it fits nothing else in the story. `new_sentence` must be called before each sentence.
 
     Args:
         chance: the stream to draw from.
@@ -100,7 +100,7 @@ class StoryVoice:
         self._spoken: list[tuple[Filler, str]] = []  # of this sentence
 
     def new_sentence(self, speaker: Filler | None = None, addressee: Filler | None = None) -> None:
-        """Moves the focus to what the last sentence spoke of, and says who speaks."""
+        """Moves the focus to the participants of the last sentence, and sets the speaker and the addressee."""
         for filler, _ in reversed(self._spoken):
             self._focus[gender(filler)] = filler
         for filler, case in reversed(self._spoken):

@@ -1,7 +1,7 @@
-"""The world of a seed: people, places, organisations and works with names that do not tell what they are.
+"""The world of a seed: people, places, organisations and works, whose names do not reveal their class.
 
-A third of the organisations and works and a quarter of the places bear a name that also belongs to someone or
-something of another class (a bank named after its founder, a club after its town): only the context tells which.
+A third of the organisations and works and a quarter of the places share their name with someone or something of another
+class (a bank named after its founder, a club after its town): only the context tells which is meant.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Entity:
     Attributes:
         key: unique in the world.
         noun: what it is; its class gives the entity type.
-        name: the full name, word by word.
-        short: the name for short, one word or the full one.
-        gender: of a person, "female" or "male"; "" else.
+        name: the words of the full name.
+        short: the words of the short name, which may be the full one.
+        gender: of a person "female" or "male", otherwise "".
         home: the place of a person or an organisation.
     """
 
@@ -42,12 +42,12 @@ class Entity:
 
 
 class World:
-    """Everyone and everything with a name, the best known ones first.
+    """Everyone and everything with a name, the most frequent first.
 
     Args:
         seed: of the data set.
         lexicon: of the same seed.
-        names: how many different names the classes share.
+        names: the number of different names, shared by the classes.
     """
 
     def __init__(self, seed: int, lexicon: Lexicon, names: int):
@@ -76,7 +76,7 @@ class World:
         self.demonyms = Ranked((demonym(place.short[0]) for place in places if len(place.short) == 1), flat=120)
 
     def _mixed(self, known: list[str], invented: list[str]) -> list[str]:
-        """Words that are names too are spread over the first half."""
+        """Invented names, with the English words that are names too spread over the first half."""
         rest = invented[len(invented) // 2 :]
         return self._chance.shuffled(known + invented[: len(invented) // 2]) + rest
 
@@ -89,7 +89,7 @@ class World:
         return Entity(f"person-{i}", noun, name, name[1:], gender, self.places.draw(chance))
 
     def _some(self, own, others, share: int, patterns, cls: str, homes: Ranked[Entity] | None = None) -> list[Entity]:
-        """Entities with names of their own, and one more in `share` that has the name of another."""
+        """Entities with names of their own, and others, one in `share`, that have the name of something else."""
         chance = self._chance
         bases = list(own) + chance.some(others, len(own) // (share - 1))
         result = []

@@ -1,1 +1,1 @@
-"""What `make bench` measures: the biLM against the best that this machine can do, and against the plain way."""
+"""What `make bench` measures: the biLM compared with the machine's best rate and with a reference implementation."""

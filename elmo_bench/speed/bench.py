@@ -1,10 +1,10 @@
-"""How fast the biLM is, against the best that this machine can do.
+"""The speed of the biLM compared with the best that this machine can do.
 
-Beside it the recurrent stack of SRL, against the plain way and `torch.nn.LSTM`.
+Also the speed of SRL's recurrent stack, compared with a reference implementation and `torch.nn.LSTM`.
 
-Random weights in the official format, fp32, all cores, batches of 32 sentences of 5 to 50 tokens. The bound is the best
-rate of an fp32 matrix product in the same run over the least work of the batch (`flops`). Let nothing else run
-meanwhile: ratios forgive a busy machine, shares do not.
+Random weights in the official format, fp32, all cores, batches of 32 sentences of 5 to 50 tokens. The upper bound is
+the best rate of an fp32 matrix product in the same run, divided by the operations that a batch needs (`flops`). Nothing
+else should run at the same time: ratios are robust to a busy machine, shares of the bound are not.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 
 
 class Plan(NamedTuple):
-    """What is measured: sizes with their number of batches, and how long the other parts are."""
+    """What is measured: sizes with their numbers of batches, and the amounts for the other parts."""
 
     sizes: dict[str, tuple[Options, int]]
     rounds: int = 3
     cached: int = 320  # sentences
-    corpus: int = 500  # sentences, and four times as many
-    stack: tuple[stack.Size, int] = (stack.Size(), 2)  # the recurrent stack of SRL, and batches
+    corpus: int = 500  # sentences of the corpus; the longer corpus has four times as many
+    stack: tuple[stack.Size, int] = (stack.Size(), 2)  # of the recurrent stack of SRL, and number of batches
     contexts: Sequence[int] = (400, 800)  # words of a paragraph, for the memory of attention
 
 
@@ -48,11 +48,11 @@ PLAN = Plan({"small": (official(1024, 128, 1), 6), "original": (official(4096, 5
 
 
 def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> dict[str, Any]:
-    """All figures; `step` is told what comes next. The last size is the one whose layers are cached."""
+    """All measurements; `step` is called with what comes next. The cache is measured with the last size."""
     batches_needed = [plan.stack[1], *(number for _, number in plan.sizes.values())]
     most = max(plan.cached, measure.BATCH * max(batches_needed))
     sentences, source = read_sentences(data_root, most)
-    rates, found = [], {}
+    rates, sizes = [], {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for size, (options, number) in plan.sizes.items():
@@ -62,8 +62,8 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
             step(f"{size}: drawing weights")
             bilm = BiLM.from_files(*files, state="zero")
             batches = measure.batches_of(sentences)[:number]
-            step(f"{size}: plain and encode in turn")
-            found[size] = measure.speed(bilm, batches, plan.rounds, lambda size=size: step(f"{size}: next batch"))
+            step(f"{size}: reference and encode, alternating")
+            sizes[size] = measure.speed(bilm, batches, plan.rounds, lambda size=size: step(f"{size}: next batch"))
         step(f"{size}: cached layers")
         cache = {"size": size, **measure.cached(bilm, sentences[: plan.cached], folder / "cache", plan.rounds)}
         step("memory of a corpus, and of one four times as long")
@@ -75,14 +75,14 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
     lengths = [[len(sentence) for sentence in batch] for batch in measure.batches_of(sentences)[: plan.stack[1]]]
     recurrent = stack.speed(lengths, plan.rounds, plan.stack[0])
     best = max(rates)
-    for row in found.values():
+    for row in sizes.values():
         rate = row["tokens_a_second"]["encode"] * row["mflop_a_token"] * 1e6
         row["share_of_bound"] = rate / best.flops
     return {
         "text": source,
         "gemm": [{"gflops": rate.flops / 1e9, "kernel": rate.kernel, "shape": rate.shape} for rate in rates],
         "best_gemm_gflops": best.flops / 1e9,
-        "sizes": found,
+        "sizes": sizes,
         "cache": cache,
         "memory": memory,
         "stack": recurrent,
@@ -101,29 +101,29 @@ def _random(options: Options, folder: Path, size: str) -> tuple[Path, Path]:
     return _paths(folder, size)
 
 
-def show(found: dict[str, Any], console: Console) -> None:
+def show(measured: dict[str, Any], console: Console) -> None:
     """Prints the figures."""
-    best = max(found["gemm"], key=lambda row: row["gflops"])
+    best = max(measured["gemm"], key=lambda row: row["gflops"])
     console.print(
         f"best fp32 product: {best['gflops']:.0f} GFLOP/s ({best['kernel']}, {'x'.join(map(str, best['shape']))})\n"
-        f"text: {found['text']}; tokens are counted without <S> and </S>"
+        f"text: {measured['text']}; tokens are counted without <S> and </S>"
     )
     table = Table("size", title=f"words to layers, batches of {measure.BATCH} sentences")
     for column in (
         "MFLOP a token",
-        "plain, tokens/s",
+        "reference, tokens/s",
         "encode, tokens/s",
         "of the bound",
-        "times plain",
+        "times reference",
         "words known",
     ):
         table.add_column(column, justify="right")
-    for size, row in found["sizes"].items():
-        plain, encode, known = (f"{row['tokens_a_second'][way]:,.0f}" for way in ("plain", "encode", "known"))
-        share, times = f"{row['share_of_bound']:.1%}", f"{row['times_plain']:.1f}"
-        table.add_row(size, f"{row['mflop_a_token']:.1f}", plain, encode, share, times, known)
+    for size, row in measured["sizes"].items():
+        reference, encode, known = (f"{row['tokens_a_second'][way]:,.0f}" for way in ("reference", "encode", "known"))
+        share, times = f"{row['share_of_bound']:.1%}", f"{row['times_reference']:.1f}"
+        table.add_row(size, f"{row['mflop_a_token']:.1f}", reference, encode, share, times, known)
     console.print(table)
-    cache, memory = found["cache"], found["memory"]
+    cache, memory = measured["cache"], measured["memory"]
     write, compute, read = (f"{cache['tokens_a_second'][way]:,.0f}" for way in ("write", "compute", "read"))
     console.print(
         f"cached layers ({cache['size']}, {cache['bytes_a_token']:,.0f} bytes a token): a second epoch is "
@@ -132,7 +132,7 @@ def show(found: dict[str, Any], console: Console) -> None:
     )
     peaks = [f"{peak:.0f} MiB for {number} sentences" for number, peak in memory["sentences_and_peak_mib"].items()]
     console.print(f"peak memory ({memory['size']}): {', '.join(peaks)}")
-    for task, rows in found["attention"].items():
+    for task, rows in measured["attention"].items():
         table = Table("", title=f"{task}, sizes of scale=paper, without ELMo: peak memory of one batch")
         for column in ("words", "rows in the budget", "MiB", "rows without it", "MiB"):
             table.add_column(column, justify="right")
@@ -140,9 +140,10 @@ def show(found: dict[str, Any], console: Console) -> None:
             figures = (f"{row[key]:.0f}" for row in (within, without) for key in ("rows", "peak_mib"))
             table.add_row(within["mode"], str(within["words"]), *figures)
         console.print(table)
-    row = found["stack"]
+    row = measured["stack"]
     rates = ", ".join(f"{name} {rate:.1f}" for name, rate in row["sentences_a_second"].items())
     console.print(
         f"recurrent stack of SRL ({row['size']['layers']} layers of {row['size']['hidden']}, forward and backward): "
-        f"{row['times_plain']:.2f} times the plain way, {row['times_library']:.2f} times nn.LSTM (sentences/s: {rates})"
+        f"{row['times_reference']:.2f} times the reference, {row['times_library']:.2f} times nn.LSTM "
+        f"(sentences/s: {rates})"
     )

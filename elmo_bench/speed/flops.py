@@ -1,4 +1,4 @@
-"""How many floating-point operations a batch asks for, whoever computes it."""
+"""The floating-point operations that a batch needs, whatever the implementation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from elmo_bench.bilm.options import Options
 
 
 def batch_flops(options: Options, sentences: Sequence[Sequence[str]]) -> float:
-    """The least work for a batch: each distinct word is encoded once, each token passes each LSTM once, no padding.
+    """The fewest operations for a batch: each distinct word encoded once, one LSTM step per token, no padding.
 
-    The sentence marks count on both sides: they are words to be encoded and steps of the LSTMs. Pointwise work, a few
-    per cent, is left out, which makes the bound a little stricter.
+    The sentence marks count too: they are words to encode and steps of the LSTMs. Pointwise operations, a few per cent,
+    are left out, which makes the bound a little stricter.
     """
     words = {word for sentence in sentences for word in sentence}
     if sentences:
@@ -22,7 +22,7 @@ def batch_flops(options: Options, sentences: Sequence[Sequence[str]]) -> float:
 
 
 def encoder_flops(options: Options, words: Sequence[str]) -> float:
-    """Convolutions over the windows that hold a character, and one of padding alone; highways; projection."""
+    """Convolutions over the windows with a character, and over one of padding only; highways; projection."""
     n, p, k = options.n_filters, options.projection_dim, options.max_characters
     used = used_characters(character_table(words, k))
     total = 0.0
@@ -33,6 +33,6 @@ def encoder_flops(options: Options, words: Sequence[str]) -> float:
 
 
 def lstm_flops(options: Options) -> float:
-    """Of one token, all layers and both directions: input, recurrent and projection products."""
+    """For one token, in all layers and both directions: input, recurrent and projection products."""
     p, c = options.projection_dim, options.dim
     return 2 * options.n_layers * 2 * (2 * p * 4 * c + c * p)

@@ -1,4 +1,4 @@
-"""The best rate of fp32 matrix products on this machine: the bound that the biLM is held against."""
+"""The best rate of fp32 matrix products on this machine: the upper bound for the speed of the biLM."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ REPEATS = 7
 class Rate(NamedTuple):
     """A product's speed."""
 
-    flops: float  # a second
+    flops: float  # per second
     kernel: str
     shape: tuple[int, int, int]
 
 
 def rates() -> list[Rate]:
-    """The best of some repeats for each shape, by `F.linear` and by the product with packed weights."""
+    """The best of several repeats for each shape, with `F.linear` and with packed weights."""
     measured = []
     for shape in SHAPES:
         rows, inputs, outputs = shape
@@ -42,7 +42,7 @@ def rates() -> list[Rate]:
 
 @torch.no_grad()
 def _best(kernel: Callable[[Tensor], Tensor], x: Tensor) -> float:
-    """Seconds of the fastest call."""
+    """Seconds of the fastest repeat."""
     seconds = []
     for _ in range(REPEATS):
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The measurements themselves; each takes one biLM and sentences and returns plain numbers."""
+"""The measurements; each returns a dictionary of numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from torch import Tensor
 from elmo_bench.bilm import BiLM
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.speed import reference as plain
+from elmo_bench.speed import reference
 from elmo_bench.speed.flops import batch_flops
 from elmo_bench.speed.text import Sentence
 
 BATCH = 32
-CLOSE = 1e-4  # between two orders of the same sums, at the original size
+CLOSE = 1e-4  # largest difference between two orders of summation, at the original size
 
 Batch = Sequence[Sentence]
 Encode = Callable[[Batch], list[Tensor]]
@@ -36,18 +36,23 @@ def batches_of(sentences: Sequence[Sentence], size: int = BATCH) -> list[Batch]:
 def speed(
     bilm: BiLM, batches: Sequence[Sequence[Sentence]], rounds: int, advance: Callable[[], None]
 ) -> dict[str, Any]:
-    """Words to layers, the ways in turn on each batch so that all meet the same machine; medians over the rounds.
+    """Speed from words to layers in three ways, alternating on each batch so that the machine's load affects all alike.
 
-    Tokens are the words of the sentences, without the marks around them. "encode" starts every batch with no word
-    known; "known" finds every word of the batch known already, so that what it shows is the LSTMs.
+    "reference" is the unoptimised implementation, "encode" ours with no token vectors remembered, and "known" ours with
+    all token vectors of the batch remembered, which shows the LSTMs alone. Medians over the rounds. Tokens are words
+    of the sentences, without the marks around them.
     """
 
     def afresh(batch: Batch) -> list[Tensor]:
         bilm.forget_words()
         return bilm.encode(batch)
 
-    ways: dict[str, Encode] = {"plain": lambda batch: plain.encode(bilm, batch), "encode": afresh, "known": bilm.encode}
-    difference = _difference(*(way(batches[0]) for way in ways.values()))  # and everything has run once
+    ways: dict[str, Encode] = {
+        "reference": lambda batch: reference.encode(bilm, batch),
+        "encode": afresh,
+        "known": bilm.encode,
+    }
+    difference = _difference(*(way(batches[0]) for way in ways.values()))  # also a warm-up of each way
     seconds: dict[str, list[list[float]]] = {name: [[] for _ in batches] for name in ways}
     for _ in range(rounds):
         for number, batch in enumerate(batches):
@@ -60,13 +65,13 @@ def speed(
         "tokens": tokens,
         "mflop_a_token": sum(batch_flops(bilm.options, batch) for batch in batches) / tokens / 1e6,
         "tokens_a_second": {name: tokens / total for name, total in took.items()},
-        "times_plain": took["plain"] / took["encode"],
+        "times_reference": took["reference"] / took["encode"],
         "largest_difference": difference,
     }
 
 
 def cached(bilm: BiLM, sentences: Sequence[Sentence], folder: Path, rounds: int) -> dict[str, Any]:
-    """An epoch over cached layers against an epoch of computing them, both in shuffled batches of 32, words known."""
+    """An epoch over cached layers compared with computing them, in shuffled batches of 32, token vectors remembered."""
     tokens = sum(map(len, sentences))
     writer = ActivationCache(BilmLayers.of(bilm), folder)
     writer.console.quiet = True
@@ -94,7 +99,7 @@ def cached(bilm: BiLM, sentences: Sequence[Sentence], folder: Path, rounds: int)
 
 
 def memory(options: Path, weights: Path, data_root: Path | None, sentences: int) -> dict[str, Any]:
-    """Peak memory, in MiB, of a process that runs over a corpus and of one that runs over one four times as long."""
+    """Peak memory, in MiB, of a process that encodes a corpus and of one that encodes a corpus four times as long."""
     peaks = {}
     for number in (sentences, 4 * sentences):
         command = [sys.executable, "-m", "elmo_bench.speed.memory", str(options), str(weights), str(number)]
@@ -104,9 +109,9 @@ def memory(options: Path, weights: Path, data_root: Path | None, sentences: int)
 
 
 def attention(task: str, words: Sequence[int]) -> list[dict[str, Any]]:
-    """Peak memory, in MiB, of a process that trains on, or answers, one batch of rows of so many words.
+    """Peak memory, in MiB, of a process that trains on, or predicts, one batch of rows with the given numbers of words.
 
-    With the bound on padded tokens that the task's page sets, and without it.
+    Each is measured with the limit on padded tokens from the task's page, and without it.
     """
     rows = []
     for length in words:
@@ -134,7 +139,7 @@ def _seconds(way: Callable[[Any], Any], argument: Any) -> float:
 
 
 def _difference(*answers: list[Tensor]) -> float:
-    """The largest between the first and any other; raises where they are not the same numbers."""
+    """The largest difference between the first and any other; raises if it exceeds CLOSE."""
     first, *others = answers
     largest = max(float((a - b).abs().max()) for other in others for a, b in zip(first, other, strict=True))
     if not largest < CLOSE or not all(torch.isfinite(layers).all() for layers in first):

@@ -11,7 +11,7 @@ from elmo_bench.system.machine import peak_mib
 
 
 def main(options: str, weights: str, number: str, data_root: str) -> None:
-    """Layers of one batch after another, none kept."""
+    """Computes the layers batch by batch and keeps none."""
     sentences, _ = read_sentences(Path(data_root) if data_root else None, int(number))
     if not sentences:
         raise ValueError("no sentences")

@@ -1,7 +1,7 @@
-"""The biLM the plain way: what a careful reading of the paper gives before anything is done for speed.
+"""A reference implementation of the biLM: straight from the paper, without any optimisation.
 
-Every token of the padded batch is encoded by itself, with all its characters; every step of the LSTMs computes every
-row, ended or not. The numbers are those of `BiLM`.
+Every token of the padded batch is encoded separately, with all its characters; every step of the LSTMs computes every
+row, whether its sentence has ended or not. The results are those of `BiLM`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM
 
 @torch.no_grad()
 def encode(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-    """As `BiLM.encode` with state "zero": (L+1, tokens, 2P) for each sentence."""
+    """The same as `BiLM.encode` with state "zero": (L+1, tokens, 2P) for each sentence."""
     lengths = torch.tensor([len(sentence) + 2 for sentence in sentences])
     steps = int(lengths.max())
     rows = [[SENTENCE_BEGIN, *s, SENTENCE_END, *[""] * (steps - len(s) - 2)] for s in sentences]
@@ -34,7 +34,7 @@ def encode(bilm: BiLM, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
 
 
 def _turn(lengths: Tensor, steps: int) -> Tensor:
-    """(B, T) places that turn each sequence round and leave the padding where it is; its own inverse."""
+    """(B, T) indices that reverse each sequence and leave its padding in place; their own inverse."""
     places = torch.arange(steps)[None]  # (1, T)
     return torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
 

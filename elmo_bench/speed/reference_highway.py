@@ -1,4 +1,4 @@
-"""The alternating highway LSTM the plain way: padded batches, every step its own products, gradients by autograd."""
+"""A reference implementation of the alternating highway LSTM: padded batches, separate steps, autograd's gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLST
 
 
 def forward(model: AlternatingHighwayLSTM, x: Tensor, mask: Tensor, kept: list[Tensor | None] | None = None) -> Tensor:
-    """As `model(x, mask)`: (B, T, D) -> (B, T, H). `kept` holds a dropout mask (B, H) for each layer."""
+    """The same as `model(x, mask)`: (B, T, D) -> (B, T, H). `kept` gives a dropout mask (B, H) for each layer."""
     for number, layer in enumerate(model.layers):
         assert isinstance(layer, HighwayLSTM)
         x = _layer(layer, x, mask, None if kept is None else kept[number], backward=number % 2 == 1)

@@ -1,4 +1,4 @@
-"""Sentences to measure with: of the open data where it is, else made up here."""
+"""Sentences to measure with: from the open data if available, else generated."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Sentence = Sequence[str]
 
 
 def read_sentences(data_root: Path | None, number: int, seed: int = 1) -> tuple[list[Sentence], str]:
-    """`number` sentences of 5 to 50 tokens, drawn at random, and what they are.
+    """`number` sentences of 5 to 50 tokens, drawn at random, and a description of their source.
 
     Raises:
-        UserError: the open text is there and damaged.
+        UserError: the open text is there but damaged.
     """
     files = sorted((data_root / "lm").glob("dev.*.txt*")) if data_root else []
     draw = random.Random(seed)
@@ -33,7 +33,7 @@ def read_sentences(data_root: Path | None, number: int, seed: int = 1) -> tuple[
 
 
 def generated(number: int, draw: random.Random) -> list[Sentence]:
-    """Lengths near those of written English, words that repeat about as often."""
+    """Sentences with lengths and word frequencies close to those of written English."""
     letters = "etaoinshrdlucmfwypvbgkjqxz"
     vocabulary = ["".join(draw.choices(letters, range(26, 0, -1), k=1 + min(i, 9) // 2 + draw.randrange(7)))
                   for i in range(20_000)]  # fmt: skip
