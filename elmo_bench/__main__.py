@@ -20,6 +20,7 @@ COMMANDS = {
     "pretrain": "train a biLM on plain text",
     "embed": "write the biLM's layers for each line of a text file",
     "bench": "measure the biLM's speed against this machine's best matrix product",
+    "migrate": "give the records of an earlier version their names of today; nothing is trained",
     "mini": "write the generated data set of the mini scale",
     "analysis.senses": "how well each layer of a biLM tells the senses of a word apart",
 }

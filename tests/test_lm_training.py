@@ -14,8 +14,8 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import load_lm
 from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.bilm.pretraining.run import pretrain
 from elmo_bench.bilm.pretraining.trainer import Trainer
-from elmo_bench.pretrain import pretrain
 from elmo_bench.system.errors import UserError
 
 OPTIONS = {

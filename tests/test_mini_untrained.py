@@ -66,7 +66,7 @@ def test_a_bilm_of_another_recipe_is_not_taken(tmp_path, monkeypatch):
         output.mkdir(exist_ok=True)
         (output / "card.json").write_text(json.dumps({"recipe": dataclasses.asdict(recipe)}))
 
-    monkeypatch.setattr("elmo_bench.pretrain.pretrain", pretrain)
+    monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", pretrain)
     for _ in range(2):
         ensure_bilm(tmp_path)
     assert [one.tokens for one in made] == [recipe.tokens]  # once

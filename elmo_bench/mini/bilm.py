@@ -45,7 +45,7 @@ def ensure_bilm(folder: Path) -> Path:
         return output
     import torch
 
-    from elmo_bench.pretrain import make_recipe, pretrain
+    from elmo_bench.bilm.pretraining.run import make_recipe, pretrain
 
     threads = torch.get_num_threads()
     with held(work, f"another process is training the biLM of {folder}; waiting for it"):
