@@ -7,7 +7,7 @@ import json
 import pytest
 
 from elmo_bench.reporting import page, tables
-from elmo_bench.reporting.groups import changes, distinctions, flat, in_groups, in_words
+from elmo_bench.reporting.groups import distinctions, flat, in_groups, in_words
 from elmo_bench.reporting.section import Section
 from elmo_bench.system.errors import UserError
 from tests.test_records import fake, save
@@ -73,7 +73,6 @@ def test_the_arm_of_a_record_places_it_in_the_overview():
     ]
     (section,) = tables.overview(runs)
     assert section.rows[0][2:8] == ("50.00 (1)", "60.00 (1)", "+10.00", "55.00 (1)", "", "")
-    assert changes(runs[4]) == {"task.batch.batch_size": 3}
     gains = [line for line in tables.section(runs).remarks if "against" in line]
     assert [gain.partition(": ")[2] for gain in gains] == ["+10.00 test f1.", "+5.00 test f1."]
 

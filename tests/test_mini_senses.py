@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from elmo_bench import mini
+from elmo_bench.analysis import senses as command
 from elmo_bench.analysis import word_senses as senses
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, schema
 from elmo_bench.system.errors import UserError
 from tests.test_mini import SMALL
 
@@ -72,7 +73,7 @@ def configured(tmp_path):
     mini.generate(tmp_path / "data", 1, sizes)
     BiLM(Options.parse(OPTIONS)).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
     return [
-        "scale=mini", "scale.prepare=null", f"scale.folder={tmp_path}/data", "bilm=custom", "bilm.name=toy",
+        "scale=mini", "scale.maker=null", f"scale.folder={tmp_path}/data", "bilm=custom", "bilm.name=toy",
         f"bilm.options={tmp_path}/options.json", f"bilm.weights={tmp_path}/weights.hdf5", f"results_root={tmp_path}",
     ]  # fmt: skip
 
@@ -88,7 +89,7 @@ def test_forms_are_the_words_that_the_file_of_senses_names(configured, tmp_path)
 
 def test_the_figure_is_written_and_layer_0_is_at_chance(configured, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["senses", *configured])
-    senses.main()
+    command.main()
     page = json.loads((tmp_path / "figures" / "senses-toy.json").read_text())
     assert (tmp_path / "figures" / page["picture"]).read_bytes().startswith(b"\x89PNG")
     for row in page["measured"]["forms"]:
@@ -101,4 +102,4 @@ def test_the_figure_is_written_and_layer_0_is_at_chance(configured, tmp_path, mo
 def test_what_is_missing_is_named(configured, tmp_path):
     shutil.rmtree(tmp_path / "data" / "lm")
     with pytest.raises(UserError, match="needs a mini data set"):
-        senses.run(pages.compose(configured))
+        senses.run(schema.typed(pages.compose(configured)))

@@ -6,11 +6,12 @@ import json
 
 import pytest
 import torch
-from hydra.utils import get_method, instantiate
+from hydra.utils import instantiate
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment.answers import Answers
 from elmo_bench.experiment.build import build
+from elmo_bench.experiment.makers import Makers
 from elmo_bench.nn.classes import probabilities
 from elmo_bench.predict import COMMAND, echo, predict
 from elmo_bench.score import score
@@ -28,11 +29,12 @@ def answers(tmp_path_factory):
         cfg = pages.compose(
             [f"task={task}", "scale=mini", "elmo.where=none", f"scale.folder={root}", f"scale.sizes={SIZES}"]
         )
-        get_method(cfg.scale.prepare)(cfg)
-        reader = instantiate(cfg.task.reader)
+        run = schema.typed(cfg)
+        Makers.of(run).make()
+        reader = instantiate(run.task.reader)
         rows = [reader.load()["dev"][i] for i in range(4)]
         torch.manual_seed(1)
-        module = build(cfg, reader, None).eval()
+        module = build(run, reader, None).eval()
         with torch.no_grad():
             return rows, Answers(module).predict_step(reader.collate(rows))
 

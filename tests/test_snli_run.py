@@ -32,7 +32,7 @@ def write(folder: Path) -> Path:
 
 def compose(folder: Path, *changes: str):
     places = f"data_root={folder}", f"results_root={folder}/results", f"cache_root={folder}/cache"
-    small = "task.words.size=8", "task.hiddens.open=8", "task.fit.epochs=2"
+    small = "task.words.size=8", "task.head.hidden=8", "task.fit.epochs=2"
     return pages.compose(["task=snli", "scale=open", "elmo.where=none", "trainer=cpu", *places, *small, *changes])
 
 
@@ -47,7 +47,7 @@ def test_a_run_and_predictions_for_raw_pairs(folder):
     record = train(compose(folder))
     assert 0 <= record["metrics"]["test"]["accuracy"] <= 100
     assert (record["task"], record["epochs"], record["config"]["elmo"]["where"]) == ("snli", 2, "none")
-    rates = [epoch["learning_rate"] for epoch in record["history"]]
+    rates = record["history"]["learning_rate"]
     assert rates[0] == compose(folder).task.optimizer.lr
     pairs = [
         {"premise": "A cat waits.", "hypothesis": "The animal waits."},

@@ -22,7 +22,7 @@ def trained(tmp_path_factory):
     record = train(
         pages.compose([
             "task=squad", "scale=mini", f"scale.folder={folder}/mini", f"scale.sizes={SIZES}", "elmo.where=none",
-            "task.fit.epochs=1", "task.sizes.mini.hidden=8", "trainer=cpu",
+            "task.fit.epochs=1", "task.head.hidden=8", "trainer=cpu",
             f"results_root={folder}/results", f"cache_root={folder}",
         ])
     )  # fmt: skip

@@ -207,7 +207,7 @@ def test_a_development_set_is_held_out_by_whole_articles(folder):
     assert len(splits["train"]) + len(splits["dev"]) == len(splits["test"]) == 6
     assert not ids["train"] & ids["dev"]
     for wanted in (0, 1000):
-        with pytest.raises(UserError, match=r"cannot be held out: set task\.data\.<scale>\.dev"):
+        with pytest.raises(UserError, match=r"cannot be held out: set task\.data\.dev"):
             make(folder, data={"dev": None}, held_out=wanted).load()
 
 

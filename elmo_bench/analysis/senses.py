@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment.usage import SENSES as COMMAND
 
 
@@ -13,7 +13,7 @@ def main() -> None:
     """The entry point."""
     from elmo_bench.analysis import word_senses
 
-    path = word_senses.run(pages.compose(sys.argv[1:]))
+    path = word_senses.run(schema.typed(pages.compose(sys.argv[1:])))
     page = json.loads(path.read_text(encoding="utf-8"))
     print("  ".join(page["header"]))
     print("\n".join("  ".join(row) for row in page["rows"]))

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from hydra.utils import get_method
-from omegaconf import DictConfig
 from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_bench.bilm import BiLM
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.store import write_text
 from elmo_bench.system.errors import UserError
 
@@ -172,31 +172,33 @@ def plane(x: Tensor) -> Tensor:
     return x @ v.T
 
 
-def run(cfg: DictConfig) -> Path:
+def run(run: RunConfig) -> Path:
     """Measures, draws and writes; returns the JSON file.
+
+    Args:
+        run: names the mini data set (`scale`) and the biLM.
 
     Raises:
         UserError: no biLM, or no mini data set.
     """
-    for prepare in filter(None, (cfg.scale.prepare, cfg.bilm.get("prepare"))):
-        get_method(prepare)(cfg)
-    if "folder" not in cfg.scale:
-        raise UserError(f"scale={cfg.scale.name} has no text with known senses; the figure is for scale=mini")
-    sentences, forms = read(Path(cfg.scale.folder))
+    if run.scale.folder is None:
+        raise UserError(f"scale={run.scale.name} has no text with known senses; the figure is for scale=mini")
+    Makers.of(run).make()
+    sentences, forms = read(Path(run.scale.folder))
     if not forms:
         raise UserError(f"no form occurs {LEAST} times in each of two senses; generate more held-out text (sizes.lm)")
-    bilm = BiLM.from_files(cfg.bilm.options, cfg.bilm.weights, state=cfg.bilm.state)
+    bilm = BiLM.from_files(run.bilm.options, run.bilm.weights, state=run.bilm.state)
     layers = vectors(bilm, sentences, forms)
     measured = measure(forms, layers)
-    name = f"senses-{cfg.bilm.name}"
-    folder = Path(cfg.results_root) / "figures"
+    name = f"senses-{run.bilm.name}"
+    folder = Path(run.results_root) / "figures"
     draw(folder / f"{name}.png", forms, layers)
     page = {
-        "title": TITLE.format(name=cfg.bilm.name),
+        "title": TITLE.format(name=run.bilm.name),
         "note": NOTE,
         "picture": f"{name}.png",
         **table(measured),
-        "bilm": {"name": cfg.bilm.name, "sha256": bilm.sha256},
+        "bilm": {"name": run.bilm.name, "sha256": bilm.sha256},
         "measured": measured,
     }
     write_text(folder / f"{name}.json", json.dumps(page, indent=1, ensure_ascii=False) + "\n")

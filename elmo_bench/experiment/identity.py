@@ -67,8 +67,10 @@ class Description(NamedTuple):
 
 
 def check_files(run: RunConfig) -> None:
-    """Raises `UserError` where the task does not offer the scale, or files are missing, all of them in one line."""
+    """Raises `UserError` where the task does not offer the scale or has no place for the word vectors, or where files
+    are missing, all of them in one line."""
     check_scale(run)
+    check_vectors(run)
     if problems := [*_missing_data(run), *_missing_layers(run)]:
         raise UserError("; ".join(problems))
 
@@ -78,6 +80,16 @@ def check_scale(run: RunConfig) -> None:
     if run.scale.name not in run.task.scales:
         offered = ", ".join(f"scale={scale}" for scale in run.task.scales) or "no scale"
         raise UserError(f"task={run.task.name} has no data for scale={run.scale.name}; it offers {offered}")
+
+
+def check_vectors(run: RunConfig) -> None:
+    """Raises `UserError` where vectors of the biLM's text (`vectors=text`) have no place in the task's model."""
+    if run.vectors.source != "text" or run.words_dropped:
+        return
+    if run.task.words is None or "size" not in run.task.words:
+        raise UserError(f"vectors=text: the page of task={run.task.name} has no word vectors with a size")
+    if run.task.words.get("path") is not None:
+        raise UserError("vectors=text and task.words.path: vectors from the text or from a file, not both")
 
 
 def _missing_data(run: RunConfig) -> list[str]:

@@ -23,7 +23,7 @@ class Source:
         files: the settings that name files instead of the hub, for error messages.
     """
 
-    def __init__(self, data: Mapping[str, Any], files: str = "task.data.<scale>.folder=DIR"):
+    def __init__(self, data: Mapping[str, Any], files: str = "task.data.folder=DIR"):
         self.data, self.hint = dict(data), f"give {files} to read files instead"
 
     @property
@@ -35,7 +35,7 @@ class Source:
         """The file of a split. Raises `UserError` if none is named."""
         name = self.data.get(split)
         if name is None:
-            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
+            raise UserError(f"no file is named for {split}: set task.data.{split}")
         return Path(self.data.get("folder") or "", name).expanduser()
 
     def load(self, splits: Mapping[str, str] = SPLITS) -> dict[str, Dataset]:

@@ -71,10 +71,10 @@ class CorefReader:
     def _rows(self, split: str) -> list[Row]:
         source = self.data.get(split)
         if source is None:
-            raise UserError(f"no file is named for {split}: set task.data.<scale>.{split}")
+            raise UserError(f"no file is named for {split}: set task.data.{split}")
         if "folder" in self.data and self.data["folder"] is None:
             raise UserError(
-                "set task.data.<scale>.folder to the folder of the CoNLL-2012 files (see tasks/coref/README.md)"
+                "set task.data.folder to the folder of the CoNLL-2012 files (see tasks/coref/README.md)"
             )
         documents = read_documents(find_files(source, self.data.get("folder")))
         return [self._row(document) for document in documents if document.sentences]

@@ -85,7 +85,7 @@ class NerReader:
         try:
             read = tags.TagReader(self.data.get("source_scheme", "auto"))
         except ValueError as error:
-            raise UserError(f"task.data.<scale>.source_scheme={self.data['source_scheme']}: {error}") from None
+            raise UserError(f"task.data.source_scheme={self.data['source_scheme']}: {error}") from None
         rows = []
         for sentence in sentences:
             try:
@@ -101,7 +101,7 @@ class NerReader:
         words = [word.lower() if self.lower else word for row in train for word in row["tokens"]]
         types = {tag[2:] for row in train for tag in row["tags"] if tag != "O"}
         if not types:
-            raise UserError("the training data contain no entity; is task.data.<scale>.tag_column right?")
+            raise UserError("the training data contain no entity; is task.data.tag_column right?")
         self.vocabularies = {
             "words": Vocabulary.count(words, self.min_count),
             "chars": Vocabulary.count(

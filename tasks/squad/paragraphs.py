@@ -178,7 +178,7 @@ def parted(paragraphs: Sequence[Paragraph], questions: int, draw: int) -> tuple[
         number += sum(len(paragraph.questions) for paragraph in paragraphs if paragraph.title == title)
     if not held or len(held) == len(titles):
         raise UserError(
-            f"{questions} of the questions about {len(titles)} articles cannot be held out: set task.data.<scale>.dev "
+            f"{questions} of the questions about {len(titles)} articles cannot be held out: set task.data.dev "
             "or task.reader.held_out"
         )
     return [p for p in paragraphs if p.title not in held], [p for p in paragraphs if p.title in held]

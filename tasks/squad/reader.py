@@ -74,7 +74,7 @@ class SquadReader:
     ):
         if sequence not in ("sentence", "paragraph"):
             raise UserError(f"task.reader.sequence={sequence}: choose sentence or paragraph")
-        self.source, self.sequence = Source(data, "task.data.<scale>.train=FILE and test=FILE"), sequence
+        self.source, self.sequence = Source(data, "task.data.train=FILE and test=FILE"), sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count
         self.char_min_count, self.char_limit = char_min_count, char_limit

@@ -48,9 +48,9 @@ class SrlReader:
         self.data, self.lower, self.min_count, self.longest = dict(data), lower, min_count, longest
         self.every, self.chosen = self.data.get("every", 1), self.data.get("predicates", "all")
         if self.chosen not in ("all", "verbs"):
-            raise UserError(f"task.data.<scale>.predicates={self.chosen}: choose all or verbs")
+            raise UserError(f"task.data.predicates={self.chosen}: choose all or verbs")
         if not isinstance(self.every, int) or self.every < 1:
-            raise UserError(f"task.data.<scale>.every={self.every}: must be a whole number, at least 1")
+            raise UserError(f"task.data.every={self.every}: must be a whole number, at least 1")
         self.vocabularies: dict[str, Vocabulary] = {}
 
     def load(self) -> DatasetDict:
@@ -76,7 +76,7 @@ class SrlReader:
     def paths(self, split: str) -> list[Path]:
         """The files of a split."""
         if self.data.get(split) is None:
-            raise UserError(f"no file or folder is named for {split}: set task.data.<scale>.{split}")
+            raise UserError(f"no file or folder is named for {split}: set task.data.{split}")
         return find_files(self.data[split], self.data.get("folder"))
 
     def _rows(self, split: str) -> Iterator[Row]:

@@ -53,7 +53,7 @@ class Sst5Reader:
             raise UserError(f"task.reader.phrases={phrases}: choose from {', '.join(PHRASES)}")
         self.train_sentences = data.get("train_sentences")
         if self.train_sentences is not None:
-            whole(self.train_sentences, "task.data.<scale>.train_sentences", least=1)
+            whole(self.train_sentences, "task.data.train_sentences", least=1)
         self.source, self.phrases, self.long = Source(data), phrases, long
         self.lower, self.min_count, self.unescape = lower, min_count, unescape
         self.vocabularies: dict[str, Vocabulary] = {}
