@@ -73,10 +73,6 @@ def test_what_a_user_can_mend_ends_in_one_line(call, bench, arguments, message):
     ("argument", "message"),
     [
         ("task.optimizer.lr=-1", "task.optimizer or task.schedule: Invalid learning rate: -1"),
-        ("+task.optimizer.lrr=1", "task.optimizer or task.schedule: "),
-        ("+task.head.size=1", "task.head: "),
-        ("+task.words.colour=1", "colour"),
-        ("task.words._target_=elmo_bench.no.such", "elmo_bench.no.such"),
         ("elmo.layers=[0.5,0.5]", "elmo.layers=[0.5, 0.5]: 3 weights are needed"),
         ("trainer.accelerator=abacus", "trainer.{accelerator,devices,precision}: "),
         ("trainer.precision=12", "trainer.{accelerator,devices,precision}: "),
@@ -91,6 +87,36 @@ def test_what_shows_only_when_the_model_is_built_is_one_line_too(call, bench, ar
     assert not bench.results.joinpath("runs").exists()
 
 
+OPEN = [
+    ("+task.reader.sizes=1", "task.reader.sizes: tests.toy.ToyReader has no such argument; there is data"),
+    ("+task.head.drop=0", "task.head.drop: tests.toy.ToyHead has no such argument; did you mean dropout? there is dro"),
+    ("+task.words.colour=1", "task.words.colour: elmo_bench.embedding.vectors.word_embedding has no such argument"),
+    ("+task.metric.f1=true", "task.metric.f1: tests.toy.ToyMetric has no such argument; it takes none"),
+    ("+task.optimizer.lrr=1", "task.optimizer.lrr: torch.optim.Adam has no such argument; did you mean lr?"),
+    ("task.words._target_=elmo_bench.no.such", "task.words._target_=elmo_bench.no.such: cannot be imported"),
+    ("task.head={_target_:tests.toy.ToyHead,_partial_:true}", "missing a required argument: 'dropout'"),
+    (
+        "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step:3},interval:step}",
+        "task.schedule.scheduler.step: torch.optim.lr_scheduler.StepLR has no such argument; did you mean step_size?",
+    ),
+    (
+        "task.average={_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decays:0.9}",
+        "task.average.decays: ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("argument", "message"), OPEN, ids=[argument for argument, _ in OPEN])
+@pytest.mark.usefixtures("stand_in")
+def test_keys_of_open_blocks_are_arguments_of_what_they_name(call, bench, monkeypatch, argument, message):
+    monkeypatch.setattr("elmo_bench.experiment.makers.Makers.make", None)  # before anything is made or read
+    status, _, err = call(train, *bench.overrides(argument))
+    assert status == 2
+    assert err.count("\n") == 1
+    assert message in err
+    assert not bench.results.joinpath("runs").exists()
+
+
 def test_debug_shows_the_traceback(call, bench):
     status, _, err = call(train, *bench.overrides("data_root=/no/such", "debug=true"))
     assert status == 2
@@ -98,10 +124,25 @@ def test_debug_shows_the_traceback(call, bench):
     assert err.splitlines()[-1].startswith("error: /no/such")
 
 
-def test_a_real_process_ends_the_same_way(bench):
-    done = bench.command("train", *bench.overrides("elmo.where=inptu"))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: elmo.where=inptu: there is none, input, output, both\n"
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("elmo.where=inptu", "elmo.where=inptu: there is none, input, output, both"),
+        (
+            "+trainer.thread=2",
+            "trainer.thread: there is no such key; did you mean threads? there is accelerator, ",
+        ),
+        ("task.batch.batch_size=many", "task.batch.batch_size=many: "),
+        ("scale=paper", "task=toy has no data for scale=paper; it offers scale=open"),
+        ("+task.head.foo=1", "task.head.foo: tests.toy.ToyHead has no such argument; there is dropout"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "reproduce"])
+def test_a_real_process_ends_the_same_way(bench, command, argument, message):
+    done = bench.command(command, *bench.overrides(argument))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith(f"error: {message}")
+    assert not list(bench.folder.rglob("*.ckpt"))
 
 
 @pytest.mark.usefixtures("stand_in")

@@ -20,9 +20,11 @@ def names(*records):
 
 
 def test_groups_of_one_name_say_in_what_they_differ():
-    bilms = [{"name": "mini", "sha256": sha256, "tuned": False} for sha256 in (MINE, OTHER)]
-    two = [fake(group="a", bilm=bilms[0]), fake(group="b", bilm=bilms[1])]
-    assert names(*two) == ["+ELMo (input); bilm.sha256=cccccccc", "+ELMo (input); bilm.sha256=d5d5d5d5"]
+    two = [
+        fake(group=group, settings={"seed": 1, "bilm": {"weights": f"sha256:{sha256}"}})
+        for group, sha256 in (("a", MINE), ("b", OTHER))
+    ]
+    assert names(*two) == ["+ELMo (input); bilm.weights=cccccccc", "+ELMo (input); bilm.weights=d5d5d5d5"]
     assert names(two[0], fake("none")) == ["+ELMo (input)", "baseline"]
 
 

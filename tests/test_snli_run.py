@@ -56,7 +56,7 @@ def test_a_run_and_predictions_for_raw_pairs(folder):
     (folder / "in.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
     checkpoint = str(folder / "results" / record["checkpoint"])
     assert predict(checkpoint, str(folder / "in.jsonl"), str(folder / "out.jsonl")) == 2
-    assert all(json.loads(line) in LABELS for line in (folder / "out.jsonl").read_text().splitlines())
+    assert all(json.loads(line)["label"] in LABELS for line in (folder / "out.jsonl").read_text().splitlines())
 
     (folder / "in.jsonl").write_text(json.dumps(pairs[0]) + "\n" + json.dumps({"premise": "A cat."}) + "\n")
     with pytest.raises(UserError, match=r"in.jsonl:2: .*hypothesis"):

@@ -159,7 +159,7 @@ def test_words_of_dev_and_test_that_the_file_has_are_known(bench, stand_in, monk
     ],
 )
 def test_what_cannot_be_meant_is_refused(text, changes, what):
-    with pytest.raises(Exception) as caught:  # noqa: PT011: Hydra's errors too
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (of Hydra, too)
         text.train("elmo.where=none", *changes)
     said = console.explain(caught.value)
     assert said is not None

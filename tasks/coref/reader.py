@@ -73,9 +73,7 @@ class CorefReader:
         if source is None:
             raise UserError(f"no file is named for {split}: set task.data.{split}")
         if "folder" in self.data and self.data["folder"] is None:
-            raise UserError(
-                "set task.data.folder to the folder of the CoNLL-2012 files (see tasks/coref/README.md)"
-            )
+            raise UserError("set task.data.folder to the folder of the CoNLL-2012 files (see tasks/coref/README.md)")
         documents = read_documents(find_files(source, self.data.get("folder")))
         return [self._row(document) for document in documents if document.sentences]
 
