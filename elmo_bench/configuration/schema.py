@@ -312,6 +312,8 @@ def source_schema(block: Plain) -> type[LayersConfig]:
 
 def _object(cls: type[T], plain: Plain, prefix: str = "") -> T:
     """A dataclass from plain containers, nested blocks included. Raises `UserError` for a key that it lacks."""
+    if not isinstance(plain, dict):
+        raise UserError(f"{prefix.rstrip('.')}={checks.show(plain)}: a block of keys is needed")
     known = [KEYS.get(each.name, each.name) for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for name in plain:
         if name not in known:

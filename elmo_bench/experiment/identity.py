@@ -121,16 +121,13 @@ def _missing_layers(run: RunConfig) -> list[str]:
     bilm = run.bilm
     if run.baseline or bilm.maker:
         return []
+    files = {key: value for key, value in own_arguments(bilm).items() if key in ("options", "weights", "path")}
+    if unnamed := [key for key, place in files.items() if place is None]:
+        give = " ".join(f"bilm.{key}=..." for key in unnamed)
+        return [f"bilm={bilm.name} names no {' and no '.join(unnamed)}: give {give}, or choose an arm without ELMo"]
     where = f"get it: {bilm.download}" if bilm.download else "check the bilm block"
-    missing = []
-    for key, place in own_arguments(bilm).items():
-        if key not in ("options", "weights", "path"):
-            continue
-        if place is None:
-            missing.append(f"bilm={bilm.name} names no {key}: give bilm.{key}=..., or choose an arm without ELMo")
-        elif not Path(place).exists():
-            missing.append(f"{place}: no such file: the {key} of bilm={bilm.name}; {where}")
-    return missing
+    absent = {key: place for key, place in files.items() if not Path(place).exists()}
+    return [f"{place}: no such file: the {key} of bilm={bilm.name}; {where}" for key, place in absent.items()]
 
 
 def placeless(cfg: DictConfig) -> Plain:
