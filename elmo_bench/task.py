@@ -15,24 +15,11 @@ from datasets import DatasetDict
 from torch import Tensor
 
 from elmo_bench.metrics.items import Items
+from elmo_bench.text.tokens import Tokens
 from elmo_bench.text.vocabulary import Vocabulary
 
 Row = dict[str, Any]  # one example as the reader made it: JSON-able values, gold labels included
 Prediction = Any  # one JSON-able answer for one row
-
-
-class Tokens(NamedTuple):
-    """One text field of a batch, as a reader's `collate` emits it.
-
-    `sentences[b]` holds the words of row b of the tensors; T is the length of the longest row. If a row holds several
-    sentences (a paragraph), `parts[b]` may give the number of words in each: the biLM then reads them one by one.
-    """
-
-    words: Tensor  # (B, T) int64 into reader.vocabularies["words"]; 0 is padding
-    chars: Tensor | None  # (B, T, C) int64 into reader.vocabularies["chars"], the task's own characters; 0 is padding
-    sentences: list[list[str]]  # for the biLM, which makes its own character ids or looks up its cached layers
-    mask: Tensor  # (B, T) bool, true on words
-    parts: list[list[int]] | None = None  # None: each row is one sentence
 
 
 class Embedded(NamedTuple):

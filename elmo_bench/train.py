@@ -61,9 +61,11 @@ def finished(cfg: DictConfig) -> Record | None:
 
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
     """Under the lock of the run's work folder."""
+    from elmo_bench.experiment.blocks import check_blocks
     from elmo_bench.experiment.fit import clear
     from elmo_bench.experiment.run import run_once
 
+    check_blocks(run.task)
     forced = folder / "forced"  # what lies there was begun by a forced run: that is resumed, too
     if run.force and not forced.is_file():
         clear(folder)

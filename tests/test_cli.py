@@ -40,15 +40,27 @@ WRONG = [
     (["+elmo.foo=1"], "elmo.foo: there is no such key"),
     (["elmo.where=inptu"], "elmo.where=inptu: there is none, input, output, both"),
     (["elmo.words=insted"], "elmo.words=insted: there is beside, instead"),
-    (["elmo.finetune=true"], "elmo.finetune=true: there is none, joint"),
-    (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: there is false, off, paper, token"),
+    (["elmo.finetune=true"], "elmo.finetune=True: there is none, joint"),
+    (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: there is false, paper, token"),
     (["elmo.dropout=1.0"], "elmo.dropout=1.0: a number of 0 or more and below 1"),
-    (["elmo.lambda=-1"], "elmo.lambda=-1: a number of 0 or more is needed"),
-    (["seed=abc"], "seed=abc: a whole number from 0"),
+    (["elmo.lambda=-1"], "elmo.lambda=-1.0: a number of 0 or more is needed"),
+    (["seed=abc"], "seed=abc: a whole number is needed"),
     (["seed=-1"], "seed=-1: a whole number from 0"),
     (["trainer.threads=0"], "trainer.threads=0: a whole number from 1"),
     (["bilm.state=cold"], "bilm.state=cold: there is zero, warm, carry"),
-    (["bilm=none"], "set elmo.where=none"),
+    (
+        ["bilm=none"],
+        "bilm=none names no options and no weights: give bilm.options=... bilm.weights=..., or choose an arm",
+    ),
+    (["elmo.dropout=much"], "elmo.dropout=much: a number is needed"),
+    (["task.fit.epochs=2.5"], "task.fit.epochs=2.5: a whole number is needed"),
+    (["task.fit.epochs=null"], "task.fit.epochs=null: a value is needed"),
+    (["task.batch.batch_size=0"], "task.batch.batch_size=0: a whole number from 1"),
+    (["elmo=3"], "elmo=3: a block of keys is needed"),
+    (["+bilm.stat=zero"], "bilm.stat: there is no such key; did you mean state?"),
+    (["+task.fit.epoch=3"], "task.fit.epoch: there is no such key; did you mean epochs?"),
+    (["+sed=3"], "sed: there is no such key; did you mean seed?"),
+    (["scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
     (["force=maybe"], "force=maybe: there is true, false"),
     (["data_root=/no/such"], "/no/such: no such folder"),
     (["data_root=null"], "scale=open needs data_root=FOLDER"),
@@ -73,10 +85,6 @@ def test_what_a_user_can_mend_ends_in_one_line(call, bench, arguments, message):
     ("argument", "message"),
     [
         ("task.optimizer.lr=-1", "task.optimizer or task.schedule: Invalid learning rate: -1"),
-        ("+task.optimizer.lrr=1", "task.optimizer or task.schedule: "),
-        ("+task.head.size=1", "task.head: "),
-        ("+task.words.colour=1", "colour"),
-        ("task.words._target_=elmo_bench.no.such", "elmo_bench.no.such"),
         ("elmo.layers=[0.5,0.5]", "elmo.layers=[0.5, 0.5]: 3 weights are needed"),
         ("trainer.accelerator=abacus", "trainer.{accelerator,devices,precision}: "),
         ("trainer.precision=12", "trainer.{accelerator,devices,precision}: "),
@@ -84,6 +92,37 @@ def test_what_a_user_can_mend_ends_in_one_line(call, bench, arguments, message):
 )
 @pytest.mark.usefixtures("stand_in")
 def test_what_shows_only_when_the_model_is_built_is_one_line_too(call, bench, argument, message):
+    status, _, err = call(train, *bench.overrides(argument))
+    assert status == 2
+    *progress, said = err.splitlines()
+    assert all(line.startswith("caching") for line in progress)
+    assert message in said
+    assert not bench.results.joinpath("runs").exists()
+
+
+OPEN = [
+    ("+task.reader.sizes=1", "task.reader.sizes: tests.toy.ToyReader has no such argument; there is data"),
+    ("+task.head.drop=0", "task.head.drop: tests.toy.ToyHead has no such argument; did you mean dropout? there is dro"),
+    ("+task.words.colour=1", "task.words.colour: elmo_bench.embedding.vectors.word_embedding has no such argument"),
+    ("+task.metric.f1=true", "task.metric.f1: tests.toy.ToyMetric has no such argument; it takes none"),
+    ("+task.optimizer.lrr=1", "task.optimizer.lrr: torch.optim.Adam has no such argument; did you mean lr?"),
+    ("task.words._target_=elmo_bench.no.such", "task.words._target_=elmo_bench.no.such: cannot be imported"),
+    ("task.head={_target_:tests.toy.ToyHead,_partial_:true}", "missing a required argument: 'dropout'"),
+    (
+        "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step:3},interval:step}",
+        "task.schedule.scheduler.step: torch.optim.lr_scheduler.StepLR has no such argument; did you mean step_size?",
+    ),
+    (
+        "task.average={_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decays:0.9}",
+        "task.average.decays: ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("argument", "message"), OPEN, ids=[argument for argument, _ in OPEN])
+@pytest.mark.usefixtures("stand_in")
+def test_keys_of_open_blocks_are_arguments_of_what_they_name(call, bench, monkeypatch, argument, message):
+    monkeypatch.setattr("elmo_bench.experiment.makers.Makers.make", None)  # before anything is made or read
     status, _, err = call(train, *bench.overrides(argument))
     assert status == 2
     assert err.count("\n") == 1
@@ -98,10 +137,25 @@ def test_debug_shows_the_traceback(call, bench):
     assert err.splitlines()[-1].startswith("error: /no/such")
 
 
-def test_a_real_process_ends_the_same_way(bench):
-    done = bench.command("train", *bench.overrides("elmo.where=inptu"))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: elmo.where=inptu: there is none, input, output, both\n"
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("elmo.where=inptu", "elmo.where=inptu: there is none, input, output, both"),
+        (
+            "+trainer.thread=2",
+            "trainer.thread: there is no such key; did you mean threads? there is accelerator, ",
+        ),
+        ("task.batch.batch_size=many", "task.batch.batch_size=many: a whole number is needed"),
+        ("scale=paper", "task=toy has no data for scale=paper; it offers scale=open"),
+        ("+task.head.foo=1", "task.head.foo: tests.toy.ToyHead has no such argument; there is dropout"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "reproduce"])
+def test_a_real_process_ends_the_same_way(bench, command, argument, message):
+    done = bench.command(command, *bench.overrides(argument))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith(f"error: {message}")
+    assert not list(bench.folder.rglob("*.ckpt"))
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -120,10 +174,10 @@ def test_a_table_of_the_paper_is_one_argument(call, bench):
     status, _, _ = call(train, *bench.overrides("+sweep=table2", "task.fit.epochs=1"))
     assert status == 0
     arms = [
-        (r["variant"].get("elmo.where"), r["variant"].get("elmo.layers"), r["variant"].get("elmo.lambda"), r["seed"])
+        (r["arm"], r["variant"].get("elmo.layers"), r["variant"].get("elmo.lambda"), r["seed"])
         for r in (json.loads(p.read_text()) for p in bench.results.rglob("runs/open/toy/*.json"))
     ]
-    expected = [("none", None, None), (None, "last", None), (None, None, 1.0), (None, None, 0.001)]
+    expected = [("baseline", None, None), ("elmo", "last", None), ("elmo", None, 1.0), ("elmo", None, 0.001)]
     assert sorted(arms, key=str) == sorted(((*arm, seed) for arm in expected for seed in (1, 2, 3)), key=str)
 
 

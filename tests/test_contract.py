@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 from functools import cache
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 from datasets import DatasetDict
-from hydra.utils import get_method, instantiate
+from hydra.utils import instantiate
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.data import Data
+from elmo_bench.experiment.identity import check_files
+from elmo_bench.experiment.makers import Makers
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Tokens
@@ -32,14 +35,23 @@ def root(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("mini")
 
 
+def choices(task: str, root: Path) -> list[str]:
+    """A scale that the task offers, with small data: the mini scale's, or else those of the task's own example."""
+    scales = pages.compose([f"task={task}"]).task.scales
+    if "mini" in scales:
+        return ["scale=mini", f"scale.folder={root}", f"scale.sizes={SIZES}"]
+    importlib.import_module(f"tasks.{task}.reader").write_example(root / task)
+    return [f"scale={scales[0]}", f"data_root={root / task}"]
+
+
 @cache
 def load(task: str, root: Path):
-    """The task's configuration at the mini scale, its reader, and its data; read once."""
-    changes = [f"scale.folder={root}", f"scale.sizes={SIZES}", "elmo.where=none", "elmo.dropout=0"]
-    cfg = pages.compose([f"task={task}", "scale=mini", *changes])
-    get_method(cfg.scale.prepare)(cfg)
-    reader = instantiate(cfg.task.reader)
-    return cfg, reader, reader.load()
+    """The task's configuration, its reader, and its data; read once."""
+    run = schema.typed(pages.compose([f"task={task}", *choices(task, root), "elmo.where=none", "elmo.dropout=0"]))
+    check_files(run)
+    Makers.of(run).make()
+    reader = instantiate(run.task.reader)
+    return run, reader, reader.load()
 
 
 @pytest.fixture
@@ -53,23 +65,25 @@ def batch_of(loaded, split="train", size=6) -> Batch:
 
 
 def model(loaded, where="none"):
-    cfg, reader, _ = loaded
-    cfg = cfg.copy()
-    cfg.elmo.where = where
+    run, reader, _ = loaded
+    run = dataclasses.replace(run, elmo=dataclasses.replace(run.elmo, where=where))
     torch.manual_seed(1)
-    return build(cfg, reader, None if where == "none" else FakeBiLM())
+    return build(run, reader, None if where == "none" else FakeBiLM())
 
 
 def test_the_folder_holds_what_every_task_holds(task):
     folder = places.ROOT / "tasks" / task
     assert all((folder / name).is_file() for name in ("README.md", "reader.py", "head.py", "metric.py"))
-    assert pages.page(task).is_file()
+    page = pages.page(task)
+    scales = pages.compose([f"task={task}"]).task.scales
+    assert scales
+    assert sorted(scales) == sorted(path.stem for path in page.with_suffix("").glob("*.yaml"))
     for part in ("reader", "head", "metric"):
         importlib.import_module(f"tasks.{task}.{part}")
 
 
 def test_the_reader_gives_three_splits_and_vocabularies_from_training_alone(task, loaded):
-    cfg, reader, splits = loaded
+    run, reader, splits = loaded
     assert isinstance(splits, DatasetDict)
     assert set(splits) == {"train", "dev", "test"}
     assert all(len(rows) for rows in splits.values())
@@ -124,16 +138,16 @@ def test_a_step_on_one_batch_lowers_its_loss(task, loaded):
 
 
 def test_predictions_are_json_one_a_row_and_the_metric_takes_them(task, loaded):
-    cfg, _, _ = loaded
+    run, _, _ = loaded
     module, batch = model(loaded, "input").eval(), batch_of(loaded, "dev")
     with torch.no_grad():
         predictions = module.predict_step(batch)
     assert len(predictions) == len(batch.rows)
     assert json.loads(json.dumps(predictions)) == predictions
-    metric = instantiate(cfg.task.metric)
+    metric = instantiate(run.task.metric)
     metric.update(predictions, batch.rows)
     scores = metric.compute()
-    assert cfg.task.monitor in scores
+    assert run.task.monitor in scores
     assert all(isinstance(value, float) and 0 <= value <= 100 for value in scores.values())
 
 
@@ -148,8 +162,8 @@ def test_predictions_do_not_depend_on_the_rest_of_the_batch(task, loaded):
 
 
 def test_a_reader_with_restored_vocabularies_makes_the_same_batches(task, loaded):
-    cfg, reader, splits = loaded
-    other = instantiate(cfg.task.reader)
+    run, reader, splits = loaded
+    other = instantiate(run.task.reader)
     other.vocabularies = {
         name: Vocabulary.restore(json.loads(json.dumps(v.state()))) for name, v in reader.vocabularies.items()
     }
@@ -166,8 +180,8 @@ def test_raw_text_that_makes_no_row_is_refused(task, loaded):
 
 
 def test_every_row_is_in_one_batch_of_an_epoch(task, loaded):
-    cfg, reader, splits = loaded
-    data = Data(cfg, reader, splits)
+    run, reader, splits = loaded
+    data = Data(run.task.batch, run.seed, reader, splits)
     sampler = data.sampler(data.lengths["train"])
     for epoch in (0, 1):
         assert sorted(i for batch in sampler.batches(epoch) for i in batch) == list(range(len(splits["train"])))

@@ -108,8 +108,8 @@ def test_a_long_document_is_trained_a_window_at_a_time(reader):
 def test_windows_are_a_function_of_seed_and_epoch(reader):
     made = reader(train="".join(column_file(name=f"d{i}") for i in range(8)), max_sentences=1)
     splits = made.load()
-    run = schema.typed(pages.compose(["task=coref", "scale=mini", "scale.folder=none", "seed=3"]))
-    data = Data(run.task.batch, run.seed, made, splits)
+    cfg = pages.compose(["task=coref", "scale=mini", "scale.folder=none"])
+    data = Data(schema.typed(cfg).task.batch, 3, made, splits)
 
     def epoch(number: int) -> list[list[list[str]]]:
         data.trainer = SimpleNamespace(current_epoch=number)  # type: ignore[assignment]
@@ -124,10 +124,10 @@ def test_windows_are_a_function_of_seed_and_epoch(reader):
 def test_heads_are_made_of_words_and_characters_without_elmo(reader):
     made = reader()
     made.load()
-    cfg = pages.compose(["task=coref", "scale=mini", "scale.folder=none", "elmo.where=input"])
-    module = build(schema.typed(cfg), made, FakeBiLM())
+    run = schema.typed(pages.compose(["task=coref", "scale=mini", "scale.folder=none", "elmo.where=input"]))
+    module = build(run, made, FakeBiLM())
     head: Any = module.head
-    own = cfg.task.words.size + sum(cfg.task.chars.filters.values())
+    own = run.task.words["size"] + sum(run.task.chars["filters"].values())
     assert head.own_size == own
     assert module.representation.input_size == own + FakeBiLM().width
     assert head.spans.ffnn.parts[-1] == own

@@ -20,9 +20,12 @@ def names(*records):
 
 
 def test_groups_of_one_name_say_in_what_they_differ():
-    one, two = (fake(group=sha256[0], settings={"seed": 1, "bilm": {"sha256": sha256}}) for sha256 in (MINE, OTHER))
-    assert names(one, two) == ["+ELMo (input); bilm.sha256=cccccccc", "+ELMo (input); bilm.sha256=d5d5d5d5"]
-    assert names(one, fake("none")) == ["+ELMo (input)", "baseline"]
+    two = [
+        fake(group=group, settings={"seed": 1, "bilm": {"weights": f"sha256:{sha256}"}})
+        for group, sha256 in (("a", MINE), ("b", OTHER))
+    ]
+    assert names(*two) == ["+ELMo (input); bilm.weights=cccccccc", "+ELMo (input); bilm.weights=d5d5d5d5"]
+    assert names(two[0], fake("none")) == ["+ELMo (input)", "baseline"]
 
 
 def test_settings_of_the_record_tell_groups_apart():

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import operator
+from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
@@ -82,7 +83,7 @@ BLOCKS = {
 @pytest.mark.parametrize("place", BLOCKS)
 def test_a_new_key_with_a_default_changes_no_identity(bench, monkeypatch, place):
     """Adds a field to a typed block, as a later version of the code would."""
-    plain = OmegaConf.to_container(bench.compose(), resolve=True)
+    plain: Any = OmegaConf.to_container(bench.compose(), resolve=True)
     first = settings(schema.from_plain(plain))
     old = getattr(schema, BLOCKS[place])
     new = dataclasses.make_dataclass(old.__name__, [("later", int, schema.key(7))], bases=(old,))

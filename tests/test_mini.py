@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_bench import mini
+from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini import opinions
 from elmo_bench.mini.build import Builder
 from elmo_bench.mini.chance import Chance
@@ -432,11 +434,12 @@ def test_ensure_refuses_a_folder_of_another_data_set(tmp_path):
 
 
 def test_ensure_follows_the_configuration(tmp_path):
-    scale = {"folder": str(tmp_path), "seed": 1, "version": mini.VERSION, "sizes": SMALL}
-    assert mini.ensure({"scale": scale}) == tmp_path
+    roots = Places(None, "", "", "")
+    scale = ScaleConfig(name="mini", folder=str(tmp_path), seed=1, version=mini.VERSION, sizes=SMALL)
+    assert mini.MiniData(scale, roots).make() == tmp_path
     assert (tmp_path / "lm/train.txt").read_text(encoding="utf-8") == files(1)["lm/train.txt"]
     with pytest.raises(UserError, match="generates version"):
-        mini.ensure({"scale": {**scale, "version": 0}})
+        mini.MiniData(dataclasses.replace(scale, version=0), roots).make()
 
 
 @pytest.mark.parametrize("sizes", [{"nerr": [1, 1, 1]}, {"ner": [1, 1]}, {"ner": 5}, {"lm": [0, 1, 1]}, {"names": 3}])

@@ -154,7 +154,7 @@ def test_broken_tags_can_be_read_as_the_scorer_reads_them(data):
 
 
 def test_what_else_a_user_can_get_wrong(data, tmp_path):
-    with pytest.raises(UserError, match="no entity"):
+    with pytest.raises(UserError, match="no span"):
         NerReader(data("a\tO\n")).load()
     with pytest.raises(UserError, match="column 5"):
         NerReader(data(tag_column=5)).load()

@@ -32,7 +32,7 @@ def write(folder: Path) -> Path:
 
 def compose(folder: Path, *changes: str):
     places = f"data_root={folder}", f"results_root={folder}/results", f"cache_root={folder}/cache"
-    small = "task.words.size=8", "task.hiddens.open=8", "task.fit.epochs=2"
+    small = "task.words.size=8", "task.head.hidden=8", "task.fit.epochs=2"
     return pages.compose(["task=snli", "scale=open", "elmo.where=none", "trainer=cpu", *places, *small, *changes])
 
 
@@ -47,7 +47,7 @@ def test_a_run_and_predictions_for_raw_pairs(folder):
     record = train(compose(folder))
     assert 0 <= record["metrics"]["test"]["accuracy"] <= 100
     assert (record["task"], record["epochs"], record["config"]["elmo"]["where"]) == ("snli", 2, "none")
-    rates = [epoch["learning_rate"] for epoch in record["history"]]
+    rates = record["history"]["learning_rate"]
     assert rates[0] == compose(folder).task.optimizer.lr
     pairs = [
         {"premise": "A cat waits.", "hypothesis": "The animal waits."},
@@ -56,7 +56,7 @@ def test_a_run_and_predictions_for_raw_pairs(folder):
     (folder / "in.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
     checkpoint = str(folder / "results" / record["checkpoint"])
     assert predict(checkpoint, str(folder / "in.jsonl"), str(folder / "out.jsonl")) == 2
-    assert all(json.loads(line) in LABELS for line in (folder / "out.jsonl").read_text().splitlines())
+    assert all(json.loads(line)["label"] in LABELS for line in (folder / "out.jsonl").read_text().splitlines())
 
     (folder / "in.jsonl").write_text(json.dumps(pairs[0]) + "\n" + json.dumps({"premise": "A cat."}) + "\n")
     with pytest.raises(UserError, match=r"in.jsonl:2: .*hypothesis"):

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import random
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from datasets import Dataset, DatasetDict
-from elmo_bench.experiment.choices import check_vectors
 
 from elmo_bench import reproduce
-from elmo_bench.configuration import pages
-from elmo_bench.embedding import skipgram as static_vectors
-from elmo_bench.embedding.skipgram import seen
+from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.embedding import skipgram
+from elmo_bench.embedding.skipgram import SkipgramVectors, seen
 from elmo_bench.embedding.vectors import read_vectors
 from elmo_bench.embedding.words import distinct
 from elmo_bench.experiment import run
-from elmo_bench.experiment.run_names import arm
+from elmo_bench.experiment.identity import Identity, check_vectors
+from elmo_bench.experiment.run_names import arm_of
+from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 
 PAGE = """
@@ -47,6 +50,16 @@ def text(bench):
     return bench
 
 
+def of(cfg) -> RunConfig:
+    return schema.typed(cfg)
+
+
+def made(cfg) -> Path:
+    """The file of the vectors of a configuration, trained where it is not there."""
+    run = of(cfg)
+    return SkipgramVectors(run.vectors, run.places).make()
+
+
 def vectors(path) -> dict[str, torch.Tensor]:
     return read_vectors(path, {"Ba", "ba", "de", "gi", "ko", "mu", "once"}, 4)
 
@@ -63,14 +76,14 @@ def test_the_sentences_that_count_as_read_are_those_whose_mark_was_read():
 
 
 def test_the_same_text_gives_the_same_vectors_and_another_seed_others(text, tmp_path):
-    first = static_vectors.ensure(text.compose(*SMALL))
-    again = static_vectors.ensure(text.compose(*SMALL, f"cache_root={tmp_path}/other"))
+    first = made(text.compose(*SMALL))
+    again = made(text.compose(*SMALL, f"cache_root={tmp_path}/other"))
     assert again != first
     assert again.read_bytes() == first.read_bytes()
     assert set(vectors(first)) == {"Ba", "de", "gi", "ko", "mu"}  # as the text writes them, and not what is rare
-    other = static_vectors.ensure(text.compose(*SMALL, "vectors.seed=2"))
+    other = made(text.compose(*SMALL, "vectors.seed=2"))
     assert not torch.equal(vectors(other)["de"], vectors(first)["de"])
-    assert "ba" in vectors(static_vectors.ensure(text.compose(*SMALL, "vectors.lower=true")))
+    assert "ba" in vectors(made(text.compose(*SMALL, "vectors.lower=true")))
     assert not list(tmp_path.rglob("*.partial")) + list(tmp_path.rglob(".vectors*"))
 
 
@@ -88,27 +101,27 @@ def test_several_processes_train_them_once(text, monkeypatch):
         trained.append(path)
         path.write_text("a 1 2 3 4\n")
 
-    monkeypatch.setattr(static_vectors, "train", train)
+    monkeypatch.setattr(skipgram, "train", train)
     cfg = text.compose(*SMALL)
     with ThreadPoolExecutor(3) as pool:
-        paths = [future.result() for future in [pool.submit(static_vectors.ensure, cfg) for _ in range(3)]]
+        paths = [future.result() for future in [pool.submit(made, cfg) for _ in range(3)]]
     assert len(trained) == 1
     assert set(paths) == set(trained)
 
 
 def test_other_text_is_another_run_and_another_file(text):
     cfg = text.compose(*SMALL)
-    before = static_vectors.ensure(cfg), run.Identity(cfg).run
+    before = made(cfg), Identity(of(cfg)).run
     (text.data / "lm" / "one.txt").write_text("de gi de gi\nko de ko\nmu ko mu\n" * 50)
     cfg = text.compose(*SMALL)
-    assert static_vectors.ensure(cfg) != before[0]
-    assert run.Identity(cfg).run != before[1]
+    assert made(cfg) != before[0]
+    assert Identity(of(cfg)).run != before[1]
 
 
 def test_a_run_with_vectors_of_the_text_says_so(text):
     plain, record = text.train("elmo.where=none"), text.train("elmo.where=none", *SMALL)
-    assert arm(plain) == "baseline"
-    assert arm(record).endswith("vectors=text)")
+    assert (plain["arm"], arm_of(plain)) == ("baseline", "baseline")
+    assert record["arm"] == "text"
     assert record["run"] != plain["run"]
     assert plain["word_vectors"] == {"source": "random", "words": 5, "found": 0}
     told = record["word_vectors"]
@@ -146,8 +159,12 @@ def test_words_of_dev_and_test_that_the_file_has_are_known(bench, stand_in, monk
     ],
 )
 def test_what_cannot_be_meant_is_refused(text, changes, what):
-    with pytest.raises(UserError, match=what):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (of Hydra, too)
         text.train("elmo.where=none", *changes)
+    said = console.explain(caught.value)
+    assert said is not None
+    assert what in said
+    assert not list(text.folder.rglob("vectors.txt"))  # nothing was trained before
 
 
 def test_a_missing_text_is_named(text):
@@ -157,23 +174,37 @@ def test_a_missing_text_is_named(text):
     assert "two.txt" in str(caught.value)
 
 
-def test_reproduce_runs_the_arms_that_the_page_names_for_the_scale(bench):
-    both, text = [["elmo.where=none"], []], ["elmo.where=none", "vectors=text"]
-    assert reproduce.arms("toy", "open") == both
-    assert reproduce.arms("toy", "open", ["task.arms={open:[baseline,text,elmo]}"]) == [both[0], text, []]
-    assert reproduce.arms("toy", "open", ["task.arms={mini:[baseline,text,elmo]}"]) == both
-    with pytest.raises(UserError, match="task.arms.open names glove"):
-        reproduce.arms("toy", "open", ["task.arms={open:[glove]}"])
-    cfg = bench.compose("task.arms={open:[baseline]}")
-    assert run.Identity(cfg).run == run.Identity(bench.compose()).run  # what reproduce runs makes no other run
+def test_reproduce_runs_the_arms_that_the_page_of_the_scale_names(text, monkeypatch):
+    ran = []
+    monkeypatch.setattr(reproduce, "train", lambda cfg: ran.append((cfg.arm, cfg.elmo.where, cfg.vectors.source)))
+    shared = [one for one in text.overrides() if one.partition("=")[0] not in ("task", "scale")]
+
+    def arms(*changes):
+        ran.clear()
+        reproduce.reproduce("toy", "open", 1, [*shared, *changes])
+        return ran.copy()
+
+    pages_of_scales = text.conf / "task" / "toy"
+    pages_of_scales.mkdir()
+    both, other = [("baseline", "none", "page"), ("elmo", "input", "page")], ("text", "none", "text")
+    assert arms() == both
+    assert arms("task.arms=[baseline,text,elmo]") == [both[0], other, both[1]]
+    (pages_of_scales / "mini.yaml").write_text("# @package _global_\ntask: {arms: [baseline, text, elmo]}\n")
+    assert arms() == both
+    (pages_of_scales / "open.yaml").write_text("# @package _global_\ntask: {arms: [text, elmo]}\n")
+    assert arms() == [other, both[1]]
+    with pytest.raises(UserError, match="task.arms of task=toy names glove; there is baseline, "):
+        arms("task.arms=[glove]")
+    cfg = text.compose("task.arms=[baseline]")
+    assert Identity(of(cfg)).run == Identity(of(text.compose())).run  # what reproduce runs makes no other run
 
 
 @pytest.mark.parametrize("task", pages.tasks())
 @pytest.mark.parametrize("scale", ["mini", "open"])
 def test_every_task_takes_vectors_of_the_text_as_it_looks_its_words_up(task, scale):
-    cfg = pages.compose([f"task={task}", f"scale={scale}", "vectors=text", "data_root=data"])
-    check_vectors(cfg.vectors, cfg.task)
-    assert cfg.vectors.size == cfg.task.words.size
-    assert cfg.vectors.lower is bool(cfg.task.reader.get("lower", False))
-    assert cfg.vectors.epochs == cfg.vectors.passes[scale]
-    assert str(cfg.vectors.root) == (cfg.scale.folder if scale == "mini" else "data")
+    run = of(pages.compose([f"task={task}", f"scale={scale}", "vectors=text", "data_root=data"]))
+    check_vectors(run)
+    assert run.vectors.size == run.task.words["size"]
+    assert run.vectors.lower is bool(run.task.reader.get("lower", False))
+    assert run.vectors.epochs == {"mini": 10, "open": 5}[scale]
+    assert run.vectors.root == (run.scale.folder if scale == "mini" else "data")

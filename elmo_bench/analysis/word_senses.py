@@ -182,6 +182,9 @@ def plane(x: Tensor) -> Tensor:
 def run(config: RunConfig) -> Path:
     """Measures, draws and writes; returns the JSON file.
 
+    Args:
+        run: names the mini data set (`scale`) and the biLM.
+
     Raises:
         UserError: no biLM, or no mini data set.
     """

@@ -62,15 +62,19 @@ def tasks() -> list[str]:
 
 def _explain(error: BaseException) -> str | None:
     """Hydra's and OmegaConf's errors in one line, with the alternatives at hand; None for any other."""
+    text = str(error)
+    if text.startswith("Config group override must be"):  # task=3
+        return f"{_line(error)}; elmo-bench train --help lists the pages of every group"
     if error.__class__.__module__.split(".")[0] not in ("hydra", "omegaconf"):
         return None
-    text = str(error)
     if error.__class__.__name__ == "InstantiationException":
         return f"{_line(error)} (debug=true shows where)"
     options = getattr(error, "options", None)  # of a MissingConfigException
     if options is not None and (missing := re.search(r"[Cc]ould not find '([^']+)'", text)):
         group, _, name = missing[1].rpartition("/")
         return f"{group}={name}: there is no such {group or 'configuration'}; {choices(name, options)}"
+    if wrong := re.match(r"Error merging override \+*(.+)", text):
+        return f"{wrong[1]}: {_needed(str(error.__cause__ or ''))}"
     if wrong := re.search(r"Could not override '([^']+)'", text):
         return unknown_key(wrong[1])
     if wrong := re.search(r"Key '([^']+)' is not in struct\s+full_key: (\S+)", text):
@@ -78,6 +82,22 @@ def _explain(error: BaseException) -> str | None:
     if wrong := re.search(r"Could not override '?([^'\s]+)'?\.?\s*No match in the defaults list", text):
         return f"{wrong[1]}: there is no such group of configuration pages"
     return _line(error)
+
+
+NEEDED = {
+    "could not be converted to Integer": "a whole number is needed",
+    "could not be converted to Float": "a number is needed",
+    "is not a valid bool": "there is true, false",
+    "is not Optional": "a value is needed, null is none",
+    "to string": "a text is needed",
+    "is not a ListConfig": "a list is needed, as in [a,b]",
+    "is not a subclass of": "a block of keys is needed",
+}
+
+
+def _needed(error: str) -> str:
+    """What a key's type allows, from OmegaConf's words for a value of another type."""
+    return next((words for part, words in NEEDED.items() if part in error), error.partition("\n")[0])
 
 
 def unknown_key(key: str) -> str:

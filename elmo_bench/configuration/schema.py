@@ -18,6 +18,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from elmo_bench.configuration import checks
+from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 
 Plain = dict[str, Any]
@@ -296,24 +297,27 @@ def typed(cfg: DictConfig) -> RunConfig:
 
 
 def from_plain(plain: Plain) -> RunConfig:
-    """The same from plain containers, as a checkpoint keeps them."""
+    """The same from plain containers, as a checkpoint keeps them. Raises `UserError` as `typed` does."""
     run = _object(RunConfig, plain)
-    run.elmo = _object(ElmoConfig, plain["elmo"])
-    run.bilm = _object(source_schema(plain["bilm"]), plain["bilm"])
+    run.elmo = _object(ElmoConfig, plain["elmo"], "elmo.")
+    run.bilm = _object(source_schema(plain["bilm"]), plain["bilm"], "bilm.")
     check(run)
     return run
 
 
 def source_schema(block: Plain) -> type[LayersConfig]:
-    """The dataclass of a `bilm` block: the first that has all of its keys."""
-    for cls in SOURCES.values():
-        if set(block) <= {f.name for f in dataclasses.fields(cls)}:
-            return cls
-    raise UserError(f"bilm.{{{', '.join(block)}}}: no source of layers has these keys")
+    """The dataclass of a `bilm` block: the one that lacks the fewest of its keys."""
+    return min(SOURCES.values(), key=lambda cls: len(set(block) - {each.name for each in dataclasses.fields(cls)}))
 
 
-def _object(cls: type[T], plain: Plain) -> T:
-    """A dataclass from plain containers, nested blocks included; keys that it lacks are left out."""
+def _object(cls: type[T], plain: Plain, prefix: str = "") -> T:
+    """A dataclass from plain containers, nested blocks included. Raises `UserError` for a key that it lacks."""
+    if not isinstance(plain, dict):
+        raise UserError(f"{prefix.rstrip('.')}={checks.show(plain)}: a block of keys is needed")
+    known = [KEYS.get(each.name, each.name) for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    for name in plain:
+        if name not in known:
+            raise UserError(f"{prefix}{name}: there is no such key; {console.choices(name, known)}")
     values: Plain = {}
     for each in dataclasses.fields(cls):  # type: ignore[arg-type]
         name = KEYS.get(each.name, each.name)
@@ -321,7 +325,7 @@ def _object(cls: type[T], plain: Plain) -> T:
             continue
         block = _block(each)
         value = plain[name]
-        values[each.name] = _object(block, value) if block and isinstance(value, dict) else value
+        values[each.name] = _object(block, value, f"{prefix}{name}.") if block and isinstance(value, dict) else value
     return cls(**values)
 
 
@@ -342,5 +346,9 @@ def check(block: Any, prefix: str = "") -> None:
         choices, least, below = (each.metadata.get(part) for part in ("choices", "least", "below"))
         if choices:
             checks.one_of(value, name, choices)
-        if (least is not None or below is not None) and value is not None:
+        if (least is None and below is None) or value is None:
+            continue
+        if str(each.type).startswith("int"):
+            checks.whole(value, name, int(least or 0))
+        else:
             checks.number(value, name, least, below)

@@ -25,20 +25,12 @@ class VectorFile(NamedTuple):
 
     @classmethod
     def of(cls, words: Mapping[str, Any] | None, trained: Path | None) -> VectorFile | None:
-        """The one of a task's `words:` block, or the `trained` one in its place; None for random vectors.
-
-        Raises:
-            UserError: there is no place for the trained ones.
-        """
-        if trained is not None:
-            if words is None or "size" not in words:
-                raise UserError("vectors=text: the task's page has no word vectors with a size")
-            if words.get("path") is not None:
-                raise UserError("vectors=text and task.words.path: vectors from the text or from a file, not both")
-            return cls(trained, "text", words["size"])
-        if words is None or not words.get("path"):
+        """The one of a task's `words:` block, or the `trained` one in its place; None for random vectors."""
+        if words is None:
             return None
-        return cls(Path(words["path"]), "file", words["size"])
+        if trained is not None:
+            return cls(trained, "text", words["size"])
+        return cls(Path(words["path"]), "file", words["size"]) if words.get("path") else None
 
 
 class WordVectors(NamedTuple):

@@ -68,8 +68,10 @@ class Description(NamedTuple):
 
 
 def check_files(run: RunConfig) -> None:
-    """Raises `UserError` where the task does not offer the scale, or files are missing, all of them in one line."""
+    """Raises `UserError` where the task does not offer the scale or has no place for the word vectors, or where files
+    are missing, all of them in one line."""
     check_scale(run)
+    check_vectors(run)
     if problems := [*_missing_data(run), *_missing_layers(run)]:
         raise UserError("; ".join(problems))
 
@@ -79,6 +81,16 @@ def check_scale(run: RunConfig) -> None:
     if run.scale.name not in run.task.scales:
         offered = ", ".join(f"scale={scale}" for scale in run.task.scales) or "no scale"
         raise UserError(f"task={run.task.name} has no data for scale={run.scale.name}; it offers {offered}")
+
+
+def check_vectors(run: RunConfig) -> None:
+    """Raises `UserError` where vectors of the biLM's text (`vectors=text`) have no place in the task's model."""
+    if run.vectors.source != "text" or run.words_dropped:
+        return
+    if run.task.words is None or "size" not in run.task.words:
+        raise UserError(f"vectors=text: the page of task={run.task.name} has no word vectors with a size")
+    if run.task.words.get("path") is not None:
+        raise UserError("vectors=text and task.words.path: vectors from the text or from a file, not both")
 
 
 def _missing_data(run: RunConfig) -> list[str]:
@@ -110,16 +122,13 @@ def _missing_layers(run: RunConfig) -> list[str]:
     bilm = run.bilm
     if run.baseline or bilm.maker:
         return []
+    files = {key: value for key, value in own_arguments(bilm).items() if key in ("options", "weights", "path")}
+    if unnamed := [key for key, place in files.items() if place is None]:
+        give = " ".join(f"bilm.{key}=..." for key in unnamed)
+        return [f"bilm={bilm.name} names no {' and no '.join(unnamed)}: give {give}, or choose an arm without ELMo"]
     where = f"get it: {bilm.download}" if bilm.download else "check the bilm block"
-    missing = []
-    for key, place in own_arguments(bilm).items():
-        if key not in ("options", "weights", "path"):
-            continue
-        if place is None:
-            missing.append(f"bilm={bilm.name} names no {key}: give bilm.{key}=..., or choose an arm without ELMo")
-        elif not Path(place).exists():
-            missing.append(f"{place}: no such file: the {key} of bilm={bilm.name}; {where}")
-    return missing
+    absent = {key: place for key, place in files.items() if not Path(place).exists()}
+    return [f"{place}: no such file: the {key} of bilm={bilm.name}; {where}" for key, place in absent.items()]
 
 
 def placeless(cfg: DictConfig) -> Plain:

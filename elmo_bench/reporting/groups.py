@@ -115,5 +115,6 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _short(value: Any) -> str:
     text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    text = text.removeprefix("sha256:")
     is_digest = len(text) == 64 and set(text) <= set("0123456789abcdef")
     return text[:8] if is_digest else text

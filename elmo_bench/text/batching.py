@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from elmo_bench.task import Tokens
+from elmo_bench.text.tokens import Tokens
 from elmo_bench.text.vocabulary import Vocabulary
 
 

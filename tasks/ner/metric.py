@@ -2,81 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import zip_longest
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from elmo_bench.metrics.f1 import COUNTS, precision_recall_f1
-from elmo_bench.metrics.items import AdditiveMetric
-from elmo_bench.system.errors import UserError
-from elmo_bench.text.columns import Block, read_blocks
-from elmo_bench.text.tags import normal, spans
-
-if TYPE_CHECKING:  # `score` needs no torch
-    from elmo_bench.task import Row
+from elmo_bench.tagging.metric import SpanMetric, score_spans
 
 
-class NerMetric(AdditiveMetric):
-    """A predicted span is right if type, first and last word are; counted over all sentences and types together.
-
-    Gold and predicted tags may be of different schemes, and broken: both are read as conlleval reads them. An item is a
-    sentence; rows that name their "document" are clustered by it.
-    """
-
-    statistics = COUNTS
-
-    def update(self, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> None:
-        """Predicted tags, a list for each row, and rows with "tags"."""
-        for tags, row in self.tally.pairs(predictions, rows):
-            if len(tags) != len(row["tags"]):
-                raise ValueError(f"{len(tags)} predicted tags for {len(row['tags'])} tokens")
-            predicted, gold = set(spans(tags)), set(spans(row["tags"]))
-            right = len(predicted & gold)
-            self.tally.add(right, len(predicted) - right, len(gold) - right, cluster=row.get("document"))
-
-    @staticmethod
-    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
-        """f1, precision and recall in percent; as with conlleval, each is 0 where it would divide by 0."""
-        return precision_recall_f1(totals)
+class NerMetric(SpanMetric):
+    """Of entities."""
 
 
-def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
-    """The metric of two CoNLL column files: word first, tag last, an empty line between sentences.
-
-    Raises:
-        UserError: the files cannot be read, hold different sentences or words, or tags of an unknown scheme.
-    """
-    metric = NerMetric()
-    files = read_blocks(gold, minimum=2), read_blocks(predictions, minimum=2)
-    last = 0
-    for expected, found in zip_longest(*files):
-        if expected is None:
-            raise UserError(f"has more sentences than {gold}", predictions, found.lines[0])
-        if found is None:
-            raise UserError(f"ends before the sentence of {gold}:{expected.lines[0]}", predictions, last)
-        _same_words(expected, found)
-        last = found.lines[-1]
-        metric.update([_tags(found)], [{"tags": _tags(expected)}])
-    return metric.compute()
-
-
-def _same_words(expected: Block, found: Block) -> None:
-    for i, (word, other) in enumerate(zip_longest(expected.column(0), found.column(0))):
-        if word != other:
-            if other is None:
-                message, line = f"the sentence ends before {word!r}", found.lines[-1]
-            else:
-                message, line = f"{other!r} where {'the sentence ends' if word is None else repr(word)}", found.lines[i]
-            where = expected.lines[min(i, len(expected.lines) - 1)]
-            raise UserError(f"{message} in {expected.path}:{where}; the words must be the same", found.path, line)
-
-
-def _tags(block: Block) -> list[str]:
-    clean = []
-    for tag, line in zip(block.column(-1), block.lines, strict=True):
-        try:
-            clean.append(normal(tag))
-        except ValueError as error:
-            raise UserError(str(error), block.path, line) from None
-    return clean
+score = score_spans

@@ -1,0 +1,86 @@
+"""The open blocks of a task's page: code named by `_target_`, whose keys must be arguments of that code."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from hydra._internal.utils import _locate
+
+from elmo_bench.configuration.schema import TaskConfig
+from elmo_bench.system.console import choices
+from elmo_bench.system.errors import UserError
+
+
+class Given(NamedTuple):
+    """The arguments that the framework gives, beside those of the page."""
+
+    positional: int = 0
+    named: tuple[str, ...] = ()
+
+
+GIVEN = {
+    "reader": Given(),
+    "words": Given(1),  # the vocabulary
+    "chars": Given(1),  # the number of characters
+    "head": Given(0, ("input_size", "elmo_size", "own_size", "vocabularies")),
+    "metric": Given(),
+    "optimizer": Given(1),  # the parameters
+    "schedule.scheduler": Given(1),  # the optimiser
+    "average": Given(0, ("device",)),
+}
+
+
+def check_blocks(task: TaskConfig) -> None:
+    """Checks the keys of every open block; nothing is built.
+
+    Raises:
+        UserError: a block names no code that there is, has a key that is no argument of it, or lacks one.
+    """
+    for part, given in GIVEN.items():
+        block = attrgetter(part)(task)
+        if block is not None:
+            _check(f"task.{part}", block, given)
+
+
+def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
+    """One block and those inside it; `given` is None where what else it gets is not known."""
+    target = block.get("_target_")
+    try:
+        signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object logs its errors, too
+    except Exception as error:  # whatever an import raises
+        raise UserError(f"{place}._target_={target}: cannot be imported ({' '.join(str(error).split())})") from error
+    positional, named = given or Given()
+    known = [name for name in _names(signature)[positional:] if name not in named]
+    keys = [key for key in block if not str(key).startswith("_")]
+    for key in keys:
+        if key not in known and not _takes_any(signature):
+            there = choices(str(key), known) if known else "it takes none"
+            raise UserError(f"{place}.{key}: {target} has no such argument; {there}")
+    try:
+        if given and "_args_" not in block:
+            signature.bind(*[None] * positional, **dict.fromkeys([*named, *keys]))
+    except TypeError as error:
+        raise UserError(f"{place}: {target}: {error}") from error
+    for key, inner in _inner(block):
+        _check(f"{place}.{key}", inner, None if inner.get("_partial_") else Given())
+
+
+def _names(signature: inspect.Signature) -> list[str]:
+    """The arguments that may be given by name."""
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [name for name, each in signature.parameters.items() if each.kind in named]
+
+
+def _takes_any(signature: inspect.Signature) -> bool:
+    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
+
+
+def _inner(block: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The blocks inside a block, with their keys."""
+    for key, value in block.items():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict) and "_target_" in each:
+                yield key, each

@@ -1,0 +1,88 @@
+"""The paper's tagger on top of the word representation: two biLSTMs and a CRF (section 4; supplement, NER)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor, nn
+
+from elmo_bench.nn.crf import CRF
+from elmo_bench.nn.dropout import VariationalDropout
+from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text import tags
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+class TaggingScores(NamedTuple):
+    """The output of `TaggingHead` for a batch."""
+
+    loss: Tensor | None  # () mean negative log likelihood of a sentence, in nats
+    emissions: Tensor  # (B, T, K)
+    mask: Tensor  # (B, T) bool
+
+
+class TaggingHead(nn.Module):
+    """x -> dropout -> biLSTM -> dropout -> biLSTM -> [h ; ELMo], with ELMo at the output -> dense -> CRF.
+
+    Args:
+        input_size: D of `Embedded.x`.
+        elmo_size: E of `Embedded.elmo`, or 0.
+        own_size: width of x_k; not used.
+        vocabularies: "labels" gives the tags; the CRF obeys the rules of their scheme.
+        hidden: sizes of the biLSTMs, per direction.
+        dropout: variational, at the input of each biLSTM.
+        crf_ends: learn scores for the first and the last tag of a sentence.
+    """
+
+    described: ClassVar[str] = "spans"  # what `describe` calls them
+
+    def __init__(
+        self,
+        input_size: int,
+        elmo_size: int,
+        own_size: int,
+        vocabularies: Mapping[str, Vocabulary],
+        hidden: Sequence[int] = (200, 100),
+        dropout: float = 0.5,
+        crf_ends: bool = False,
+    ):
+        super().__init__()
+        self.labels = vocabularies["labels"].items
+        self.dropout = VariationalDropout(dropout)
+        self.encoders = nn.ModuleList()
+        for size in hidden:
+            self.encoders.append(encoder := BiLSTM(input_size, size))
+            input_size = encoder.output_size
+        self.project = nn.Linear(input_size + elmo_size, len(self.labels))
+        allowed = tags.constraints(self.labels, tags.scheme_of(self.labels))
+        self.crf = CRF(len(self.labels), allowed, ends=crf_ends)
+
+    def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> TaggingScores:
+        """Emission scores, and the loss if the batch has labels."""
+        text = texts["tokens"]
+        h = text.x  # (B, T, D)
+        for encoder in self.encoders:
+            h = encoder(self.dropout(h), text.mask)  # (B, T, 2H)
+        emissions = self.project(text.after(h))  # (B, T, K)
+        gold = batch.labels.get("tags")  # (B, T)
+        loss = None if gold is None else self.crf(emissions, gold, text.mask).mean()
+        return TaggingScores(loss, emissions, text.mask)
+
+    def decode(self, scores: TaggingScores, batch: Batch) -> list[list[str]]:
+        """The best valid tag sequence of each sentence, in IOB2 tags whatever scheme the CRF was trained with."""
+        best = self.crf.decode(scores.emissions, scores.mask)
+        return [tags.convert([self.labels[i] for i in sequence], "iob2") for sequence in best]
+
+    def describe(self, predictions: Sequence[list[str]], scores: TaggingScores, batch: Batch) -> list[dict[str, Any]]:
+        """For each sentence its "tags" and its "spans": {"label", "start", "end", "text"}, words [start, end)."""
+        return [
+            {"tags": sequence, self.described: [_span(span, row["tokens"]) for span in tags.spans(sequence)]}
+            for sequence, row in zip(predictions, batch.rows, strict=True)
+        ]
+
+
+def _span(span: tags.Span, words: list[str]) -> dict[str, Any]:
+    text = " ".join(words[span.start : span.end])
+    return {"label": span.type, "start": span.start, "end": span.end, "text": text}

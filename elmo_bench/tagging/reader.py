@@ -1,0 +1,145 @@
+"""Reads tagged sentences from CoNLL column files or the hub, and makes batches of words and tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from datasets import Dataset, DatasetDict
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.task import Batch, Row
+from elmo_bench.text import tags
+from elmo_bench.text.batching import pad, pad_tokens
+from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.raw import words_of
+from elmo_bench.text.source import SPLITS, Source
+from elmo_bench.text.vocabulary import Vocabulary
+
+
+class Sentence(NamedTuple):
+    """One sentence as in its source, and where it comes from."""
+
+    tokens: list[str]
+    tags: list[str]
+    path: Path | None
+    lines: list[int] | None
+
+
+class TaggingReader:
+    """A row is {"tokens": [str], "tags": [str]}; the tags are converted to `scheme` from whatever the source uses.
+
+    Vocabularies, all from the training split: "words", those that occur at least `min_count` times, so that the unknown
+    word is trained on the rare ones; "chars" likewise; "labels", all tags of the scheme for the types that occur. A
+    type that occurs only in dev or test counts as O in the loss, and as missed in the metric.
+
+    Args:
+        data: the files {train, dev, test}, below {folder} if given, or without a folder {hub, revision}; also
+            word_column (0), tag_column (-1), comment (none) and source_scheme ("auto", see `tags.TagReader`).
+        scheme: the tags that the model learns: "bioes" or "iob2".
+        lower: look words up in lower case; characters always keep their case.
+        min_count: how often a word must occur to be in the vocabulary.
+        char_min_count: the same for characters.
+        char_limit: the most characters of a word; the rest is cut off.
+    """
+
+    fields = ("tokens",)
+    hub_tags: ClassVar[str] = "tags"  # the column of numbered tags in a data set of the hub
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        scheme: str = "bioes",
+        lower: bool = True,
+        min_count: int = 2,
+        char_min_count: int = 2,
+        char_limit: int = 50,
+    ):
+        if scheme not in ("bioes", "iob2"):
+            raise UserError(f"task.reader.scheme={scheme}: choose bioes or iob2")
+        self.data, self.source, self.scheme, self.lower = dict(data), Source(data), scheme, lower
+        self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
+        self.vocabularies: dict[str, Vocabulary] = {}
+
+    def load(self) -> DatasetDict:
+        """Reads all splits and makes the vocabularies.
+
+        Raises:
+            UserError: a missing setting or file, rows of different widths, tags of an unknown scheme or of several,
+                no spans at all; it names file and line.
+        """
+        if self.source.from_hub:
+            sources = {split: self._from_hub(rows) for split, rows in self.source.load().items()}
+        else:
+            sources = {split: self._from_file(split) for split in SPLITS}
+        splits = {split: self._rows(sentences) for split, sentences in sources.items()}
+        self._make_vocabularies(splits["train"])
+        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+
+    def _from_file(self, split: str) -> Iterator[Sentence]:
+        word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
+        for block in read_blocks(self.source.path(split), comment=self.data.get("comment"), minimum=2):
+            yield Sentence(block.column(word), block.column(tag), block.path, block.lines)
+
+    def _from_hub(self, split: Dataset) -> Iterator[Sentence]:
+        """There, tags are numbers, whose names are in the features of the data set."""
+        try:
+            names = split.features[self.hub_tags].feature.names
+            columns = split["tokens"], split[self.hub_tags]
+        except (KeyError, AttributeError):
+            raise self.source.unfit(f"lacks tokens or named {self.hub_tags}") from None
+        for tokens, ids in zip(*columns, strict=True):
+            if tokens:
+                yield Sentence(list(tokens), [names[i] for i in ids], None, None)
+
+    def _rows(self, sentences: Iterator[Sentence]) -> list[Row]:
+        try:
+            read = tags.TagReader(self.data.get("source_scheme", "auto"))
+        except ValueError as error:
+            raise UserError(f"task.data.source_scheme={self.data['source_scheme']}: {error}") from None
+        rows = []
+        for sentence in sentences:
+            try:
+                spans = read(sentence.tags)
+            except tags.TagError as error:
+                line = sentence.lines[error.index] if sentence.lines else None
+                where = "" if sentence.lines else f" (sentence {len(rows)}, token {error.index})"
+                raise UserError(f"{error}{where}", sentence.path, line) from None
+            rows.append({"tokens": sentence.tokens, "tags": tags.encode(spans, len(sentence.tokens), self.scheme)})
+        return rows
+
+    def _make_vocabularies(self, train: Sequence[Row]) -> None:
+        words = [word.lower() if self.lower else word for row in train for word in row["tokens"]]
+        types = {tag[2:] for row in train for tag in row["tags"] if tag != "O"}
+        if not types:
+            raise UserError("the training data contain no span; is task.data.tag_column right?")
+        self.vocabularies = {
+            "words": Vocabulary.count(words, self.min_count),
+            "chars": Vocabulary.count(
+                (char for row in train for word in row["tokens"] for char in word), self.char_min_count
+            ),
+            "labels": Vocabulary(tags.labels(types, self.scheme), special=False),
+        }
+
+    def collate(self, rows: Sequence[Row]) -> Batch:
+        """Text field "tokens"; label "tags" (B, T) int64 if all rows have tags, 0 (O) at padding."""
+        text = pad_tokens(
+            [row["tokens"] for row in rows],
+            self.vocabularies["words"],
+            self.vocabularies["chars"],
+            lower=self.lower,
+            char_limit=self.char_limit,
+        )
+        known, labels = self.vocabularies["labels"], {}
+        if all(row.get("tags") is not None for row in rows):
+            labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in row["tags"]] for row in rows])
+        return Batch(list(rows), {"tokens": text}, labels)
+
+    def from_text(self, **raw: Any) -> Row:
+        """A row from {"tokens": [...]} or {"text": "..."}; text is split at white space only.
+
+        Raises:
+            UserError: neither key, anything but words, no words at all.
+        """
+        return {"tokens": words_of(raw)}

@@ -1,0 +1,21 @@
+"""Words as numbers, padded to a rectangle: the form in which text reaches a model. Part of the contract in task.py."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Tokens(NamedTuple):
+    """One text field of a batch, as a reader's `collate` emits it.
+
+    `sentences[b]` holds the words of row b of the tensors; T is the length of the longest row. If a row holds several
+    sentences (a paragraph), `parts[b]` may give the number of words in each: the biLM then reads them one by one.
+    """
+
+    words: Tensor  # (B, T) int64 into reader.vocabularies["words"]; 0 is padding
+    chars: Tensor | None  # (B, T, C) int64 into reader.vocabularies["chars"], the task's own characters; 0 is padding
+    sentences: list[list[str]]  # for the biLM, which makes its own character ids or looks up its cached layers
+    mask: Tensor  # (B, T) bool, true on words
+    parts: list[list[int]] | None = None  # None: each row is one sentence
