@@ -10,6 +10,8 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -431,12 +433,14 @@ def test_ensure_refuses_a_folder_of_another_data_set(tmp_path):
         mini.ensure_data(tmp_path, 2, SMALL)
 
 
-def test_ensure_follows_the_configuration(tmp_path):
-    scale = {"folder": str(tmp_path), "seed": 1, "version": mini.VERSION, "sizes": SMALL}
-    assert mini.ensure({"scale": scale}) == tmp_path
+def test_the_data_follow_the_configuration(tmp_path):
+    scale: Any = SimpleNamespace(folder=str(tmp_path), seed=1, version=mini.VERSION, sizes=SMALL)
+    places: Any = None  # not used
+    assert mini.MiniData(scale, places).make() == tmp_path
     assert (tmp_path / "lm/train.txt").read_text(encoding="utf-8") == files(1)["lm/train.txt"]
+    scale.version = 0
     with pytest.raises(UserError, match="generates version"):
-        mini.ensure({"scale": {**scale, "version": 0}})
+        mini.MiniData(scale, places).make()
 
 
 @pytest.mark.parametrize("sizes", [{"nerr": [1, 1, 1]}, {"ner": [1, 1]}, {"ner": 5}, {"lm": [0, 1, 1]}, {"names": 3}])
