@@ -22,7 +22,7 @@ from elmo_bench.system import places
 from elmo_bench.system.command import REQUIRED, Argument, Command, Section, choice, described, flag, printed, whole
 from elmo_bench.system.errors import UserError
 
-OWN = [name for name in __main__.COMMANDS if name not in ("train", "reproduce")]
+OWN = list(__main__.COMMANDS)
 
 
 def console_command(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:

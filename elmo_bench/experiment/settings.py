@@ -14,6 +14,7 @@ from typing import Any
 
 from elmo_bench.configuration.schema import KEYS, LayersConfig, Plain, RunConfig
 from elmo_bench.experiment.makers import Makers
+from elmo_bench.layers import model_folder
 from elmo_bench.system.hashing import MEMORY, content_sha256
 
 FORMAT = 2  # of the identity: raised when the same settings would be hashed otherwise
@@ -30,6 +31,8 @@ def settings(run: RunConfig) -> Plain:
         made = {"options", "weights", "like"}
         plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in made}
         plain["bilm"]["recipe"] = makers.bilm.recipe()
+    if "path" in plain.get("bilm", {}):  # of a model's folder counts what decides its layers, not a README in it
+        plain["bilm"]["path"] = f"sha256:{model_folder.sha256(plain['bilm']['path'])}"
     return {"identity": FORMAT, **files.digested(plain)}
 
 
