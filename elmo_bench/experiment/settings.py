@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.schema import KEYS, LayersConfig, Plain, RunConfig
+from elmo_bench.configuration.schema import KEYS, Plain, RunConfig
 from elmo_bench.experiment.makers import Makers
 from elmo_bench.layers import model_folder
 from elmo_bench.system.hashing import MEMORY, content_sha256
@@ -112,9 +112,3 @@ def data_folder(data: Plain) -> Path | None:
     if not isinstance(data.get("folder"), str):
         return None
     return Path(data.get("root") or "", data["folder"]).expanduser()
-
-
-def own_arguments(block: LayersConfig) -> Plain:
-    """The arguments of a source of layers: the keys of its block beyond those that all sources share."""
-    shared = {each.name for each in dataclasses.fields(LayersConfig)} | {"like"}
-    return {each.name: getattr(block, each.name) for each in dataclasses.fields(block) if each.name not in shared}
