@@ -107,14 +107,14 @@ OPEN = [
     ("+task.metric.f1=true", "task.metric.f1: tests.toy.ToyMetric has no such argument; it takes none"),
     ("+task.optimizer.lrr=1", "task.optimizer.lrr: torch.optim.Adam has no such argument; did you mean lr?"),
     ("task.words._target_=elmo_bench.no.such", "task.words._target_=elmo_bench.no.such: cannot be imported"),
-    ("task.head={_target_:tests.toy.ToyHead,_partial_:true}", "missing a required argument: 'dropout'"),
+    ("~task.head.dropout", "task.head: tests.toy.ToyHead: missing a required argument: 'dropout'"),
     (
         "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step:3},interval:step}",
         "task.schedule.scheduler.step: torch.optim.lr_scheduler.StepLR has no such argument; did you mean step_size?",
     ),
     (
-        "task.average={_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decays:0.9}",
-        "task.average.decays: ",
+        "task.average={_target_:pytorch_lightning.callbacks.Timer,hours:3}",
+        "task.average.hours: pytorch_lightning.callbacks.Timer has no such argument",
     ),
 ]
 
