@@ -32,15 +32,15 @@ def call(bench, monkeypatch, capsys):
 
 
 WRONG = [
-    (["task=nre"], "task=nre: there is no such task; did you mean ner? there is "),
-    (["scale=huge"], "scale=huge: there is no such scale; there is mini, open, paper"),
-    (["elmo.wher=input"], "elmo.wher: there is no such key; did you mean where? there is where,"),
+    (["task=nre"], "task=nre: there is no such task; did you mean ner? choose from "),
+    (["scale=huge"], "scale=huge: there is no such scale; choose from mini, open, paper"),
+    (["elmo.wher=input"], "elmo.wher: there is no such key; did you mean where? choose from where,"),
     (["sed=3"], "sed: there is no such key; did you mean seed?"),
     (["task.optimizer.lrr=3"], "task.optimizer.lrr: there is no such key; did you mean lr?"),
     (["+elmo.foo=1"], "elmo.foo: there is no such key"),
-    (["elmo.where=inptu"], "elmo.where=inptu: there is none, input, output, both"),
+    (["elmo.where=inptu"], "elmo.where=inptu: choose from none, input, output, both"),
     (["elmo.words=insted"], "elmo.words=insted: choose from beside, instead"),
-    (["elmo.finetune=true"], "elmo.finetune=True: there is none, joint"),
+    (["elmo.finetune=true"], "elmo.finetune=True: choose from none, joint"),
     (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: choose from false, paper, token"),
     (["elmo.dropout=1.0"], "elmo.dropout=1.0: a number of 0 or more and below 1"),
     (["elmo.lambda=-1"], "elmo.lambda=-1.0: a number of 0 or more is needed"),
@@ -143,10 +143,10 @@ def test_debug_shows_the_traceback(call, bench):
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("elmo.where=inptu", "elmo.where=inptu: there is none, input, output, both"),
+        ("elmo.where=inptu", "elmo.where=inptu: choose from none, input, output, both"),
         (
             "+trainer.thread=2",
-            "trainer.thread: there is no such key; did you mean threads? there is accelerator, ",
+            "trainer.thread: there is no such key; did you mean threads? choose from accelerator, ",
         ),
         ("task.batch.batch_size=many", "task.batch.batch_size=many: a whole number is needed"),
         ("scale=paper", "task=toy has no data for scale=paper; it offers scale=open"),

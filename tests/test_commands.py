@@ -68,7 +68,7 @@ def test_the_version_is_that_of_the_project():
 def test_an_unknown_command_is_one_line():
     done = console_command("trian")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: trian: there is no such command; did you mean train? there is ")
+    assert done.stderr.startswith("error: trian: there is no such command; did you mean train? choose from ")
     assert done.stderr.count("\n") == 1
 
 
