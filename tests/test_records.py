@@ -118,9 +118,8 @@ def test_the_report_has_ours_beside_the_papers(results):
 
 
 def test_tasks_stand_side_by_side_without_variants_and_controls(results):
-    for where in ("none", "input"):
-        changes = {"vectors": "text"} | ({"elmo.where": "none"} if where == "none" else {})
-        save(results, fake(where, 1, {"none": 87.0, "input": 92.0}[where], group=f"text-{where}", variant=changes))
+    for where, arm, f1 in (("none", "text", 87.0), ("input", "elmo+text", 92.0)):
+        save(results, fake(where, 1, f1, group=arm, arm=arm))
     save(results, fake("input", 1, 10.0, group="control", bilm={"name": "untrained", "sha256": None, "tuned": False}))
     real, mini = tables.overview(store.read_all(results))
     assert (real.title, mini.title) == ("all tasks, scale open", "all tasks, scale mini")
@@ -164,16 +163,16 @@ def test_further_metrics_and_memory_stand_below_the_table(tmp_path):
 
 def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
     phrases = {"task.reader.phrases": "sentences"}
-    arms = [("none", {}, 80.0), ("none", {"vectors": "text"}, 81.0), ("input", {}, 84.0),
-            ("none", phrases, 70.0), ("input", phrases, 72.0), ("input", {"elmo.layers": "last"}, 60.0)]  # fmt: skip
-    for i, (where, changes, f1) in enumerate(arms):
-        changes = changes | ({"elmo.where": "none"} if where == "none" else {})
-        save(tmp_path, fake(where, 1, f1, group=str(i), variant=changes))
+    arms = [("baseline", {}, 80.0), ("text", {}, 81.0), ("elmo", {}, 84.0),
+            ("baseline", phrases, 70.0), ("elmo", phrases, 72.0), ("elmo", {"elmo.layers": "last"}, 60.0)]  # fmt: skip
+    for i, (arm, changes, f1) in enumerate(arms):
+        where = "input" if arm == "elmo" else "none"
+        save(tmp_path, fake(where, 1, f1, group=str(i), arm=arm, variant=changes))
     report.refresh(tmp_path)
     lines = [line for line in (tmp_path / "README.md").read_text().splitlines() if "against the" in line]
     assert [line.partition("against the ")[2] for line in lines] == [
         "baseline: +4.00 test f1.",
-        "baseline (vectors=text): +3.00 test f1.",
+        "text: +3.00 test f1.",
         "baseline (task.reader.phrases=sentences): +2.00 test f1.",
     ]
 
