@@ -3,8 +3,9 @@
 A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its pages under `conf/task/`.
 The framework (`elmo_bench/`) sees them only through the protocols below and never imports a task.
 
-`tasks/README.md` adds a task step by step. One that does not offer `scale=mini` has a function `write_example(folder)` in its reader.py, which
-writes small invented data to where its page looks for them below `data_root`, for the tests of this contract.
+`tasks/README.md` adds a task step by step. One that does not offer `scale=mini` has a function `write_example(folder)`
+in its reader.py, which writes small invented data to where its page looks for them below `data_root`, for the tests of
+this contract.
 """
 
 from __future__ import annotations
