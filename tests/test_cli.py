@@ -140,22 +140,24 @@ def test_debug_shows_the_traceback(call, bench):
     assert err.splitlines()[-1].startswith("error: /no/such")
 
 
+HEAD = "task.head.foo: tests.toy.ToyHead has no such argument; choose from dropout"
+
+
 @pytest.mark.parametrize(
-    ("argument", "message"),
+    ("command", "arguments", "message"),
     [
-        ("elmo.where=inptu", "elmo.where=inptu: choose from none, input, output, both"),
-        (
-            "+trainer.thread=2",
-            "trainer.thread: there is no such key; did you mean threads? choose from accelerator, ",
-        ),
-        ("task.batch.batch_size=many", "task.batch.batch_size=many: a whole number is needed"),
-        ("scale=paper", "task=toy has no data for scale=paper; it offers scale=open"),
-        ("+task.head.foo=1", "task.head.foo: tests.toy.ToyHead has no such argument; choose from dropout"),
+        ("train", ["elmo.where=inptu"], "elmo.where=inptu: choose from none, input, output, both"),
+        ("train", ["+trainer.thread=2"], "trainer.thread: there is no such key; did you mean threads? choose from "),
+        ("train", ["task.batch.batch_size=many"], "task.batch.batch_size=many: a whole number is needed"),
+        ("train", ["scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
+        ("train", ["+task.head.foo=1"], HEAD),
+        ("reproduce", ["elmo.where=inptu"], "elmo.where=inptu: choose from none, input, output, both"),
+        ("reproduce", ["seeds=2", "scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
+        ("reproduce", ["jobs=1", "+task.head.foo=1"], HEAD),
     ],
 )
-@pytest.mark.parametrize("command", ["train", "reproduce"])
-def test_a_real_process_ends_the_same_way(bench, command, argument, message):
-    done = bench.command(command, *bench.overrides(argument))
+def test_a_real_process_ends_the_same_way(bench, command, arguments, message):
+    done = bench.command(command, *bench.overrides(*arguments))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith(f"error: {message}")
     assert not list(bench.folder.rglob("*.ckpt"))

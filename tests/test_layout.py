@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -222,6 +223,34 @@ def test_the_readme_names_only_targets_and_commands_that_exist():
     assert len(modules) >= 4
     missing = [name for name in modules if not (ROOT / name.replace(".", "/")).with_suffix(".py").is_file()]
     assert missing == []
+
+
+def runs_in_documents() -> list[tuple[str, str]]:
+    """(document, command) for each `train` and `reproduce` in a block of shell."""
+    found = []
+    for path in (ROOT / "README.md", *sorted((ROOT / "tasks").rglob("README.md"))):
+        for block in re.findall(r"```sh\n(.*?)```", path.read_text(encoding="utf8"), re.DOTALL):
+            lines = block.replace("\\\n", " ").splitlines()
+            found += [(str(path.relative_to(ROOT)), line) for line in lines if re.search(RUNS, line)]
+    return found
+
+
+RUNS = r"(?:-m elmo_bench\.|elmo-bench )(?:train|reproduce)\b"
+
+
+def test_the_runs_that_documents_show_name_keys_that_exist():
+    assert len(runs_in_documents()) > 8
+    wrong = []
+    for document, line in runs_in_documents():
+        words = shlex.split(re.split(RUNS, line)[1], comments=True)
+        keys = [word for word in words if word not in ("-m", "...") and word.partition("=")[0] not in ("seeds", "jobs")]
+        if "task=chunking" in keys or any("<" in key or ",".join("12") in key for key in keys):
+            continue  # the example of a new task, a placeholder, a sweep
+        try:
+            compose([key for key in keys if key != "task=all"])
+        except Exception as error:
+            wrong.append(f"{document}: {line}: {error}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_places_that_the_readme_names_exist():

@@ -177,12 +177,12 @@ def test_items_do_not_depend_on_how_rows_were_batched(bench):
     """The head sees each row alone, so that one epoch scores the same however dev and test are cut into batches."""
     from elmo_bench.experiment import run
 
-    bench.train("task.fit.open.epochs=1")
+    bench.train("task.fit.epochs=1")
     expected = left(bench.results)[1].read_bytes()
     whole = run.Data._whole
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run.Data, "_whole", lambda data, split: whole(_with_size(data, 3), split))
-        bench.train("task.fit.open.epochs=1", f"results_root={bench.folder}/other")
+        bench.train("task.fit.epochs=1", f"results_root={bench.folder}/other")
     assert left(bench.folder / "other")[1].read_bytes() == expected
 
 
