@@ -64,9 +64,9 @@ def recipe(**changes) -> Recipe:
 def everything(trainer: Trainer) -> dict[str, torch.Tensor]:
     """All that training has changed."""
     found = {f"weights {name}": tensor for name, tensor in trainer.lm.state_dict().items()}
-    for key, state in trainer.adam.state_dict()["state"].items():
+    for key, state in trainer.optimiser.state_dict()["state"].items():
         found |= {f"adam {key} {name}": torch.as_tensor(value) for name, value in state.items()}
-    for key, moments in (("first", trainer.row_adam.first), ("second", trainer.row_adam.second)):
+    for key, moments in (("first", trainer.row_optimiser.first), ("second", trainer.row_optimiser.second)):
         found |= {f"rows {key} {number}": moment for number, moment in enumerate(moments)}
     for direction, layers in enumerate(trainer.states):
         for layer, state in enumerate(layers):

@@ -32,6 +32,35 @@ class Source(NamedTuple):
     tokens: int | None = None
 
 
+def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[Source]:
+    """The files of a list of (path, tokens) under a folder.
+
+    A path may be a pattern (`news.en-*`) or a folder: all of its files in order of their names, hidden ones left out. The
+    1B Word Benchmark's `training-monolingual.tokenized.shuffled` is such a folder.
+
+    Raises:
+        UserError: nothing is there, or a number of tokens is given for several files.
+    """
+    found: list[Source] = []
+    for name, tokens in text:
+        path = root / name
+        files = [path]
+        if path.is_dir():
+            files = _files(path, "*")
+        elif any(sign in name for sign in "*?[") and not path.exists():
+            files = _files(Path(path.anchor or "."), str(path.relative_to(path.anchor) if path.anchor else path))
+        if not files:
+            raise UserError("no such text; check the path and data_root", path)
+        if tokens is not None and len(files) > 1:
+            raise UserError(f"{tokens} tokens of {len(files)} files: name one file, or take all (null)", path)
+        found += [Source(file, tokens) for file in files]
+    return found
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return sorted(p for p in folder.glob(pattern) if p.is_file() and not p.name.startswith("."))
+
+
 class Stream(NamedTuple):
     """What one direction reads and predicts; both int32 of one length."""
 

@@ -32,7 +32,7 @@ class Sample(NamedTuple):
         return Sample(*rest, (row, column))
 
 
-BLOCK = int(__import__("os").environ.get("BLK","256"))
+BLOCK = 256  # rows: with the release's samples, logits of 2 to 4 MB
 
 
 class _Block(NamedTuple):
