@@ -153,6 +153,8 @@ def main() -> None:
     if cfg.root is None:
         raise UserError("where is the text? give data_root=FOLDER (make: DATA_ROOT=FOLDER) with lm/ in it")
     output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
+    if output.exists() and not (output / "card.json").is_file():
+        raise UserError("is there, but is no biLM that was trained here (no card.json); give another output=", output)
     if output.exists() and not cfg.force:
         card = finished(output)
         if not is_of(card, recipe, root):

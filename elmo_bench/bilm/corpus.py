@@ -175,7 +175,7 @@ def numbered(source: Source, cache: Path | None = None) -> Corpus:
         content = hashlib.file_digest(file, "sha256").hexdigest()
     kept = cache / f"{content}-{'all' if source.tokens is None else source.tokens}.npz"
     if kept.is_file():
-        with suppress(OSError, ValueError, KeyError, BadZipFile), np.load(kept) as arrays:
+        with suppress(OSError, ValueError, KeyError, BadZipFile), open(kept, "rb") as file, np.load(file) as arrays:
             return Corpus(arrays["types"].tobytes().decode().split("\n"), arrays["tokens"], arrays["ends"])
     corpus = _number(source)
     cache.mkdir(parents=True, exist_ok=True)

@@ -15,27 +15,43 @@ from elmo_bench.errors import UserError
 
 
 class _Zstandard(io.RawIOBase):
-    """A .zst file's content; what is wrong with it is an OSError, as with the other formats."""
+    """The content of a .zst file of any number of frames; a truncated or damaged one is an OSError."""
 
     def __init__(self, path: Path):
-        import zstandard  # rarely needed
-
-        self.error = zstandard.ZstdError
-        file = open(path, "rb")  # noqa: SIM115 (closed with the stream)
-        self.stream = zstandard.ZstdDecompressor().stream_reader(file, closefd=True, read_across_frames=True)
+        self.file, self.parts, self.rest = open(path, "rb"), None, b""  # noqa: SIM115 (closed with the stream)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer) -> int:  # type: ignore[override]
-        try:
-            return self.stream.readinto(buffer)
-        except self.error as error:
-            raise OSError(error) from None
+        self.parts = self.parts or self._decompressed()
+        while not self.rest:
+            if (part := next(self.parts, None)) is None:
+                return 0
+            self.rest = part
+        n = min(len(buffer), len(self.rest))
+        buffer[:n], self.rest = self.rest[:n], self.rest[n:]
+        return n
 
     def close(self) -> None:
-        self.stream.close()
+        self.file.close()
         super().close()
+
+    def _decompressed(self) -> Iterator[bytes]:
+        import zstandard  # rarely needed
+
+        frame, whole = None, True
+        try:
+            while data := self.file.read(1 << 18):
+                while data:
+                    frame = frame or zstandard.ZstdDecompressor().decompressobj()
+                    yield frame.decompress(data)
+                    whole, data = frame.eof, frame.unused_data
+                    frame = None if whole else frame
+        except zstandard.ZstdError as error:
+            raise OSError(error) from None
+        if not whole:
+            raise EOFError("the last frame is cut short")
 
 
 def _zstandard(path: Path, mode: str) -> io.BufferedReader:
