@@ -1,6 +1,7 @@
 """How fast the biLM is, against the best that this machine can do: `python -m elmo_bench.bench data_root=FOLDER`.
 
-Beside it the recurrent stack of SRL, against the plain way and `torch.nn.LSTM`.
+Beside it the recurrent stack of SRL, against the plain way and `torch.nn.LSTM`, and pretraining, against the best
+product of its own type.
 
 Random weights in the official format, fp32, all cores, batches of 32 sentences of 5 to 50 tokens. The bound is the best
 rate of an fp32 matrix product in the same run over the least work of the batch (`speed/work.py`). `write=true` keeps
@@ -41,6 +42,8 @@ class Plan(NamedTuple):
     corpus: int = 500  # sentences, and four times as many
     stack: tuple[stack.Size, int] = (stack.Size(), 2)  # the recurrent stack of SRL, and batches
     contexts: Sequence[int] = (400, 800)  # words of a paragraph, for the memory of attention
+    pretraining: Sequence[str] = ("open",)  # pages of conf/pretrain; with a GPU the paper's size too
+    updates: int = 150
 
 
 def official(dim: int, projection: int, highways: int) -> Options:
@@ -80,6 +83,10 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
     step("the recurrent stack of SRL")
     lengths = [[len(sentence) for sentence in batch] for batch in measure.batches_of(sentences)[: plan.stack[1]]]
     recurrent = stack.speed(lengths, plan.rounds, plan.stack[0])
+    pretraining = []
+    for page in [*plan.pretraining, *(["original"] if plan.pretraining and torch.cuda.is_available() else [])]:
+        step(f"pretraining: {page}")
+        pretraining.append(measure.pretraining(page, plan.updates, data_root))
     best = max(rates)
     for row in found.values():
         rate = row["tokens_a_second"]["encode"] * row["mflop_a_token"] * 1e6
@@ -93,6 +100,7 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
         "memory": memory,
         "stack": recurrent,
         "attention": attention,
+        "pretraining": pretraining,
     }
 
 
@@ -146,6 +154,14 @@ def show(found: dict[str, Any], console: Console) -> None:
             figures = (f"{row[key]:.0f}" for row in (within, without) for key in ("rows", "peak_mib"))
             table.add_row(within["mode"], str(within["words"]), *figures)
         console.print(table)
+    for row in found["pretraining"]:
+        console.print(
+            f"pretraining ({row['page']}, {row['device']}, {row['threads']} threads): {row['tokens_a_second']:,.0f} "
+            f"tokens/s, {row['share_of_bound']:.0%} of the bound ({row['mflop_a_token']:.1f} MFLOP a token at "
+            f"{row['best_gflops']:,.0f} GFLOP/s in {row['dtype']}), peak memory {row['peak_mib']:,.0f} MiB"
+        )
+        if row["device"] != "cpu":
+            console.print(f"ten epochs of the 1B Word Benchmark at this rate: {row['hours_of_ten_epochs']:,.0f} hours")
     row = found["stack"]
     rates = ", ".join(f"{name} {rate:.1f}" for name, rate in row["sentences_a_second"].items())
     console.print(
@@ -167,7 +183,7 @@ def main() -> None:
     progress = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
-        steps = 4 + 3 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
+        steps = 6 + 3 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
         task = bar.add_task("starting", total=steps)
         found = bench(PLAN, Path(place) if place else None, lambda text: bar.update(task, description=text, advance=1))
     show(found, Console())
