@@ -158,7 +158,9 @@ def main() -> None:
     if output.exists() and not cfg.force:
         card = finished(output)
         if not is_of(card, recipe, root):
-            raise UserError("trained by another recipe or on other text; force=true replaces it, output= keeps it", output)
+            raise UserError(
+                "trained by another recipe or on other text; force=true replaces it, output= keeps it", output
+            )
         print(f"{output} is there already; force=true trains it anew", file=sys.stderr)
     else:
         work, wandb = Path(cfg.cache_root) / "pretrain", OmegaConf.to_container(cfg.wandb) if cfg.wandb else None

@@ -3,7 +3,7 @@
 Writes one word a line, `<S>`, `</S>` and `<UNK>` first, then the words by frequency, as the softmax of a biLM wants
 them (`recipe.words` of `python -m elmo_bench.pretrain`).
 
-    text    a file (plain, .gz, .xz, .zst), a folder of such files, or a quoted pattern: 'news.en-*'; one sentence a line
+    text    a file (plain, .gz, .xz, .zst), a folder of such files, or a quoted pattern ('news.en-*')
     output  the file to write
     size    at most so many lines, marks included; default: no bound
     least   words seen less often are left out; default 1 (the release's vocabulary of the 1B Word Benchmark: 3)

@@ -20,13 +20,12 @@ from elmo_bench.errors import UserError
 from elmo_bench.locks import alone
 
 ROOT = Path(__file__).resolve().parent.parent
-RECIPE = (
-    "{options: {lstm: {dim: 16, projection_dim: 8, n_layers: 2, cell_clip: 3, proj_clip: 3, use_skip_connections: true},"
-    " char_cnn: {activation: relu, embedding: {dim: 4}, filters: [[1, 4], [2, 8], [3, 12]], n_highway: 1,"
-    " n_characters: 262, max_characters_per_token: 50}},"
-    " text: [[train.txt, null]], heldout: [[dev.txt, null]], vocabulary: 60, tokens: 9600, rows: 8, steps: 6,"
-    " negatives: 8, lr: 0.02, warmup: 5, seed: 3, clip: 5.0, softmax_lr: 1.0, bfloat16: false}"
-)
+SMALL = {
+    "options.lstm.dim": 16, "options.lstm.projection_dim": 8, "options.char_cnn.embedding.dim": 4,
+    "options.char_cnn.filters": "[[1,4],[2,8],[3,12]]", "text": "[[train.txt,null]]", "heldout": "[[dev.txt,null]]",
+    "vocabulary": 60, "tokens": 9600, "rows": 8, "steps": 6, "negatives": 8, "lr": 0.02, "warmup": 5, "seed": 3,
+}  # fmt: skip
+RECIPE = [f"recipe.{key}={value}" for key, value in SMALL.items()]
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def place(tmp_path) -> Path:
 
 def command(place: Path, *more: str, output: str = "out") -> list[str]:
     return [
-        "-m", "elmo_bench.pretrain", "scale=mini", f"root={place}", f"cache_root={place}/cache", f"recipe={RECIPE}",
+        "-m", "elmo_bench.pretrain", "scale=mini", f"root={place}", f"cache_root={place}/cache", *RECIPE,
         f"output={place}/{output}", "device=cpu", *more,
     ]  # fmt: skip
 
@@ -83,11 +82,16 @@ def work(place: Path) -> Path:
     return log.parent
 
 
+def log(place: Path) -> list[dict[str, str]]:
+    with open(work(place) / "log.csv") as file:
+        return list(csv.DictReader(file))
+
+
 def test_a_training_killed_three_times_equals_an_undisturbed_one(place, tmp_path):
     """Byte for byte, and its log is that of one training."""
     assert pretrain(place, output="whole")[0] == 0
     whole = work(place)
-    logged = [row[:4] for row in csv.reader(open(whole / "log.csv"))]
+    logged = [list(row.values())[:4] for row in log(place)]
     whole.rename(tmp_path / "elsewhere")
     draw, killed = random.Random(5), 0
     marks = sorted(draw.sample(range(20, 180), 3))
@@ -105,7 +109,7 @@ def test_a_training_killed_three_times_equals_an_undisturbed_one(place, tmp_path
     assert code == 0, text
     assert "going on after update" in text
     assert files(place / "out") == files(place / "whole")
-    assert [row[:4] for row in csv.reader(open(work(place) / "log.csv"))] == logged
+    assert [list(row.values())[:4] for row in log(place)] == logged
 
 
 def test_changed_text_is_another_run_and_force_trains_anew(place):
@@ -187,7 +191,7 @@ def test_bad_input_is_one_line_and_nothing_is_lost(place):
 
 
 def losses(place: Path) -> list[float]:
-    return [float(row["loss"]) for row in csv.DictReader(open(work(place) / "log.csv"))]
+    return [float(row["loss"]) for row in log(place)]
 
 
 def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_path):

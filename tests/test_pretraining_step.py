@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -32,7 +33,9 @@ def options(**cnn) -> Options:
 def corpus() -> Corpus:
     """Sentences of words of all lengths, among them some that fill the 50 ids and more."""
     draw = random.Random(0)
-    words = ["".join(draw.choices("abcdeé", k=n)) for n in [*range(1, 12), 40, 44, 46, 47, 48, 49, 60] for _ in range(4)]
+    words = [
+        "".join(draw.choices("abcdeé", k=n)) for n in [*range(1, 12), 40, 44, 46, 47, 48, 49, 60] for _ in range(4)
+    ]
     types = ["<S>", "</S>", *dict.fromkeys(words)]
     lengths = [draw.randint(1, 9) for _ in range(90)]
     tokens = np.array([draw.randrange(2, len(types)) for _ in range(sum(lengths))], dtype=np.int32)
@@ -78,6 +81,7 @@ def fast(lm: BidirectionalLM, corpus: Corpus, updates: int, functions=pointwise.
         losses.append(loss.item())
         found = {name: p.grad for name, p in lm.named_parameters() if p.grad is not None}
         for name, table, row in zip(("softmax", "softmax_bias"), (lm.softmax, lm.softmax_bias), rows, strict=True):
+            assert row.grad is not None
             found[f"{name}.weight"] = torch.zeros_like(table.weight).index_copy_(0, batch.ids, row.grad)
     return losses, found, states
 
@@ -88,7 +92,7 @@ def assert_equal(a, b, rtol: float) -> None:
     assert a[1].keys() == b[1].keys()
     for name, gradient in a[1].items():
         assert (gradient - b[1][name]).norm() <= rtol * gradient.norm(), name
-    for ours, theirs in zip(sum(a[2], []), sum(b[2], []), strict=True):
+    for ours, theirs in zip(chain(*a[2]), chain(*b[2]), strict=True):
         for x, y in zip(ours, theirs, strict=True):
             torch.testing.assert_close(x.float(), y.float(), rtol=10 * rtol, atol=10 * rtol)
 
@@ -188,6 +192,5 @@ def test_items_made_ahead_keep_their_order_and_their_errors(monkeypatch):
         assert list(ahead(iter(range(20)))) == list(range(20))
         taken = []
         with pytest.raises(ValueError, match="of the maker"):
-            for item in ahead(failing()):
-                taken.append(item)
+            taken.extend(map(taken.append, ahead(failing())))
         assert taken == [0, 1, 2]

@@ -118,7 +118,8 @@ def test_the_vocabulary_command(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "change", [{"text": "absent*"}, {"text": "empty.txt"}, {"text": "latin.txt"}, {"size": "0"}, {"output": "no/such/f"}]
+    "change",
+    [{"text": "absent*"}, {"text": "empty.txt"}, {"text": "latin.txt"}, {"size": "0"}, {"output": "no/such/f"}],
 )
 def test_what_the_vocabulary_command_refuses(tmp_path, monkeypatch, change):
     monkeypatch.chdir(tmp_path)

@@ -35,8 +35,8 @@ class Source(NamedTuple):
 def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[Source]:
     """The files of a list of (path, tokens) under a folder.
 
-    A path may be a pattern (`news.en-*`) or a folder: all of its files in order of their names, hidden ones left out. The
-    1B Word Benchmark's `training-monolingual.tokenized.shuffled` is such a folder.
+    A path may be a pattern (`news.en-*`) or a folder: all of its files in order of their names, hidden ones left out.
+    The 1B Word Benchmark's `training-monolingual.tokenized.shuffled` is such a folder.
 
     Raises:
         UserError: nothing is there, or a number of tokens is given for several files.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import json
+import random
 import subprocess
 import sys
 import time
@@ -104,7 +104,7 @@ def memory(options: Path, weights: Path, data_root: Path | None, sentences: int)
 
 
 def pretraining(page: str, updates: int, data_root: Path | None) -> dict[str, Any]:
-    """The rate of a pretraining by a page of conf/pretrain, its share of the bound, and the peak memory of its process."""
+    """A pretraining's rate by a page of conf/pretrain, its share of the bound, and the peak memory of its process."""
     command = [sys.executable, "-m", "elmo_bench.speed.pretraining", page, str(updates), str(data_root or ""), "auto"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])

@@ -35,7 +35,7 @@ EPOCH = 768_648_884  # tokens of the 1B Word Benchmark that the release read ten
 
 
 def batch_flops(options: Options, batch: Batch) -> float:
-    """Products of one update, both directions, forward and backward: each distinct word of the batch once, no padding."""
+    """Products of one update, forward and backward, both directions: each distinct word once, no padding."""
     costs = (2 * width * options.char_dim for width, number in options.filters for _ in range(number))
     window = [0, *accumulate(costs)]  # operations of a window of the first so many filters
     windows, words = batch.windows, batch.windows.starts[0]
@@ -54,7 +54,7 @@ def best_product(device: torch.device, dtype: torch.dtype, repeats: int = 7) -> 
         x, y = torch.randn(rows, inputs, device=device).to(dtype), torch.randn(inputs, outputs, device=device).to(dtype)
         for _ in range(repeats):
             started = time.perf_counter()
-            x @ y
+            torch.mm(x, y)
             if device.type == "cuda":
                 torch.cuda.synchronize()
             best = max(best, 2 * rows * inputs * outputs / (time.perf_counter() - started))

@@ -35,7 +35,7 @@ class RowAdam:
     The moments of other rows stay as they are; the bias correction counts all updates.
     """
 
-    def __init__(self, tables: Sequence[nn.Parameter], betas: tuple[float, float], eps: float = 1e-8):
+    def __init__(self, tables: Sequence[Tensor], betas: tuple[float, float], eps: float = 1e-8):
         self.tables, self.betas, self.eps = list(tables), betas, eps
         self.first = [torch.zeros_like(table, requires_grad=False) for table in tables]
         self.second = [torch.zeros_like(table, requires_grad=False) for table in tables]
@@ -65,7 +65,7 @@ class RowAdam:
 class RowAdagrad:
     """Adagrad on the rows that an update touches; the others would not move anyway."""
 
-    def __init__(self, tables: Sequence[nn.Parameter], accumulator: float):
+    def __init__(self, tables: Sequence[Tensor], accumulator: float):
         self.tables = list(tables)
         self.sums = [torch.full_like(table, accumulator, requires_grad=False) for table in tables]
 
@@ -85,7 +85,7 @@ class RowAdagrad:
 
 
 def optimisers(
-    recipe: Recipe, dense: Sequence[nn.Parameter], tables: Sequence[nn.Parameter]
+    recipe: Recipe, dense: Sequence[nn.Parameter], tables: Sequence[Tensor]
 ) -> tuple[torch.optim.Optimizer, RowOptimiser]:
     """Of the dense parameters and of the softmax's tables."""
     if recipe.optimiser == "adagrad":

@@ -80,7 +80,7 @@ class Recipe:
         return self.lr * min(1.0, (update + 1) / self.warmup) * decay
 
     def content(self, root: Path) -> dict:
-        """All that decides the outcome: settings that are not the default's, and for each file the sha256 of what it holds.
+        """All that decides the outcome: settings that are not the default's, and of each file the sha256.
 
         Raises:
             UserError: a file is missing.

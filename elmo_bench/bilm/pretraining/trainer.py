@@ -38,7 +38,7 @@ from elmo_bench.errors import UserError
 from elmo_bench.progress import tell
 from elmo_bench.text.files import open_text
 
-CPU = torch.device("cpu")
+CPU, ALONE = torch.device("cpu"), Group()
 
 
 class Trainer:
@@ -68,7 +68,7 @@ class Trainer:
         compile: bool = False,
         cache: Path | None = None,
         device: torch.device = CPU,
-        group: Group = Group(),
+        group: Group = ALONE,
         wandb: dict[str, Any] | None = None,
     ):
         self.recipe, self.root, self.folder, self.every = recipe, root, folder, every
