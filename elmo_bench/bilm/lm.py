@@ -83,8 +83,9 @@ class Negatives(NamedTuple):
         while len(found) < number:
             drawn = np.exp(generator.random(4 * number) * math.log(vocabulary + 1)).astype(np.int64) - 1
             drawn = np.concatenate([found, np.minimum(drawn, vocabulary - 1)])
-            _, first = np.unique(drawn, return_index=True)
-            first.sort()
+            place = np.empty(vocabulary, dtype=np.int64)
+            place[drawn[::-1]] = np.arange(len(drawn))[::-1]  # of each id the first place: the last one written
+            first = np.flatnonzero(place[drawn] == np.arange(len(drawn)))
             tries += int(first[number - 1]) + 1 - len(found) if len(first) >= number else 4 * number
             found = drawn[first[:number]]
         ids = torch.from_numpy(found)
