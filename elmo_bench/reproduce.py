@@ -17,6 +17,7 @@ from omegaconf import DictConfig
 from elmo_bench import report
 from elmo_bench.clusters.local import Job, cores, run_jobs
 from elmo_bench.configuration import pages, schema
+from elmo_bench.experiment import usage
 from elmo_bench.experiment.arms import check, placed
 from elmo_bench.experiment.run_names import label, run_name
 from elmo_bench.experiment.store import Record
@@ -131,4 +132,4 @@ def _split(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 if __name__ == "__main__":
-    console.report(main)
+    usage.REPRODUCE.run(main)

@@ -1,7 +1,9 @@
 """The contract between the framework and a task: protocols for reader, head and metric, and what passes between them.
 
 A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its pages under `conf/task/`.
-The framework (`elmo_bench/`) sees them only through the protocols below and never imports a task.
+The framework (`elmo_bench/`) sees them only through the protocols below and never imports a task. `tasks/README.md` adds
+one step by step. A task that does not offer `scale=mini` has a function `write_example(folder)` in its reader.py, which
+writes small invented data to where its page looks for them below `data_root`, for the tests of this contract.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.experiment import store
+from elmo_bench.experiment import store, usage
 from elmo_bench.experiment.arms import placed
 from elmo_bench.experiment.identity import Description, Identity, placeless
 from elmo_bench.experiment.makers import Makers
@@ -111,7 +111,7 @@ def main() -> None:
         if failed:
             raise failed[0]
 
-    console.report(run)
+    usage.TRAIN.run(run)
 
 
 def _in_process() -> bool:

@@ -39,15 +39,15 @@ WRONG = [
     (["task.optimizer.lrr=3"], "task.optimizer.lrr: there is no such key; did you mean lr?"),
     (["+elmo.foo=1"], "elmo.foo: there is no such key"),
     (["elmo.where=inptu"], "elmo.where=inptu: there is none, input, output, both"),
-    (["elmo.words=insted"], "elmo.words=insted: there is beside, instead"),
+    (["elmo.words=insted"], "elmo.words=insted: choose from beside, instead"),
     (["elmo.finetune=true"], "elmo.finetune=True: there is none, joint"),
-    (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: there is false, paper, token"),
+    (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: choose from false, paper, token"),
     (["elmo.dropout=1.0"], "elmo.dropout=1.0: a number of 0 or more and below 1"),
     (["elmo.lambda=-1"], "elmo.lambda=-1.0: a number of 0 or more is needed"),
     (["seed=abc"], "seed=abc: a whole number is needed"),
     (["seed=-1"], "seed=-1: a whole number from 0"),
     (["trainer.threads=0"], "trainer.threads=0: a whole number from 1"),
-    (["bilm.state=cold"], "bilm.state=cold: there is zero, warm, carry"),
+    (["bilm.state=cold"], "bilm.state=cold: choose from zero, warm, carry"),
     (
         ["bilm=none"],
         "bilm=none names no options and no weights: give bilm.options=... bilm.weights=..., or choose an arm",
@@ -61,7 +61,7 @@ WRONG = [
     (["+task.fit.epoch=3"], "task.fit.epoch: there is no such key; did you mean epochs?"),
     (["+sed=3"], "sed: there is no such key; did you mean seed?"),
     (["scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
-    (["force=maybe"], "force=maybe: there is true, false"),
+    (["force=maybe"], "force=maybe: choose from true, false"),
     (["data_root=/no/such"], "/no/such: no such folder"),
     (["data_root=null"], "scale=open needs data_root=FOLDER"),
     (["bilm.weights=/no/such.hdf5"], "/no/such.hdf5: no such file"),
@@ -101,20 +101,23 @@ def test_what_shows_only_when_the_model_is_built_is_one_line_too(call, bench, ar
 
 
 OPEN = [
-    ("+task.reader.sizes=1", "task.reader.sizes: tests.toy.ToyReader has no such argument; there is data"),
-    ("+task.head.drop=0", "task.head.drop: tests.toy.ToyHead has no such argument; did you mean dropout? there is dro"),
+    ("+task.reader.sizes=1", "task.reader.sizes: tests.toy.ToyReader has no such argument; choose from data"),
+    (
+        "+task.head.drop=0",
+        "task.head.drop: tests.toy.ToyHead has no such argument; did you mean dropout? choose from dro",
+    ),
     ("+task.words.colour=1", "task.words.colour: elmo_bench.embedding.vectors.word_embedding has no such argument"),
     ("+task.metric.f1=true", "task.metric.f1: tests.toy.ToyMetric has no such argument; it takes none"),
     ("+task.optimizer.lrr=1", "task.optimizer.lrr: torch.optim.Adam has no such argument; did you mean lr?"),
     ("task.words._target_=elmo_bench.no.such", "task.words._target_=elmo_bench.no.such: cannot be imported"),
-    ("task.head={_target_:tests.toy.ToyHead,_partial_:true}", "missing a required argument: 'dropout'"),
+    ("~task.head.dropout", "task.head: tests.toy.ToyHead: missing a required argument: 'dropout'"),
     (
         "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step:3},interval:step}",
         "task.schedule.scheduler.step: torch.optim.lr_scheduler.StepLR has no such argument; did you mean step_size?",
     ),
     (
-        "task.average={_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decays:0.9}",
-        "task.average.decays: ",
+        "task.average={_target_:pytorch_lightning.callbacks.Timer,hours:3}",
+        "task.average.hours: pytorch_lightning.callbacks.Timer has no such argument",
     ),
 ]
 
@@ -147,7 +150,7 @@ def test_debug_shows_the_traceback(call, bench):
         ),
         ("task.batch.batch_size=many", "task.batch.batch_size=many: a whole number is needed"),
         ("scale=paper", "task=toy has no data for scale=paper; it offers scale=open"),
-        ("+task.head.foo=1", "task.head.foo: tests.toy.ToyHead has no such argument; there is dropout"),
+        ("+task.head.foo=1", "task.head.foo: tests.toy.ToyHead has no such argument; choose from dropout"),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "reproduce"])

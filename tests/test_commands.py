@@ -22,7 +22,7 @@ from elmo_bench.system import places
 from elmo_bench.system.command import REQUIRED, Argument, Command, Section, choice, described, flag, printed, whole
 from elmo_bench.system.errors import UserError
 
-OWN = [name for name in __main__.COMMANDS if name not in ("train", "reproduce")]
+OWN = list(__main__.COMMANDS)
 
 
 def console_command(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -164,9 +164,9 @@ def test_arguments_are_parsed_with_their_defaults():
         ("group=0", "group=0: a whole number from 1 to 99"),
         ("group=x", "group=x: a whole number from 1 to 99"),
         ("group=100", "group=100: a whole number"),
-        ("state=cold", "state=cold: there is zero, warm"),
-        ("write=yes", "write=yes: there is true, false"),
-        ("debug=maybe", "debug=maybe: there is true, false"),
+        ("state=cold", "state=cold: choose from zero, warm"),
+        ("write=yes", "write=yes: choose from true, false"),
+        ("debug=maybe", "debug=maybe: choose from true, false"),
         ("stat=zero", "stat: there is no such argument; did you mean state?"),
         ("zero", "zero: arguments are written key=value"),
         ("gold=", "missing argument gold=..."),

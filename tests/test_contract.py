@@ -77,7 +77,7 @@ def test_the_folder_holds_what_every_task_holds(task):
     page = pages.page(task)
     scales = pages.compose([f"task={task}"]).task.scales
     assert scales
-    assert sorted(scales) == sorted(path.stem for path in page.with_suffix("").glob("*.yaml"))
+    assert {path.stem for path in page.with_suffix("").glob("*.yaml")} <= set(scales)
     for part in ("reader", "head", "metric"):
         importlib.import_module(f"tasks.{task}.{part}")
 

@@ -137,7 +137,7 @@ def test_an_old_record_gets_the_name_that_its_run_has_today(old):
     ((source, target),) = migrate(bench.results, here(bench))
     assert (source, target) == (path, path.with_name(f"{expected}.json"))
     assert not path.exists()
-    record = store.read(target)
+    record = store.read(path.with_name(f"{expected}.json"))
     assert (record["former"], record["arm"], record["variant"]) == (["former"], "elmo", {})
     assert record["history"] == {"epoch": [0, 1], "loss": [1.0, 0.5], "dev.accuracy": [59.0, 60.0]}
     assert record["metrics"]["test"] == {"accuracy": 61.0}

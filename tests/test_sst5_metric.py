@@ -25,7 +25,7 @@ def test_files_of_labels(tmp_path):
     predictions.write_text("0\n3\n1\n2\n")
     assert score(gold, predictions) == {"accuracy": pytest.approx(200 / 3)}
     predictions.write_text("0\n5\n1\n2\n")
-    with pytest.raises(UserError, match="unknown label '5'; there is 0, 1, 2, 3, 4") as caught:
+    with pytest.raises(UserError, match="unknown label '5'; choose from 0, 1, 2, 3, 4") as caught:
         score(gold, predictions)
     assert caught.value.line == 2
 

@@ -193,7 +193,7 @@ def test_reproduce_runs_the_arms_that_the_page_of_the_scale_names(text, monkeypa
     assert arms() == both
     (pages_of_scales / "open.yaml").write_text("# @package _global_\ntask: {arms: [text, elmo]}\n")
     assert arms() == [other, both[1]]
-    with pytest.raises(UserError, match="task.arms of task=toy names glove; there is baseline, "):
+    with pytest.raises(UserError, match="task.arms of task=toy names glove; choose from baseline, "):
         arms("task.arms=[glove]")
     cfg = text.compose("task.arms=[baseline]")
     assert Identity(of(cfg)).run == Identity(of(text.compose())).run  # what reproduce runs makes no other run
@@ -203,6 +203,8 @@ def test_reproduce_runs_the_arms_that_the_page_of_the_scale_names(text, monkeypa
 @pytest.mark.parametrize("scale", ["mini", "open"])
 def test_every_task_takes_vectors_of_the_text_as_it_looks_its_words_up(task, scale):
     run = of(pages.compose([f"task={task}", f"scale={scale}", "vectors=text", "data_root=data"]))
+    if scale not in run.task.scales:
+        pytest.skip(f"{task} does not offer scale={scale}")
     check_vectors(run)
     assert run.vectors.size == run.task.words["size"]
     assert run.vectors.lower is bool(run.task.reader.get("lower", False))

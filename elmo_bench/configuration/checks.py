@@ -16,7 +16,7 @@ def whole(value: Any, name: str, least: int, most: int = 2**31 - 1) -> None:
 def one_of(value: Any, name: str, choices: tuple) -> None:
     """Raises `UserError` for any other value (1 is not true)."""
     if not any(value == choice and type(value) is type(choice) for choice in choices):
-        raise UserError(f"{name}={show(value)}: there is {', '.join(map(show, choices))}")
+        raise UserError(f"{name}={show(value)}: choose from {', '.join(map(show, choices))}")
 
 
 def number(value: Any, name: str, least: float | None = None, below: float | None = None) -> None:

@@ -87,7 +87,7 @@ def _explain(error: BaseException) -> str | None:
 NEEDED = {
     "could not be converted to Integer": "a whole number is needed",
     "could not be converted to Float": "a number is needed",
-    "is not a valid bool": "there is true, false",
+    "is not a valid bool": "choose from true, false",
     "is not Optional": "a value is needed, null is none",
     "to string": "a text is needed",
     "is not a ListConfig": "a list is needed, as in [a,b]",

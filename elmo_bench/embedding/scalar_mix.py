@@ -37,7 +37,7 @@ class ScalarMix(nn.Module):
     ):
         super().__init__()
         if layer_norm not in (False, None, "off", "paper", "token"):
-            raise UserError(f"elmo.layer_norm={layer_norm}: there is off, paper, token")
+            raise UserError(f"elmo.layer_norm={layer_norm}: choose from false, paper, token")
         self.fixed: Tensor
         self.layer_norm = layer_norm if layer_norm in ("paper", "token") else None
         if layers == "all":
@@ -97,7 +97,7 @@ def _fixed(layers: str | int | Sequence[float], n_layers: int) -> list[float]:
         layers = n_layers - 1
     if isinstance(layers, bool) or not isinstance(layers, (int, list, tuple)):
         raise UserError(
-            f"elmo.layers={layers}: there is all, last, a layer from 0 to {n_layers - 1}, a list of weights"
+            f"elmo.layers={layers}: choose all, last, a layer from 0 to {n_layers - 1}, a list of weights"
         )
     if isinstance(layers, int):
         if not 0 <= layers < n_layers:

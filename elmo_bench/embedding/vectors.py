@@ -46,7 +46,7 @@ def word_embedding(
             no word in common.
     """
     if missing not in ("random", "zero"):
-        raise UserError(f"task.words.missing={missing}: there is random, zero")
+        raise UserError(f"task.words.missing={missing}: choose random or zero")
     if vectors is None and path is not None:
         vectors = read_vectors(path, vocabulary, size)
         if not vectors:

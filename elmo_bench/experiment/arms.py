@@ -25,7 +25,7 @@ def check(task: str, arms: list[str]) -> None:
     """Raises `UserError` where a task's page names an arm that does not exist."""
     for arm in arms:
         if arm not in names():
-            raise UserError(f"task.arms of task={task} names {arm}; there is {', '.join(names())}")
+            raise UserError(f"task.arms of task={task} names {arm}; choose from {', '.join(names())}")
 
 
 def placed(run: RunConfig) -> tuple[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration.schema import Plain, RunConfig
-from elmo_bench.experiment.settings import data_folder, own_arguments, settings
+from elmo_bench.experiment.settings import data_folder, settings
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.hashing import fingerprint
@@ -122,7 +122,7 @@ def _missing_layers(run: RunConfig) -> list[str]:
     bilm = run.bilm
     if run.baseline or bilm.maker:
         return []
-    files = {key: value for key, value in own_arguments(bilm).items() if key in ("options", "weights", "path")}
+    files = {key: value for key, value in vars(bilm).items() if key in ("options", "weights", "path")}
     if unnamed := [key for key, place in files.items() if place is None]:
         give = " ".join(f"bilm.{key}=..." for key in unnamed)
         return [f"bilm={bilm.name} names no {' and no '.join(unnamed)}: give {give}, or choose an arm without ELMo"]

@@ -12,8 +12,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.schema import KEYS, LayersConfig, Plain, RunConfig
+from elmo_bench.configuration.schema import KEYS, Plain, RunConfig
 from elmo_bench.experiment.makers import Makers
+from elmo_bench.layers import model_folder
 from elmo_bench.system.hashing import MEMORY, content_sha256
 
 FORMAT = 2  # of the identity: raised when the same settings would be hashed otherwise
@@ -30,6 +31,8 @@ def settings(run: RunConfig) -> Plain:
         made = {"options", "weights", "like"}
         plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in made}
         plain["bilm"]["recipe"] = makers.bilm.recipe()
+    if "path" in plain.get("bilm", {}):  # of a model's folder counts what decides its layers, not a README in it
+        plain["bilm"]["path"] = f"sha256:{model_folder.sha256(plain['bilm']['path'])}"
     return {"identity": FORMAT, **files.digested(plain)}
 
 
@@ -109,9 +112,3 @@ def data_folder(data: Plain) -> Path | None:
     if not isinstance(data.get("folder"), str):
         return None
     return Path(data.get("root") or "", data["folder"]).expanduser()
-
-
-def own_arguments(block: LayersConfig) -> Plain:
-    """The arguments of a source of layers: the keys of its block beyond those that all sources share."""
-    shared = {each.name for each in dataclasses.fields(LayersConfig)} | {"like"}
-    return {each.name: getattr(block, each.name) for each in dataclasses.fields(block) if each.name not in shared}

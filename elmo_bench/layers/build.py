@@ -10,13 +10,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.configuration.schema import LayersConfig
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 
 # Keys of a page that say how to use, name or make a source; all others are the source's own arguments.
-COMMON = ("_target_", "name", "tuned", "cache", "download", "maker", "like")
+COMMON = (*(each.name for each in dataclasses.fields(LayersConfig)), "like")
 
 
 def open_source(

@@ -51,7 +51,7 @@ class TransformersLayers:
 
     def __init__(self, path: str | PathLike[str], pooling: str = "first", token_budget: int = 4096):
         if pooling not in POOLINGS:
-            raise UserError(f"bilm.pooling={pooling}: there is {', '.join(POOLINGS)}")
+            raise UserError(f"bilm.pooling={pooling}: choose from {', '.join(POOLINGS)}")
         self.path, self.pooling, self.token_budget = Path(path).expanduser(), pooling, token_budget
         self.sha256 = model_folder.sha256(self.path)
         self.module: Any = load_model(self.path)

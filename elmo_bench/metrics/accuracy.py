@@ -79,4 +79,4 @@ def _read(path: Path | str) -> list[str]:
 def _check(label: str, labels: Collection[str], path: Path | str, line: int) -> None:
     if label not in labels:
         what = f"unknown label {label!r}" if label else "no label"
-        raise UserError(f"{what}; there is {', '.join(labels)}", path, line)
+        raise UserError(f"{what}; choose from {', '.join(labels)}", path, line)

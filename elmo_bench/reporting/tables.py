@@ -14,7 +14,7 @@ from elmo_bench.reporting.section import Section
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
 SIDE_BY_SIDE = (
-    "task", "test", "baseline", "+ELMo", "gain", "vectors=text: baseline", "+ELMo", "gain", "the paper",
+    "task", "test", "baseline", "+ELMo", "gain", "text vectors: baseline", "+ELMo", "gain", "the paper",
 )  # fmt: skip
 SCALES = ("paper", "open", "mini")
 

@@ -146,7 +146,7 @@ def choice(*known: str) -> Callable[[str], str]:
 
     def parse(text: str) -> str:
         if text not in known:
-            raise ValueError(f"there is {', '.join(known)}")
+            raise ValueError(f"choose from {', '.join(known)}")
         return text
 
     return parse

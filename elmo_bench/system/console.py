@@ -94,4 +94,4 @@ def arguments(argv: Sequence[str], required: Sequence[str], optional: Sequence[s
 def choices(name: str, known: Sequence[str]) -> str:
     """The known names in words, the nearest to a wrong one first."""
     near = get_close_matches(name, known, 1)
-    return (f"did you mean {near[0]}? " if near else "") + "there is " + ", ".join(known)
+    return (f"did you mean {near[0]}? " if near else "") + "choose from " + ", ".join(known)
