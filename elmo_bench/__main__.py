@@ -18,6 +18,7 @@ COMMANDS = {
     "predict": "apply a trained model to new text",
     "score": "the official metrics of a file of predictions, as one JSON object",
     "pretrain": "train a biLM on plain text",
+    "vocabulary": "write the words of a text by frequency, for the softmax of a biLM",
     "embed": "write the biLM's layers for each line of a text file",
     "bench": "measure the biLM's speed against this machine's best matrix product",
     "migrate": "give the records of an earlier version their names of today; nothing is trained",

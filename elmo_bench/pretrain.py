@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages
 from elmo_bench.experiment.usage import PRETRAIN as COMMAND
@@ -16,20 +18,28 @@ def main() -> None:
     """The entry point."""
     from rich.console import Console
 
-    from elmo_bench.bilm.pretraining.run import make_recipe, pretrain, show
+    from elmo_bench.bilm.pretraining.run import finished, is_of, make_recipe, pretrain, show
 
     chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
     cfg = pages.compose(chosen, "pretrain")
     if cfg.root is None:
         raise UserError(f"where is the text? give {places.DATA_ROOT} with lm/ in it")
-    output = Path(cfg.output)
+    output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
+    if output.exists() and not (output / "card.json").is_file():
+        raise UserError("is there, but is no biLM that was trained here (no card.json); give another output=", output)
     if output.exists() and not cfg.force:
+        card = finished(output)
+        if not is_of(card, recipe, root):
+            raise UserError(
+                "trained by another recipe or on other text; force=true replaces it, output= keeps it", output
+            )
         print(f"{output} is there already; force=true trains it anew", file=sys.stderr)
-        card = json.loads((output / "card.json").read_text(encoding="utf-8"))
     else:
         work = Path(cfg.cache_root) / "pretrain"
-        card = pretrain(make_recipe(cfg.recipe), Path(cfg.root), work, output, cfg.compile, cfg.every, cfg.force)
-    show(card, Console())
+        wandb: Any = OmegaConf.to_container(cfg.wandb) if cfg.wandb else None
+        card = pretrain(recipe, root, work, output, cfg.compile, cfg.every, cfg.force, cfg.device, wandb)
+    if card:
+        show(card, Console())
 
 
 if __name__ == "__main__":

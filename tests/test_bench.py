@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+import torch
 from rich.console import Console
 
 from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.corpus import Corpus
+from elmo_bench.bilm.lm import BidirectionalLM, chunks
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import bench, gemm, measure, reference, reference_highway, stack
+from elmo_bench.bilm.pretraining.batches import Batcher
+from elmo_bench.bilm.pretraining.convolutions import WordTypes
+from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.speed import bench, gemm, measure, pretraining, reference, reference_highway, stack
 from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.text import read_sentences
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
@@ -89,7 +96,7 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32), (4, 4, 4)))
     monkeypatch.setattr(bench, "FILTERS", [[1, 4], [3, 8]])
     sizes = {"a": (bench.official(8, 4, 1), 2), "b": (bench.official(12, 6, 2), 1)}
-    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,))
+    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), ())
     steps: list[str] = []
     measured = json.loads(json.dumps(bench.bench(plan, None, steps.append)))
     assert {"matrix products", "a: reference and encode, alternating", "b: cached layers"} <= set(steps)
@@ -122,3 +129,28 @@ def test_stacks_that_disagree_are_not_compared(monkeypatch):
     monkeypatch.setattr(reference_highway, "forward", lambda model, x, mask: model(x * 1.01, mask))
     with pytest.raises(RuntimeError, match="differ"):
         stack.speed([[3, 2]], 1, stack.Size(5, 4, 2))
+
+
+def test_the_work_of_a_pretraining_update_by_hand(tmp_path):
+    """Three passes over windows of distinct words, dense layers, steps of the LSTMs and sampled softmax."""
+    options = Options.parse(
+        {"lstm": {"dim": 2, "projection_dim": 3}, "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 2], [3, 5]]}}
+    )
+    corpus = Corpus(["<S>", "</S>", "ab", "c" * 46], np.array([2, 3, 2], dtype=np.int32), np.array([3]))
+    lm = BidirectionalLM(BiLM(options), 5)
+    types = WordTypes(corpus.types, lm.bilm.encoder)
+    pair = next(zip(*(chunks(s, 1, 4) for s in corpus.streams(["<S>", "</S>", "<UNK>", "ab", "x"])), strict=True))
+    found = pretraining.batch_flops(options, Batcher(types, 5, 3, 1).make(pair, 0))
+    forward = encoder_flops(options, ["<S>", "</S>", "ab", "c" * 46]) + 4 * lstm_flops(options) + 2 * (2 * 4 * 3 * 3)
+    assert found == 3 * forward
+
+
+def test_pretraining_is_measured(tmp_path):
+    lstm = {"dim": 8, "projection_dim": 4, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
+    cnn = {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 4]], "max_characters_per_token": 50}
+    recipe = Recipe({"lstm": lstm, "char_cnn": cnn}, [], [], 50, 1, rows=4, steps=5, negatives=8)
+    sentences, _ = read_sentences(None, 40)
+    found = pretraining.speed(recipe, sentences, 60, torch.device("cpu"), compile=False)
+    rate = found["best_gflops"] * 1e9
+    assert found["tokens_a_second"] > 0
+    assert found["share_of_bound"] == pytest.approx(found["tokens_a_second"] * found["mflop_a_token"] * 1e6 / rate)

@@ -64,10 +64,11 @@ def recipe(**changes) -> Recipe:
 def everything(trainer: Trainer) -> dict[str, torch.Tensor]:
     """All that training has changed."""
     found = {f"weights {name}": tensor for name, tensor in trainer.lm.state_dict().items()}
-    for key, state in trainer.adam.state_dict()["state"].items():
+    for key, state in trainer.optimiser.state_dict()["state"].items():
         found |= {f"adam {key} {name}": torch.as_tensor(value) for name, value in state.items()}
-    for key, moments in (("first", trainer.row_adam.first), ("second", trainer.row_adam.second)):
-        found |= {f"rows {key} {number}": moment for number, moment in enumerate(moments)}
+    for key, value in trainer.row_optimiser.state_dict().items():
+        parts = value if isinstance(value, list) else [value]
+        found |= {f"rows {key} {number}": torch.as_tensor(part) for number, part in enumerate(parts)}
     for direction, layers in enumerate(trainer.states):
         for layer, state in enumerate(layers):
             found |= {f"state {direction} {layer} {name}": getattr(state, name) for name in ("h", "c")}
@@ -86,10 +87,10 @@ def fit_until(trainer: Trainer, update: int) -> None:
     """Training ends in the middle of an update."""
     step = trainer._step
 
-    def killed(pair):
+    def killed(batch):
         if trainer.update == update:
             raise Killed
-        return step(pair)
+        return step(batch)
 
     trainer._step = killed
     with pytest.raises(Killed):

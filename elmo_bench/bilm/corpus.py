@@ -6,8 +6,6 @@ As in the release, the forward stream reads `<S> w1 .. wn` and predicts `w1 .. w
 
 from __future__ import annotations
 
-import hashlib
-import os
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,7 +18,8 @@ import numpy as np
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.files import open_text, replacing
+from elmo_bench.system.hashing import sha256
 
 UNKNOWN = "<UNK>"
 
@@ -30,6 +29,35 @@ class Source(NamedTuple):
 
     path: Path
     tokens: int | None = None
+
+
+def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[Source]:
+    """The files of a list of (path, tokens) under a folder.
+
+    A path may be a pattern (`news.en-*`) or a folder: all of its files in order of their names, hidden ones left out.
+    The 1B Word Benchmark's `training-monolingual.tokenized.shuffled` is such a folder.
+
+    Raises:
+        UserError: nothing is there, or a number of tokens is given for several files.
+    """
+    found: list[Source] = []
+    for name, tokens in text:
+        path = root / name
+        files = [path]
+        if path.is_dir():
+            files = _files(path, "*")
+        elif any(sign in name for sign in "*?[") and not path.exists():
+            files = _files(Path(path.anchor or "."), str(path.relative_to(path.anchor) if path.anchor else path))
+        if not files:
+            raise UserError("no such text; check the path and data_root", path)
+        if tokens is not None and len(files) > 1:
+            raise UserError(f"{tokens} tokens of {len(files)} files: name one file, or take all (null)", path)
+        found += [Source(file, tokens) for file in files]
+    return found
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return sorted(p for p in folder.glob(pattern) if p.is_file() and not p.name.startswith("."))
 
 
 class Stream(NamedTuple):
@@ -142,19 +170,15 @@ def numbered(source: Source, cache: Path | None = None) -> Corpus:
     """
     if cache is None or not source.path.is_file():
         return _number(source)
-    with open(source.path, "rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()
-    kept = cache / f"{content}-{'all' if source.tokens is None else source.tokens}.npz"
+    kept = cache / f"{sha256(source.path)}-{'all' if source.tokens is None else source.tokens}.npz"
     if kept.is_file():
-        with suppress(OSError, ValueError, KeyError, BadZipFile), np.load(kept) as arrays:
+        with suppress(OSError, ValueError, KeyError, BadZipFile), open(kept, "rb") as file, np.load(file) as arrays:
             return Corpus(arrays["types"].tobytes().decode().split("\n"), arrays["tokens"], arrays["ends"])
     corpus = _number(source)
     cache.mkdir(parents=True, exist_ok=True)
-    partial = kept.with_suffix(f".{os.getpid()}.partial")
     types = np.frombuffer("\n".join(corpus.types).encode(), dtype=np.uint8)
-    with open(partial, "wb") as file:
+    with replacing(kept, "wb") as file:
         np.savez(file, types=types, tokens=corpus.tokens, ends=corpus.ends)
-    os.replace(partial, kept)
     return corpus
 
 

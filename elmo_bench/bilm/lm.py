@@ -83,8 +83,9 @@ class Negatives(NamedTuple):
         while len(found) < number:
             drawn = np.exp(generator.random(4 * number) * math.log(vocabulary + 1)).astype(np.int64) - 1
             drawn = np.concatenate([found, np.minimum(drawn, vocabulary - 1)])
-            _, first = np.unique(drawn, return_index=True)
-            first.sort()
+            place = np.empty(vocabulary, dtype=np.int64)
+            place[drawn[::-1]] = np.arange(len(drawn))[::-1]  # of each id the first place: the last one written
+            first = np.flatnonzero(place[drawn] == np.arange(len(drawn)))
             tries += int(first[number - 1]) + 1 - len(found) if len(first) >= number else 4 * number
             found = drawn[first[:number]]
         ids = torch.from_numpy(found)
@@ -136,7 +137,8 @@ class BidirectionalLM(nn.Module):
     def start(self, rows: int) -> list[list[State]]:
         """Zero states, a list of layers for each direction."""
         layers, options = range(self.bilm.options.n_layers), self.bilm.options
-        zeros = State(torch.zeros(rows, options.projection_dim), torch.zeros(rows, options.dim))
+        device = self.softmax.weight.device
+        zeros = State(*(torch.zeros(rows, width, device=device) for width in (options.projection_dim, options.dim)))
         return [[zeros for _ in layers] for _ in range(2)]
 
     def outputs(
@@ -144,11 +146,12 @@ class BidirectionalLM(nn.Module):
     ) -> list[Tensor]:
         """Top-layer outputs of both directions, (T * B, P) each; `states` moves on in place."""
         characters, indices = types.distinct(chunk[0].inputs, chunk[1].inputs)
-        vectors = self.bilm.encoder(*characters, dtype=dtype).to(dtype)  # (U, P)
+        device = self.softmax.weight.device
+        vectors = self.bilm.encoder(*(table.to(device) for table in characters), dtype=dtype).to(dtype)  # (U, P)
         outputs = []
         for index, layers, state in zip(indices, self.bilm.directions, states, strict=True):
             rows, steps = index.shape
-            h = F.embedding(index.t().reshape(-1), vectors)  # (T * B, P)
+            h = F.embedding(index.t().reshape(-1).to(device), vectors)  # (T * B, P)
             for number, layer in enumerate(layers.children()):
                 out, state[number] = layer(h, [rows] * steps, state[number], cells)
                 h = out + h if number and self.bilm.options.use_skip_connections else out
@@ -175,7 +178,7 @@ class BidirectionalLM(nn.Module):
     def perplexity(self, corpus: Corpus, vocabulary: list[str], rows: int = 32, steps: int = 32) -> dict[str, float]:
         """Full-softmax perplexities of a held-out text, given the true history; words outside count as `<UNK>`.
 
-        The text runs in `rows` parallel pieces with carried state, as in training.
+        The text runs in `rows` parallel pieces with carried state, as in training, on the softmax's device.
 
         Returns:
             forward, backward, and mean, the average of the two as the paper quotes it (section 3.4); tokens, the number
@@ -188,7 +191,8 @@ class BidirectionalLM(nn.Module):
         for pair in zip(*(chunks(stream, rows, steps, rest=True) for stream in streams), strict=True):
             for direction, h in enumerate(self.outputs(pair, types, states, torch.float32, POINTWISE)):
                 logits = h @ self.softmax.weight.t() + self.softmax_bias.weight.t()  # (N, V)
-                totals[direction] += float(F.cross_entropy(logits, pair[direction].targets, reduction="sum"))
+                targets = pair[direction].targets.to(logits.device)
+                totals[direction] += float(F.cross_entropy(logits, targets, reduction="sum"))
             count += pair[0].targets.numel()
         forward, backward = (math.exp(total / count) for total in totals)
         return {"forward": forward, "backward": backward, "mean": (forward + backward) / 2, "tokens": count}

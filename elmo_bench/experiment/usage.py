@@ -112,11 +112,17 @@ PRETRAIN = Command(
         Argument("every", "seconds between checkpoints", 300),
         Argument("compile", "compile the pointwise work; false where there is no C++ compiler", True, parse=flag),
         Argument("force", "train again although there is a biLM", False, parse=flag),
+        Argument("device", "auto, cpu or cuda", "auto"),
+        Argument("wandb", "send the log to W&B too, offline without a key", None, "{project:NAME}"),
     ),
-    (("scale=open data_root=FOLDER", "reads the recipe's text below FOLDER"),),
+    (
+        ("scale=open data_root=FOLDER", "reads the recipe's text below FOLDER"),
+        ("scale=original data_root=FOLDER device=cuda", "the paper's biLM by the release's recipe"),
+    ),
     (
         "Writes options.json and weights.hdf5 in the official layout, the softmax and its vocabulary, and a card with "
         "perplexities. Running the command again resumes from the last checkpoint.",
+        "On several GPUs: torchrun --nproc-per-node=N -m elmo_bench.pretrain KEY=VALUE ...",
     ),
     overrides=True,
     more=lambda: _pages(["pretrain"]),

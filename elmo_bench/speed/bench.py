@@ -1,6 +1,7 @@
 """The speed of the biLM compared with the best that this machine can do.
 
-Also the speed of SRL's recurrent stack, compared with a reference implementation and `torch.nn.LSTM`.
+Also the speed of SRL's recurrent stack, compared with a reference implementation and `torch.nn.LSTM`, and that of
+pretraining, compared with the best matrix product of its own type.
 
 Random weights in the official format, fp32, all cores, batches of 32 sentences of 5 to 50 tokens. The upper bound is
 the best rate of an fp32 matrix product in the same run, divided by the operations that a batch needs (`flops`). Nothing
@@ -35,6 +36,8 @@ class Plan(NamedTuple):
     corpus: int = 500  # sentences of the corpus; the longer corpus has four times as many
     stack: tuple[stack.Size, int] = (stack.Size(), 2)  # of the recurrent stack of SRL, and number of batches
     contexts: Sequence[int] = (400, 800)  # words of a paragraph, for the memory of attention
+    pretraining: Sequence[str] = ("open",)  # pages of conf/pretrain; with a GPU the paper's size too
+    updates: int = 150  # of each pretraining
 
 
 def official(dim: int, projection: int, highways: int) -> Options:
@@ -74,6 +77,10 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
     step("the recurrent stack of SRL")
     lengths = [[len(sentence) for sentence in batch] for batch in measure.batches_of(sentences)[: plan.stack[1]]]
     recurrent = stack.speed(lengths, plan.rounds, plan.stack[0])
+    pretraining = []
+    for page in [*plan.pretraining, *(["original"] if plan.pretraining and torch.cuda.is_available() else [])]:
+        step(f"pretraining: {page}")
+        pretraining.append(measure.pretraining(page, plan.updates, data_root))
     best = max(rates)
     for row in sizes.values():
         rate = row["tokens_a_second"]["encode"] * row["mflop_a_token"] * 1e6
@@ -87,6 +94,7 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
         "memory": memory,
         "stack": recurrent,
         "attention": attention,
+        "pretraining": pretraining,
     }
 
 
@@ -140,6 +148,14 @@ def show(measured: dict[str, Any], console: Console) -> None:
             figures = (f"{row[key]:.0f}" for row in (within, without) for key in ("rows", "peak_mib"))
             table.add_row(within["mode"], str(within["words"]), *figures)
         console.print(table)
+    for row in measured["pretraining"]:
+        console.print(
+            f"pretraining ({row['page']}, {row['device']}, {row['threads']} threads): {row['tokens_a_second']:,.0f} "
+            f"tokens/s, {row['share_of_bound']:.0%} of the bound ({row['mflop_a_token']:.1f} MFLOP a token at "
+            f"{row['best_gflops']:,.0f} GFLOP/s in {row['dtype']}), peak memory {row['peak_mib']:,.0f} MiB"
+        )
+        if row["device"] != "cpu":
+            console.print(f"ten epochs of the 1B Word Benchmark at this rate: {row['hours_of_ten_epochs']:,.0f} hours")
     row = measured["stack"]
     rates = ", ".join(f"{name} {rate:.1f}" for name, rate in row["sentences_a_second"].items())
     console.print(

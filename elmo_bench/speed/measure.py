@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -106,6 +107,13 @@ def memory(options: Path, weights: Path, data_root: Path | None, sentences: int)
         done = subprocess.run([*command, str(data_root or "")], capture_output=True, text=True, check=True)
         peaks[str(number)] = float(done.stdout)
     return {"sentences_and_peak_mib": peaks}
+
+
+def pretraining(page: str, updates: int, data_root: Path | None) -> dict[str, Any]:
+    """A pretraining's rate by a page of conf/pretrain, its share of the bound, and the peak memory of its process."""
+    command = [sys.executable, "-m", "elmo_bench.speed.pretraining", page, str(updates), str(data_root or ""), "auto"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def attention(task: str, words: Sequence[int]) -> list[dict[str, Any]]:

@@ -1,12 +1,13 @@
-"""Reading text from outside (plain, .gz or .xz, UTF-8) with one clear error; writing files whole or not at all."""
+"""Reading text (UTF-8, plain, .gz, .xz or .zst) with one clear error; writing files whole or not at all."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -14,12 +15,59 @@ from typing import IO, Any
 
 from elmo_bench.system.errors import UserError
 
-_OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+
+class _Zstandard(io.RawIOBase):
+    """The content of a .zst file of any number of frames; a truncated or damaged one is an OSError or EOFError."""
+
+    def __init__(self, path: str | PathLike[str]):
+        self.file, self.parts, self.rest = open(path, "rb"), None, b""  # noqa: SIM115 (closed with the stream)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:  # type: ignore[override]
+        self.parts = self.parts or self._decompressed()
+        while not self.rest:
+            if (part := next(self.parts, None)) is None:
+                return 0
+            self.rest = part
+        n = min(len(buffer), len(self.rest))
+        buffer[:n], self.rest = self.rest[:n], self.rest[n:]
+        return n
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+    def _decompressed(self) -> Iterator[bytes]:
+        import zstandard  # rarely needed
+
+        frame, whole = None, True
+        try:
+            while data := self.file.read(1 << 18):
+                while data:
+                    frame = frame or zstandard.ZstdDecompressor().decompressobj()
+                    yield frame.decompress(data)
+                    whole, data = frame.eof, frame.unused_data
+                    frame = None if whole else frame
+        except zstandard.ZstdError as error:
+            raise OSError(error) from None
+        if not whole:
+            raise EOFError("the last frame is cut short")
+
+
+def _zstandard(path: str | PathLike[str], mode: str = "rb") -> io.BufferedReader:
+    """Opens a .zst file as `gzip.open(path, "rb")` opens a .gz one."""
+    return io.BufferedReader(_Zstandard(path), 1 << 20)
+
+
+# By the ending of a file's name; all take a path and "rb".
+OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open, ".zst": _zstandard}  # type: ignore[dict-item]
 
 
 @contextmanager
 def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
-    """The lines of a text file, one after another, decompressed where its name ends in .gz or .xz.
+    """The lines of a text file, one after another, decompressed where its name ends in .gz, .xz or .zst.
 
     Raises:
         UserError: the file is missing, cannot be read, is damaged, or a line is not UTF-8 (the line is named).
@@ -28,7 +76,7 @@ def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
     if not path.is_file():
         raise UserError("no such file; check the path and data_root", path)
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+        with OPENERS.get(path.suffix, open)(path, "rb") as file:
             yield decode(file, path)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None

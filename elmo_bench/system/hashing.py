@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import hashlib
 import json
 import lzma
@@ -17,9 +16,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import OPENERS as TEXT_OPENERS
 from elmo_bench.system.files import replacing
 
-OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}  # type: ignore[dict-item]
+OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
 MEMORY = "digests.json"  # in the cache: digests of large files
 REMEMBERED = 1 << 20  # bytes; the digests of larger files are worth keeping
 
@@ -37,7 +37,7 @@ def sha256(path: str | os.PathLike[str]) -> str:
 
 
 def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> str:
-    """Of what a file says: decompressed where its name ends in .gz, .xz, .bz2, or in .zip with one file in it.
+    """Of what a file says: decompressed where its name ends in .gz, .xz, .zst, .bz2, or in .zip with one file in it.
 
     A file has one digest, compressed or not. A folder's is that of the names (without these endings) and digests of all
     files below it.

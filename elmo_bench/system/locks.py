@@ -33,15 +33,22 @@ def held(folder: Path, waiting: str) -> Iterator[bool]:
 
 
 @contextmanager
-def alone(folder: Path, message: str) -> Iterator[None]:
-    """Locks a folder, which is made, or gives up at once.
+def alone(folder: Path, message: str, wanted: bool = True) -> Iterator[None]:
+    """Locks a folder, which is made, or gives up at once; `wanted=False` does nothing.
 
     Raises:
         UserError: another process holds it, with this message.
     """
+    if not wanted:
+        yield
+        return
     folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "lock")
     try:
-        with FileLock(folder / "lock", timeout=0):
-            yield
+        lock.acquire(timeout=0)
     except Timeout:
         raise UserError(message, folder) from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -30,7 +30,8 @@ def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
     def put(item: T | None, error: BaseException | None) -> None:
         while not stopped.is_set():
             try:
-                return queue.put((item, error), timeout=0.1)
+                queue.put((item, error), timeout=0.1)
+                break
             except Full:
                 continue
 

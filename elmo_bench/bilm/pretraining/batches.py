@@ -38,24 +38,42 @@ class Batcher:
         vocabulary: words of the softmax.
         negatives: how many are drawn.
         seed: of the draws, which depend on it and on the update's number alone.
+        each: draws a sample for each direction in place of one for both.
+        share: the rows of a chunk that the batch is of; the touched rows of the softmax are those of all.
     """
 
-    def __init__(self, types: WordTypes, vocabulary: int, negatives: int, seed: int):
+    def __init__(
+        self,
+        types: WordTypes,
+        vocabulary: int,
+        negatives: int,
+        seed: int,
+        each: bool = False,
+        share: slice = slice(None),
+    ):
         self.types, self.vocabulary, self.negatives, self.seed = types, vocabulary, negatives, seed
+        self.each, self.share = each, share
         self.place = np.zeros(vocabulary, dtype=np.int64)  # of a vocabulary id among the touched rows
         self.column = np.full(vocabulary, -1, dtype=np.int64)  # of a vocabulary id among the negatives
 
     def make(self, chunks: tuple[Chunk, Chunk], update: int) -> Batch:
         """The batch of one update; the same for the same chunks and number."""
-        windows, indices = self.types.distinct(chunks[0].inputs, chunks[1].inputs)
-        generator = np.random.default_rng((self.seed, update))
-        drawn = Negatives.draw(self.negatives, self.vocabulary, generator)
-        targets = [chunk.targets.numpy() for chunk in chunks]
-        ids = np.unique(np.concatenate([*targets, drawn.ids.numpy()]))
+        drawn = self._draw(update)
+        whole = [chunk.targets.numpy() for chunk in chunks]  # each (T * B,)
+        ids = np.unique(np.concatenate([*whole, *(sample.ids.numpy() for sample in drawn)]))
         self.place[ids] = np.arange(len(ids))
-        samples = [self._sample(target, drawn) for target in targets]
+        windows, indices = self.types.distinct(*(chunk.inputs[self.share] for chunk in chunks))
+        rows = len(chunks[0].inputs)
+        targets = [np.ascontiguousarray(t.reshape(-1, rows)[:, self.share]).reshape(-1) for t in whole]
+        first, second = (self._sample(*pair) for pair in zip(targets, drawn, strict=True))
         forward, backward = (torch.from_numpy(np.ascontiguousarray(index.T).reshape(-1)) for index in indices)
-        return Batch(windows, (forward, backward), torch.from_numpy(ids), (samples[0], samples[1]))
+        return Batch(windows, (forward, backward), torch.from_numpy(ids), (first, second))
+
+    def _draw(self, update: int) -> list[Negatives]:
+        """A sample for each direction, or the same twice."""
+        generator = np.random.default_rng((self.seed, update))
+        one = Negatives.draw(self.negatives, self.vocabulary, generator)
+        return [one, Negatives.draw(self.negatives, self.vocabulary, generator) if self.each else one]
 
     def _sample(self, targets: np.ndarray, drawn: Negatives) -> Sample:
         negatives = drawn.ids.numpy()

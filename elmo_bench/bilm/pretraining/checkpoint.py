@@ -11,23 +11,20 @@ from typing import Any
 import torch
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacing
 
 MARK = b"elmo_bench checkpoint 1 "  # then the sha256 of the rest in hexadecimal, then a newline
 HEADER = len(MARK) + 64 + 1
 
 
 def save(state: dict[str, Any], path: Path) -> None:
-    """Writes tensors and plain values; a crash leaves the old file or the new one."""
+    """Writes tensors and plain values; a crash leaves the old file or the new one. The caller holds a lock."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content = buffer.getbuffer()
-    partial = path.with_name(f"{path.name}.partial")
-    with open(partial, "wb") as file:
+    with replacing(path, "wb", locked=True) as file:
         file.write(MARK + hashlib.sha256(content).hexdigest().encode() + b"\n")
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
     sync(path.parent)
 
 

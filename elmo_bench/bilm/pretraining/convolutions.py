@@ -72,6 +72,7 @@ class _Maxima(torch.autograd.Function):
     def forward(ctx, characters, filters, windows, dtype, pointwise):  # type: ignore[override]
         embedded, weight = characters.to(dtype), filters.to(dtype)  # (262, D), (F, W * D)
         x = F.embedding(windows.characters, embedded).flatten(1)  # (N, W * D)
+        numbers = torch.arange(len(windows.starts), dtype=dtype, device=weight.device)
         best = at = weight.new_empty(0)  # (U, F): which window won is a small number, exact in any type
         for step, (piece, fitting) in enumerate(zip(x.split(windows.starts), windows.filters, strict=True)):
             values = piece @ weight.t()  # (n, F)
@@ -81,31 +82,27 @@ class _Maxima(torch.autograd.Function):
             if fitting < len(weight):
                 values[:, fitting:] = float("-inf")
             n = len(piece)
-            pointwise.pool(best[:n].view(-1), at[:n].view(-1), values.view(-1), _scalar(step, at))
-        ctx.save_for_backward(x, weight, at)
+            pointwise.pool(best[:n].view(-1), at[:n].view(-1), values.view(-1), numbers[step])
+        ctx.save_for_backward(x, weight, at, numbers)
         ctx.windows, ctx.pointwise, ctx.shape = windows, pointwise, characters.shape
         return best
 
     @staticmethod
     @once_differentiable
     def backward(ctx, d_best):  # type: ignore[override]
-        x, weight, at = ctx.saved_tensors
+        x, weight, at, numbers = ctx.saved_tensors
         starts, d_best = ctx.windows.starts, d_best.contiguous()
         d_filters, d_x = torch.zeros(weight.shape, device=x.device), torch.empty_like(x)
         d_values = torch.empty_like(d_best)  # (U, F)
         for step, (piece, d_piece) in enumerate(zip(x.split(starts), d_x.split(starts), strict=True)):
             n = len(piece)
             won = d_values[:n]
-            ctx.pointwise.unpool(d_best[:n].view(-1), at[:n].view(-1), _scalar(step, at), won.view(-1))
+            ctx.pointwise.unpool(d_best[:n].view(-1), at[:n].view(-1), numbers[step], won.view(-1))
             d_filters += won.t() @ piece  # (F, W * D)
             torch.mm(won, weight, out=d_piece)
         d_characters = torch.zeros(ctx.shape, device=x.device)
         d_characters.index_add_(0, ctx.windows.characters.view(-1), d_x.view(-1, ctx.shape[1]).float())
         return d_characters, d_filters, None, None, None
-
-
-def _scalar(step: int, like: Tensor) -> Tensor:
-    return torch.tensor(step, dtype=like.dtype, device=like.device)
 
 
 def encode(

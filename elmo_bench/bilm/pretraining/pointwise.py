@@ -1,8 +1,8 @@
 """The pointwise and row-wise work between the products of a training step, compiled where that pays.
 
-Plain functions of tensors: eager they run anywhere, compiled (a C++ compiler on a CPU, Triton on a GPU) each becomes one
-pass over its arguments. The hyperbolic tangents of the compiled cells are written as sigmoids, equal to rounding and
-twice as fast there.
+Plain functions of tensors: eager they run anywhere, compiled (a C++ compiler on a CPU, Triton on a GPU) each becomes
+one pass over its arguments. The hyperbolic tangents of the compiled cells are written as sigmoids: equal to rounding,
+and twice as fast there.
 """
 
 from __future__ import annotations

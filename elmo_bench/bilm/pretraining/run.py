@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from rich.console import Console
 from rich.table import Table
 from safetensors.torch import save_file
 
-from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.corpus import Corpus, sources
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
+from elmo_bench.bilm.pretraining.parallel import Group, choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.locks import alone
 
 
@@ -33,28 +36,36 @@ def pretrain(
     compile: bool = False,
     every: float = 300.0,
     force: bool = False,
+    device: str = "cpu",
+    wandb: dict[str, Any] | None = None,
 ) -> dict:
     """Trains, exports and measures.
 
     Args:
         recipe: what to train.
         root: folder that the recipe's text lies under.
-        work: checkpoints live in a folder of this one named by the recipe.
+        work: checkpoints live in a folder of this one named by the recipe and the content of its text.
         output: folder for the finished biLM; it appears only when it is whole.
         compile: compile the pointwise work (worth it beyond minutes, needs a C++ compiler).
         every: seconds between checkpoints.
         force: begins anew, whatever was trained before.
+        device: auto, cpu or cuda; under torchrun each process has its own share of the rows.
+        wandb: arguments of a W&B run that gets what the log gets.
 
     Returns:
-        The model card.
+        The model card; empty in all processes but the first.
     """
-    folder = work / recipe.key(root)
-    with alone(folder, "another process is training this biLM; wait for it, or stop it first"):
-        if force:
+    folder, place = work / recipe.key(root), choose_device(device)
+    group = Group.join(place)
+    with alone(folder, "another process is training this biLM; wait for it, or stop it first", group.first):
+        if force and group.first:
             (folder / "checkpoint.pt").unlink(missing_ok=True)
-        trainer = Trainer(recipe, root, folder, every, compile, work / "text")
+        group.wait()
+        trainer = Trainer(recipe, root, folder, every, compile, work / "text", place, group, wandb)
         trainer.fit()
-        return _write(trainer, root, output)
+        card = _write(trainer, root, output) if group.first else {}
+        group.wait()
+    return card
 
 
 def _write(trainer: Trainer, root: Path, output: Path) -> dict:
@@ -64,7 +75,8 @@ def _write(trainer: Trainer, root: Path, output: Path) -> dict:
     partial.mkdir(parents=True)
     try:
         export(trainer.lm, trainer.words, partial)
-        card = {**trainer.card(), "perplexity": perplexities(partial, root, trainer.recipe.heldout)}
+        found = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
+        card = {**trainer.card(), "perplexity": found}
         (partial / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
         if output.exists():
             shutil.rmtree(output)
@@ -83,12 +95,15 @@ def export(lm: BidirectionalLM, words: list[str], folder: Path) -> None:
     (folder / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
 
 
-def perplexities(folder: Path, root: Path, texts: list[tuple[str, int | None]]) -> dict[str, dict[str, float]]:
+def perplexities(
+    folder: Path, root: Path, texts: list[tuple[str, int | None]], device: torch.device | None = None
+) -> dict[str, dict[str, float]]:
     """Forward, backward and mean full-softmax perplexity of an exported biLM on each text, by the text's path."""
     lm, words = load_lm(folder)
+    lm.to(device)
     found = {}
     for path, tokens in texts:
-        corpus = Corpus.read([Source(root / path, tokens)])
+        corpus = Corpus.read(sources(root, [(path, tokens)]))
         found[path] = lm.perplexity(corpus, words)
     return found
 
@@ -109,4 +124,21 @@ def make_recipe(cfg: DictConfig) -> Recipe:
     values: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     for key in ("text", "heldout"):
         values[key] = [tuple(pair) for pair in values[key]]
+    values["betas"] = tuple(values.get("betas", (0.9, 0.99)))
+    unknown = sorted(set(values) - {field.name for field in fields(Recipe)})
+    if unknown:
+        raise UserError(f"recipe.{unknown[0]}: there is no such key; elmo_bench/bilm/pretraining/recipe.py lists them")
     return Recipe(**values)
+
+
+def finished(output: Path) -> dict[str, Any]:
+    """The card of a finished biLM. Raises `UserError` where it cannot be read."""
+    try:
+        return json.loads((output / "card.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"no readable card.json ({error}); force=true trains anew", output) from None
+
+
+def is_of(card: dict[str, Any], recipe: Recipe, root: Path) -> bool:
+    """Whether a card is of this recipe and of a text with the content that it has now; older cards do not say."""
+    return "key" not in card or card["key"] == recipe.key(root)

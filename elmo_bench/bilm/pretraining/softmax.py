@@ -27,12 +27,13 @@ class Sample(NamedTuple):
     hits: tuple[Tensor, Tensor]  # where a negative is a row's own target: its row and its column
 
     def to(self, device: torch.device) -> Sample:
-        move = (x.to(device, non_blocking=True) for x in (*self[:4], *self.hits))
-        *rest, row, column = move
-        return Sample(*rest, (row, column))
+        targets, negatives, log_targets, log_negatives, row, column = (
+            x.to(device, non_blocking=True) for x in (*self[:4], *self.hits)
+        )
+        return Sample(targets, negatives, log_targets, log_negatives, (row, column))
 
 
-BLOCK = int(__import__("os").environ.get("BLK", "256"))
+BLOCK = 256  # rows: with the release's samples, logits of 2 to 4 MB
 
 
 class _Block(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -15,17 +17,40 @@ from elmo_bench.bilm.pretraining.recurrence import run
 from elmo_bench.bilm.pretraining.softmax import sampled_loss
 
 
-def outputs(lm: BidirectionalLM, batch: Batch, states: list[list[State]], pointwise: Pointwise = EAGER) -> list[Tensor]:
-    """Top-layer outputs of both directions, (T * B, P) each; `states` moves on in place."""
+class Dropout:
+    """Dropout whose masks follow from a seed alone, so that a resumed training draws the same ones."""
+
+    def __init__(self, p: float, seed: int, device: torch.device):
+        self.p = p
+        self.generator = torch.Generator(device).manual_seed(seed)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        mask = torch.empty_like(x).bernoulli_(1 - self.p, generator=self.generator)
+        return x * mask / (1 - self.p)
+
+
+def outputs(
+    lm: BidirectionalLM,
+    batch: Batch,
+    states: list[list[State]],
+    pointwise: Pointwise = EAGER,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+) -> list[Tensor]:
+    """Top-layer outputs of both directions, (T * B, P) each; `states` moves on in place.
+
+    Dropout is the release's: of every layer's input, which is also what a residual connection adds, and of the output.
+    """
+    drop = dropout or (lambda x: x)
     vectors = encode(lm.bilm.encoder, batch.windows, lm.dtype, pointwise)  # (U, P)
     found = []
     for index, layers, state in zip(batch.indices, lm.bilm.directions, states, strict=True):
         h = F.embedding(index, vectors)  # (T * B, P)
         for number, layer in enumerate(layers.children()):  # type: ignore[union-attr]
             assert isinstance(layer, ProjectedLSTM)
+            h = drop(h)
             out, state[number] = run(layer, h, state[number], pointwise)
             h = out + h if number and lm.bilm.options.use_skip_connections else out
-        found.append(h)
+        found.append(drop(h))
     return found
 
 
@@ -36,7 +61,12 @@ def touched(lm: BidirectionalLM, batch: Batch) -> list[Tensor]:
 
 
 def loss(
-    lm: BidirectionalLM, batch: Batch, rows: list[Tensor], states: list[list[State]], pointwise: Pointwise = EAGER
+    lm: BidirectionalLM,
+    batch: Batch,
+    rows: list[Tensor],
+    states: list[list[State]],
+    pointwise: Pointwise = EAGER,
+    dropout: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Mean of the two directions' sampled losses in nats a token.
 
@@ -47,6 +77,6 @@ def loss(
     weight, bias = rows
     losses = [
         sampled_loss(h, weight, bias.squeeze(-1), sample, pointwise)
-        for h, sample in zip(outputs(lm, batch, states, pointwise), batch.samples, strict=True)
+        for h, sample in zip(outputs(lm, batch, states, pointwise, dropout), batch.samples, strict=True)
     ]
     return torch.stack(losses).mean()

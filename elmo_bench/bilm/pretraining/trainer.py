@@ -6,8 +6,6 @@ softmax has an optimiser of its own that touches single rows, and a checkpoint m
 
 from __future__ import annotations
 
-import csv
-import math
 import os
 import platform
 import time
@@ -15,13 +13,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from torch import nn
 
-from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Source
+from elmo_bench.bilm.corpus import UNKNOWN, Corpus, sources
 from elmo_bench.bilm.lm import BidirectionalLM, Chunk, chunks
 from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
@@ -30,14 +29,16 @@ from elmo_bench.bilm.pretraining import checkpoint, step
 from elmo_bench.bilm.pretraining.ahead import ahead
 from elmo_bench.bilm.pretraining.batches import Batch, Batcher
 from elmo_bench.bilm.pretraining.convolutions import WordTypes
-from elmo_bench.bilm.pretraining.optimisers import RowAdam
+from elmo_bench.bilm.pretraining.journal import Entry, Journal
+from elmo_bench.bilm.pretraining.optimisers import optimisers
+from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 from elmo_bench.system.progress import tell
 
-LOG = ("update", "tokens", "loss", "perplexity", "tokens_a_second", "seconds", "seconds_left")
+CPU, ALONE = torch.device("cpu"), Group()
 
 
 class Trainer:
@@ -50,6 +51,9 @@ class Trainer:
         every: seconds between checkpoints.
         compile: compile the pointwise work (needs a C++ compiler; worth it beyond a few minutes of training).
         cache: folder that keeps the text in numbers, by its content; None: reads it anew.
+        device: where to compute.
+        group: the processes that share the rows; each makes its own trainer of the same arguments.
+        wandb: of `Journal`.
 
     Raises:
         UserError: the recipe cannot be followed, a file is missing or damaged.
@@ -63,56 +67,67 @@ class Trainer:
         every: float = 300.0,
         compile: bool = False,
         cache: Path | None = None,
+        device: torch.device = CPU,
+        group: Group = ALONE,
+        wandb: dict[str, Any] | None = None,
     ):
         self.recipe, self.root, self.folder, self.every = recipe, root, folder, every
-        self.console = Console(stderr=True)
+        self.device, self.group = device, group
+        self.console = Console(stderr=True, quiet=not group.first)
         folder.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(recipe.seed)
         self.console.print("reading the text", style="dim")
-        self.corpus = Corpus.read([Source(root / path, tokens) for path, tokens in recipe.text], recipe.seed, cache)
+        self.corpus = Corpus.read(sources(root, recipe.text), recipe.seed, cache)
         self.words = self._vocabulary()
-        if not 2 <= recipe.negatives < len(self.words):
+        if recipe.negatives >= len(self.words):
             raise UserError(f"{recipe.negatives} negatives need a larger vocabulary than {len(self.words)} words")
         dtype = torch.bfloat16 if recipe.bfloat16 else torch.float32
-        self.lm = BidirectionalLM(BiLM(Options.parse(recipe.options)), len(self.words), dtype)
-        types = WordTypes(self.corpus.types, self.lm.bilm.encoder)
-        self.batcher = Batcher(types, len(self.words), recipe.negatives, recipe.seed)
+        self.lm = BidirectionalLM(BiLM(Options.parse(recipe.options)), len(self.words), dtype).to(device)
+        self.batcher = self._batcher()
         self.dense: list[nn.Parameter] = list(self.lm.bilm.parameters())
-        self.adam = torch.optim.Adam(self.dense, recipe.lr, betas=recipe.betas, fused=True)
-        self.row_adam = RowAdam([self.lm.softmax.weight, self.lm.softmax_bias.weight], recipe.betas)
-        self.states = self.lm.start(recipe.rows)
+        self.optimiser, self.row_optimiser = optimisers(
+            recipe, self.dense, [self.lm.softmax.weight, self.lm.softmax_bias.weight]
+        )
+        self.states = self.lm.start(len(range(recipe.rows)[self.batcher.share]))
         self.update, self.seconds = 0, 0.0
         self.pointwise = Pointwise.compiled() if compile else EAGER
         self._resume()
+        self.journal = Journal(folder / "log.csv", wandb) if group.first else None
+        if self.journal:
+            self.journal.shorten(self.update)
 
     def fit(self) -> None:
         """Runs to the end of the recipe, with a progress bar where there is a terminal."""
         recipe, saved, started = self.recipe, time.monotonic(), time.monotonic() - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         columns = (*columns, TextColumn("{task.fields[info]}"))
-        told, before = self.update, self.seconds
+        told = self.update, self.seconds
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
             for batch in ahead(islice(self._batches(), recipe.updates - self.update)):
-                loss = self._step(batch)
+                loss = self._step(batch.to(self.device))
                 self.update += 1
                 self.seconds = time.monotonic() - started
-                if self.update % 50 == 0 or self.update == recipe.updates:
-                    info = self._log(loss.item(), (self.update - told) / max(self.seconds - before, 1e-9))
-                    told, before = self.update, self.seconds
-                    progress.update(bar, completed=self.update, info=info)
-                    tell(f"biLM: update {self.update} of {recipe.updates}, {info}")
-                if time.monotonic() - saved > self.every or self.update == recipe.updates:
+                last = self.update == recipe.updates
+                if self.update % 50 == 0 or last:
+                    self._log(loss, told, progress, bar)
+                    told = self.update, self.seconds
+                if last or self._due(time.monotonic() - saved):
                     self._save()
                     saved = time.monotonic()
+        if self.journal:
+            self.journal.close()
 
     def card(self) -> dict:
         """What a reader of the weights must know: text, size, time and machine."""
         recipe = {**asdict(self.recipe), "betas": list(self.recipe.betas)}
-        files = {path: sha256(self.root / path) for path, _ in self.recipe.text}
+        files = {}
+        for path, _ in self.recipe.text:
+            files |= {os.path.relpath(file, self.root): sha256(file) for file, _ in sources(self.root, [(path, None)])}
         if self.recipe.words is not None:  # its place is that of one machine, its content is not
             recipe["words"] = sha256(self.root / self.recipe.words)
         return {
+            "key": self.recipe.key(self.root),
             "recipe": recipe,
             "sha256": files,
             "text_tokens": len(self.corpus.tokens),
@@ -135,20 +150,34 @@ class Trainer:
             raise UserError(f"{len(set(words))} different words where the recipe asks for {recipe.vocabulary}", path)
         return self.corpus.by_frequency(words)
 
+    def _batcher(self) -> Batcher:
+        recipe, types = self.recipe, WordTypes(self.corpus.types, self.lm.bilm.encoder)
+        share = self.group.share(recipe.rows)
+        return Batcher(types, len(self.words), recipe.negatives, recipe.seed, recipe.negatives_each, share)
+
     def _step(self, batch: Batch) -> torch.Tensor:
-        """One update; returns the sampled loss."""
+        """One update; returns the sampled loss of this process's rows."""
         recipe, rate = self.recipe, self.recipe.rate(self.update)
         rows = step.touched(self.lm, batch)
-        loss = step.loss(self.lm, batch, rows, self.states, self.pointwise)
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.dense, recipe.clip)
-        for group in self.adam.param_groups:
-            group["lr"] = rate
-        self.adam.step()
-        self.adam.zero_grad()
+        loss = step.loss(self.lm, batch, rows, self.states, self.pointwise, self._dropout())
+        (loss * recipe.loss_times).backward()
         gradients = [row.grad for row in rows if row.grad is not None]
-        self.row_adam.step(batch.ids, [row.detach() for row in rows], gradients, rate * recipe.softmax_lr)
+        self.group.average([*(p.grad for p in self.dense if p.grad is not None), *gradients])
+        clipped = [*self.dense, *rows] if recipe.clip_softmax else self.dense
+        nn.utils.clip_grad_norm_(clipped, recipe.clip)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        self.row_optimiser.step(batch.ids, [row.detach() for row in rows], gradients, rate * recipe.softmax_lr)
         return loss.detach()
+
+    def _dropout(self) -> step.Dropout | None:
+        """Masks of this update and process."""
+        if not self.recipe.dropout:
+            return None
+        seed = (self.recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank
+        return step.Dropout(self.recipe.dropout, seed, self.device)
 
     def _batches(self) -> Iterator[Batch]:
         for update, pair in zip(count(self.update), self._chunks(), strict=False):
@@ -165,46 +194,48 @@ class Trainer:
             yield from zip(*(chunks(stream, recipe.rows, recipe.steps, first) for stream in streams), strict=True)
             first = 0
 
-    def _log(self, loss: float, updates_a_second: float) -> str:
-        size = self.recipe.rows * self.recipe.steps
-        rate, left = updates_a_second * size, (self.recipe.updates - self.update) / updates_a_second
-        row = (self.update, self.update * size, f"{loss:.4f}", f"{math.exp(min(loss, 100)):.1f}")
-        row = (*row, f"{rate:.0f}", f"{self.seconds:.1f}", f"{left:.0f}")
-        path = self.folder / "log.csv"
-        new = not path.exists()
-        with open(path, "a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([LOG, row] if new else [row])
-        return f"{rate:,.0f} tokens/s, sampled loss {loss:.3f} (perplexity {math.exp(min(loss, 100)):.0f})"
+    def _log(self, loss: torch.Tensor, told: tuple[int, float], progress: Progress, bar: TaskID) -> None:
+        """Tells where the training is; `told` is the update and the seconds of the last time."""
+        loss = loss.clone()
+        self.group.average([loss])
+        if self.journal is None:
+            return
+        rate = (self.update - told[0]) / max(self.seconds - told[1], 1e-9)
+        size, left = self.recipe.rows * self.recipe.steps, self.recipe.updates - self.update
+        entry = Entry.of(self.update, size, loss.item(), rate, self.seconds, left)
+        self.journal.write(entry)
+        progress.update(bar, completed=self.update, info=entry.line())
+        tell(f"biLM: update {self.update} of {self.recipe.updates}, {entry.line()}")
+
+    def _due(self, seconds: float) -> bool:
+        """Whether a checkpoint is to be written so long after the last; several processes ask each other rarely."""
+        return (self.group.size == 1 or self.update % 10 == 0) and self.group.agree(seconds > self.every)
 
     def _save(self) -> None:
-        state = {
-            "lm": self.lm.state_dict(),
-            "adam": self.adam.state_dict(),
-            "row_adam": self.row_adam.state_dict(),
-            "states": [[tuple(layer) for layer in layers] for layers in self.states],
-            "update": self.update,
-            "seconds": self.seconds,
-        }
-        checkpoint.save(state, self.folder / "checkpoint.pt")
+        states = [[tuple(map(self.group.gather, layer)) for layer in layers] for layers in self.states]
+        if self.group.first:
+            state = {
+                "lm": self.lm.state_dict(),
+                "optimiser": self.optimiser.state_dict(),
+                "row_optimiser": self.row_optimiser.state_dict(),
+                "states": states,
+                "update": self.update,
+                "seconds": self.seconds,
+            }
+            checkpoint.save(state, self.folder / "checkpoint.pt")
+        self.group.wait()
 
     def _resume(self) -> None:
         path = self.folder / "checkpoint.pt"
         if not path.exists():
-            (self.folder / "log.csv").unlink(missing_ok=True)
             return
         state = checkpoint.load(path)
         self.lm.load_state_dict(state["lm"])
-        self.adam.load_state_dict(state["adam"])
-        self.row_adam.load_state_dict(state["row_adam"])
-        self.states = [[State(*layer) for layer in layers] for layers in state["states"]]
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.row_optimiser.load_state_dict(state["row_optimiser"])
+        share, device = self.batcher.share, self.device
+        self.states = [
+            [State(*(part[share].to(device) for part in layer)) for layer in layers] for layers in state["states"]
+        ]
         self.update, self.seconds = state["update"], state["seconds"]
-        self._shorten_log()
         self.console.print(f"going on after update {self.update} of {self.recipe.updates}", style="dim")
-
-    def _shorten_log(self) -> None:
-        """Drops what was logged after the checkpoint: it comes again."""
-        path = self.folder / "log.csv"
-        if path.exists():
-            header, *lines = path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if int(line.split(",")[0]) <= self.update]
-            path.write_text("\n".join([header, *kept]) + "\n", encoding="utf-8")

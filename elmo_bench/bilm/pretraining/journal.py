@@ -1,0 +1,82 @@
+"""What a training tells of itself: a line of a CSV file every few updates, and the same to a bar and to W&B."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.system.files import replacing
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line."""
+
+    update: int
+    tokens: int  # seen so far, counted once for both directions
+    loss: float  # sampled, in nats a token
+    perplexity: float  # of the sampled loss; not comparable with that of the full softmax
+    tokens_a_second: float
+    seconds: float  # spent so far
+    seconds_left: float
+
+    @classmethod
+    def of(cls, update: int, size: int, loss: float, updates_a_second: float, seconds: float, left: int) -> Entry:
+        """`size` is the tokens of an update, `left` the updates to come."""
+        rate = updates_a_second * size
+        perplexity = math.exp(min(loss, 100.0))
+        return cls(update, update * size, loss, perplexity, rate, seconds, left / updates_a_second)
+
+    def line(self) -> str:
+        """For the progress bar."""
+        return f"{self.tokens_a_second:,.0f} tokens/s, sampled loss {self.loss:.3f} (perplexity {self.perplexity:.0f})"
+
+
+class Journal:
+    """The file `log.csv` of a training's folder.
+
+    Args:
+        path: of the file.
+        wandb: keyword arguments for a W&B run beside it, offline unless WANDB_API_KEY is set; None: no run.
+    """
+
+    def __init__(self, path: Path, wandb: dict[str, Any] | None = None):
+        self.path, self.run = path, None
+        if wandb is not None:
+            from wandb import Settings, init
+
+            offline = not os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_MODE", "").lower() == "offline"
+            settings = Settings(silent=True, console="off")
+            self.run = init(dir=path.parent, mode="offline" if offline else "online", settings=settings, **wandb)
+
+    def write(self, entry: Entry) -> None:
+        """Adds a line."""
+        values = asdict(entry)
+        new = not self.path.exists()
+        with open(self.path, "a", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            if new:
+                writer.writerow(values)
+            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values.values())
+        if self.run is not None:
+            self.run.log(values, step=entry.update)
+
+    def shorten(self, update: int) -> None:
+        """Drops what was written after an update: it comes again."""
+        if not self.path.exists():
+            return
+        if update == 0:
+            self.path.unlink()
+            return
+        header, *lines = self.path.read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if line.split(",")[0].isdigit() and int(line.split(",")[0]) <= update]
+        with replacing(self.path, locked=True) as file:
+            file.write("\n".join([header, *kept]) + "\n")
+
+    def close(self) -> None:
+        if self.run is not None:
+            self.run.finish()

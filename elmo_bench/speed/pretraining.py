@@ -1,0 +1,116 @@
+"""How fast pretraining is, against the best bfloat16 product of the same run: `... PAGE UPDATES DATA_ROOT DEVICE`.
+
+A process of its own, so that its peak memory is its own; it prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmo_bench.bilm.options import Options
+from elmo_bench.bilm.pretraining.batches import Batch
+from elmo_bench.bilm.pretraining.parallel import choose_device
+from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.bilm.pretraining.run import make_recipe
+from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.configuration import pages
+from elmo_bench.speed.flops import lstm_flops
+from elmo_bench.speed.text import read_sentences
+from elmo_bench.system import console, places
+from elmo_bench.system.machine import peak_mib
+
+PASSES = 3  # a product forward, and one for each of its two gradients
+SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (1280, 128, 4096))  # rows, in, out
+VOCABULARY = places.ROOT / "models" / "open_10M" / "vocabulary.txt"
+EPOCH = 768_648_884  # tokens of the 1B Word Benchmark that the release read ten times
+
+
+def batch_flops(options: Options, batch: Batch) -> float:
+    """Products of one update, forward and backward, both directions: each distinct word once, no padding."""
+    costs = (2 * width * options.char_dim for width, number in options.filters for _ in range(number))
+    window = [0, *accumulate(costs)]  # operations of a window of the first so many filters
+    windows, words = batch.windows, batch.windows.starts[0]
+    convolutions = sum(n * window[fitting] for n, fitting in zip(windows.starts, windows.filters, strict=True))
+    n, p = options.n_filters, options.projection_dim
+    dense = words * (options.n_highway * 4 * n * n + (2 * n * p if n != p else 0))
+    tokens = len(batch.indices[0])
+    softmax = sum(2 * tokens * p * len(sample.negatives) for sample in batch.samples)
+    return PASSES * (convolutions + dense + tokens * lstm_flops(options) + softmax)
+
+
+def best_product(device: torch.device, dtype: torch.dtype, repeats: int = 7) -> float:
+    """FLOP a second of the fastest of some matrix products."""
+    best = 0.0
+    for rows, inputs, outputs in SHAPES:
+        x, y = torch.randn(rows, inputs, device=device).to(dtype), torch.randn(inputs, outputs, device=device).to(dtype)
+        for _ in range(repeats):
+            started = time.perf_counter()
+            torch.mm(x, y)
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            best = max(best, 2 * rows * inputs * outputs / (time.perf_counter() - started))
+    return best
+
+
+def speed(
+    recipe: Recipe, sentences: Sequence[Sequence[str]], updates: int, device: torch.device, compile: bool
+) -> dict[str, Any]:
+    """Trains on the sentences for some updates; the rate is that of the last fifty.
+
+    Returns:
+        tokens a second (counted once for both directions), the work of a token, the share of the bound: what the best
+        product of the recipe's type allows.
+    """
+    size = recipe.rows * recipe.steps
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        text = "".join(" ".join(sentence) + "\n" for sentence in sentences)
+        (folder / "text.txt").write_text(text, encoding="utf-8")
+        recipe = replace(recipe, text=[("text.txt", None)], heldout=[], tokens=updates * size)
+        trainer = Trainer(recipe, folder, folder / "run", 1e9, compile, device=device)
+        flops = [batch_flops(trainer.lm.bilm.options, batch) for batch in islice(trainer._batches(), 20)]
+        best = best_product(device, trainer.lm.dtype)
+        trainer.fit()
+        with open(folder / "run" / "log.csv", encoding="utf-8") as file:
+            rate = float(list(csv.DictReader(file))[-1]["tokens_a_second"])
+        best = max(best, best_product(device, trainer.lm.dtype))
+    mflop = sum(flops) / len(flops) / size / 1e6
+    return {
+        "tokens_a_second": rate,
+        "mflop_a_token": mflop,
+        "best_gflops": best / 1e9,
+        "dtype": str(trainer.lm.dtype).removeprefix("torch."),
+        "share_of_bound": rate * mflop * 1e6 / best,
+        "threads": torch.get_num_threads(),
+        "rows": recipe.rows,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+    }
+
+
+def main(page: str, updates: str, data_root: str, device: str) -> None:
+    """Of a page of conf/pretrain, on the open text or on made-up words."""
+    place = choose_device(device)
+    sentences, source = read_sentences(Path(data_root) if data_root else None, 5000)
+    overrides = [f"pretrain={page}", "root=."]
+    if page in ("small", "medium", "original"):  # one GPU's rows, and a list of words in place of a billion tokens
+        overrides += ["recipe.rows=128", "recipe.vocabulary=65536", f"+recipe.words={VOCABULARY}"]
+    recipe = make_recipe(pages.compose(overrides, "pretrain").recipe)
+    found = speed(recipe, sentences, int(updates), place, compile=True)
+    peak = torch.cuda.max_memory_allocated(place) / 2**20 if place.type == "cuda" else peak_mib()
+    hours = 10 * EPOCH / found["tokens_a_second"] / 3600
+    print(json.dumps({"page": page, "text": source, **found, "peak_mib": peak, "hours_of_ten_epochs": hours}))
+
+
+if __name__ == "__main__":
+    console.report(lambda: main(*sys.argv[1:]))
