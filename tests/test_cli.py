@@ -204,7 +204,7 @@ def test_reproduce_runs_both_arms_once_and_prints_ours_beside_the_papers(call, b
     assert any("+ELMo (input)" in line and "60.0 ± 0.5" in line for line in table), out
     assert "against the baseline" in out
     assert "baseline" in (bench.results / "README.md").read_text()
-    monkeypatch.setattr("elmo_bench.train._train", None)  # nothing is trained the second time
+    monkeypatch.setattr("elmo_bench.experiment.launch._train", None)  # nothing is trained the second time
     status, again, _ = call(reproduce, *arguments)
     assert status == 0
     assert again.count("not run again") == 4

@@ -117,7 +117,7 @@ def test_the_plain_answers_are_a_file_that_score_reads(tmp_path):
 
 def bench_record(folder, root):
     """A run of one epoch on a few pairs."""
-    from elmo_bench.train import train
+    from elmo_bench.experiment.launch import train
 
     return train(
         pages.compose([

@@ -27,7 +27,7 @@ def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
     group = group or where
     return {
         "task": "ner", "scale": scale, "seed": seed, "arm": "elmo" if elmo else "baseline", "version": 1,
-        "settings": {"seed": seed, "group": group}, "metrics": {"dev": {"f1": f1 + 1}, "test": {"f1": f1}},
+        "settings": {"seed": seed, "elmo": {"group": group}}, "metrics": {"dev": {"f1": f1 + 1}, "test": {"f1": f1}},
         "config": settings, "bilm": {"name": "open" if elmo else None, "sha256": None, "tuned": False},
         "seconds": 100.0, "machine": {"cpu": "A CPU", "cores": 2, "threads": 2, "accelerator": "cpu"},
         "versions": {}, "commit": None, "dirty": False, "finished": "2026-01-01T00:00:00+00:00",
@@ -174,7 +174,7 @@ def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
     lines = [line for line in (tmp_path / "README.md").read_text().splitlines() if "against the" in line]
     assert [line.partition("against the ")[2] for line in lines] == [
         "baseline: +4.00 test f1.",
-        "text: +3.00 test f1.",
+        "baseline, text vectors: +3.00 test f1.",
         "baseline (task.reader.phrases=sentences): +2.00 test f1.",
     ]
 

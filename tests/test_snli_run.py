@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.configuration import pages
+from elmo_bench.experiment.launch import train
 from elmo_bench.predict import predict
 from elmo_bench.system.errors import UserError
-from elmo_bench.train import train
 from tasks.snli.metric import LABELS
 
 ANIMALS = {"cat": "animal", "dog": "animal", "tram": "vehicle", "barge": "vehicle"}

@@ -8,9 +8,9 @@ import sys
 import pytest
 import torch
 
-from elmo_bench import train as train_module
+from elmo_bench.experiment import launch
 from elmo_bench.experiment.store import KEYS
-from elmo_bench.system import places
+from elmo_bench.system import locks, places
 from elmo_bench.system.errors import UserError
 from tests import toy
 
@@ -75,7 +75,7 @@ def test_a_run_leaves_a_whole_record(bench):
 def test_a_recorded_run_is_not_run_again_unless_forced(bench, no_training, capsys):
     first = bench.train()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train_module, "_train", None)
+        patch.setattr(launch, "_train", None)
         assert bench.train("trainer.threads=1", "logger=wandb", "debug=true") == json.loads(json.dumps(first))
     assert "not run again" in capsys.readouterr().out
     assert result(bench.train("force=true")) == result(first)
@@ -224,7 +224,7 @@ def test_a_schedule_may_step_by_update(bench):
 def test_the_baseline_needs_no_bilm(bench):
     bare = bench.train("elmo.where=none", "bilm=none")
     same = bench.compose("elmo.where=none", "elmo.lambda=0.5", "bilm.weights=/nowhere/at/all")
-    assert train_module.train(same)["run"] == bare["run"]
+    assert launch.train(same)["run"] == bare["run"]
     assert bare["bilm"] == {"name": None, "sha256": None, "tuned": False}
     assert bare["layer_weights"] == bare["gamma"] == {}
 
@@ -265,7 +265,7 @@ def test_a_dead_process_lets_go_of_its_run(tmp_path):
     with hold(tmp_path) as first:
         assert first.stdout.readline() == "at once\n"
         first.kill()
-    with train_module.held(tmp_path, "waiting") as waited:
+    with locks.held(tmp_path, "waiting") as waited:
         assert not waited
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import typed
+from elmo_bench.experiment.launch import train
 from elmo_bench.experiment.settings import settings
 from elmo_bench.layers.model_folder import sha256
 from elmo_bench.predict import predict
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.train import train
 from tests import tiny_bert
 from tests.conftest import ROOT, clean_environment
 

@@ -40,6 +40,23 @@ class WordVectors(NamedTuple):
     file: VectorFile
 
 
+def look_up(
+    words: Mapping[str, Any] | None, trained: Path | None, reader: Reader, splits: DatasetDict
+) -> tuple[WordVectors | None, dict[str, Any] | None]:
+    """The vectors that a run starts from, and what its record says of them; None where it has no words or random ones.
+
+    Args:
+        words: the task's `words:` block; None where the model has no word vectors.
+        trained: a file of vectors trained on the biLM's text, used in place of the block's.
+
+    Raises:
+        UserError: as `VectorFile.of` and `find` do.
+    """
+    file = VectorFile.of(words, trained)
+    given = None if file is None else find(file, reader, splits)
+    return given, None if words is None else describe(reader, given)
+
+
 def find(file: VectorFile, reader: Reader, splits: DatasetDict) -> WordVectors:
     """Reads the rows that the words of all splits have in a file, and adds those words to the vocabulary.
 

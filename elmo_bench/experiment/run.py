@@ -46,9 +46,8 @@ def run_once(run: RunConfig, described: Description, table: str, vectors: Path |
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = reader.load()
-    in_use = None if run.words_dropped else run.task.words
-    file = None if run.words_dropped else words.VectorFile.of(in_use, vectors)
-    given = None if file is None else words.find(file, reader, splits)
+    own = None if run.words_dropped else run.task.words
+    given, described_words = words.look_up(own, None if run.words_dropped else vectors, reader, splits)
     source = None if run.baseline else layers_source(run.bilm, run)
     if isinstance(source, ActivationCache):
         source.prepare(list(sentences(splits, reader.fields)))
@@ -68,7 +67,7 @@ def run_once(run: RunConfig, described: Description, table: str, vectors: Path |
     scored = items.collect(folder, module)
     items.check(scored, record["metrics"], module.make_metric().from_totals)
     items.write(items.path_of(store.place(run.results_root, run.scale.name, run.task.name, record["run"])), scored)
-    return {**record, "word_vectors": None if in_use is None else words.describe(reader, given)}
+    return {**record, "word_vectors": described_words}
 
 
 def layers_source(
