@@ -96,9 +96,7 @@ def _fixed(layers: str | int | Sequence[float], n_layers: int) -> list[float]:
     if layers == "last":
         layers = n_layers - 1
     if isinstance(layers, bool) or not isinstance(layers, (int, list, tuple)):
-        raise UserError(
-            f"elmo.layers={layers}: choose all, last, a layer from 0 to {n_layers - 1}, a list of weights"
-        )
+        raise UserError(f"elmo.layers={layers}: choose all, last, a layer from 0 to {n_layers - 1}, a list of weights")
     if isinstance(layers, int):
         if not 0 <= layers < n_layers:
             raise UserError(f"elmo.layers={layers}: the biLM's layers are 0 (tokens) to {n_layers - 1}")
