@@ -215,7 +215,7 @@ def test_the_readme_names_only_targets_and_commands_that_exist():
     named = set(re.findall(r"\bmake ([a-z-]+)", code))
     assert named <= targets()
     assert named >= set(FIXED_TARGETS) - {"help"}
-    modules = set(re.findall(r"-m (elmo_bench\.\w+)", code))
+    modules = set(re.findall(r"-m (elmo_bench\.[a-z]\w*)", code))
     assert len(modules) >= 4
     missing = [name for name in modules if not (ROOT / name.replace(".", "/")).with_suffix(".py").is_file()]
     assert missing == []

@@ -74,11 +74,11 @@ def fast_cell_backward(
     i, j, f, o = torch.sigmoid(i), _tanh(j), torch.sigmoid(f + lstm.FORGET_BIAS), torch.sigmoid(o)
     squashed, d_hidden = _tanh(c), d_hidden.float()
     d_c = torch.where(c.abs() < clip, d_c + d_hidden * o * (1 - squashed * squashed), 0.0)
-    quarters = gates.view(len(gates), 4, -1)  # (B, 4, C): written one by one, which compiles to the fastest code
-    quarters[:, 0] = d_c * j * i * (1 - i)
-    quarters[:, 1] = d_c * i * (1 - j * j)
-    quarters[:, 2] = d_c * before * f * (1 - f)
-    quarters[:, 3] = d_hidden * squashed * o * (1 - o)
+    quarters = gates.unflatten(-1, (4, -1))  # (.., B, 4, C): written one by one, which compiles to the fastest code
+    quarters[..., 0, :] = d_c * j * i * (1 - i)
+    quarters[..., 1, :] = d_c * i * (1 - j * j)
+    quarters[..., 2, :] = d_c * before * f * (1 - f)
+    quarters[..., 3, :] = d_hidden * squashed * o * (1 - o)
     return d_c * f
 
 

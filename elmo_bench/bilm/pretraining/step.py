@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elmo_bench.bilm.lm import BidirectionalLM
-from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.pretraining.batches import Batch
 from elmo_bench.bilm.pretraining.convolutions import encode
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
@@ -35,23 +35,23 @@ def outputs(
     states: list[list[State]],
     pointwise: Pointwise = EAGER,
     dropout: Callable[[Tensor], Tensor] | None = None,
-) -> list[Tensor]:
+) -> tuple[Tensor, ...]:
     """Top-layer outputs of both directions, (T * B, P) each; `states` moves on in place.
 
     Dropout is the release's: of every layer's input, which is also what a residual connection adds, and of the output.
     """
     drop = dropout or (lambda x: x)
     vectors = encode(lm.bilm.encoder, batch.windows, lm.dtype, pointwise)  # (U, P)
-    found = []
-    for index, layers, state in zip(batch.indices, lm.bilm.directions, states, strict=True):
-        h = F.embedding(index, vectors)  # (T * B, P)
-        for number, layer in enumerate(layers.children()):  # type: ignore[union-attr]
-            assert isinstance(layer, ProjectedLSTM)
-            h = drop(h)
-            out, state[number] = run(layer, h, state[number], pointwise)
-            h = out + h if number and lm.bilm.options.use_skip_connections else out
-        found.append(drop(h))
-    return found
+    h = F.embedding(torch.stack(batch.indices), vectors)  # (2, T * B, P)
+    directions = [list(layers.children()) for layers in lm.bilm.directions]
+    for number, layers in enumerate(zip(*directions, strict=True)):
+        h = drop(h)
+        before = [state[number] for state in states]
+        out, after = run(layers, h, before, pointwise)  # type: ignore[arg-type]
+        for state, new in zip(states, after, strict=True):
+            state[number] = new
+        h = out + h if number and lm.bilm.options.use_skip_connections else out
+    return drop(h).unbind()
 
 
 def touched(lm: BidirectionalLM, batch: Batch) -> list[Tensor]:
