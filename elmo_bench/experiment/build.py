@@ -29,10 +29,10 @@ def build(
         config: the same configuration as plain containers, which a checkpoint keeps.
     """
     vocabularies, task = reader.vocabularies, run.task
-    elmo = None if source is None else Elmo.build(source, run.elmo)
     given = {} if vectors is None else {"vectors": vectors.vectors}
     words = None if run.words_dropped else make(task, "words", vocabularies.get("words"), **given)
     chars = make(task, "chars", len(vocabularies.get("chars", ())))
+    elmo = None if source is None else Elmo.build(source, run.elmo)
     representation = Representation(words, chars, elmo)
     sizes = {
         "input_size": representation.input_size,

@@ -36,7 +36,8 @@ def train(cfg: DictConfig) -> Record:
     with held(folder, f"another process is at this run; waiting for its record, {path}") as waited:
         if path.is_file() and (waited or not run.force):  # it has just been made
             return store.read(path)
-        return _train(run, describe(run, identity, cfg), path, folder)
+        described = describe(run, identity, cfg)
+        return _train(run, described, path, folder)
 
 
 def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description:
@@ -69,7 +70,8 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     name = label(described.arm, run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
     vectors = None if makers.vectors is None else makers.vectors.make()
-    record = run_once(run, described, _table(run), vectors)
+    table = _table(run)
+    record = run_once(run, described, table, vectors)
     store.write(path, record)
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from elmo_bench.experiment.identity import Description
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.experiment.store import Record, columns
 from elmo_bench.system import machine
+from elmo_bench.system.hashing import content_sha256
 
 
 def make_record(
@@ -53,6 +54,7 @@ def make_record(
             "tuned": False if run.baseline else bool(run.bilm.tuned or run.elmo.finetune != "none"),
         },
         "data_sha256": identity.data,
+        "generated_sha256": _generated(run),
         "machine": machine.machine(device),
         "versions": machine.versions(),
         "commit": commit,
@@ -65,6 +67,14 @@ def make_record(
         "settings": identity.settings,
         "config": described.placeless,
     }
+
+
+def _generated(run: RunConfig) -> dict[str, str]:
+    """sha256 of the generated files of the data, which the identity names by their recipe; empty for other data."""
+    if run.scale.maker is None:
+        return {}
+    paths = {name: Path(path) for name, path in (run.task.data or {}).items() if isinstance(path, str)}
+    return {name: content_sha256(path) for name, path in paths.items() if path.is_file()}
 
 
 def _sum(history: list[dict[str, Any]], key: str) -> float:

@@ -34,7 +34,8 @@ def write(path: Path, record: Record) -> None:
     """Whole or not at all. Raises `ValueError` where a fixed key is missing."""
     if missing := [key for key in KEYS if key not in record]:
         raise ValueError(f"a record needs {', '.join(missing)}")
-    write_text(path, dumps(record))
+    text = dumps(record)
+    write_text(path, text)
 
 
 def dumps(record: Record) -> str:
