@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from elmo_bench.bilm.pretraining import checkpoint
+from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.locks import alone
 
@@ -209,3 +210,19 @@ def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_pa
     for name, tensor in weights["lm"].items():
         assert (shared["lm"][name] - tensor).norm() <= 1e-2 * tensor.norm() + 1e-4, name
     assert (place / "two" / "card.json").is_file()
+
+
+def test_the_journal_goes_to_wandb_without_asking(tmp_path, monkeypatch):
+    """Offline without a key; what was written after a checkpoint is dropped and comes again."""
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    journal = Journal(tmp_path / "log.csv", {"project": "elmo_bench_test"})
+    for update in (50, 100):
+        journal.write(Entry.of(update, 1280, 5.0, 2.0, 30.0, 200))
+    journal.close()
+    assert list((tmp_path / "wandb").glob("offline-run-*"))
+    journal.shorten(60)
+    header, line = (tmp_path / "log.csv").read_text().splitlines()
+    assert header.split(",")[:5] == ["update", "tokens", "loss", "perplexity", "tokens_a_second"]
+    assert line.split(",")[:5] == ["50", "64000", "5", "148.413", "2560"]
+    journal.shorten(0)
+    assert not (tmp_path / "log.csv").exists()
