@@ -10,6 +10,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.experiment.launch import train
 from elmo_bench.predict import predict
 from elmo_bench.score import score
+from elmo_bench.system.hashing import sha256
 from elmo_bench.system.errors import UserError
 
 SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,3,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
@@ -36,6 +37,7 @@ def test_the_official_file_scores_as_the_run_did(trained, tmp_path):
     answers = json.loads((tmp_path / "answers.json").read_text())
     assert len(answers) == number > 10
     assert score("squad", str(gold), str(tmp_path / "answers.json")) == pytest.approx(record["metrics"]["test"])
+    assert record["generated_sha256"]["test"] == sha256(gold)  # beside the recipe that identifies the data
 
 
 def test_raw_paragraphs(trained, tmp_path):
