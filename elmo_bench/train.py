@@ -1,6 +1,6 @@
 """One run, or with `-m` a sweep of runs: `python -m elmo_bench.train task=ner scale=open elmo.where=input seed=3`.
 
-A run that has a record is not run again (`force=true` does), and a half-finished one goes on from its last whole epoch.
+A recorded run is not run again, unless with `force=true`; an interrupted run resumes from its last completed epoch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from elmo_bench.system.locks import held
 
 
 def train(cfg: DictConfig) -> Record:
-    """The record of a run: read where there is one, else made by training.
+    """The record of a run: read if there is one, else made by training.
 
     Raises:
         UserError: a value that is not allowed, missing data, malformed files.
@@ -39,7 +39,7 @@ def train(cfg: DictConfig) -> Record:
         print(f"{title(record)}: recorded on {record['finished'][:10]}, not run again (force=true does)", flush=True)
         return record
     folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
-    with held(folder, f"another process is at this run; waiting for its record, {path}") as waited:
+    with held(folder, f"another process is training this run; waiting for its record, {path}") as waited:
         if path.is_file() and (waited or not run.force):  # it has just been made
             return store.read(path)
         return _train(run, describe(run, identity, cfg), path, folder)
@@ -66,7 +66,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     from elmo_bench.experiment.run import run_once
 
     check_blocks(run.task)
-    forced = folder / "forced"  # what lies there was begun by a forced run: that is resumed, too
+    forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
     if run.force and not forced.is_file():
         clear(folder)
         forced.touch()
@@ -84,7 +84,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
 
 
 def _table(run: RunConfig) -> str:
-    """What W&B groups by."""
+    """The W&B group."""
     sweep = HydraConfig.get().runtime.choices.get("sweep") if HydraConfig.initialized() else None
     return f"{sweep or 'table1'}/{run.scale.name}/{run.task.name}"
 
@@ -100,9 +100,9 @@ def main() -> None:
         except Exception as error:
             if not _in_process() or console.explain(error) is None:
                 raise
-            failed.append(error)  # not raised here: Hydra would add a line of its own
+            failed.append(error)  # not raised here: Hydra would print a line too
             if HydraConfig.get().mode == RunMode.MULTIRUN:
-                console.show(error)  # now: the rest of the sweep comes first
+                console.show(error)  # at once, before the rest of the sweep runs
             return None
         return record["metrics"]["dev"][record["config"]["task"]["monitor"]]
 
@@ -115,7 +115,7 @@ def main() -> None:
 
 
 def _in_process() -> bool:
-    """Whether `failed` of `main` is seen there: not where a launcher runs the jobs elsewhere."""
+    """Whether runs share this process with `main` and its list `failed`; other launchers start new processes."""
     config = HydraConfig.get()
     return config.mode == RunMode.RUN or "BasicLauncher" in config.launcher["_target_"]
 

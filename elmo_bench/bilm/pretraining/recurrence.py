@@ -1,7 +1,7 @@
-"""One direction of one LSTM layer over rows that all run through the same number of steps, as training runs it.
+"""One direction of one LSTM layer over rows with the same number of steps, as in training.
 
-The same mathematics as `lstm.ProjectedLSTM`, whose parameters it uses; sequences of one length need no packing, so that
-results go straight into arrays of all steps, and the gradients of both gate matrices are one product.
+Computes the same as `lstm.ProjectedLSTM`, whose parameters it uses; sequences of equal length need no packing, so that
+results are written directly into arrays of all steps, and the gradients of both gate matrices are one product.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 
 
 class _Recurrence(torch.autograd.Function):
-    """The layer with gradients. The state before the first step is taken as a constant (truncated BPTT)."""
+    """The layer with gradients. The state before the first step is treated as a constant (truncated BPTT)."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, recurrent, projection, state, clips, pointwise):  # type: ignore[override]
@@ -41,7 +41,7 @@ class _Recurrence(torch.autograd.Function):
     def backward(ctx, d_output, _h, _c):  # type: ignore[override]
         x, weight, bias, recurrent, projection, hs = ctx.saved_tensors
         gates, cs, hidden, (cell_clip, proj_clip), pointwise = ctx.kept
-        del ctx.kept  # the gates are overwritten: there is one backward pass
+        del ctx.kept  # the gates are overwritten: only one backward pass is possible
         d_projected = d_output.reshape(hs[1:].shape).clone()  # (T, B, P): the steps below add into it
         inside = (hs[1:].abs() < proj_clip).to(d_projected.dtype)  # (T, B, P)
         d_c, following = torch.zeros_like(cs[0]), None
@@ -69,7 +69,7 @@ def run(layer: ProjectedLSTM, x: Tensor, state: State, pointwise: Pointwise = EA
     """Runs a layer over (T * B, I) time-major input whose dtype is that of the products.
 
     Returns:
-        (T * B, P) outputs and the state after the last step; gradients flow to everything but the state.
+        (T * B, P) outputs and the state after the last step; gradients flow to everything except the state.
     """
     dtype = x.dtype
     output, h, c = _Recurrence.apply(
