@@ -1,4 +1,4 @@
-"""ELMo on its six benchmark tasks: the framework, which knows no benchmark. `elmo-bench` lists the commands."""
+"""ELMo on its six benchmark tasks: the framework, independent of any one task. `elmo-bench` lists the commands."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -21,7 +21,7 @@ COMMANDS = {
     "vocabulary": "write the words of a text by frequency, for the softmax of a biLM",
     "embed": "write the biLM's layers for each line of a text file",
     "bench": "measure the biLM's speed against this machine's best matrix product",
-    "migrate": "give the records of an earlier version their names of today; nothing is trained",
+    "migrate": "rename the records of an earlier version to their current names; nothing is trained",
     "mini": "write the generated data set of the mini scale",
     "analysis.senses": "how well each layer of a biLM tells the senses of a word apart",
 }
@@ -29,9 +29,9 @@ USAGE = "Usage: elmo-bench COMMAND [KEY=VALUE ...]"
 
 
 def overview() -> str:
-    """All commands with a line each."""
+    """All commands, one line each."""
     listed = Section("Commands", list(COMMANDS.items()))
-    about = "elmo-bench COMMAND --help says what a command takes; elmo-bench --version prints the version."
+    about = "elmo-bench COMMAND --help describes a command; elmo-bench --version prints the version."
     return "\n\n".join([USAGE, printed(listed), about])
 
 
@@ -54,7 +54,7 @@ def command() -> None:
 def main() -> None:
     """The entry point."""
     if sys.argv[1:2] and sys.argv[1] in COMMANDS:
-        command()  # which reports by itself
+        command()  # reports its own errors
     else:
         console.report(command)
 

@@ -1,4 +1,4 @@
-"""The speed of the biLM on this machine: `elmo-bench bench data_root=FOLDER`. What is measured: `speed.bench`."""
+"""The speed of the biLM on this machine: `elmo-bench bench data_root=FOLDER`. `speed.bench` does the measuring."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ COMMAND = Command(
     "measure the biLM's speed against this machine's best matrix product",
     (
         Argument(
-            "data_root", "folder of the open data, whose text is read; made-up words without it; also DATA_ROOT", None,
+            "data_root", "folder of the open data; without it, made-up words are used; also DATA_ROOT", None,
             "FOLDER",
         ),
-        Argument("write", "keep the figures as bench.json in the results", False, parse=flag),
-        Argument("results_root", "where bench.json is kept; by default results/", None, "FOLDER"),
+        Argument("write", "save the figures as bench.json in the results", False, parse=flag),
+        Argument("results_root", "where bench.json is saved; by default results/", None, "FOLDER"),
     ),
-    (("", "prints the figures"), ("data_root=FOLDER write=true", "on real text, and kept")),
+    (("", "prints the figures"), ("data_root=FOLDER write=true", "on real text, and saves the figures")),
     (
         "Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also the "
-        "recurrent stack of SRL, the memory of attention, and pretraining. It takes minutes. Let nothing else run "
-        "meanwhile: ratios forgive a busy machine, shares of the best product do not.",
+        "recurrent stack of SRL, the memory of attention, and pretraining. It takes minutes. Run nothing else "
+        "meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
     ),
 )  # fmt: skip
 
@@ -37,16 +37,16 @@ def main() -> None:
     given = COMMAND.parse()
     place = given["data_root"] or os.environ.get("DATA_ROOT")
     if place and not Path(place).is_dir():
-        raise UserError("data_root is no folder", place)
-    found = measured(Path(place) if place else None)
+        raise UserError("data_root is not a folder", place)
+    figures = measured(Path(place) if place else None)
     if given["write"]:
         target = Path(given["results_root"] or places.ROOT / "results") / "bench.json"
-        write(target, found)
+        write(target, figures)
         print(f"written to {target}", file=sys.stderr)
 
 
 def measured(data_root: Path | None) -> dict[str, Any]:
-    """All figures, which are printed; a bar shows how far the measuring is."""
+    """Measures and prints all figures, with a progress bar."""
     import torch
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -60,19 +60,19 @@ def measured(data_root: Path | None) -> dict[str, Any]:
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
         steps = 6 + 3 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
         task = bar.add_task("starting", total=steps)
-        found = bench(PLAN, data_root, lambda text: bar.update(task, description=text, advance=1))
-    show(found, Console())
-    return found
+        figures = bench(PLAN, data_root, lambda text: bar.update(task, description=text, advance=1))
+    show(figures, Console())
+    return figures
 
 
-def write(target: Path, found: dict[str, Any]) -> None:
-    """Keeps the figures, with the machine and the code that they were measured with."""
+def write(target: Path, figures: dict[str, Any]) -> None:
+    """Saves the figures with the machine and the code version that they were measured on."""
     from elmo_bench.experiment import store
     from elmo_bench.system import machine
 
     commit, dirty = machine.commit()
     made = {"machine": machine.machine("cpu"), "versions": machine.versions(), "commit": commit, "dirty": dirty}
-    store.write_text(target, json.dumps({**found, **made}, indent=1) + "\n")
+    store.write_text(target, json.dumps({**figures, **made}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

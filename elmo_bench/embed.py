@@ -32,10 +32,10 @@ COMMAND = Command(
         Argument("input", "one whitespace-tokenized sentence a line; .gz and .xz are read too", value="FILE.txt"),
         Argument("output", "the HDF5 file to write", value="FILE.hdf5"),
         Argument(
-            "state", "how a sentence starts: zero, warm (the steady state behind sentence breaks) or carry (where the "
-            "same line of the group before ended)", "warm", parse=choice("zero", "warm", "carry"),
+            "state", "LSTM state at the start of a sentence: zero, warm (the steady state after a sentence break) or "
+            "carry (the final state of this line in the previous group)", "warm", parse=choice("zero", "warm", "carry"),
         ),
-        Argument("group", "lines computed together, which bounds the memory", GROUP, parse=whole(1)),
+        Argument("group", "lines computed together; bounds the memory", GROUP, parse=whole(1)),
     ),
     (("options=options.json weights=weights.hdf5 input=text.txt output=layers.hdf5", ""),),
     (
@@ -46,15 +46,16 @@ COMMAND = Command(
 
 
 def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
-    """Writes the layers of every line of `source`, one whitespace-tokenized sentence a line; an empty line gives none.
+    """Writes the layers of every line of `source`, one whitespace-tokenized sentence a line; an empty line has no
+    words.
 
     Args:
-        bilm: with state "carry", line k of a group goes on from line k of the group before.
-        output: appears only when it is whole.
-        group: lines computed together, which bounds the memory.
+        bilm: with state "carry", line k of a group starts from the final state of line k of the previous group.
+        output: appears only when it is complete.
+        group: lines computed together; bounds the memory.
 
     Returns:
-        How many lines there were.
+        The number of lines.
 
     Raises:
         UserError: the input is missing, empty or not UTF-8 (its line is named); the output cannot be written.

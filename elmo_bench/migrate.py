@@ -1,4 +1,4 @@
-"""Old records under their names of today: `python -m elmo_bench.migrate data_root=FOLDER`. Nothing is trained."""
+"""Renames old records to their current names: `python -m elmo_bench.migrate data_root=FOLDER`. Nothing is trained."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from elmo_bench.system.command import Argument, Command
 
 COMMAND = Command(
     "migrate",
-    "give the records of an earlier version their names of today; nothing is trained",
+    "rename the records of an earlier version to their current names; nothing is trained",
     (
         Argument("results_root", "folder with runs/; by default results/", None, "FOLDER"),
-        Argument("data_root", "folder of the data, to check that they are the records'", None, "FOLDER"),
+        Argument("data_root", "folder of the data, to check that the records were made with it", None, "FOLDER"),
         Argument("models_root", "folder of biLMs; by default models/", None, "FOLDER"),
     ),
     (("data_root=../shared/data", "all records of this checkout"),),
     (
-        "A record keeps its former id as `former`. One whose data or biLM are not on this machine stays as it is; the "
-        "command says so and ends with exit status 2.",
+        "A record keeps its former id as `former`. A record whose data or biLM are not on this machine is left "
+        "unchanged; the command reports it and exits with status 2.",
     ),
 )
 
@@ -39,10 +39,10 @@ def main() -> None:
             renamed += 1
         else:
             left += 1
-            print(f"{path}: stays as it is: {outcome}", file=sys.stderr)
+            print(f"{path}: left unchanged: {outcome}", file=sys.stderr)
     print(f"{renamed} records renamed")
     if left:
-        raise UserError(f"{left} records stay as they are; see above")
+        raise UserError(f"{left} records left unchanged; see above")
 
 
 if __name__ == "__main__":

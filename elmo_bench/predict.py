@@ -1,6 +1,6 @@
 """Applies a trained model to new text: `elmo-bench predict checkpoint=CKPT input=FILE.jsonl output=FILE.jsonl`.
 
-The formats are described in `--help`. A run's record names its `checkpoint`, relative to `results/`.
+The formats are described in `--help`. A run's record gives the path of its `checkpoint`, relative to `results/`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def formats() -> list[Section]:
-    """A section of the help: what an input line and an output line of each task hold, as its package says it."""
+    """A section of the help: the contents of an input line and an output line for each task, from its package."""
     from elmo_bench.configuration import pages
 
     lines = []
@@ -39,42 +39,42 @@ COMMAND = Command(
     "predict",
     "apply a trained model to new text",
     (
-        Argument("checkpoint", "of a run; its record names it, relative to results/", value="FILE.ckpt"),
+        Argument("checkpoint", "of a run; the run's record gives its path, relative to results/", value="FILE.ckpt"),
         Argument("input", "one JSON object a line; .gz and .xz are read too", value="FILE.jsonl"),
         Argument("output", "one line for each line of the input, in its order", value="FILE.jsonl"),
         Argument("format", "json or plain (see above)", "json", parse=choice("json", "plain")),
-        Argument("bilm.options", "where the biLM's options lie now, if they have moved", None, "FILE"),
-        Argument("bilm.weights", "where the biLM's weights lie now, if they have moved", None, "FILE"),
-        Argument("bilm.path", "where the folder of a Hugging Face model lies now, if it has moved", None, "FOLDER"),
-        Argument("trainer.accelerator", "cpu, gpu or auto; by default that of the run", None, "NAME"),
-        Argument("trainer.threads", "by default that of the run", None, "N", whole(1)),
-        Argument("batch_size", "rows computed at once; by default that of the run", None, "N", whole(1)),
+        Argument("bilm.options", "the biLM's options file, if it has moved", None, "FILE"),
+        Argument("bilm.weights", "the biLM's weights file, if it has moved", None, "FILE"),
+        Argument("bilm.path", "the folder of the Hugging Face model, if it has moved", None, "FOLDER"),
+        Argument("trainer.accelerator", "cpu, gpu or auto; by default as in the run", None, "NAME"),
+        Argument("trainer.threads", "CPU threads; by default as in the run", None, "N", whole(1)),
+        Argument("batch_size", "rows computed at once; by default as in the run", None, "N", whole(1)),
     ),
     (
         ("checkpoint=results/work/.../best.ckpt input=in.jsonl output=out.jsonl", ""),
         ("checkpoint=results/work/.../best.ckpt input=in.jsonl output=labels.txt format=plain", "for `score`"),
     ),
     (
-        "format=json: each line is a JSON object that repeats the input, adds the words where the input was one text, "
-        "and holds the model's answer: labels by name, with probabilities where the model has any. format=plain: each "
-        "line is the bare answer as JSON, as `score` reads labels.",
-        "For a task whose data set has JSON files of its own (SQuAD), an input named .json is such a file, and an "
-        "output named .json is written in the form that the official scorer reads, in either format.",
+        "format=json: each line is a JSON object that repeats the input, with its words if it was plain text, and "
+        "adds the model's answer: labels by name, with probabilities where the model has any. format=plain: each line "
+        "is only the answer as JSON, as `score` reads it.",
+        "For a task whose data set has its own JSON files (SQuAD), an input named .json is read as such a file, and an "
+        "output named .json is written for the official scorer, whatever `format` is.",
     ),
     more=formats,
 )  # fmt: skip
 
 
 def predict(checkpoint: str, input: str, output: str, format: str = "json", **options: Any) -> int:
-    """Writes the predictions, whole or not at all; returns their number.
+    """Writes the predictions atomically; returns their number.
 
     Args:
         checkpoint, input, output: paths.
         format: "json" or "plain".
-        options: other keys of the configuration; None: as the run had them.
+        options: other keys of the configuration; None: as in the run.
 
     Raises:
-        UserError: files that cannot be read, a line that is no JSON object or that the reader refuses (it is named).
+        UserError: files that cannot be read, a line that is not a JSON object or that the reader rejects.
     """
     from hydra.utils import instantiate
 
@@ -108,25 +108,25 @@ def predict(checkpoint: str, input: str, output: str, format: str = "json", **op
 
 
 def echo(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    """An input object, and the words of its fields where the text was cut into words here (documents aside)."""
+    """An input object, plus the words of fields that were tokenized here (except documents)."""
     words = {field: row[field] for field in fields if field not in raw}
     return {**raw, **{field: value for field, value in words.items() if all(isinstance(word, str) for word in value)}}
 
 
 def _own_format(reader: Any, feature: type, path: str, task: str) -> bool:
-    """Whether the file is in the data set's own format: named .json. Raises `UserError` if the reader has none."""
+    """Whether the file is in the data set's own format (.json). Raises `UserError` if the reader has none."""
     if not path.removesuffix(".gz").removesuffix(".xz").endswith(".json"):
         return False
     if not isinstance(reader, feature):
-        raise UserError(f"task {task} has no JSON files of its own; name a .jsonl file", path)
+        raise UserError(f"task {task} has no JSON format of its own; give a .jsonl file", path)
     return True
 
 
 def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], Any]]:
-    """The JSON objects of a file and the rows that the reader makes of them.
+    """The JSON objects of a file and the rows that the reader makes from them.
 
     Raises:
-        UserError: a line is no JSON object, or the reader refuses it; the line is named.
+        UserError: a line is not a JSON object, or the reader rejects it; the line is named.
     """
     rows = []
     for number, raw in read_lines(path):
@@ -140,11 +140,11 @@ def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], A
 
 
 def load(checkpoint: str) -> dict[str, Any]:
-    """A checkpoint of ours; nothing in it is executed. Raises `UserError` for any other file."""
+    """A checkpoint of elmo_bench; nothing in it is executed. Raises `UserError` for any other file."""
     import torch
 
     if not Path(checkpoint).is_file():
-        raise UserError("no such checkpoint; a run's record names its `checkpoint`, relative to results/", checkpoint)
+        raise UserError("no such checkpoint; a run's record gives its `checkpoint`, relative to results/", checkpoint)
     try:
         saved = torch.load(checkpoint, map_location="cpu", weights_only=True)
         if not {"task", "elmo", "bilm"} <= set(saved["hyper_parameters"]["config"]) or "vocabularies" not in saved:
@@ -187,13 +187,13 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
         accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
         enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
     )  # fmt: skip
-    found = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
+    answers = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
     order = [index for batch in batches for index in batch]
-    return [answer for _, answer in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+    return [answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0])]
 
 
 def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file with the numbers of their lines; empty lines are an error too: they would shift."""
+    """The JSON objects of a file with their line numbers. An empty line is an error: it would shift the output."""
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
@@ -206,7 +206,7 @@ def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def write(path: Path, text: str) -> None:
-    """Whole, or not at all."""
+    """Writes the text atomically."""
     with replacing(path) as file:
         file.write(text)
 

@@ -23,17 +23,17 @@ def main() -> None:
     chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
     cfg = pages.compose(chosen, "pretrain")
     if cfg.root is None:
-        raise UserError(f"where is the text? give {places.DATA_ROOT} with lm/ in it")
+        raise UserError(f"no training text: give {places.DATA_ROOT}, a folder that contains lm/")
     output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
     if output.exists() and not (output / "card.json").is_file():
-        raise UserError("is there, but is no biLM that was trained here (no card.json); give another output=", output)
+        raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)
     if output.exists() and not cfg.force:
         card = finished(output)
         if not is_of(card, recipe, root):
             raise UserError(
-                "trained by another recipe or on other text; force=true replaces it, output= keeps it", output
+                "trained by another recipe or on other text; force=true replaces it, another output= keeps it", output
             )
-        print(f"{output} is there already; force=true trains it anew", file=sys.stderr)
+        print(f"{output} exists already; force=true trains it again", file=sys.stderr)
     else:
         work = Path(cfg.cache_root) / "pretrain"
         wandb: Any = OmegaConf.to_container(cfg.wandb) if cfg.wandb else None

@@ -1,6 +1,6 @@
-"""Ours beside the paper's, from the records: `elmo-bench report` writes README.md, report.html and report.json.
+"""Our results beside the paper's, from the records: `elmo-bench report` writes README.md, report.html, report.json.
 
-In a checkout, the project's own README.md shows the first tables, between its marks.
+In a checkout, it also writes the first tables into the project's own README.md, between two markers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ COMMAND = Command(
     (Argument("results_root", "folder with runs/ and figures/; by default results/", None, "FOLDER"),),
     (("", "all recorded runs"), ("results_root=FOLDER", "those of another folder")),
     (
-        "Prints the tables, ours beside the paper's, and writes README.md, report.html (one page that needs no other "
-        "file) and report.json (the same tables as data) into the folder. The same records give the same bytes.",
+        "Prints the tables, our results beside the paper's, and writes README.md, report.html (a self-contained page) "
+        "and report.json (the same tables as data) into the folder. The same records give the same bytes.",
     ),
 )
 
 
 def show(sections: Sequence[Section]) -> None:
-    """Prints the tables; whole lines where the output is no terminal."""
+    """Prints the tables, without wrapping lines when the output is not a terminal."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,10 +1,10 @@
 """The paper's Table 1 for a task: `python -m elmo_bench.reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
 
 Runs the sweep conf/sweep/table1.yaml, the arms that the task's page names, over seeds 1 to N (`task=all`: every task);
-prints ours beside the paper's and writes results/README.md. Recorded runs are not run again. Any other override goes to
-every run.
+prints our results beside the paper's and writes results/README.md. Recorded runs are not run again. Any other override
+applies to every run.
 
-`jobs=N` trains N runs at a time, each on its share of the cores; by default two, where there are two cores and no GPU.
+`jobs=N` trains N runs at a time, each on its share of the cores; by default two, if there are two cores and no GPU.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def reproduce(
         task, scale: their names.
         seeds: runs seeds 1 to this one.
         overrides: for every run.
-        at_once: how many runs are trained at a time; None: as many as fit.
+        at_once: how many runs are trained at a time; None: as many as the machine allows.
 
     Raises:
         UserError: an unknown task, missing data, a value that is not allowed.
@@ -58,12 +58,12 @@ def reproduce(
 
 
 def train_together(runs: Sequence[list[str]], cfgs: Sequence[DictConfig], at_once: int) -> None:
-    """Trains runs in processes of their own; the overrides of each and what they compose to.
+    """Trains each run in a separate process, given its overrides and the configuration that they compose to.
 
-    The last run comes first: it has ELMo, and what it prepares (a biLM, its activations) is ready when others need it.
+    The last run starts first: it has ELMo, and prepares what others need too (a biLM, its cached layers).
 
     Raises:
-        UserError: the first run that failed; the others have been shown.
+        UserError: the error of the first run that failed; all errors have been printed.
     """
     jobs = [Job(_title(cfg), [*TRAIN, *run]) for run, cfg in zip(runs, cfgs, strict=True)]
     errors = {str(error): error for error in run_jobs([jobs[-1], *jobs[:-1]], at_once) if error}
@@ -80,7 +80,7 @@ def _title(cfg: DictConfig) -> str:
 
 
 def fitting(cfg: DictConfig) -> int:
-    """Two runs at a time, where there are two cores and no GPU that they would share."""
+    """How many runs to train at a time: two if there are two cores and no GPU, else one."""
     if cfg.trainer.accelerator != "cpu":
         import torch
 
@@ -106,7 +106,7 @@ def main() -> None:
         try:
             records += reproduce(task, own.get("scale") or "mini", int(seeds), rest, int(at_once) if at_once else None)
         except UserError as error:
-            console.show(error)  # now; the other tasks still run
+            console.show(error)  # at once; the other tasks still run
             failed.append(error)
     if records:
         report.refresh(cfg.results_root)
@@ -116,7 +116,7 @@ def main() -> None:
 
 
 def _split(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Our own arguments and the overrides. Raises `UserError` for what is neither."""
+    """Our own arguments and the overrides. Raises `UserError` for anything else."""
     own, rest = {}, []
     for argument in argv:
         key, equals, value = argument.partition("=")

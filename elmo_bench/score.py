@@ -1,6 +1,6 @@
 """Official metrics of a file of predictions: `elmo-bench score task=ner gold=FILE predictions=FILE`.
 
-Prints one JSON object and nothing else. No model is involved, so nothing heavy is imported.
+Prints one JSON object and nothing else. No model is needed, so no large library is imported.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ COMMAND = Command(
     "the official metrics of a file of predictions, as one JSON object",
     (
         Argument("task", "the benchmark, a page of conf/task/", value="TASK"),
-        Argument("gold", "file with the right answers", value="FILE"),
+        Argument("gold", "file with the correct answers", value="FILE"),
         Argument("predictions", "file with the answers to score, in the same format", value="FILE"),
     ),
     (("task=ner gold=test.iob2 predictions=answers.iob2", "prints precision, recall and F1 in percent"),),
     (
-        "The files are what the benchmark's official scorer reads; tasks/TASK/README.md describes them. No model is "
-        "involved.",
+        "The files are in the format of the benchmark's official scorer, described in tasks/TASK/README.md. No model "
+        "is needed.",
     ),
 )
 
@@ -50,7 +50,7 @@ def find(task: str) -> Callable[[str, str], dict[str, float]]:
     page = pages.page(task)
     name = OmegaConf.select(OmegaConf.load(page), "task.score")
     if not isinstance(name, str):
-        raise UserError("the page names no `task.score`", page)
+        raise UserError("the page has no `task.score`", page)
     module, _, function = name.rpartition(".")
     return getattr(importlib.import_module(module), function)
 

@@ -1,11 +1,11 @@
-"""The contract between the framework and a task: protocols for reader, head and metric, and what passes between them.
+"""The contract between the framework and a task: protocols for reader, head and metric, and the types they exchange.
 
 A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its pages under `conf/task/`.
-The framework (`elmo_bench/`) sees them only through the protocols below and never imports a task.
+The framework (`elmo_bench/`) uses them only through the protocols below and never imports a task.
 
-`tasks/README.md` adds a task step by step. One that does not offer `scale=mini` has a function `write_example(folder)`
-in its reader.py, which writes small invented data to where its page looks for them below `data_root`, for the tests of
-this contract.
+`tasks/README.md` shows step by step how to add a task. A task that does not offer `scale=mini` has a function
+`write_example(folder)` in its reader.py; it writes small invented data where the task's page expects them below
+`data_root`, for the tests of this contract.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from elmo_bench.metrics.items import Items
 from elmo_bench.text.tokens import Tokens
 from elmo_bench.text.vocabulary import Vocabulary
 
-Row = dict[str, Any]  # one example as the reader made it: JSON-able values, gold labels included
-Prediction = Any  # one JSON-able answer for one row
+Row = dict[str, Any]  # one example from the reader: JSON-serializable values, gold labels included
+Prediction = Any  # one JSON-serializable answer for one row
 
 
 class Embedded(NamedTuple):
@@ -39,11 +39,11 @@ class Embedded(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a reader's `collate` makes of a list of rows; Lightning moves its tensors to the device."""
+    """What a reader's `collate` makes from a list of rows; Lightning moves its tensors to the device."""
 
     rows: list[Row]
     texts: dict[str, Tokens]  # by the names in reader.fields
-    labels: dict[str, Tensor]  # gold labels for the loss, absent for raw text, and other features of the input
+    labels: dict[str, Tensor]  # gold labels for the loss (absent for raw text), and other features of the input
 
 
 class Scores(Protocol):
@@ -57,8 +57,8 @@ class Reader(Protocol):
 
     `fields` names the columns of a row that hold words: a list of words, or a list of sentences (documents).
     `vocabularies` is filled by `load` from the training split alone ("words", and where used "chars", "labels", ...)
-    or restored from a checkpoint; it is all the state a reader has. `lower` says that words are looked up in lower
-    case, in the vocabulary and in a file of word vectors.
+    or restored from a checkpoint; a reader has no other state. `lower` tells whether words are looked up in lower case,
+    in the vocabulary and in a file of word vectors.
 
     A reader may support more: see `Samples`, `ReadsFiles`, `WritesOfficial` and `MakesExamples` below.
     """
@@ -80,10 +80,10 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Samples(Protocol):
-    """A reader that shows training only a part of some rows, such as a window of a long document."""
+    """A reader that trains on only a part of some rows, such as a window of a long document."""
 
     def sample(self, row: Row, random: np.random.Generator) -> Row:
-        """The part to train on in this epoch; `random` depends on the seed and the epoch alone."""
+        """The part to train on in this epoch; `random` depends only on the seed and the epoch."""
         ...
 
 
@@ -98,7 +98,7 @@ class ReadsFiles(Protocol):
 
 @runtime_checkable
 class WritesOfficial(Protocol):
-    """A reader that puts predictions into the form that the official scorer reads, for `predict`."""
+    """A reader that converts predictions to the official scorer's format, for `predict`."""
 
     def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> Any:
         """A JSON value."""
@@ -127,30 +127,30 @@ class Head(Protocol):
 
 @runtime_checkable
 class Describes(Protocol):
-    """A head that can tell a person more than its predictions hold: names, words, probabilities; for `predict`."""
+    """A head that adds readable details to its predictions (names, words, probabilities), for `predict`."""
 
     def describe(self, predictions: Sequence[Prediction], scores: Any, batch: Batch) -> list[dict[str, Any]]:
-        """A JSON object for each row, from what `decode` made of the same scores and batch."""
+        """A JSON object for each row; `predictions` is what `decode` returned for the same scores and batch."""
         ...
 
 
 class Metric(Protocol):
     """The official definition, in percent, as a function of sums over items. A fresh one is made for every pass.
 
-    `elmo_bench.metrics.items.AdditiveMetric` has all but `update` and `from_totals`.
+    `elmo_bench.metrics.items.AdditiveMetric` implements all but `update` and `from_totals`.
     """
 
     def update(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
-        """Counts rows, in whatever order they come."""
+        """Counts rows, in any order."""
         ...
 
     def items(self) -> Items:
-        """What was counted of each item, in the order of the rows that `update` was given."""
+        """The counts of each item, in the order of the rows given to `update`."""
         ...
 
     @staticmethod
     def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
-        """The metric of the sums of the items' statistics: of all items, or of those that a resampling draws."""
+        """The metric from the sums of the items' statistics: over all items, or over a resample of them."""
         ...
 
     def compute(self) -> dict[str, float]:

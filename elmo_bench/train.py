@@ -1,6 +1,6 @@
 """One run, or with `-m` a sweep of runs: `python -m elmo_bench.train task=ner scale=open elmo.where=input seed=3`.
 
-A run that has a record is not run again (`force=true` does), and a half-finished one goes on from its last whole epoch.
+A recorded run is not run again, unless with `force=true`; an interrupted run resumes from its last completed epoch.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def main() -> None:
         except Exception as error:
             if not _in_process() or console.explain(error) is None:
                 raise
-            failed.append(error)  # not raised here: Hydra would add a line of its own
+            failed.append(error)  # not raised here: Hydra would print a line too
             if HydraConfig.get().mode == RunMode.MULTIRUN:
-                console.show(error)  # now: the rest of the sweep comes first
+                console.show(error)  # at once, before the rest of the sweep runs
             return None
         return record["metrics"]["dev"][record["config"]["task"]["monitor"]]
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _in_process() -> bool:
-    """Whether `failed` of `main` is seen there: not where a launcher runs the jobs elsewhere."""
+    """Whether runs share this process with `main` and its list `failed`; other launchers start new processes."""
     config = HydraConfig.get()
     return config.mode == RunMode.RUN or "BasicLauncher" in config.launcher["_target_"]
 

@@ -14,16 +14,16 @@ COMMAND = Command(
     (
         Argument("text", "a file (plain, .gz, .xz, .zst), a folder of such files, or a quoted pattern", value="TEXT"),
         Argument("output", "the file to write, one word a line", value="FILE"),
-        Argument("size", "at most so many words, the three marks included; by default all", None, "N", whole(4)),
+        Argument("size", "the most words, including the three markers; by default all", None, "N", whole(4)),
         Argument("least", "words seen less often are left out", 1, parse=whole(1)),
     ),
     (
-        ("text=corpus.txt.gz output=words.txt size=50000", "the 49,997 most frequent words and the marks"),
-        ("text='news.en-*' output=words.txt least=3", "as the release made that of the 1B Word Benchmark"),
+        ("text=corpus.txt.gz output=words.txt size=50000", "the 49,997 most frequent words and the markers"),
+        ("text='news.en-*' output=words.txt least=3", "as in the release's vocabulary of the 1B Word Benchmark"),
     ),
     (
         "The text has one tokenized sentence a line. <S>, </S> and <UNK> come first, then the words by frequency, as "
-        "recipe.words of `elmo-bench pretrain` takes them.",
+        "recipe.words of `elmo-bench pretrain` expects.",
     ),
 )
 

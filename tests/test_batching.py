@@ -112,7 +112,7 @@ def test_vectors_of_the_vocabulary_the_first_of_a_word(tmp_path, form):
         ("the 1 2 3\nsings 1 2\n", 2, "2 numbers where 3"),
         ("the 1 2 3\nsings 1 2 3 4\n", 2, "4 numbers where 3"),
         ("the 1 2 3 4\n", 1, "4 numbers where 3"),
-        ("the 1 2 3\nsings 1 x 3\n", 2, "no number"),
+        ("the 1 2 3\nsings 1 x 3\n", 2, "not a number"),
         ("the 1 nan 3\n", 1, "not finite"),
         ("the 1 2 3\n\n", 2, "empty line"),
         ("other 1 2 3\n", None, "no vector for any"),

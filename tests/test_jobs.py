@@ -43,7 +43,7 @@ def test_what_a_user_can_mend_is_the_error_of_a_job_and_the_others_still_run(cap
     errors = run_jobs([job("wrong", wrong), job("crash", "1 / 0"), job("right", "print('done')")], 1)
     assert [error and str(error) for error in errors] == [
         "a.txt:3: no tag",
-        "crash: failed with exit status 1; what it printed is above, jobs=1 shows more",
+        "crash: failed with exit status 1; its output is above; jobs=1 shows more",
         None,
     ]
     out = capsys.readouterr().out
@@ -54,7 +54,7 @@ def test_what_a_user_can_mend_is_the_error_of_a_job_and_the_others_still_run(cap
 
 def test_a_killed_job_is_an_error():
     (error,) = run_jobs([job("killed", "import os; os.kill(os.getpid(), 9)")], 1)
-    assert "killed: was ended by SIGKILL" in str(error)
+    assert "killed: was killed by SIGKILL" in str(error)
 
 
 def test_each_job_has_its_share_of_the_cores(capsys, monkeypatch):

@@ -144,7 +144,9 @@ def test_an_old_record_gets_the_name_that_its_run_has_today(old):
     assert list(migrate(bench.results, here(bench))) == []
 
 
-@pytest.mark.parametrize(("name", "message"), [("data/toy/dev.txt", "data are not those"), ("weights", "its biLM")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("data/toy/dev.txt", "are not those of the record"), ("weights", "its biLM")]
+)
 def test_an_old_record_of_other_files_stays_as_it_is(old, name, message):
     bench, path = old
     before = path.read_bytes()

@@ -108,7 +108,7 @@ def test_a_training_killed_three_times_equals_an_undisturbed_one(place, tmp_path
         assert finish(process)[0] == -signal.SIGKILL
     code, text = pretrain(place)
     assert code == 0, text
-    assert "going on after update" in text
+    assert "resuming after update" in text
     assert files(place / "out") == files(place / "whole")
     assert [list(row.values())[:4] for row in log(place)] == logged
 
@@ -118,7 +118,7 @@ def test_changed_text_is_another_run_and_force_trains_anew(place):
     card = json.loads((place / "out" / "card.json").read_text())
     code, text = pretrain(place, "recipe.tokens=960")
     assert code == 0
-    assert "is there already" in text
+    assert "exists already" in text
     first = work(place)
     saved = (first / "checkpoint.pt").stat().st_mtime_ns
     assert pretrain(place, "recipe.tokens=960", "force=true")[0] == 0

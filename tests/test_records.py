@@ -148,7 +148,7 @@ def test_tables_replace_what_stands_between_the_marks(results):
     assert page.endswith(f"|\n\n{last}\nafter\n")
     assert "old" not in page
     assert report.embedded(page, found) == page
-    with pytest.raises(UserError, match="lacks the marks"):
+    with pytest.raises(UserError, match="lacks the markers"):
         report.embedded(f"{first} alone", found)
 
 

@@ -229,7 +229,7 @@ def test_a_half_finished_run_without_its_items_says_what_to_do(bench, monkeypatc
             bench.train()
     (dev,) = bench.results.rglob(DEV)
     dev.unlink()
-    with pytest.raises(UserError, match=r"dev\.items\.npz: no such file of items; begin the run again with force=true"):
+    with pytest.raises(UserError, match=r"dev\.items\.npz: no such file of items; start the run again with force=true"):
         bench.train()
     assert not list(bench.results.rglob("runs/*"))
     bench.train("force=true")

@@ -10,8 +10,8 @@ from elmo_bench.configuration import pages
 from elmo_bench.experiment.launch import train
 from elmo_bench.predict import predict
 from elmo_bench.score import score
-from elmo_bench.system.hashing import sha256
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.hashing import sha256
 
 SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,3,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
 

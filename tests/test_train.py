@@ -106,7 +106,7 @@ def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     assert not list((bench.folder / "torn").rglob("*.json"))
     resumed = bench.command("train", *bench.overrides(torn, *changes))
     assert resumed.returncode == 0, resumed.stderr
-    assert "goes on after epoch 2" in resumed.stdout
+    assert "resuming after epoch 2" in resumed.stdout
     (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
     assert result(json.loads(path.read_text())) == result(whole)
 
@@ -114,7 +114,7 @@ def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
 def test_ctrl_c_ends_in_one_line(bench):
     done = bench.command("train", *bench.overrides(), STOP=f"1,2,{signal.SIGINT:d}")
     assert done.returncode == 130
-    assert done.stderr == "interrupted; a training goes on from its last whole epoch when it is started again\n"
+    assert done.stderr == "interrupted; running the command again resumes from the last completed epoch\n"
     assert list(bench.results.rglob("last.ckpt"))
 
 

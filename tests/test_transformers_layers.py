@@ -299,7 +299,7 @@ INDEX = '{"weight_map": {"a": "model-00001-of-00001.safetensors"}}'
         (change("model.safetensors", "x" * 100), "not a model that transformers can load"),
         (change("tokenizer.json", "{}"), "not a tokenizer that transformers can load"),
         (lose_a_weight, "the weights lack 'encoder.layer.0.output.dense.weight'"),
-        (spoil_a_weight, "'encoder.layer.0.output.dense.bias' holds values that are not finite"),
+        (spoil_a_weight, "'encoder.layer.0.output.dense.bias' contains values that are not finite"),
         (more_pieces_than_embeddings, "the tokenizer has 279 pieces, the model 277"),
         (remote_code, "not a model that transformers can load"),
     ],

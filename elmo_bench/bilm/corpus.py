@@ -1,4 +1,4 @@
-"""Plain text for a biLM: one tokenized sentence a line, packed end to end into two streams of word types.
+"""Plain text for a biLM: one tokenized sentence per line, concatenated into two streams of word types.
 
 As in the release, the forward stream reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`; the backward stream reads
 `</S> wn .. w1` and predicts `wn .. w1 <S>`; sentences follow one another in the same order in both.
@@ -25,7 +25,7 @@ UNKNOWN = "<UNK>"
 
 
 class Source(NamedTuple):
-    """A text file and how many tokens to take from its beginning (None: all)."""
+    """A text file and how many tokens to use from its beginning (None: all)."""
 
     path: Path
     tokens: int | None = None
@@ -38,9 +38,9 @@ def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[Source]:
     The 1B Word Benchmark's `training-monolingual.tokenized.shuffled` is such a folder.
 
     Raises:
-        UserError: nothing is there, or a number of tokens is given for several files.
+        UserError: no file matches, or a number of tokens is given for several files.
     """
-    found: list[Source] = []
+    listed: list[Source] = []
     for name, tokens in text:
         path = root / name
         files = [path]
@@ -51,9 +51,9 @@ def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[Source]:
         if not files:
             raise UserError("no such text; check the path and data_root", path)
         if tokens is not None and len(files) > 1:
-            raise UserError(f"{tokens} tokens of {len(files)} files: name one file, or take all (null)", path)
-        found += [Source(file, tokens) for file in files]
-    return found
+            raise UserError(f"{tokens} tokens of {len(files)} files: name one file, or or take all (null)", path)
+        listed += [Source(file, tokens) for file in files]
+    return listed
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
@@ -61,7 +61,7 @@ def _files(folder: Path, pattern: str) -> list[Path]:
 
 
 class Stream(NamedTuple):
-    """What one direction reads and predicts; both int32 of one length."""
+    """What one direction reads and predicts: int32 arrays of equal length."""
 
     inputs: np.ndarray  # word types
     targets: np.ndarray  # vocabulary ids
@@ -73,7 +73,7 @@ class Corpus:
 
     Attributes:
         types: distinct words, `<S>` and `</S>` first.
-        tokens: int32 types of all sentences, one after another, without marks.
+        tokens: int32 types of all sentences, one after another, without sentence markers.
         ends: int64, where each sentence ends in `tokens`.
     """
 
@@ -83,28 +83,28 @@ class Corpus:
 
     @classmethod
     def read(cls, sources: Sequence[Source], seed: int | None = None, cache: Path | None = None) -> Corpus:
-        """Reads the sources one after another and shuffles the sentences (seed None: keeps their order).
+        """Reads the sources in order and shuffles the sentences (seed None: no shuffling).
 
         Args:
             sources: files and how much of each.
             seed: of the shuffle.
-            cache: folder that keeps each source in numbers, found again by its content.
+            cache: folder that stores each source as type numbers, under the digest of its content.
 
         Raises:
-            UserError: a file is missing, not UTF-8, or gives no sentence.
+            UserError: a file is missing, not UTF-8, or contains no sentence.
         """
         ids: dict[str, int] = {SENTENCE_BEGIN: 0, SENTENCE_END: 1}
         tokens, lengths = [], []
         for source in sources:
-            found = numbered(source, cache)
-            to_id = np.array([ids.setdefault(word, len(ids)) for word in found.types], dtype=np.int32)
-            tokens.append(to_id[found.tokens])
-            lengths.append(np.diff(found.ends, prepend=0))
+            part = numbered(source, cache)
+            to_id = np.array([ids.setdefault(word, len(ids)) for word in part.types], dtype=np.int32)
+            tokens.append(to_id[part.tokens])
+            lengths.append(np.diff(part.ends, prepend=0))
         whole = cls(list(ids), np.concatenate(tokens), np.cumsum(np.concatenate(lengths)))
         return whole if seed is None else whole.shuffled(seed)
 
     def shuffled(self, seed: int) -> Corpus:
-        """The same sentences in an order drawn from the seed."""
+        """The same sentences in a random order determined by the seed."""
         order = np.random.default_rng(seed).permutation(len(self.ends))
         starts, lengths = np.append(0, self.ends[:-1])[order], np.diff(self.ends, prepend=0)[order]
         ends = np.cumsum(lengths)
@@ -119,9 +119,9 @@ class Corpus:
         return [SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, *words][:size]
 
     def by_frequency(self, words: Sequence[str]) -> list[str]:
-        """A given vocabulary in the order that the sampled softmax takes it to have: by frequency in this text.
+        """A given vocabulary sorted by frequency in this text, as the sampled softmax assumes.
 
-        `<S>`, `</S>` and `<UNK>` stay in front; words that the text lacks come last, in the given order.
+        `<S>`, `</S>` and `<UNK>` come first; words that are not in the text come last, in the given order.
         """
         place = {word: i for i, word in enumerate(self.types)}
         counts = np.bincount(self.tokens, minlength=len(self.types))
@@ -132,7 +132,7 @@ class Corpus:
         return [*marks, *(others[i] for i in np.argsort(-frequency, kind="stable"))]
 
     def targets(self, vocabulary: Sequence[str]) -> np.ndarray:
-        """(types,) int32 vocabulary id of each type; `<UNK>` for those outside."""
+        """(types,) int32 vocabulary id of each type; that of `<UNK>` for types outside the vocabulary."""
         ids = {word: i for i, word in enumerate(vocabulary)}
         return np.array([ids.get(word, ids[UNKNOWN]) for word in self.types], dtype=np.int32)
 
@@ -142,7 +142,7 @@ class Corpus:
         return self._stream(self.tokens, 0, 1, to_target), self._stream(self._reversed(), 1, 0, to_target)
 
     def _reversed(self) -> np.ndarray:
-        """The tokens with each sentence turned round, the sentences in the same order."""
+        """The tokens with each sentence reversed, the sentences in the same order."""
         starts = np.concatenate([[0], self.ends[:-1]])
         lengths = self.ends - starts
         mirror = np.repeat(starts + self.ends - 1, lengths) - np.arange(len(self.tokens))
@@ -150,23 +150,23 @@ class Corpus:
 
     def _stream(self, tokens: np.ndarray, first: int, last: int, to_target: np.ndarray) -> Stream:
         starts = np.concatenate([[0], self.ends[:-1]])
-        inputs = np.insert(tokens, starts, first)  # the mark that opens each sentence
+        inputs = np.insert(tokens, starts, first)  # the marker that opens each sentence
         following = np.append(inputs[1:], first)
-        following = np.where(following == first, last, following)  # the mark that closes it
+        following = np.where(following == first, last, following)  # the marker that closes it
         return Stream(inputs, to_target[following])
 
 
 def rows_of(stream: Stream, rows: int) -> Stream:
-    """Cuts a stream into `rows` equal pieces that run side by side: both arrays become (rows, length)."""
+    """Cuts a stream into `rows` equal pieces that are read in parallel: both arrays become (rows, length)."""
     length = len(stream.inputs) // rows
     return Stream(*(array[: rows * length].reshape(rows, length) for array in stream))
 
 
 def numbered(source: Source, cache: Path | None = None) -> Corpus:
-    """One source by itself, its types in order of first appearance; from the cache where it has been read before.
+    """One source, with its types in order of first appearance; from the cache if it has been read before.
 
     Raises:
-        UserError: the file is missing, not UTF-8, or gives no sentence.
+        UserError: the file is missing, not UTF-8, or contains no sentence.
     """
     if cache is None or not source.path.is_file():
         return _number(source)

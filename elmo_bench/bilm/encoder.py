@@ -15,7 +15,7 @@ from elmo_bench.bilm.options import Options
 class Highway(nn.Module):
     """g * relu(W_transform x) + (1 - g) * x with g = sigmoid(W_carry x).
 
-    The release calls g "carry" although it carries the transform; the names of its weights are kept.
+    The release calls g "carry" although it gates the transform; we keep its names.
     """
 
     def __init__(self, size: int):
@@ -33,7 +33,7 @@ class Highway(nn.Module):
 
 
 class TokenEncoder(nn.Module):
-    """Token vectors from characters alone; every distinct word needs to be encoded only once."""
+    """Token vectors from characters only; every distinct word needs to be encoded only once."""
 
     def __init__(self, options: Options):
         super().__init__()
@@ -43,7 +43,7 @@ class TokenEncoder(nn.Module):
             nn.Conv1d(options.char_dim, number, kernel_size=width) for width, number in options.filters
         )
         self.highways = nn.ModuleList(Highway(options.n_filters) for _ in range(options.n_highway))
-        projects = options.n_filters != options.projection_dim  # as bilm-tf: equal widths go without
+        projects = options.n_filters != options.projection_dim  # as in bilm-tf: none for equal widths
         self.projection = nn.Linear(options.n_filters, options.projection_dim) if projects else nn.Identity()
         self.activation = F.relu if options.activation == "relu" else torch.tanh
         self.reset_parameters()
@@ -63,10 +63,10 @@ class TokenEncoder(nn.Module):
         """Encodes words.
 
         Args:
-            groups: (n, K) character ids of words, each group with a length K of its own; columns in which every word of
-                a group is padding may be cut, as long as `padding_columns()` of them remain (a window of padding alone
-                then still stands in the maximum).
-            dtype: computes the products in this type (bfloat16 in training); default: as the parameters.
+            groups: (n, K) character ids of words; K may differ between groups. Columns in which every word of a group
+                is padding may be cut, as long as `padding_columns()` of them remain (so that the maximum still includes
+                a window of padding only).
+            dtype: of the matrix products (bfloat16 in training); default: that of the parameters.
 
         Returns:
             (N, P) token vectors, the groups one after another.
@@ -95,5 +95,5 @@ class TokenEncoder(nn.Module):
         return torch.from_numpy(table[:, :width]).long().to(self.characters.weight.device)
 
     def padding_columns(self) -> int:
-        """All-padding columns to keep when ids are cut: the widest filter must meet one window of padding alone."""
+        """All-padding columns to keep when ids are cut: the widest filter needs one window of padding only."""
         return max(width for width, _ in self.options.filters)

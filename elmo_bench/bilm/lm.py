@@ -1,7 +1,7 @@
 """The bidirectional language model objective (paper, section 3.1): training chunks, sampled and full softmax.
 
-Token encoder and softmax are shared by both directions, the LSTMs are separate. Training normalises over a sample of
-the vocabulary, perplexity over all of it, so that the two are not comparable.
+Token encoder and softmax are shared by both directions; the LSTMs are separate. The training loss normalises over a
+sample of the vocabulary, the perplexity over all of it, so that the two are not comparable.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Chunk(NamedTuple):
 
 
 def chunks(stream: Stream, rows: int, steps: int, first: int = 0, rest: bool = False) -> Iterator[Chunk]:
-    """Walks through a stream of `rows` parallel pieces, `steps` at a time, from chunk number `first` on.
+    """The chunks of a stream cut into `rows` parallel pieces, `steps` at a time, starting with chunk number `first`.
 
-    What is left at the end comes as a shorter chunk where `rest` asks for it.
+    With `rest`, the remainder at the end is a shorter chunk; otherwise it is dropped.
     """
     inputs, targets = rows_of(stream, rows)
     for start in range(first * steps, inputs.shape[1] - (0 if rest else steps - 1), steps):
@@ -56,7 +56,7 @@ class WordTypes:
     def distinct(self, *inputs: np.ndarray, groups: int = 3) -> tuple[list[Tensor], list[Tensor]]:
         """Characters of the distinct types, and each input's indices into them.
 
-        The types are sorted by length into groups, each (n, K) cut to its longest: short words are convolved briefly.
+        The types are sorted by length into groups, each (n, K) cut to its longest, which saves time on short words.
         """
         types, index = np.unique(np.concatenate([x.reshape(-1) for x in inputs]), return_inverse=True)
         order = np.argsort(self.used[types], kind="stable")
@@ -70,7 +70,7 @@ class WordTypes:
 
 
 class Negatives(NamedTuple):
-    """A sample of the vocabulary without repeats, with the log of how often each id was to be expected in it."""
+    """A sample of the vocabulary without repetition, with the log of the expected count of each id."""
 
     ids: Tensor  # (K,) int64
     log_expected: Tensor  # (K,)
@@ -79,16 +79,16 @@ class Negatives(NamedTuple):
     @classmethod
     def draw(cls, number: int, vocabulary: int, generator: np.random.Generator) -> Negatives:
         """Log-uniform over ids sorted by frequency, as the release's sampled softmax drew them."""
-        tries, found = 0, np.zeros(0, dtype=np.int64)
-        while len(found) < number:
+        tries, sample = 0, np.zeros(0, dtype=np.int64)
+        while len(sample) < number:
             drawn = np.exp(generator.random(4 * number) * math.log(vocabulary + 1)).astype(np.int64) - 1
-            drawn = np.concatenate([found, np.minimum(drawn, vocabulary - 1)])
+            drawn = np.concatenate([sample, np.minimum(drawn, vocabulary - 1)])
             place = np.empty(vocabulary, dtype=np.int64)
-            place[drawn[::-1]] = np.arange(len(drawn))[::-1]  # of each id the first place: the last one written
+            place[drawn[::-1]] = np.arange(len(drawn))[::-1]  # the first position of each id, which is written last
             first = np.flatnonzero(place[drawn] == np.arange(len(drawn)))
-            tries += int(first[number - 1]) + 1 - len(found) if len(first) >= number else 4 * number
-            found = drawn[first[:number]]
-        ids = torch.from_numpy(found)
+            tries += int(first[number - 1]) + 1 - len(sample) if len(first) >= number else 4 * number
+            sample = drawn[first[:number]]
+        ids = torch.from_numpy(sample)
         return cls(ids, log_expected(ids, vocabulary, tries), tries)
 
 
@@ -105,9 +105,9 @@ def sampled_nll(
 
     Args:
         h: (N, P) outputs of the top layer.
-        rows, biases: (N + K, P) and (N + K,) of the softmax: the targets', then the negatives'.
-        targets, negatives: (N,) and (K,) vocabulary ids; a negative that is a row's target is left out there.
-        log_targets, log_sample: log expected counts of both.
+        rows, biases: (N + K, P) and (N + K,) of the softmax: of the targets, then of the negatives.
+        targets, negatives: (N,) and (K,) vocabulary ids; a negative that equals a row's target is masked in that row.
+        log_targets, log_sample: log expected counts of targets and negatives.
     """
     n = len(h)
     true = (h.float() * rows[:n].float()).sum(-1) + biases[:n] - log_targets  # (N,)
@@ -120,9 +120,9 @@ class BidirectionalLM(nn.Module):
     """A biLM with its softmax.
 
     Args:
-        bilm: what is trained and later exported.
-        vocabulary: words of the softmax, most frequent first.
-        dtype: of the products in training; bfloat16 halves their time where the processor has it.
+        bilm: trained, and later exported.
+        vocabulary: number of words of the softmax, which are sorted by frequency.
+        dtype: of the matrix products in training; bfloat16 halves their time if the processor supports it.
     """
 
     def __init__(self, bilm: BiLM, vocabulary: int, dtype: torch.dtype = torch.float32):
@@ -144,7 +144,7 @@ class BidirectionalLM(nn.Module):
     def outputs(
         self, chunk: tuple[Chunk, Chunk], types: WordTypes, states: list[list[State]], dtype: torch.dtype, cells: Cells
     ) -> list[Tensor]:
-        """Top-layer outputs of both directions, (T * B, P) each; `states` moves on in place."""
+        """Top-layer outputs of both directions, (T * B, P) each; updates `states` in place."""
         characters, indices = types.distinct(chunk[0].inputs, chunk[1].inputs)
         device = self.softmax.weight.device
         vectors = self.bilm.encoder(*(table.to(device) for table in characters), dtype=dtype).to(dtype)  # (U, P)
@@ -161,7 +161,7 @@ class BidirectionalLM(nn.Module):
     def loss(
         self, chunk: tuple[Chunk, Chunk], types: WordTypes, states: list[list[State]], negatives: Negatives
     ) -> Tensor:
-        """Mean of the two directions' sampled losses in nats a token; `states` moves on in place."""
+        """Mean of the two directions' sampled losses in nats per token; updates `states` in place."""
         losses, size = [], self.softmax.num_embeddings
         for h, piece in zip(self.outputs(chunk, types, states, self.dtype, POINTWISE), chunk, strict=True):
             ids = torch.cat([piece.targets, negatives.ids])  # (N + K,)
@@ -176,13 +176,13 @@ class BidirectionalLM(nn.Module):
 
     @torch.no_grad()
     def perplexity(self, corpus: Corpus, vocabulary: list[str], rows: int = 32, steps: int = 32) -> dict[str, float]:
-        """Full-softmax perplexities of a held-out text, given the true history; words outside count as `<UNK>`.
+        """Full-softmax perplexities of a held-out text, given the true history; unknown words count as `<UNK>`.
 
-        The text runs in `rows` parallel pieces with carried state, as in training, on the softmax's device.
+        The text is read in `rows` parallel pieces with carried state, as in training, on the softmax's device.
 
         Returns:
             forward, backward, and mean, the average of the two as the paper quotes it (section 3.4); tokens, the number
-            of predictions of each direction, sentence ends included.
+            of predictions of each direction, including sentence ends.
         """
         streams = corpus.streams(vocabulary)
         rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))

@@ -1,11 +1,11 @@
 """One direction of one LSTM layer: projected, with both clips, over packed sequences.
 
 Written by hand because no library has it: `torch.nn.LSTM(proj_size=...)` has neither the cell clip nor the projection
-clip that the released weights were trained with, and off by them where they bite. What is done once for all steps is
-one product (input, and in training the weight gradients); a step is product, cell, product.
+clip that the released weights were trained with, and gives other results where they clip. The input products, and in
+training the weight gradients, are each one product for all steps; a step is product, cell, product.
 
-Packed means time-major and left-aligned: rows sorted by length, longest first; step t holds `batch_sizes[t]` rows; the
-backward direction's sequences are reversed beforehand, so that both directions look the same here.
+Packed means time-major and left-aligned: rows sorted by length, longest first; step t has `batch_sizes[t]` rows; the
+backward direction's sequences are reversed beforehand, so that both directions are computed alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORGET_BIAS = 1.0  # added at run time, as TensorFlow's LSTMCell did for the rel
 
 
 class State(NamedTuple):
-    """State of one direction of one layer, one row a sequence."""
+    """State of one direction of one layer, one row per sequence."""
 
     h: Tensor  # (B, P) projected and clipped output
     c: Tensor  # (B, C) clipped cell
@@ -54,12 +54,12 @@ def cell_backward(
 
 
 def _precise(x: Tensor) -> Tensor:
-    """Cells are kept and computed in float32 at least, whatever the products are computed in."""
+    """Cells are stored and computed in float32 even if the products are in bfloat16."""
     return x.float() if x.dtype == torch.bfloat16 else x
 
 
 class Cells(NamedTuple):
-    """The two pointwise functions of a step; training on fixed shapes compiles them."""
+    """The two pointwise functions of a step; they can be replaced by compiled ones."""
 
     forward: Callable = cell_forward
     backward: Callable = cell_backward
@@ -69,7 +69,7 @@ POINTWISE = Cells()
 
 
 class _Recurrence(torch.autograd.Function):
-    """The time loop with gradients. The state before the first step is taken as a constant (truncated BPTT)."""
+    """The time loop with gradients. The state before the first step is treated as a constant (truncated BPTT)."""
 
     @staticmethod
     def forward(ctx, gates_x, recurrent, projection, h0, c0, batch_sizes, clips, cells):
@@ -79,7 +79,7 @@ class _Recurrence(torch.autograd.Function):
         h_last, c_last = torch.empty_like(h), torch.empty_like(c)
         for step in gates_x.split(batch_sizes):  # (n, 4C)
             n = len(step)
-            h_last[n : len(h)], c_last[n : len(c)] = h[n:], c[n:]  # sequences that ended one step ago
+            h_last[n : len(h)], c_last[n : len(c)] = h[n:], c[n:]  # sequences that ended at the previous step
             pre = torch.addmm(step, h[:n], recurrent.t())  # (n, 4C)
             c, out = cells.forward(pre, c[:n], cell_clip)
             h = F.linear(out, projection).clamp_(-proj_clip, proj_clip)  # (n, P)
@@ -126,7 +126,7 @@ class ProjectedLSTM(nn.Module):
         input_size: width of the input.
         dim: C, cells.
         projection_dim: P, width of the projected output.
-        cell_clip, proj_clip: bounds on cells and outputs; None for none.
+        cell_clip, proj_clip: bounds on cells and outputs; None: no bound.
     """
 
     def __init__(
@@ -144,11 +144,11 @@ class ProjectedLSTM(nn.Module):
     def forward(
         self, x: Tensor, batch_sizes: Sequence[int], state: State, cells: Cells = POINTWISE
     ) -> tuple[Tensor, State]:
-        """Runs over packed sequences, with gradients for everything but the state.
+        """Runs over packed sequences, with gradients for everything except the state.
 
         Args:
             x: (N, input_size) packed input, N = sum of batch_sizes; its dtype is that of the products.
-            batch_sizes: rows of each step, never growing.
+            batch_sizes: number of rows of each step, never increasing.
             state: before the first step, (B, P) and (B, C) with B = batch_sizes[0].
 
         Returns:

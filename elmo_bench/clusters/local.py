@@ -1,6 +1,6 @@
-"""Several commands at once, each in a process of its own with its share of the cores.
+"""Runs several commands in parallel, each in its own process with its share of the cores.
 
-What they print comes through line by line; on a terminal a row per running command says how far it is.
+Their output is passed on line by line; on a terminal, one row per running command shows its progress.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from typing import Any, NamedTuple
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.progress import LINES, MARK
 
-GRACE = 10.0  # seconds that an interrupted command gets to end by itself
+GRACE = 10.0  # seconds that an interrupted command has to exit before it is killed
 
 
 class Job(NamedTuple):
-    """A command and what to call it."""
+    """A command and its name in messages."""
 
     title: str
     command: Sequence[str]
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_jobs(jobs: Sequence[Job], at_once: int) -> list[UserError | None]:
-    """Runs all jobs, at most `at_once` together, begun in their order; a failed one stops no other.
+    """Runs all jobs in order, at most `at_once` at a time; a failed job does not stop the others.
 
     Returns:
-        For every job None, or what went wrong.
+        For each job its error, or None.
 
-    An interrupt (Ctrl-C, SIGTERM) interrupts every running job, waits for it, and goes on as `KeyboardInterrupt`.
+    An interrupt (Ctrl-C, SIGTERM) interrupts every running job, waits for it, and is raised as `KeyboardInterrupt`.
     """
     return _Pool(jobs, at_once).run()
 
@@ -48,7 +48,7 @@ def run_jobs(jobs: Sequence[Job], at_once: int) -> list[UserError | None]:
 class _Pool:
     def __init__(self, jobs: Sequence[Job], at_once: int):
         self.jobs, self.at_once = jobs, at_once
-        self.lines: queue.Queue[tuple[int, str | None]] = queue.Queue()  # (job, line; None: no more)
+        self.lines: queue.Queue[tuple[int, str | None]] = queue.Queue()  # (job, line); line None: end of output
         self.processes: dict[int, subprocess.Popen[str]] = {}
         self.last: dict[int, str] = {}  # the newest error line of each job
         self.outcomes: dict[int, UserError | None] = {}
@@ -69,7 +69,7 @@ class _Pool:
         return [self.outcomes[i] for i in range(len(self.jobs))]
 
     def _start(self, i: int) -> None:
-        """In a process group of its own: the terminal's Ctrl-C reaches it through us, once."""
+        """Starts a job in its own process group, so that a Ctrl-C on the terminal reaches it only once, through us."""
         threads = str(max(1, cores() // self.at_once))
         environment = {"OMP_NUM_THREADS": threads, **os.environ, "PYTHONUNBUFFERED": "1"}
         if sys.stdout.isatty():
@@ -106,12 +106,12 @@ class _Pool:
             return None
         if status == 2 and i in self.last:
             return UserError(self.last[i])
-        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"failed with exit status {status}"
-        return UserError(f"{self.jobs[i].title}: {how}; what it printed is above, jobs=1 shows more")
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"failed with exit status {status}"
+        return UserError(f"{self.jobs[i].title}: {how}; its output is above; jobs=1 shows more")
 
     def _stop(self) -> None:
-        """Interrupts what runs, and kills what does not end."""
-        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # behind `&` in a script, and by the jobs then too
+        """Interrupts all running jobs, and kills those that do not exit."""
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # in a background job, whose children ignore it too
         for process in self.processes.values():
             _signal(process, signal.SIGTERM if ignored else signal.SIGINT)
         end = time.monotonic() + GRACE
@@ -124,14 +124,14 @@ class _Pool:
 
 
 def _signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
-    """To the command and all that it has started."""
+    """Signals the command and all processes that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM and SIGHUP become interrupts, so that no job is left behind; what is ignored (nohup) stays ignored."""
+    """Turns SIGTERM and SIGHUP into interrupts, so that no job is left running; ignored ones (nohup) stay so."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -149,7 +149,7 @@ def _terminable() -> Iterator[None]:
 
 
 class _Screen:
-    """Rows of the running jobs where stdout is a terminal, and lines above them."""
+    """A row for each running job if stdout is a terminal, and their output above the rows."""
 
     def __enter__(self) -> _Screen:
         from rich.console import Console

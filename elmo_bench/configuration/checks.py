@@ -1,4 +1,4 @@
-"""Checks of values from a configuration, with the value in the message as it is written there."""
+"""Checks of configuration values; messages show a value as it is written in the configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def whole(value: Any, name: str, least: int, most: int = 2**31 - 1) -> None:
 
 
 def one_of(value: Any, name: str, choices: tuple) -> None:
-    """Raises `UserError` for any other value (1 is not true)."""
+    """Raises `UserError` unless the value is one of `choices` (1 does not count as true)."""
     if not any(value == choice and type(value) is type(choice) for choice in choices):
         raise UserError(f"{name}={show(value)}: choose from {', '.join(map(show, choices))}")
 
@@ -30,7 +30,7 @@ def number(value: Any, name: str, least: float | None = None, below: float | Non
 
 
 def show(value: Any) -> str:
-    """As it is written in a configuration."""
+    """The value as it is written in a configuration."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

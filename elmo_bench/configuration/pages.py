@@ -1,4 +1,4 @@
-"""Composing configurations, and the words for what Hydra and OmegaConf find wrong with them."""
+"""Composing configurations, and one-line messages for the errors of Hydra and OmegaConf."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def register() -> None:
     schema.register()
 
 
-register()  # at import, so that the processes of a launcher have them too
+register()  # at import, so that the worker processes of a launcher have them too
 
 
 def compose(overrides: Sequence[str] = (), name: str = "train", hydra: bool = False):
-    """The configuration that `python -m elmo_bench.<name> OVERRIDES` would get; with Hydra's own block where asked.
+    """The configuration that `python -m elmo_bench.<name> OVERRIDES` would get; with Hydra's own block if `hydra`.
 
     Raises:
-        The same errors as the command; `report` turns them into a line.
+        The same errors as the command; `console.report` turns them into one line.
     """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
-    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # within a command, set its own aside
+    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # set a running command's aside
     try:
         with initialize_config_dir(str(places.CONF), version_base="1.3"):
             return hydra_compose(name, list(overrides), return_hydra_config=hydra)
@@ -48,7 +48,7 @@ def compose(overrides: Sequence[str] = (), name: str = "train", hydra: bool = Fa
 
 
 def page(task: str) -> Path:
-    """The task's page of configuration. Raises `UserError` where there is no such task."""
+    """The path of a task's configuration page. Raises `UserError` if there is no such task."""
     known = tasks()
     if task not in known:
         raise UserError(f"task={task}: there is no such task; {choices(task, known)}")
@@ -61,7 +61,7 @@ def tasks() -> list[str]:
 
 
 def _explain(error: BaseException) -> str | None:
-    """Hydra's and OmegaConf's errors in one line, with the alternatives at hand; None for any other."""
+    """One line for an error of Hydra or OmegaConf, with the alternatives; None for any other error."""
     text = str(error)
     if text.startswith("Config group override must be"):  # task=3
         return f"{_line(error)}; elmo-bench train --help lists the pages of every group"
@@ -88,7 +88,7 @@ NEEDED = {
     "could not be converted to Integer": "a whole number is needed",
     "could not be converted to Float": "a number is needed",
     "is not a valid bool": "choose from true, false",
-    "is not Optional": "a value is needed, null is none",
+    "is not Optional": "a value is needed, not null",
     "to string": "a text is needed",
     "is not a ListConfig": "a list is needed, as in [a,b]",
     "is not a subclass of": "a block of keys is needed",
@@ -96,25 +96,25 @@ NEEDED = {
 
 
 def _needed(error: str) -> str:
-    """What a key's type allows, from OmegaConf's words for a value of another type."""
+    """What a key's type allows, from OmegaConf's message about a value of another type."""
     return next((words for part, words in NEEDED.items() if part in error), error.partition("\n")[0])
 
 
 def unknown_key(key: str) -> str:
-    """The message for a configuration key that does not exist, with those that stand beside it."""
+    """The message for a configuration key that does not exist, listing the keys of the same block."""
     known: list[str] = []
     parent, _, name = key.rpartition(".")
     try:
         node = compose(_groups(sys.argv[1:]))
         node = OmegaConf.select(node, parent) if parent else node
         known = [str(k) for k in node] if isinstance(node, DictConfig) else []
-    except Exception:  # the message must not fail for want of the list
+    except Exception:  # the list is optional; the message must not fail
         known = []
     return f"{key}: there is no such key; " + (choices(name, known) if known else "see conf/train.yaml and --cfg job")
 
 
 def _groups(arguments: Sequence[str]) -> list[str]:
-    """The arguments that choose a page: they say which keys there are."""
+    """The arguments that choose a page, which determines the known keys."""
     groups = {path.name for path in places.CONF.iterdir() if path.is_dir()}
     return [a for a in arguments if a.partition("=")[0] in groups and "," not in a]
 

@@ -1,11 +1,11 @@
 """The typed configuration of a run: every key with its type, default, allowed values and meaning.
 
-The dataclasses are Hydra structured configs; the pages under `conf/` fill them in. A subsystem receives its own block,
-never the whole configuration. The blocks of a task that name code by `_target_` (reader, words, chars, head, metric,
-optimizer, scheduler, average) are open: their keys are the arguments of what they name.
+The dataclasses are Hydra structured configs; the pages under `conf/` fill them in. A subsystem receives only its own
+block. The blocks of a task that name code by `_target_` (reader, words, chars, head, metric, optimizer, scheduler,
+average) are open: their keys are the arguments of the code that they name.
 
-What `experiment/identity.py` reads of a field: `identity=False` marks what no result depends on; any other value counts
-for a run's identity unless it is the default.
+`identity=False` marks a field that no result depends on; any other value that is not the default is part of a run's
+identity (`experiment/settings.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from elmo_bench.system.errors import UserError
 
 Plain = dict[str, Any]
 T = TypeVar("T")
-KEYS = {"penalty": "lambda"}  # fields that are called otherwise in a configuration: `lambda` is a word of Python
+KEYS = {"penalty": "lambda"}  # field: its name in a configuration; `lambda` is a Python keyword
 
 
 def key(
@@ -37,11 +37,11 @@ def key(
     """A field of the configuration.
 
     Args:
-        default: its value where no page gives one; `MISSING` where one must.
+        default: its value if no page sets one; `MISSING` if a page must.
         help: its meaning, for `--help`.
-        choices: all values that it may have.
-        least, below: bounds of a number, the lower one included.
-        identity: False where no result depends on it.
+        choices: all allowed values.
+        least, below: bounds of a number: at least `least`, smaller than `below`.
+        identity: False if no result depends on it.
     """
     metadata = {"help": help, "choices": choices, "least": least, "below": below, "identity": identity}
     if isinstance(default, list):
@@ -73,9 +73,9 @@ class LayersConfig:
     _target_: str = key(MISSING, "class of the source")
     name: str = key(MISSING, "its name in records and reports", identity=False)
     tuned: bool = key(False, "true for a biLM that was tuned on the task's training text", identity=False)
-    cache: bool = key(True, "compute the layers of a frozen source once and keep them under cache_root")
-    download: str | None = key(None, "where to get the files, for messages", identity=False)
-    maker: str | None = key(None, "class that makes the files where they are missing", identity=False)
+    cache: bool = key(True, "compute the layers of a frozen source once and store them under cache_root")
+    download: str | None = key(None, "where to get the files; shown in messages", identity=False)
+    maker: str | None = key(None, "class that makes the files if they are missing", identity=False)
 
 
 @dataclass
@@ -84,9 +84,9 @@ class BilmConfig(LayersConfig):
 
     options: str | None = key(None, "options.json")
     weights: str | None = key(None, "weights, .hdf5 or .safetensors")
-    state: str = key("warm", "what every sentence starts from", choices=("zero", "warm", "carry"))
+    state: str = key("warm", "LSTM state at the start of a sentence", choices=("zero", "warm", "carry"))
     like: str | None = key(
-        None, "for an untrained biLM: the options file, or the recipe under conf/pretrain, that it takes its sizes from"
+        None, "for an untrained biLM: the source of its sizes, an options file or a recipe under conf/pretrain"
     )
 
 
@@ -103,7 +103,7 @@ class VectorsConfig:
     """Static word vectors (`vectors=`)."""
 
     source: str = key(
-        "page", "page: as task.words says; text: skip-gram vectors of the biLM's text", choices=("page", "text")
+        "page", "page: as in task.words; text: skip-gram vectors trained on the biLM's text", choices=("page", "text")
     )
     maker: str | None = key(None, "class that trains the vectors", identity=False)
     text: str | None = key(None, "recipe under conf/pretrain that names the text")
@@ -112,7 +112,7 @@ class VectorsConfig:
     lower: bool = key(False, "lower-case the text")
     window: int = key(5, "context words on each side", least=1)
     negative: int = key(5, "negative samples", least=1)
-    sample: float = key(1.0e-3, "share of the text beyond which a frequent word is thinned out", least=0)
+    sample: float = key(1.0e-3, "words with a larger share of the text are subsampled", least=0)
     alpha: float = key(0.025, "initial learning rate", least=0)
     min_count: int = key(3, "rarer words get no vector", least=1)
     epochs: int = key(5, "passes over the text", least=1)
@@ -121,32 +121,32 @@ class VectorsConfig:
 
 @dataclass
 class ScaleConfig:
-    """What a number may be compared with (`scale=`)."""
+    """The data and biLM of a run (`scale=`); numbers of different scales do not compare."""
 
     name: str = key(MISSING, "mini, open or paper")
     note: str = key("", "what its numbers mean", identity=False)
     options: str | None = key(None, "sizes of its own biLM, for bilm=untrained", identity=False)
-    folder: str | None = key(None, "where its generated data lie", identity=False)
+    folder: str | None = key(None, "folder of its generated data", identity=False)
     maker: str | None = key(None, "class that makes the data", identity=False)
     version: int | None = key(None, "of the generator of its data")
     seed: int = key(1, "of the generator", least=0)
-    sizes: Any = key(None, "what differs from the generator's default sizes")
+    sizes: Any = key(None, "changes to the generator's default sizes")
 
 
 @dataclass
 class FitConfig:
     """How long a task is trained."""
 
-    epochs: int = key(MISSING, "the most epochs", least=1)
+    epochs: int = key(MISSING, "largest number of epochs", least=1)
     patience: int | None = key(None, "epochs without a better dev score before training stops; null: never", least=0)
 
 
 @dataclass
 class BatchConfig:
-    """What a batch holds."""
+    """The size of batches."""
 
     batch_size: int = key(MISSING, "examples", least=1)
-    token_budget: int | None = key(None, "the most padded tokens; null: no bound", least=1)
+    token_budget: int | None = key(None, "largest number of tokens, padding included; null: no bound", least=1)
 
 
 @dataclass
@@ -161,7 +161,7 @@ class ClipConfig:
 class ScheduleConfig:
     """Learning-rate schedule."""
 
-    scheduler: Any = key(None, "a partial class of torch.optim.lr_scheduler; null: a constant rate")
+    scheduler: Any = key(None, "a partial class of torch.optim.lr_scheduler; null: a constant learning rate")
     interval: str = key("epoch", "when it steps", choices=("epoch", "step"))
 
 
@@ -170,20 +170,20 @@ class TaskConfig:
     """A task: its common page conf/task/<task>.yaml, and the page of the scale, conf/task/<task>/<scale>.yaml."""
 
     name: str = key(MISSING, "its folder under tasks/")
-    version: int = key(1, "of its computation: raised when a reader, head or metric gives another result", least=1)
+    version: int = key(1, "of its computation: raised when a change to reader, head or metric changes results", least=1)
     scales: list[str] = key([], "scales that it offers", identity=False)
     arms: list[str] = key(["baseline", "elmo"], "arms of Table 1: pages of conf/arm/", identity=False)
     monitor: str = key(MISSING, "metric on dev that selects the epoch")
     paper: Any = key(None, "the paper's figures", identity=False)
-    data: Any = key(None, "files or hub data set of each split", identity=False)  # the reader has it
-    elmo: Any = key("${elmo}", identity=False)  # the same block, for those who read records
+    data: Any = key(None, "files or hub data set of each split", identity=False)  # part of the reader block
+    elmo: Any = key("${elmo}", identity=False)  # a copy of the elmo block, for readers of records
     reader: Any = key(MISSING, "reads the data and makes batches")
     words: Any = key(None, "the task's own word vectors")
     chars: Any = key(None, "the task's own character encoder")
     head: Any = key(MISSING, "the model")
     metric: Any = key(MISSING, "the official metric")
     score: str = key(MISSING, "function that scores two files", identity=False)
-    optimizer: Any = key(MISSING, "a partial optimiser class")
+    optimizer: Any = key(MISSING, "a partial optimizer class")
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     clip: ClipConfig = field(default_factory=ClipConfig)
     average: Any = key(None, "a weight averaging callback of Lightning")
@@ -193,14 +193,14 @@ class TaskConfig:
 
 @dataclass
 class TrainerConfig:
-    """The machine, and what of it changes a result."""
+    """Hardware and how it is used; only precision and limit_batches change results."""
 
     accelerator: str = key("auto", "cpu, gpu or auto", identity=False)
     devices: Any = key(1, "how many devices", identity=False)
     threads: int | None = key(None, "threads of torch; null: one per core", least=1, identity=False)
     progress: Any = key("auto", "a progress bar; auto: on a terminal", choices=("auto", True, False), identity=False)
-    precision: str = key("32-true", "Lightning's name of a precision, such as bf16-mixed")
-    limit_batches: Any = key(None, "the first so many training batches of each epoch, for a quick look")
+    precision: str = key("32-true", "a precision as Lightning names it, such as bf16-mixed")
+    limit_batches: Any = key(None, "train on only this many batches of each epoch, for a quick test")
 
 
 @dataclass
@@ -221,7 +221,7 @@ class LoggerConfig:
 
 @dataclass
 class Places:
-    """Folders of this machine. No result depends on them; what lies there counts by its content."""
+    """Folders of this machine. No result depends on the paths, only on the content of the files."""
 
     data_root: str | None
     models_root: str
@@ -234,16 +234,16 @@ class RunConfig:
     """One run of one task."""
 
     seed: int = key(1, "of the run", least=0)
-    force: bool = key(False, "train again although there is a record", identity=False)
+    force: bool = key(False, "train again even if there is a record", identity=False)
     debug: bool = key(False, "show the traceback of an error", identity=False)
     data_root: str | None = key(None, "folder of the data", identity=False)
     models_root: str = key(MISSING, "folder of biLMs", identity=False)
     cache_root: str = key(MISSING, "folder of generated data, cached layers and word vectors", identity=False)
     results_root: str = key(MISSING, "folder of records and checkpoints", identity=False)
     arm: str = key(MISSING, "page of conf/arm/", identity=False)
-    elmo: Any = MISSING  # an ElmoConfig, whose key `lambda` no dataclass can have
+    elmo: Any = MISSING  # an ElmoConfig; Any, because a dataclass field cannot be called `lambda`
     task: TaskConfig = field(default_factory=TaskConfig)
-    bilm: Any = MISSING  # a LayersConfig, by its page
+    bilm: Any = MISSING  # a LayersConfig, of the class that its page needs
     vectors: VectorsConfig = field(default_factory=VectorsConfig)
     scale: ScaleConfig = field(default_factory=ScaleConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
@@ -261,7 +261,7 @@ class RunConfig:
 
     @property
     def words_dropped(self) -> bool:
-        """Whether ELMo stands in the place of the task's word vectors."""
+        """Whether ELMo replaces the task's word vectors."""
         return not self.baseline and self.elmo.words == "instead"
 
 
@@ -269,7 +269,7 @@ SOURCES: dict[str, type[LayersConfig]] = {"bilm": BilmConfig, "transformers": Tr
 
 
 def register() -> None:
-    """Makes the schema known to Hydra: `schema` of a run, `bilm/schema_<kind>` of every kind of source."""
+    """Registers the schema with Hydra: `schema` for a run, `schema/bilm/<kind>` for each kind of source."""
     store = ConfigStore.instance()
     store.store("schema", node=RunConfig)
     store.store("elmo", node=_renamed(ElmoConfig), group="schema", package="elmo")
@@ -278,14 +278,14 @@ def register() -> None:
 
 
 def _renamed(cls: type) -> DictConfig:
-    """The typed keys of a dataclass, with those of `KEYS` under the names that they have in a configuration."""
+    """The typed keys of a dataclass, with the fields in `KEYS` under their names in a configuration."""
     typed = OmegaConf.structured(cls)
     nodes = {KEYS.get(name, name): typed._get_node(name) for name in typed}
     return DictConfig(nodes, flags={"struct": True})
 
 
 def typed(cfg: DictConfig) -> RunConfig:
-    """The resolved configuration as dataclasses, every value checked.
+    """The resolved configuration as dataclasses, with every value checked.
 
     Raises:
         UserError: a missing value, or one that is not allowed.
@@ -297,7 +297,7 @@ def typed(cfg: DictConfig) -> RunConfig:
 
 
 def from_plain(plain: Plain) -> RunConfig:
-    """The same from plain containers, as a checkpoint keeps them. Raises `UserError` as `typed` does."""
+    """The same from plain containers, as stored in checkpoints. Raises `UserError` as `typed` does."""
     run = _object(RunConfig, plain)
     run.elmo = _object(ElmoConfig, plain["elmo"], "elmo.")
     run.bilm = _object(source_schema(plain["bilm"]), plain["bilm"], "bilm.")
@@ -306,7 +306,7 @@ def from_plain(plain: Plain) -> RunConfig:
 
 
 def source_schema(block: Plain) -> type[LayersConfig]:
-    """The dataclass of a `bilm` block: the one that lacks the fewest of its keys."""
+    """The dataclass for a `bilm` block: the one that has most of its keys."""
     return min(SOURCES.values(), key=lambda cls: len(set(block) - {each.name for each in dataclasses.fields(cls)}))
 
 
@@ -337,7 +337,7 @@ def _block(each: dataclasses.Field) -> type | None:
 
 
 def check(block: Any, prefix: str = "") -> None:
-    """Raises `UserError` where a value of a block, or of one inside it, is not allowed."""
+    """Raises `UserError` if a value of a block, or of a nested block, is not allowed."""
     for each in dataclasses.fields(block):
         name, value = f"{prefix}{KEYS.get(each.name, each.name)}", getattr(block, each.name)
         if dataclasses.is_dataclass(value):

@@ -1,6 +1,6 @@
 """Section 3.3 of the paper: [x_k ; ELMo_k] at the input, ELMo_k for [h_k ; ELMo_k] at the output.
 
-Only this file knows where ELMo enters a model; a head sees wider vectors, and `Embedded.after`.
+Only this file knows where ELMo enters a model; a head only sees wider vectors, and calls `Embedded.after`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("inpu
 
 
 class Held:
-    """Holds a source of layers outside the tree of modules.
+    """Holds a source of layers without registering it as a submodule.
 
     Args:
-        source: frozen, or with a module to be trained with the model.
-        trained: a copy of the model (weight averaging) has a source of its own; it shares a frozen one.
+        source: frozen, or with a module that is trained with the model.
+        trained: a copy of the model (for weight averaging) also copies the source; a frozen source is shared.
     """
 
     def __init__(self, source: Layers, trained: bool):
@@ -40,20 +40,20 @@ class Held:
 
 
 class Elmo(nn.Module):
-    """One pass of the biLM, or of another source, and an independent mix of its layers for every place in the model.
+    """One pass of the biLM or another source, and a separate mix of its layers for each place in the model.
 
-    A frozen source is in no checkpoint, optimiser or average, and `train()` does not reach it.
+    A frozen source is not part of checkpoints, optimizer or averaged weights, and `train()` does not affect it.
 
     Args:
-        source: of layers, or the cache of a frozen one.
-        places: of "input" and "output".
-        joint: gradients reach the source's module, and it goes into the checkpoint.
+        source: of layers, or the cache of a frozen source.
+        places: any of "input" and "output".
+        joint: train the source's module too, and save it in checkpoints.
         dropout: on the mixed vector.
-        projection: its size after a linear map behind the dropout, if there is one.
+        projection: size of a linear projection after the dropout; None: no projection.
         mix: options of `ScalarMix`.
 
     Raises:
-        UserError: options that do not fit together.
+        UserError: inconsistent options.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Elmo(nn.Module):
 
     @property
     def mix(self) -> dict[str, ScalarMix]:
-        """The mix of every place."""
+        """The mix of each place."""
         return {place: mix for place, mix in self.mixes.items() if isinstance(mix, ScalarMix)}
 
     def penalty(self) -> Tensor:
@@ -112,7 +112,7 @@ class Elmo(nn.Module):
         return torch.stack([mix.penalty() for mix in self.mix.values()]).sum()
 
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
-        """ELMo_k for every place, each (B, T, E) and zero on padding unless projected."""
+        """ELMo_k for each place, (B, T, E), zero on padding unless projected."""
         with torch.no_grad() if self.bilm is None else nullcontext():
             layers = layers_of(self.source, tokens).to(tokens.mask.device)  # (B, n_layers, T, W)
         vectors = {}
@@ -123,10 +123,10 @@ class Elmo(nn.Module):
 
 
 def layers_of(source: Layers, tokens: Tokens) -> Tensor:
-    """The layers of every row (B, n_layers, T, W), zero-padded; of its parts, each read by itself, in their order.
+    """The layers of every row (B, n_layers, T, W), zero-padded; the parts of a row are read separately, then joined.
 
-    A sentence that occurs more than once in a batch (a paragraph under several questions) is read once, and those of
-    about one length together, so that a long one costs the others no padding.
+    A sentence that occurs several times in a batch (a paragraph of several questions) is read once. Sentences of
+    similar length are read together, to save padding.
     """
     if tokens.parts is None:
         return source.layers(tokens.sentences)
@@ -149,7 +149,7 @@ class Representation(nn.Module):
     """Words, the task's characters and ELMo, concatenated.
 
     Args:
-        words: the task's word vectors; None where there are none, or ELMo stands in their place.
+        words: the task's word vectors; None if there are none, or ELMo replaces them.
         chars: the task's own character encoder, (B, T, C) -> (B, T, `output_size`).
         elmo: None for a baseline.
     """
@@ -164,14 +164,14 @@ class Representation(nn.Module):
             0 if chars is None else int(chars.output_size),  # type: ignore[arg-type]
             width if "input" in places else 0,
         ]
-        self.own_size = sum(parts[:2])  # of x_k, which x begins with
+        self.own_size = sum(parts[:2])  # of x_k, the first part of x
         self.input_size = sum(parts)  # D
         self.elmo_size = width if "output" in places else 0  # E
         if not self.input_size:
             raise UserError("the model has no input: no words, no characters and no ELMo at the input")
 
     def forward(self, tokens: Tokens) -> Embedded:
-        """[x_k ; ELMo_k] of shape (B, T, D), and ELMo_k of shape (B, T, E) for the output."""
+        """[x_k ; ELMo_k] of shape (B, T, D), and ELMo_k for the output, (B, T, E)."""
         elmo = {} if self.elmo is None else self.elmo(tokens)
         parts = []
         if self.words is not None:

@@ -1,4 +1,4 @@
-"""Equation (1) of the paper: a task's own weighted average of the biLM's layers."""
+"""Equation (1) of the paper: a task-specific weighted average of the biLM's layers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class ScalarMix(nn.Module):
     """ELMo_k = gamma * sum_j s_j h_{k,j} with s = softmax(w) (section 3.2).
 
     Args:
-        n_layers: L + 1, the token layer included.
-        layers: "all" learns w, starting at 0 (the mean of the layers); "last" or a layer's number takes that layer
-            alone; a list of numbers, one a layer, is used as s as it stands.
-        gamma: true learns gamma, starting at 1; false leaves it out.
+        n_layers: L + 1, including the token layer.
+        layers: "all" learns w, starting at 0 (the mean of the layers); "last" or a layer's number takes only that
+            layer; a list of numbers, one per layer, is used as s.
+        gamma: true learns gamma, starting at 1; false fixes it at 1.
         layer_norm: false; "paper" gives each layer the mean 0 and variance 1 over all unmasked tokens and dimensions
             of the batch, as the released code did (a sentence's vector then depends on its batch); "token" normalises
-            each vector by itself. Neither has affine terms.
+            each vector separately. Neither has affine terms.
 
     Raises:
         UserError: a layer that does not exist, a list of another length, an unknown word.
@@ -53,7 +53,7 @@ class ScalarMix(nn.Module):
         return self.fixed if self.w is None else self.w.softmax(dim=0)
 
     def penalty(self) -> Tensor:
-        """sum_j w_j^2 before the softmax, to be multiplied by lambda; 0 where no weights are learnt. Gamma is free."""
+        """sum_j w_j^2 before the softmax, to be multiplied by lambda; 0 if none are learnt. Gamma is not penalised."""
         return self.s.new_zeros(()) if self.w is None else self.w.square().sum()
 
     def forward(self, layers: Tensor, mask: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ class ScalarMix(nn.Module):
             (B, T, W), zero on padding.
         """
         s = self.s
-        if self.w is None and int((s != 0).sum()) == 1:  # one layer: leave the others alone
+        if self.w is None and int((s != 0).sum()) == 1:  # one layer: do not read the others
             j = int(s.argmax())
             layers, s = layers[:, j : j + 1], s[j : j + 1]
         if self.layer_norm == "paper":
@@ -102,5 +102,5 @@ def _fixed(layers: str | int | Sequence[float], n_layers: int) -> list[float]:
             raise UserError(f"elmo.layers={layers}: the biLM's layers are 0 (tokens) to {n_layers - 1}")
         return [float(j == layers) for j in range(n_layers)]
     if len(layers) != n_layers:
-        raise UserError(f"elmo.layers={list(layers)}: {n_layers} weights are needed, one a layer of the biLM")
+        raise UserError(f"elmo.layers={list(layers)}: {n_layers} weights are needed, one per layer of the biLM")
     return [float(weight) for weight in layers]

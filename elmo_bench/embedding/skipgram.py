@@ -1,7 +1,7 @@
-"""Static word vectors from the text that a biLM has read: what `vectors=text` gives a task in place of its page's.
+"""Static word vectors trained on the text that a biLM has read; with `vectors=text` they replace the task's own.
 
 Skip-gram with negative sampling (Mikolov et al. 2013) by gensim on one thread, so that the same text and settings give
-the same vectors. They are trained once and kept in the cache.
+the same vectors. They are trained once and stored in the cache.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from elmo_bench.system.hashing import MEMORY, content_sha256, fingerprint
 from elmo_bench.system.locks import held
 
 MODEL = ("size", "lower", "window", "negative", "sample", "alpha", "min_count", "epochs", "seed")
-VERSION = 1  # of the training: raised when the same recipe gives other vectors, rounding aside
+VERSION = 1  # of the training: raised when the same recipe gives different vectors, except for rounding
 
 
 class SkipgramVectors:
-    """Makes the vectors of `vectors=text` in GloVe's format, in a folder of the cache named by their recipe.
+    """Trains the vectors of `vectors=text` and writes them in GloVe's format, in a cache folder named by their recipe.
 
     Raises:
-        UserError: no recipe of that name in conf/pretrain, no folder of text, a missing file.
+        UserError: no recipe of that name in conf/pretrain, no data_root, a missing file.
     """
 
     def __init__(self, vectors: VectorsConfig, roots: Places):
@@ -38,19 +38,19 @@ class SkipgramVectors:
         self.memory = self.cache / MEMORY
 
     def recipe(self) -> dict[str, Any]:
-        """The numbers, the text, how far it was read."""
+        """The hyperparameters, the text, and how much of it was read."""
         page = places.CONF / "pretrain" / f"{self.vectors.text}.yaml"
         if not page.is_file():
             raise UserError(f"vectors=text needs the text of a biLM, and conf/pretrain has no page {self.vectors.text}")
         if not self.vectors.root:
-            raise UserError(f"vectors=text needs {places.DATA_ROOT} with lm/ in it")
+            raise UserError(f"vectors=text needs {places.DATA_ROOT}, a folder that contains lm/")
         text = pages.compose([f"pretrain={self.vectors.text}", "root=null"], "pretrain").recipe
         files = [[str(Path(self.vectors.root, name)), tokens] for name, tokens in text.text]
         read = {key: text[key] for key in ("tokens", "rows", "steps", "seed")}
         return {"version": VERSION, **{key: getattr(self.vectors, key) for key in MODEL}, "text": files, "read": read}
 
     def make(self) -> Path:
-        """The file of the vectors; trained, with a progress bar, where it is not there yet."""
+        """The file of the vectors, which are trained, with a progress bar, if it does not exist yet."""
         recipe = self.recipe()
         for path, _ in recipe["text"]:
             if not os.path.isfile(path):
@@ -68,7 +68,7 @@ class SkipgramVectors:
 
 
 def train(wanted: Mapping[str, Any], path: Path) -> None:
-    """Trains the vectors that `wanted` (a recipe of `SkipgramVectors`) asks for; the file appears whole."""
+    """Trains the vectors of the recipe `wanted` (of `SkipgramVectors`); writes the file atomically."""
     from gensim.models import Word2Vec
     from rich.console import Console
     from rich.progress import Progress
@@ -86,7 +86,7 @@ def train(wanted: Mapping[str, Any], path: Path) -> None:
 
 
 class Sentences:
-    """The sentences that the biLM has read, in its order, as often as they are asked for."""
+    """The sentences that the biLM has read, in the same order; can be iterated several times."""
 
     def __init__(self, wanted: Mapping[str, Any], bar: Any):
         from elmo_bench.bilm.corpus import Corpus, Source
@@ -112,19 +112,19 @@ class Sentences:
 
 
 def seen(ends: np.ndarray, tokens: int, rows: int, steps: int) -> np.ndarray:
-    """(sentences,) bool: which sentences a biLM has read that saw `tokens` tokens.
+    """(sentences,) bool: which sentences have been read by a biLM trained on `tokens` tokens.
 
-    Its text, with a mark before each sentence, is cut into `rows` equal pieces that are read side by side, `steps`
-    tokens an update (elmo_bench/bilm/corpus.py). A sentence counts where its mark lies in the part that was read.
+    The text, with a marker before each sentence, is cut into `rows` equal pieces that are read in parallel, `steps`
+    tokens per update (elmo_bench/bilm/corpus.py). A sentence counts as read if its marker was read.
     """
-    starts = np.concatenate([[0], ends[:-1]]) + np.arange(len(ends))  # of the marks, in the stream
+    starts = np.concatenate([[0], ends[:-1]]) + np.arange(len(ends))  # of the markers, in the stream
     length = (int(ends[-1]) + len(ends)) // rows  # of a piece
     read = min(max(1, tokens // (rows * steps)), max(1, length // steps)) * steps
     return (starts % length < read) & (starts < rows * length)
 
 
 def write(path: Path, words: Sequence[Any], vectors: np.ndarray) -> None:
-    """A word and its numbers a line."""
+    """Writes one line per word: the word and its numbers."""
     with replacing(path) as file:
         for word, vector in zip(words, vectors, strict=True):
             file.write(f"{word} {' '.join(f'{value:.5g}' for value in vector.tolist())}\n")

@@ -29,21 +29,21 @@ def word_embedding(
 ) -> nn.Embedding:
     """A table for the words of `vocabulary`, (B, T) int64 -> (B, T, size); id 0 is padding and zero.
 
-    Rows that no file gives are drawn uniformly with variance 1/size; those of a file are kept as they are, and those it
-    lacks are drawn too or, with missing="zero", zero.
+    Random rows are drawn uniformly with variance 1/size. Rows from a file are used unchanged; words that it lacks get a
+    random vector or, with missing="zero", a zero vector.
 
     Args:
         vocabulary: the words; only their rows are read.
-        size: of a vector.
-        path: a text file in the format of GloVe (a word and `size` numbers a line, spaces between; the header line of
-            word2vec's text format is skipped), plain, .gz, .xz or .zip; None for random vectors.
+        size: dimension of the vectors.
+        path: a text file in the format of GloVe (a word and `size` numbers per line, separated by spaces; the header
+            line of word2vec's text format is skipped), plain, .gz, .xz or .zip; None for random vectors.
         trainable: whether the vectors are trained with the model.
-        missing: "random" or "zero": the words that a file lacks.
-        vectors: rows of such a file that were read already; the path is then left alone.
+        missing: "random" or "zero": the vectors of words that the file lacks.
+        vectors: rows already read from such a file; `path` is then ignored.
 
     Raises:
-        UserError: a missing or damaged file, a line with too few or too many numbers, another dimension than `size`,
-            no word in common.
+        UserError: a missing or damaged file, a line with too few or too many numbers, a dimension other than
+            `size`, no word in common.
     """
     if missing not in ("random", "zero"):
         raise UserError(f"task.words.missing={missing}: choose random or zero")
@@ -62,29 +62,29 @@ def word_embedding(
 
 
 def read_vectors(path: str | PathLike[str], words: Container[str], size: int) -> dict[str, Tensor]:
-    """The vectors (size,) of those `words` that the file has; the first of a word that occurs twice.
+    """The vectors (size,) of those `words` that the file has; the first of a repeated word.
 
-    Words are looked up as they are written, and no row of another word is kept: memory is bounded by `words`.
+    Words are looked up exactly as written. Rows of other words are not kept, so that memory is bounded by `words`.
     """
-    found: dict[str, Tensor] = {}
+    vectors: dict[str, Tensor] = {}
     with _open(Path(path), size) as lines:
         for number, line in enumerate(lines, start=1):
             line = line.rstrip(" \r\n")
             if number == 1 and re.fullmatch(r"\d+ \d+", line):
                 continue  # word2vec: number of words, dimension
             if not line:
-                raise UserError("an empty line; mend the file", path, number)
+                raise UserError("an empty line; correct the file", path, number)
             if line.count(" ") == size:
                 word, _, numbers = line.partition(" ")
             else:
                 word, numbers = _with_spaces(line, size, path, number)
-            if word in words and word not in found and word not in (Vocabulary.PAD, Vocabulary.UNK):
-                found[word] = _vector(numbers, path, number)
-    return found
+            if word in words and word not in vectors and word not in (Vocabulary.PAD, Vocabulary.UNK):
+                vectors[word] = _vector(numbers, path, number)
+    return vectors
 
 
 def _with_spaces(line: str, size: int, path: str | PathLike[str], number: int) -> tuple[str, str]:
-    """A few words of large tables hold spaces; any other number of columns is a fault."""
+    """Splits a line whose word contains spaces, as in some large tables; other extra columns are an error."""
     fields = line.split(" ")
     word, numbers = fields[: max(len(fields) - size, 0)], fields[-size:]
     if len(fields) <= size or any(_is_number(field) for field in word[1:]):
@@ -104,15 +104,15 @@ def _vector(numbers: str, path: str | PathLike[str], number: int) -> Tensor:
     try:
         values = [float(field) for field in numbers.split(" ")]
     except ValueError:
-        raise UserError("a field after the word is no number; mend the file", path, number) from None
+        raise UserError("a field after the word is not a number; correct the file", path, number) from None
     if not all(map(math.isfinite, values)):
-        raise UserError("a number is not finite; mend the file", path, number)
+        raise UserError("a number is not finite; correct the file", path, number)
     return torch.tensor(values)
 
 
 @contextmanager
 def _open(path: Path, size: int) -> Iterator[Iterator[str]]:
-    """The lines of the file; of an archive that holds several, those of the file whose name has the dimension."""
+    """The lines of the file; in an archive of several files, of the one whose name contains the dimension."""
     if path.suffix != ".zip":
         with open_text(path) as lines:
             yield lines
@@ -122,7 +122,7 @@ def _open(path: Path, size: int) -> Iterator[Iterator[str]]:
             names = [name for name in archive.namelist() if not name.endswith("/")]
             wanted = names if len(names) == 1 else [name for name in names if f".{size}d." in name]
             if len(wanted) != 1:
-                raise UserError(f"holds {', '.join(names) or 'nothing'}; unpack it and name the file you mean", path)
+                raise UserError(f"contains {', '.join(names) or 'nothing'}; unpack it and name one file", path)
             with archive.open(wanted[0]) as file:
                 yield decode(file, path)
     except (OSError, zipfile.BadZipFile, zlib.error, EOFError) as error:

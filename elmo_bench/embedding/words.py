@@ -1,4 +1,4 @@
-"""Where a run's word vectors come from: random, a file, or trained on the biLM's text; and which words they cover."""
+"""The source of a run's word vectors (random, a file, or trained on the biLM's text), and the words they cover."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class VectorFile(NamedTuple):
     """A file of word vectors in GloVe's format."""
 
     path: Path
-    source: str  # "file": one that was named; "text": trained on the biLM's text
+    source: str  # "file": given by the user; "text": trained on the biLM's text
     size: int  # dimension
 
     @classmethod
     def of(cls, words: Mapping[str, Any] | None, trained: Path | None) -> VectorFile | None:
-        """The one of a task's `words:` block, or the `trained` one in its place; None for random vectors."""
+        """The `trained` file if given, else that of a task's `words:` block; None for random vectors."""
         if words is None:
             return None
         if trained is not None:
@@ -34,7 +34,7 @@ class VectorFile(NamedTuple):
 
 
 class WordVectors(NamedTuple):
-    """The rows that the vocabulary's words have in a file."""
+    """The vectors of the vocabulary's words, read from a file."""
 
     vectors: dict[str, Tensor]  # (size,) each
     file: VectorFile
@@ -58,13 +58,13 @@ def look_up(
 
 
 def find(file: VectorFile, reader: Reader, splits: DatasetDict) -> WordVectors:
-    """Reads the rows that the words of all splits have in a file, and adds those words to the vocabulary.
+    """Reads the vectors of the words of all splits from a file, and adds those words to the vocabulary.
 
-    A word of dev or test that the file has is then no unknown word. Nothing else of these splits is looked at, and a
-    vector from the file is all that such a word gets.
+    A word of dev or test that is in the file is then not an unknown word. Nothing else of these splits is used, and
+    such a word has nothing but its vector from the file.
 
     Raises:
-        UserError: a file that cannot be read, or has no word of the data.
+        UserError: a file that cannot be read, or contains no word of the data.
     """
     vocabulary = reader.vocabularies["words"]
     present = set(vocabulary.items) | set(distinct(splits, reader.fields, reader.lower))
@@ -77,7 +77,7 @@ def find(file: VectorFile, reader: Reader, splits: DatasetDict) -> WordVectors:
 
 
 def distinct(splits: DatasetDict, fields: Sequence[str], lower: bool) -> Iterable[str]:
-    """The words of all splits, some of them more than once."""
+    """The words of all splits, with repetitions."""
     for rows in splits.values():
         for field in fields:
             for value in rows[field]:
@@ -87,7 +87,7 @@ def distinct(splits: DatasetDict, fields: Sequence[str], lower: bool) -> Iterabl
 
 
 def describe(reader: Reader, given: WordVectors | None) -> dict[str, Any]:
-    """For the record: source (random, file, text), words of the vocabulary, how many of them the file has."""
+    """For the record: source (random, file, text), number of words, and how many of them are in the file."""
     words = len(reader.vocabularies["words"]) - 2
     if given is None:
         return {"source": "random", "words": words, "found": 0}

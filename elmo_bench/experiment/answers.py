@@ -1,4 +1,4 @@
-"""A trained module applied to new rows: its predictions, and what a person reads of them."""
+"""A trained module applied to new rows: its predictions, and a readable form of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from elmo_bench.task import Batch, Describes, Prediction
 
 
 class Answer(NamedTuple):
-    """What the model says of one row."""
+    """The model's answer for one row."""
 
-    prediction: Prediction  # as the metric and the official scorer take it
-    described: dict[str, Any]  # as a person reads it
+    prediction: Prediction  # in the form of the metric and the official scorer
+    described: dict[str, Any]  # in readable form
 
 
 class Answers(pl.LightningModule):

@@ -1,4 +1,4 @@
-"""Arms, the named patches of conf/arm/, and variants: what a run changes besides."""
+"""Arms (the named configurations of conf/arm/) and variants (what else a run changes)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from elmo_bench.experiment.settings import relevant
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
-NAMED = ("seed", "bilm.options", "bilm.weights", "bilm.path", "bilm.like")  # what a report has other columns for
+NAMED = ("seed", "bilm.options", "bilm.weights", "bilm.path", "bilm.like")  # shown in other columns of a report
 
 
 def names() -> list[str]:
-    """The arms that there are."""
+    """The names of all arms."""
     return sorted(path.stem for path in (places.CONF / "arm").glob("*.yaml"))
 
 
@@ -31,8 +31,8 @@ def check(task: str, arms: list[str]) -> None:
 def placed(run: RunConfig) -> tuple[str, dict[str, Any]]:
     """The arm of a run, and its variant: what differs from that arm's page, as dotted keys and values.
 
-    The arm is the one that the configuration names, unless switches on the command line (`elmo.where=none`) bring the
-    run nearer to another.
+    The arm is the one that the configuration names, unless switches on the command line (`elmo.where=none`) make the
+    run closer to another arm.
     """
     changes = variant(run, run.arm)
     if not _switched(changes):
@@ -43,7 +43,7 @@ def placed(run: RunConfig) -> tuple[str, dict[str, Any]]:
 
 
 def _switched(changes: dict[str, Any]) -> int:
-    """How many switches tell two arms apart."""
+    """How many of the switches that distinguish arms differ."""
     return sum(key in ("elmo.where", "vectors", "bilm") for key in changes)
 
 
@@ -60,7 +60,7 @@ def variant(run: RunConfig, arm: str) -> dict[str, Any]:
         changes = {key: value for key, value in changes.items() if key.split(".")[0] not in ("elmo", "bilm")}
         changes["elmo.where"] = run.elmo.where
     elif not run.baseline and "untrained" in (run.bilm.name, page.bilm.name) and run.bilm.name != page.bilm.name:
-        changes["bilm"] = run.bilm.name  # a control is an arm of its own
+        changes["bilm"] = run.bilm.name  # an untrained control is a different arm
     return {key: value for key, value in changes.items() if key not in NAMED}
 
 
@@ -73,7 +73,7 @@ def _bilm_page(run: RunConfig) -> str | None:
 
 @cache
 def _page(conf: Path, task: str, scale: str, arm: str, bilm: str | None, roots: tuple[str | None, ...]) -> RunConfig:
-    """The configuration of an arm's page, of the pages in `conf`."""
+    """The configuration that an arm's page gives, from the pages in `conf`."""
     chosen = [f"task={task}", f"scale={scale}", f"arm={arm}"]
     if bilm is not None and arm != "untrained":
         chosen.append(f"bilm={bilm}")

@@ -1,4 +1,4 @@
-"""The open blocks of a task's page: code named by `_target_`, whose keys must be arguments of that code."""
+"""The open blocks of a task's page: each names code by `_target_`, and its keys must be arguments of that code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from elmo_bench.system.errors import UserError
 
 
 class Given(NamedTuple):
-    """The arguments that the framework gives, beside those of the page."""
+    """The arguments that the framework passes, besides those on the page."""
 
     positional: int = 0
     named: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ GIVEN = {
     "head": Given(0, ("input_size", "elmo_size", "own_size", "vocabularies")),
     "metric": Given(),
     "optimizer": Given(1),  # the parameters
-    "schedule.scheduler": Given(1),  # the optimiser
+    "schedule.scheduler": Given(1),  # the optimizer
     "average": Given(0, ("device",)),
 }
 
@@ -37,7 +37,7 @@ def check_blocks(task: TaskConfig) -> None:
     """Checks the keys of every open block; nothing is built.
 
     Raises:
-        UserError: a block names no code that there is, has a key that is no argument of it, or lacks one.
+        UserError: a block names code that does not exist, has a key that is not an argument of it, or lacks one.
     """
     for part, given in GIVEN.items():
         block = attrgetter(part)(task)
@@ -46,10 +46,10 @@ def check_blocks(task: TaskConfig) -> None:
 
 
 def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
-    """One block and those inside it; `given` is None where what else it gets is not known."""
+    """Checks one block and those inside it; `given` is None if the other arguments are not known."""
     target = block.get("_target_")
     try:
-        signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object logs its errors, too
+        signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object would also log its errors
     except Exception as error:  # whatever an import raises
         raise UserError(f"{place}._target_={target}: cannot be imported ({' '.join(str(error).split())})") from error
     positional, named = given or Given()
@@ -57,7 +57,7 @@ def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
     keys = [key for key in block if not str(key).startswith("_")]
     for key in keys:
         if key not in known and not _takes_any(signature):
-            there = choices(str(key), known) if known else "it takes none"
+            there = choices(str(key), known) if known else "it takes no arguments"
             raise UserError(f"{place}.{key}: {target} has no such argument; {there}")
     try:
         if given and "_args_" not in block:
@@ -69,7 +69,7 @@ def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
 
 
 def _names(signature: inspect.Signature) -> list[str]:
-    """The arguments that may be given by name."""
+    """The arguments that can be passed by name."""
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [name for name, each in signature.parameters.items() if each.kind in named]
 

@@ -1,4 +1,4 @@
-"""The model of a run: its parts as the task's page names them, put together."""
+"""Builds the model of a run from the parts that the task's page names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from elmo_bench.task import Reader
 def build(
     run: RunConfig, reader: Reader, source: Any, vectors: WordVectors | None = None, config: Plain | None = None
 ) -> BenchModule:
-    """The model of a run.
+    """Builds the model of a run.
 
     Args:
         run: its typed configuration.
         reader: with its vocabularies.
         source: of layers; None for a baseline.
-        vectors: of the words, from a file.
-        config: the same configuration as plain containers, which a checkpoint keeps.
+        vectors: the word vectors from a file.
+        config: the same configuration as plain containers, stored in checkpoints.
     """
     vocabularies, task = reader.vocabularies, run.task
     given = {} if vectors is None else {"vectors": vectors.vectors}
@@ -57,7 +57,7 @@ def build(
 
 
 def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
-    """What the partial node `part` of a task's page makes; None where the page has none.
+    """Calls the partial node `part` of a task's page; None if the page does not have it.
 
     Raises:
         UserError: the page or the command line gives it arguments that it does not take.

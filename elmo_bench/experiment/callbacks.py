@@ -1,4 +1,4 @@
-"""What stands around Lightning's trainer: checkpoints between epochs, written whole or not at all, quiet output."""
+"""Extensions of Lightning's trainer: checkpoints between epochs, written atomically; progress bar; quiet output."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FOR_RESUMING = ("optimizer_states", "lr_schedulers", "loops", "callbacks", "curr
 
 
 class KeepBest(Checkpoint):
-    """At the end of every epoch writes `last.ckpt` (to resume from), and before it `best.ckpt` where the epoch is best.
+    """After every epoch writes `last.ckpt` (to resume from); if the epoch is the best so far, first `best.ckpt`.
 
-    With `best.ckpt` go that epoch's items of dev. Killed between them and `last.ckpt`, the resumed run repeats the
-    epoch and writes the same again. After the test it writes the test set's predictions.
+    The dev items of the best epoch are written with `best.ckpt`. If the process is killed before `last.ckpt` is
+    written, the resumed run repeats the epoch and writes the same files. After testing, it writes the test predictions.
     """
 
     def __init__(self, folder: Path):
@@ -39,7 +39,7 @@ class KeepBest(Checkpoint):
         tell(f"epoch {newest['epoch'] + 1} of at most {trainer.max_epochs}, dev {module.monitor} {score:.2f}")
         if self.score is None or score > self.score:
             self.score, self.epoch = score, newest["epoch"]
-            trainer.save_checkpoint(self.best, storage_options=MODEL)  # Lightning's weights_only forgets the averages
+            trainer.save_checkpoint(self.best, storage_options=MODEL)  # Lightning's weights_only loses the averages
             items.write_best(self.folder, module.dev_items)
         trainer.save_checkpoint(self.last)
 
@@ -54,10 +54,10 @@ class KeepBest(Checkpoint):
 
 
 class WholeFiles(TorchCheckpointIO):
-    """A checkpoint is written beside its place and moved there: a kill at any moment leaves the old one or the new."""
+    """Writes checkpoints atomically: a process killed at any moment leaves either the old file or the new one."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """`storage_options=MODEL` leaves out what only a resumed training needs."""
+        """`storage_options=MODEL` leaves out what is needed only for resuming."""
         if storage_options == MODEL:
             checkpoint = {key: value for key, value in checkpoint.items() if key not in FOR_RESUMING}
         path = Path(path)
@@ -67,12 +67,12 @@ class WholeFiles(TorchCheckpointIO):
 
 
 def progress(wanted: str | bool) -> list[pl.Callback]:
-    """Lightning's rich bar where it is wanted: "auto" means where the output is a terminal."""
+    """Lightning's rich progress bar if `wanted`; "auto": if the output is a terminal."""
     return [RichProgressBar()] if (sys.stdout.isatty() if wanted == "auto" else bool(wanted)) else []
 
 
 def quiet() -> None:
-    """Silences what Lightning says of itself at every start; warnings about the run still show."""
+    """Silences Lightning's start-up messages; warnings about the run are still shown."""
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     for message, category in (
@@ -81,7 +81,7 @@ def quiet() -> None:
         (r".*`weights_only` was not set.*", Warning),
         (r".*Found \d+ module\(s\) in eval mode.*", Warning),  # a frozen part
         (r".*number of training batches .* is smaller than the logging interval.*", Warning),
-        (r".*You have overridden `transfer_batch_to_device` in `LightningModule`.*", Warning),  # as it should be
+        (r".*You have overridden `transfer_batch_to_device` in `LightningModule`.*", Warning),  # intended
         (r".*Checkpoint directory .* exists and is not empty.*", Warning),
     ):
         warnings.filterwarnings("ignore", message, category)

@@ -1,4 +1,4 @@
-"""Batches of a task's splits, and what is known of the rows: lengths, distinct sentences."""
+"""Batches of a task's splits; lengths and distinct sentences of their rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from elmo_bench.text.batching import BucketSampler
 
 
 class Data(pl.LightningDataModule):
-    """Batches of the splits; those of training are a function of (seed, epoch)."""
+    """Batches of the splits; training batches are a function of (seed, epoch)."""
 
     def __init__(self, batch: BatchConfig, seed: int, reader: Reader, splits: DatasetDict):
         super().__init__()
@@ -48,7 +48,7 @@ class Data(pl.LightningDataModule):
         return self._loader(split, self.sampler(self.lengths[split], shuffle=False))
 
     def _sampled(self, epoch: int) -> Callable[[Sequence[Row]], Batch]:
-        """How training rows become a batch; some readers show only a part of a row."""
+        """The function that makes a batch of training rows; some readers use only a part of a row."""
         reader = self.reader
         if not isinstance(reader, Samples):
             return reader.collate
@@ -60,7 +60,7 @@ class Data(pl.LightningDataModule):
             self.splits[split],  # type: ignore[arg-type]
             batch_sampler=sampler,
             collate_fn=collate or self.reader.collate,
-            generator=torch.Generator(),  # its own: an iterator's seed must not come out of the model's random numbers
+            generator=torch.Generator(),  # separate: an iterator must not draw its seed from the model's generator
         )
 
 
@@ -70,7 +70,7 @@ def lengths(rows: Dataset | Sequence[Row], fields: Sequence[str]) -> list[int]:
 
 
 def sentences(splits: DatasetDict, fields: Sequence[str]) -> Iterator[list[str]]:
-    """All distinct sentences of all splits, as the biLM will see them; a paragraph may stand under many questions."""
+    """All distinct sentences of all splits, as the biLM will see them (many questions may share a paragraph)."""
     seen: set[tuple[str, ...]] = set()
     for rows in splits.values():
         for row in rows:
@@ -82,5 +82,5 @@ def sentences(splits: DatasetDict, fields: Sequence[str]) -> Iterator[list[str]]
 
 
 def _sentences(value: Any) -> Iterable[list[str]]:
-    """A field holds words, or the sentences of a document."""
+    """A field contains words, or the sentences of a document."""
     return value if value and not isinstance(value[0], str) else [value]

@@ -1,4 +1,4 @@
-"""Training with Lightning: the trainer of a run, and going on where an earlier process stopped."""
+"""Training with Lightning: the trainer of a run, and resuming where an earlier process stopped."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from elmo_bench.system.errors import UserError
 def make_trainer(
     task: TaskConfig, machine: TrainerConfig, folder: Path | None, callbacks: list[pl.Callback], logger: Any
 ) -> pl.Trainer:
-    """A Lightning trainer. Raises `UserError` where the machine has no such device."""
+    """A Lightning trainer. Raises `UserError` if the machine does not have the device."""
     if task.fit.patience is not None:
         monitor = f"dev/{task.monitor}"
         callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
                      *callbacks]  # fmt: skip
     if task.average is not None:
-        device = device_of(machine.accelerator)  # else it stays where the model is built, and every update copies
+        device = device_of(machine.accelerator)  # else the averages stay on the CPU, and every update copies
         callbacks = [instantiate(task.average, device=device), *callbacks]
     bar = progress(machine.progress)
     try:
@@ -43,7 +43,7 @@ def make_trainer(
             limit_train_batches=machine.limit_batches,
             gradient_clip_val=task.clip.value,
             gradient_clip_algorithm=None if task.clip.value is None else task.clip.by,
-            reload_dataloaders_every_n_epochs=1,  # each epoch's batches follow from its number, resumed or not
+            reload_dataloaders_every_n_epochs=1,  # an epoch's batches depend on its number, resumed or not
             num_sanity_val_steps=0,
             use_distributed_sampler=False,
             default_root_dir=folder,
@@ -59,20 +59,20 @@ def make_trainer(
 
 
 def device_of(accelerator: str) -> str:
-    """Where a cache is computed: it does not move with the model."""
+    """The device on which a cache is computed: a cache is not moved with the model."""
     return "cuda" if accelerator in ("gpu", "cuda", "auto") and torch.cuda.is_available() else "cpu"
 
 
 def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) -> int:
-    """Trains from the last whole epoch on; returns how many epochs an earlier process had done."""
+    """Trains, resuming after the last completed epoch; returns how many epochs were done before."""
     resumed = keep.last if keep.last.is_file() else None
     earlier = 0
     if resumed:
         try:
             earlier = len(torch.load(resumed, map_location="cpu", weights_only=True)["history"])
         except Exception as error:
-            raise UserError("a damaged checkpoint; remove it to begin the run again", resumed) from error
-        print(f"goes on after epoch {earlier}", flush=True)
+            raise UserError("a damaged checkpoint; remove it to start the run again", resumed) from error
+        print(f"resuming after epoch {earlier}", flush=True)
     with interruptible(trainer):
         trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
     return earlier
@@ -80,7 +80,7 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
 
 @contextmanager
 def interruptible(trainer: pl.Trainer) -> Iterator[None]:
-    """Lightning ends the process without a word on Ctrl-C; an interrupt stays one here."""
+    """Turns the silent exit that Lightning makes of Ctrl-C back into a `KeyboardInterrupt`."""
     try:
         yield
     except SystemExit as end:
@@ -90,7 +90,7 @@ def interruptible(trainer: pl.Trainer) -> Iterator[None]:
 
 
 def clear(folder: Path) -> None:
-    """Forgets a half-finished run."""
+    """Removes the files of an unfinished run."""
     for part in ("last.ckpt", "best.ckpt", items.DEV, items.PREDICTIONS):
         (folder / part).unlink(missing_ok=True)
     shutil.rmtree(folder / "csv", ignore_errors=True)

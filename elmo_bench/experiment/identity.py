@@ -1,4 +1,4 @@
-"""What makes two runs the same, and the check that what they name is there."""
+"""The identity of a run, and the check that the files it names exist."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PLACES = ("data_root", "models_root", "cache_root", "results_root")
 
 
 class Identity:
-    """The settings that a run's result depends on, and the names that follow from them.
+    """The settings that a run's result depends on, and the names derived from them.
 
     Attributes:
-        settings: plain containers; what the hashes are taken over.
+        settings: plain containers, from which the hashes are computed.
         run: 16 hexadecimal digits, the name of the run's record and of its work folder.
-        group: the same less the seed: runs to be averaged.
-        data: a hash of the data alone.
+        group: the same without the seed: runs with the same group are averaged.
+        data: a hash of the data only.
 
     Raises:
         UserError: a file that the configuration names is missing.
@@ -38,7 +38,7 @@ class Identity:
 
     @classmethod
     def from_settings(cls, plain: Plain) -> Identity:
-        """Of the settings that a record keeps."""
+        """From the settings stored in a record."""
         identity = cls.__new__(cls)
         identity._take(plain)
         return identity
@@ -51,13 +51,13 @@ class Identity:
 
 
 class Description(NamedTuple):
-    """What is known of a run before it starts.
+    """What is known about a run before it starts.
 
     Attributes:
         identity: its settings and their hashes.
-        arm, variant: page of conf/arm/, and what differs from it.
+        arm, variant: its page of conf/arm/, and the differences from it.
         config: the resolved configuration, for the checkpoint.
-        placeless: the same without the places of this machine, for the record.
+        placeless: the same without paths of this machine, for the record.
     """
 
     identity: Identity
@@ -68,8 +68,8 @@ class Description(NamedTuple):
 
 
 def check_files(run: RunConfig) -> None:
-    """Raises `UserError` where the task does not offer the scale or has no place for the word vectors, or where files
-    are missing, all of them in one line."""
+    """Raises `UserError` if the task does not offer the scale or cannot use the word vectors, or if files are missing
+    (all of them named in one line)."""
     check_scale(run)
     check_vectors(run)
     if problems := [*_missing_data(run), *_missing_layers(run)]:
@@ -77,14 +77,14 @@ def check_files(run: RunConfig) -> None:
 
 
 def check_scale(run: RunConfig) -> None:
-    """Raises `UserError` where the task does not offer the scale."""
+    """Raises `UserError` if the task does not offer the scale."""
     if run.scale.name not in run.task.scales:
         offered = ", ".join(f"scale={scale}" for scale in run.task.scales) or "no scale"
         raise UserError(f"task={run.task.name} has no data for scale={run.scale.name}; it offers {offered}")
 
 
 def check_vectors(run: RunConfig) -> None:
-    """Raises `UserError` where vectors of the biLM's text (`vectors=text`) have no place in the task's model."""
+    """Raises `UserError` if the task's model cannot use vectors trained on the biLM's text (`vectors=text`)."""
     if run.vectors.source != "text" or run.words_dropped:
         return
     if run.task.words is None or "size" not in run.task.words:
@@ -95,7 +95,7 @@ def check_vectors(run: RunConfig) -> None:
 
 def _missing_data(run: RunConfig) -> list[str]:
     data: Any = run.task.data or {}
-    if run.scale.maker:  # makes them
+    if run.scale.maker:  # the data are generated
         return []
     if run.data_root is None and _below_nothing(data):
         return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set"]
@@ -132,7 +132,7 @@ def _missing_layers(run: RunConfig) -> list[str]:
 
 
 def placeless(cfg: DictConfig) -> Plain:
-    """The resolved configuration with `<data_root>` and so on for places, and of other absolute paths the last part."""
+    """The resolved configuration with `<data_root>` etc., and other absolute paths cut to their last part."""
     cfg = copy.deepcopy(cfg)
     for place in PLACES:
         cfg[place] = f"<{place}>"
@@ -141,7 +141,7 @@ def placeless(cfg: DictConfig) -> Plain:
 
 
 def relative(node: Any) -> Any:
-    """Containers with the last part of absolute paths alone: a record names no folder of this machine."""
+    """Containers with absolute paths cut to their last part: a record names no folder of this machine."""
     if isinstance(node, dict):
         return {key: relative(value) for key, value in node.items()}
     if isinstance(node, list):

@@ -1,4 +1,4 @@
-"""The items of a run, in one small file beside its record: what they score, and that they give the recorded metrics."""
+"""The items of a run, in a small file beside its record: reading, writing, and checking them against its metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing
 
-if TYPE_CHECKING:  # tables are made without torch
+if TYPE_CHECKING:  # importing torch is not needed for tables
     from elmo_bench.experiment.module import BenchModule
 
 FORMAT = 1
@@ -23,14 +23,14 @@ AGAIN = "remove it and its record, and run again"
 
 
 def path_of(record: Path) -> Path:
-    """Where the items of the run lie that has its record there."""
+    """The path of a run's items, given that of its record."""
     return record.with_suffix(".items.npz")
 
 
 def write(path: Path, items: Mapping[str, Items]) -> None:
-    """The items of splits, by their names: whole or not at all, and equal items as equal bytes.
+    """Writes the items of each split atomically; equal items give equal bytes.
 
-    An array that counts 0, 1, 2, ... is left out: `rows` where each row is an item, `clusters` where each item is one.
+    Arrays that count 0, 1, 2, ... are left out: `rows` if each row is an item, `clusters` if each item is a cluster.
     """
     arrays: dict[str, np.ndarray] = {"format": np.array(FORMAT, dtype=np.uint8)}
     for split, part in items.items():
@@ -49,7 +49,7 @@ def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
     """The items of every split in a file.
 
     Args:
-        mend: what the user is to do about a file that cannot be read.
+        mend: what the user should do about a file that cannot be read, for the message.
 
     Raises:
         UserError: there is no such file, it is damaged, or it has another format.
@@ -59,8 +59,8 @@ def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
-        if (found := int(arrays.pop("format"))) != FORMAT:
-            raise UserError(f"items in format {found}, of another version of elmo_bench; {mend}", path)
+        if (file_format := int(arrays.pop("format"))) != FORMAT:
+            raise UserError(f"items in format {file_format}, of another version of elmo_bench; {mend}", path)
         return {
             split: _items(arrays, f"{split}/") for split in SPLITS if any(key.startswith(f"{split}/") for key in arrays)
         }
@@ -87,47 +87,47 @@ def check(
     metrics: Mapping[str, Mapping[str, float]],
     from_totals: Callable[[Mapping[str, float]], Mapping[str, float]],
 ) -> None:
-    """Raises `ValueError` where items do not give the metrics that a record has, by split.
+    """Raises `ValueError` if the items do not give the metrics in a record.
 
     Args:
         items, metrics: by split.
-        from_totals: of the task's metric.
+        from_totals: function of the task's metric.
     """
     if set(items) != set(metrics):
         raise ValueError(f"items of {', '.join(items)} for metrics of {', '.join(metrics)}")
     for split, recorded in metrics.items():
-        found = from_totals(items[split].totals())
-        if set(found) != set(recorded):
-            raise ValueError(f"{split}: the items give {', '.join(found)}, recorded are {', '.join(recorded)}")
+        computed = from_totals(items[split].totals())
+        if set(computed) != set(recorded):
+            raise ValueError(f"{split}: the items give {', '.join(computed)}, recorded are {', '.join(recorded)}")
         for name, value in recorded.items():
-            if not abs(found[name] - value) <= TOLERANCE:
-                raise ValueError(f"{split}/{name}: the items give {found[name]}, recorded is {value}")
+            if not abs(computed[name] - value) <= TOLERANCE:
+                raise ValueError(f"{split}/{name}: the items give {computed[name]}, recorded is {value}")
 
 
 def write_best(folder: Path, items: Items) -> None:
-    """Keeps the items of dev in a run's work folder, at the epoch that is the best so far."""
+    """Saves the dev items of the best epoch so far in a run's work folder."""
     write(folder / DEV, {"dev": items})
 
 
 def write_predictions(folder: Path, lines: list[str]) -> None:
-    """Keeps the predictions for test in a run's work folder: a JSON value a line, in the order of the rows."""
+    """Saves the test predictions in a run's work folder: one JSON value a line, in the order of the rows."""
     with replacing(folder / PREDICTIONS, locked=True) as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
 def collect(folder: Path, module: BenchModule) -> dict[str, Items]:
-    """What stands beside a run's record: the items of dev at the selected epoch, and of test.
+    """The items to save beside a run's record: of dev at the selected epoch, and of test.
 
     Args:
         folder: the run's work folder.
-        module: that has been tested.
+        module: after its test.
 
     Raises:
-        UserError: the file of dev's items is missing or damaged (a training begun by an earlier version has none).
+        UserError: the file of dev items is missing or damaged (a run started by an earlier version has none).
     """
     if module.test_items is None:
         raise ValueError("the module has not been tested")
-    dev = read(folder / DEV, "begin the run again with force=true")
+    dev = read(folder / DEV, "start the run again with force=true")
     if "dev" not in dev:
-        raise UserError("holds no items of dev; begin the run again with force=true", folder / DEV)
+        raise UserError("contains no items of dev; start the run again with force=true", folder / DEV)
     return {"dev": dev["dev"], "test": module.test_items}

@@ -20,7 +20,7 @@ from elmo_bench.system.locks import held
 
 
 def train(cfg: DictConfig) -> Record:
-    """The record of a run: read where there is one, else made by training.
+    """The record of a run: read if there is one, else made by training.
 
     Raises:
         UserError: a value that is not allowed, missing data, malformed files.
@@ -33,7 +33,7 @@ def train(cfg: DictConfig) -> Record:
         print(f"{title(record)}: recorded on {record['finished'][:10]}, not run again (force=true does)", flush=True)
         return record
     folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
-    with held(folder, f"another process is at this run; waiting for its record, {path}") as waited:
+    with held(folder, f"another process is training this run; waiting for its record, {path}") as waited:
         if path.is_file() and (waited or not run.force):  # it has just been made
             return store.read(path)
         described = describe(run, identity, cfg)
@@ -61,7 +61,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     from elmo_bench.experiment.run import run_once
 
     check_blocks(run.task)
-    forced = folder / "forced"  # what lies there was begun by a forced run: that is resumed, too
+    forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
     if run.force and not forced.is_file():
         clear(folder)
         forced.touch()
@@ -80,6 +80,6 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
 
 
 def _table(run: RunConfig) -> str:
-    """What W&B groups by."""
+    """The W&B group."""
     sweep = HydraConfig.get().runtime.choices.get("sweep") if HydraConfig.initialized() else None
     return f"{sweep or 'table1'}/{run.scale.name}/{run.task.name}"

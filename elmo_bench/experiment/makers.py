@@ -1,7 +1,7 @@
-"""What the project makes itself: generated data, the biLM trained on it, an untrained biLM, skip-gram vectors.
+"""Files that the project makes itself: generated data, the biLM trained on it, an untrained biLM, skip-gram vectors.
 
-Such files are identified by their recipe, not by their bytes, which differ from machine to machine in the last digits.
-A page names the class that makes them as `maker`.
+They are identified by their recipe, not by their bytes, whose last digits differ from machine to machine. A page names
+the class that makes them as `maker`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from elmo_bench.configuration.schema import Places, RunConfig
 class Maker(Protocol):
     """Built as `maker(block, places)` with the typed block of the page that names it.
 
-    Neither building it nor `recipe` reads or makes any of its files.
+    Neither the constructor nor `recipe` reads or makes any of the files.
     """
 
     def recipe(self) -> dict[str, Any]:
-        """All that the files depend on, a version of the code included: plain values, and paths of other files."""
+        """Everything the files depend on, including a version of the code: plain values, and paths of other files."""
         ...
 
     def make(self) -> Any:
-        """Makes the files where they are missing. Several processes may call it at once."""
+        """Makes the files if they are missing. Several processes may call it at once."""
         ...
 
 
 class Makers(NamedTuple):
-    """Those that a run needs; None where it uses files that it does not make."""
+    """The makers that a run needs; None where it uses existing files."""
 
     scale: Maker | None
     bilm: Maker | None
@@ -42,7 +42,7 @@ class Makers(NamedTuple):
         return cls(*(_maker(block, run.places) for block in blocks))
 
     def make(self) -> None:
-        """Makes all that is missing, the data first: the others are trained on them."""
+        """Makes all missing files, the data first because the others are trained on them."""
         for maker in self:
             if maker is not None:
                 maker.make()

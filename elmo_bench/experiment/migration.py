@@ -1,8 +1,8 @@
-"""Records of identity 1 under their names of identity 2, without training anything.
+"""Renames records of identity 1 to identity 2, without training anything.
 
-A record of identity 1 keeps its whole resolved configuration, in which a task's page held all scales at once. From it
-the typed configuration of today is built, and from that the settings, the id, the arm and the variant. The data and the
-biLM are looked for on this machine and compared with the record's digests, so that a name is never given on trust.
+A record of identity 1 stores its whole resolved configuration, in which a task's page held all scales at once. The
+current typed configuration is built from it, and from that the settings, the id, the arm and the variant. The data and
+the biLM on this machine are compared with the record's digests, so that a new name is always verified.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PARTS = ("name", "monitor", "paper", "reader", "words", "chars", "head", "metric
 
 @cache
 def renamed() -> Plain:
-    """Names that have changed since: of targets, of arguments of heads, of recipes."""
+    """Names that have changed since: targets, arguments of heads, recipes."""
     names: Any = OmegaConf.to_container(OmegaConf.load(project.CONF / "migration" / "identity1.yaml"))
     return names
 
@@ -46,11 +46,11 @@ def is_old(record: Record) -> bool:
 
 
 def migrate(results_root: Path, places: Places) -> Iterator[tuple[Path, Path | str]]:
-    """Renames all old records below a folder; for each gives its path, and the new one or why it stays.
+    """Renames all old records below a folder; yields the path of each, and its new path or why it was left unchanged.
 
     Args:
         results_root: folder of `runs/`.
-        places: of this machine, where data and biLMs are looked for.
+        places: folders of this machine that contain data and biLMs.
     """
     for path in sorted((results_root / "runs").glob("*/*/*.json")):
         record = store.read_any(path)
@@ -63,7 +63,7 @@ def migrate(results_root: Path, places: Places) -> Iterator[tuple[Path, Path | s
             continue
         target = store.place(results_root, new["scale"], new["task"], new["run"])
         if target.exists():
-            yield path, f"{target.name} is there already"
+            yield path, f"{target.name} exists already"
             continue
         store.write(target, new)
         path.unlink()
@@ -71,10 +71,10 @@ def migrate(results_root: Path, places: Places) -> Iterator[tuple[Path, Path | s
 
 
 def migrated(record: Record, places: Places) -> Record:
-    """An old record under its new name; its former id stays in it as `former`.
+    """An old record converted to its new name; its old id is kept as `former`.
 
     Raises:
-        UserError: the data or the biLM are not there, or are others than the record's.
+        UserError: the data or the biLM are missing, or differ from the record's.
     """
     roots = {f"<{key}>": value for key, value in vars(places).items()}
     plain = modern(record)
@@ -89,14 +89,14 @@ def migrated(record: Record, places: Places) -> Record:
 
 
 def modern(record: Record) -> Plain:
-    """The configuration of an old record in the form of today: one scale, plain values, typed blocks."""
+    """The configuration of an old record in the current form: one scale, plain values, typed blocks."""
     old = copy.deepcopy(record["config"])
     scale, task = old["scale"]["name"], old["task"]
     today: Any = OmegaConf.to_container(pages.compose([f"task={task['name']}", f"scale={scale}", "data_root=x"]))
     plain = {key: old[key] for key in SHARED} | {"arm": "elmo", "logger": {"wandb": None}, "trainer": old["trainer"]}
     plain["scale"] = {key: value for key, value in old["scale"].items() if key != "prepare"}
     plain["scale"]["maker"] = today["scale"]["maker"]
-    vectors = old.get("vectors", {"source": "page"})  # the oldest records know no others
+    vectors = old.get("vectors", {"source": "page"})  # the oldest records have no such key
     plain["vectors"] = {key: value for key, value in vectors.items() if key != "passes"}
     if plain["vectors"]["source"] == "text":
         plain["vectors"]["maker"] = "elmo_bench.embedding.skipgram.SkipgramVectors"
@@ -127,13 +127,13 @@ def _bilm(old: Plain, target: str) -> Plain:
         folder, sizes = os.path.split(old["weights"])
         block |= {"maker": "elmo_bench.bilm.untrained.UntrainedBilm", "options": f"{folder}/{Path(sizes).stem}.json"}
         block["like"] = old["options"]
-        if old["options"].endswith("/bilm/options.json"):  # of the mini scale: its recipe has the same sizes
+        if old["options"].endswith("/bilm/options.json"):  # of the mini scale, whose recipe has the same sizes
             block["like"] = str(project.CONF / "pretrain" / "mini.yaml")
     return block
 
 
 def _replaced(node: Any, names: Mapping[str, str | None], whole: bool = False) -> Any:
-    """Containers with strings replaced: those that begin with a name, or with `whole` those that are one."""
+    """Containers with strings replaced: those that begin with a name, or with `whole` those that equal one."""
     if isinstance(node, dict):
         return {key: _replaced(value, names, whole) for key, value in node.items()}
     if isinstance(node, list):
@@ -149,17 +149,17 @@ def _replaced(node: Any, names: Mapping[str, str | None], whole: bool = False) -
 
 
 def _check_data(record: Record, roots: Mapping[str, str | None]) -> None:
-    """Raises `UserError` unless the data on this machine are the record's; generated data are, by seed and version."""
+    """Raises `UserError` unless the data on this machine are the record's; generated data need no check."""
     scale = record["config"]["scale"]
     if scale.get("prepare"):
         return
     data = _replaced(record["config"]["task"]["data"][scale["name"]], roots)
     if fingerprint(_raw_digests(data), digits=64) != record["data_sha256"]:
-        raise UserError("its data are not those on this machine; give data_root=FOLDER")
+        raise UserError("the data on this machine are not those of the record; give data_root=FOLDER")
 
 
 def _raw_digests(node: Any) -> Any:
-    """Containers with "sha256:..." of the bytes of files, as identity 1 took them."""
+    """Containers with paths of files replaced by "sha256:..." of their bytes, as in identity 1."""
     if isinstance(node, dict):
         folder = data_folder(node)
         if folder is None:
@@ -182,10 +182,10 @@ def _raw_digest(path: str | Path) -> str:
 
 
 def _find_bilm(record: Record, plain: Plain, here: RunConfig) -> None:
-    """Gives `plain` the name and files of the page whose weights the record's run used.
+    """Sets in `plain` the name and files of the biLM page whose weights the record's run used.
 
     Raises:
-        UserError: none of the pages has these weights on this machine.
+        UserError: no page has these weights on this machine.
     """
     if here.bilm.maker is not None:
         return
@@ -205,7 +205,7 @@ def _find_bilm(record: Record, plain: Plain, here: RunConfig) -> None:
 def _record(
     old: Record, identity: Identity, arm: str, variant: dict[str, Any], config: Plain, run: RunConfig
 ) -> Record:
-    """The record with new names; what was measured stays as it was."""
+    """The record with new names; all measurements are unchanged."""
     new: Record = {
         "task": old["task"], "scale": old["scale"], "arm": arm, "variant": variant, "seed": old["seed"],
         "version": run.task.version, "run": identity.run, "group": identity.group,

@@ -25,23 +25,24 @@ from elmo_bench.text.vocabulary import Vocabulary
 class BenchModule(pl.LightningModule):
     """Any task of the benchmark; never subclassed.
 
-    Every random choice of an epoch follows from (seed, epoch) and every checkpoint stands between two epochs, so a run
-    that was killed goes on exactly as it would have gone.
+    All randomness of an epoch is determined by (seed, epoch), and checkpoints are written only between epochs, so a run
+    that was killed and resumed gives exactly the same result as an uninterrupted one.
 
     Args:
         representation: makes `Embedded` of each text field.
         head: the task's model, its loss and its decoding.
-        metric: makes a fresh official metric.
-        optimizer: makes one for the parameters.
+        metric: makes a new instance of the official metric.
+        optimizer: makes an optimizer for the parameters.
         monitor: the metric on the development set that selects the epoch; larger is better.
-        schedule: makes a learning-rate scheduler for the optimiser; `interval` is "epoch" or "step".
+        schedule: makes a learning-rate scheduler for the optimizer; `interval` is "epoch" or "step".
         penalty: lambda of equation (1)'s regularisation.
         seed: of the run.
-        vocabularies: of the reader, and `bilm_sha256`, of a biLM's weights: kept in the checkpoint.
-        config: plain containers, kept in the checkpoint and by the loggers.
+        vocabularies: of the reader; saved in the checkpoint.
+        bilm_sha256: of the biLM's weights; saved in the checkpoint.
+        config: plain containers, saved in the checkpoint and by the loggers.
 
     Attributes:
-        history: a dict for every finished epoch: updates, loss, metrics, layer weights, gamma, seconds, tokens.
+        history: a dict for every completed epoch: updates, loss, metrics, layer weights, gamma, seconds, tokens.
         tested: the metrics of the last pass over the test set.
         dev_items, test_items: the items of the last pass over each split, in the order of its rows.
         test_predictions: a JSON value for each row of the test set, in the same order.
@@ -96,7 +97,7 @@ class BenchModule(pl.LightningModule):
         return self.head.decode(self(batch), batch)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """Tensors alone: the rows are plain Python objects and many."""
+        """Moves only the tensors: the rows are many plain Python objects."""
         texts = {
             name: tokens._replace(
                 words=tokens.words.to(device),
@@ -111,9 +112,9 @@ class BenchModule(pl.LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         self._metric = self.make_metric()
-        self._predictions: list[str] = []  # of the test set, as text, which takes the least memory
+        self._predictions: list[str] = []  # of the test set, as JSON text, which takes the least memory
         self._trained = time.perf_counter()
-        self._mixes = self.layer_weights()  # now, while an averaged model stands in the trained one's place
+        self._mixes = self.layer_weights()  # Lightning has swapped in the averaged weights here
 
     on_test_epoch_start = on_validation_epoch_start
 
@@ -136,7 +137,7 @@ class BenchModule(pl.LightningModule):
         self.test_predictions = [prediction for _, prediction in by_row]
 
     def _compute(self, split: str, order: np.ndarray) -> tuple[dict[str, float], Items]:
-        """The metrics and the items of a pass that took the rows in this order."""
+        """The metrics and the items of a pass over the rows in this order."""
         assert self._metric is not None
         scores = {name: float(value) for name, value in self._metric.compute().items()}
         self.log_dict({f"{split}/{name}": value for name, value in scores.items()}, batch_size=1)
@@ -147,7 +148,7 @@ class BenchModule(pl.LightningModule):
     # Epochs.
 
     def on_train_epoch_start(self) -> None:
-        """The random numbers of an epoch are a function of (seed, epoch): nothing else need be kept for a resume."""
+        """Seeds the generators from (seed, epoch), so that no random state has to be saved for resuming."""
         pl.seed_everything(epoch_seed(self.seed, self.current_epoch), verbose=False)
         self._losses: list[Tensor] = []
         self._tokens = 0
@@ -157,7 +158,7 @@ class BenchModule(pl.LightningModule):
         self._advance("step")
 
     def on_train_epoch_end(self) -> None:
-        """Ends the epoch before the checkpoint is written: history, layer weights, schedule."""
+        """Updates history, layer weights and schedule before the checkpoint is written."""
         wall, device = self._started
         s, gamma = self._mixes
         self.history.append({
@@ -185,14 +186,14 @@ class BenchModule(pl.LightningModule):
         s = {place: [round(float(value), 6) for value in mix.s.detach()] for place, mix in mixes.items()}
         return s, {place: round(float(mix.gamma.detach()), 6) for place, mix in mixes.items()}
 
-    # Optimiser and schedule. The schedule is ours to step: Lightning steps one that reads a metric only after the
-    # epoch's checkpoint is written, and a resumed run would miss that step.
+    # Optimizer and schedule. We step the schedule ourselves: Lightning steps one that depends on a metric only after
+    # the epoch's checkpoint is written, so that a resumed run would miss that step.
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         try:
             self._optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])
             self.schedule = None if self.make_schedule is None else self.make_schedule(self._optimizer)
-        except (TypeError, ValueError) as error:  # their arguments come from the task's page or the command line
+        except (TypeError, ValueError) as error:  # wrong arguments on the task's page or the command line
             raise UserError(f"task.optimizer or task.schedule: {error}") from error
         if self.schedule is not None and self._schedule_state is not None:
             self.schedule.load_state_dict(self._schedule_state)
@@ -216,22 +217,22 @@ class BenchModule(pl.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.history = checkpoint["history"]
         self._schedule_state = checkpoint["schedule"]
-        if checkpoint["stopped"]:  # killed between its last epoch and its record: no further epoch
+        if checkpoint["stopped"]:  # killed after its last epoch, before its record: train no further
             self.trainer.should_stop = True
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """A 32-bit seed for an epoch; no two epochs of nearby seeds share one."""
+    """A 32-bit seed for an epoch; epochs of nearby seeds all differ."""
     return (seed * 1_000_003 + epoch) % 2**32
 
 
 def row_order(loader: Any) -> np.ndarray:
-    """(rows,) int64: the row of the split that comes first, second, ... from a loader that shuffles nothing."""
+    """(rows,) int64: the row numbers of a split in the order of a loader that does not shuffle."""
     return np.fromiter(chain.from_iterable(loader.batch_sampler), dtype=np.int64)
 
 
 def device_seconds(device: torch.device) -> float:
-    """Seconds of computing: of all cores together on a CPU, of the clock on an accelerator (waiting for it first)."""
+    """Seconds of computing: summed over all cores on a CPU; wall-clock time, after synchronizing, on a GPU."""
     if device.type == "cpu":
         return time.process_time()
     if device.type == "cuda":

@@ -1,4 +1,4 @@
-"""What a record says of a finished run."""
+"""The contents of a finished run's record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_record(
     outside: float,
     device: str,
 ) -> Record:
-    """The fixed keys and those beside them; `outside` is the time in seconds spent outside the epochs."""
+    """All keys of a record; `outside` is the time in seconds spent outside the epochs."""
     history, identity = module.history, described.identity
     best = next(epoch for epoch in history if epoch["epoch"] == keep.epoch)
     commit, dirty = machine.commit()

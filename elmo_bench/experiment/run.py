@@ -27,16 +27,16 @@ from elmo_bench.task import Reader
 
 
 def run_once(run: RunConfig, described: Description, table: str, vectors: Path | None = None) -> Record:
-    """Trains, or goes on training, selects the best epoch on dev, tests it, and returns the record (not yet written).
+    """Trains or resumes training, selects the best epoch on dev, tests it, and returns the record (not yet written).
 
     Args:
         run: the typed configuration.
         described: its identity, arm and plain configuration.
-        table: what the run belongs to, for W&B.
-        vectors: the file of skip-gram vectors, where the run uses them.
+        table: the W&B group.
+        vectors: the file of skip-gram vectors, if the run uses them.
 
     Raises:
-        UserError: malformed data, a device that is not there.
+        UserError: malformed data, an unavailable device.
     """
     quiet()
     started = time.perf_counter()
@@ -51,7 +51,7 @@ def run_once(run: RunConfig, described: Description, table: str, vectors: Path |
     source = None if run.baseline else layers_source(run.bilm, run)
     if isinstance(source, ActivationCache):
         source.prepare(list(sentences(splits, reader.fields)))
-    pl.seed_everything(run.seed, verbose=False)  # the same start whatever was drawn above
+    pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
     module = build(run, reader, source, given, described.config)
     keep = KeepBest(folder)
     data = Data(run.task.batch, run.seed, reader, splits)
@@ -73,6 +73,6 @@ def run_once(run: RunConfig, described: Description, table: str, vectors: Path |
 def layers_source(
     bilm: LayersConfig, run: RunConfig, check_sha256: str | None = None
 ) -> LayersSource | ActivationCache:
-    """The source of layers that the run names, or its cached layers where it stays frozen. Raises as `open_source`."""
+    """The source of layers that the run names, cached if it stays frozen. Raises the errors of `open_source`."""
     cached = bilm.cache and run.elmo.finetune == "none"
     return open_source(bilm, device_of(run.trainer.accelerator), run.cache_root, cached, check_sha256)

@@ -1,4 +1,4 @@
-"""What a run is called in messages and tables."""
+"""Names of runs in messages and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TITLES = {
 
 
 def label(arm: str, where: str, variant: dict[str, Any]) -> str:
-    """An arm and what a run changes of it: "baseline", "+ELMo (input)", "+ELMo (input; layers=last)"."""
+    """An arm and a run's changes to it: "baseline", "+ELMo (input)", "+ELMo (input; layers=last)"."""
     changes = [f"{key.removeprefix('elmo.')}={value}" for key, value in variant.items() if key != "elmo.where"]
     parts = ([] if where == "none" else [where]) + ([", ".join(changes)] if changes else [])
     return TITLES.get(arm, arm) + (f" ({'; '.join(parts)})" if parts else "")
@@ -32,7 +32,7 @@ def run_name(task: str, scale: str, arm: str, seed: int) -> str:
 
 
 def title(record: Record) -> str:
-    """Which run a record is of."""
+    """The name of the run that a record describes."""
     return run_name(record["task"], record["scale"], arm_of(record), record["seed"])
 
 

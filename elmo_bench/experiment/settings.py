@@ -1,8 +1,8 @@
-"""The settings that a result depends on: what a run's identity is a hash of, and what a record keeps of them.
+"""The settings that a result depends on: a run's identity is their hash, and its record stores them.
 
-Values of typed keys that equal their default are left out, so that a new key with a default changes no identity; in an
-open block (reader, words, chars, head, metric, optimiser) every value counts. Files count by the sha256 of their
-decompressed content, what the project makes itself by its recipe.
+Typed keys whose value equals the default are left out, so that adding a key with a default changes no identity. In an
+open block (reader, words, chars, head, metric, optimizer) every value counts. Files are represented by the sha256 of
+their decompressed content, files that the project makes itself by their recipe.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from elmo_bench.experiment.makers import Makers
 from elmo_bench.layers import model_folder
 from elmo_bench.system.hashing import MEMORY, content_sha256
 
-FORMAT = 2  # of the identity: raised when the same settings would be hashed otherwise
+FORMAT = 2  # of the identity: raised when the hash of the same settings would change
 
 
 def settings(run: RunConfig) -> Plain:
-    """What the identity of a run is a hash of. Raises `UserError` for a file that cannot be read."""
+    """The settings that a run's identity is a hash of. Raises `UserError` for a file that cannot be read."""
     files = Files(Path(run.scale.folder) if run.scale.maker and run.scale.folder else None, Path(run.cache_root))
     makers = Makers.of(run)
     plain = relevant(run)
@@ -31,25 +31,25 @@ def settings(run: RunConfig) -> Plain:
         made = {"options", "weights", "like"}
         plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in made}
         plain["bilm"]["recipe"] = makers.bilm.recipe()
-    if "path" in plain.get("bilm", {}):  # of a model's folder counts what decides its layers, not a README in it
+    if "path" in plain.get("bilm", {}):  # hash only the files that decide the layers, not e.g. a README
         plain["bilm"]["path"] = f"sha256:{model_folder.sha256(plain['bilm']['path'])}"
     return {"identity": FORMAT, **files.digested(plain)}
 
 
 def relevant(run: RunConfig) -> Plain:
-    """The values that a result depends on, files as paths; of ELMo, biLM and vectors only what is in use."""
+    """The values that a result depends on, with files as paths; ELMo, biLM and vectors only if used."""
     plain: Plain = {"seed": run.seed, "scale": counted(run.scale), "task": counted(run.task)}
     plain["elmo"] = {"where": "none"} if run.baseline else counted(run.elmo)
     if not run.baseline:
         plain["bilm"] = counted(run.bilm)
-    if run.vectors.source != "page":  # else task.words says it all
+    if run.vectors.source != "page":  # otherwise task.words says it all
         plain["vectors"] = counted(run.vectors)
     plain["trainer"] = counted(run.trainer)
     return {key: value for key, value in plain.items() if value != {}}
 
 
 def counted(block: Any) -> Plain:
-    """The values of a typed block that count: those that a result depends on and that are not the default."""
+    """The values of a typed block that a result depends on and that differ from the default."""
     values: Plain = {}
     for each in dataclasses.fields(block):
         value = getattr(block, each.name)
@@ -61,7 +61,7 @@ def counted(block: Any) -> Plain:
 
 
 def default(each: dataclasses.Field) -> Any:
-    """The default of a field; for a nested block, that of a block whose values are all defaults."""
+    """The default of a field; {} for a nested block, as `counted` gives for a block of defaults."""
     if each.default_factory is not dataclasses.MISSING:
         made = each.default_factory()
         return {} if dataclasses.is_dataclass(made) else made
@@ -69,20 +69,20 @@ def default(each: dataclasses.Field) -> Any:
 
 
 class Files:
-    """Replaces the paths of files in plain containers by what identifies the files.
+    """Replaces the paths of files in plain containers by identifiers of their content.
 
     Args:
-        made: folder of generated data, whose files are identified by the recipe of the scale; None where there is none.
-        cache: keeps the digests of large files.
+        made: folder of generated data, whose files are identified by the recipe of the scale; None if there is none.
+        cache: folder that stores the digests of large files.
     """
 
     def __init__(self, made: Path | None, cache: Path):
         self.made, self.memory = made, cache / MEMORY
 
     def digested(self, node: Any) -> Any:
-        """The containers with "sha256:..." for files, "made:NAME" for generated ones.
+        """The containers with "sha256:..." for files and "made:NAME" for generated ones.
 
-        In a block with a `folder` (and a `root`), names are looked up there, and these two keys go.
+        In a block with a `folder` (and a `root`), names are looked up in it, and these two keys are dropped.
         """
         if isinstance(node, dict):
             if (folder := data_folder(node)) is None:
@@ -108,7 +108,7 @@ class Files:
 
 
 def data_folder(data: Plain) -> Path | None:
-    """Where the files lie that a `{root, folder, train, dev, test}` block names; None for any other block."""
+    """The folder of the files that a `{root, folder, train, dev, test}` block names; None for any other block."""
     if not isinstance(data.get("folder"), str):
         return None
     return Path(data.get("root") or "", data["folder"]).expanduser()

@@ -1,6 +1,6 @@
-"""Records, one JSON file a finished run: written last and atomically, so that a record means a finished run.
+"""Records, one JSON file per finished run, written last and atomically: a record exists only for a finished run.
 
-A record is compact: a line a key, a line for every block of its configuration, and its epochs as columns.
+A record is compact: one line per key, one line per block of its configuration, and its epochs as columns.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from elmo_bench.system.files import replacing
 Record = dict[str, Any]
 KEYS = ("task", "scale", "seed", "arm", "variant", "metrics", "config", "bilm", "seconds", "machine", "versions",
         "commit", "layer_weights", "gamma")  # fmt: skip
-BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # a line for every key in them
+BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
 
 
 def place(results_root: str | Path, scale: str, task: str, run: str) -> Path:
-    """Where the record of a run lies."""
+    """The path of a run's record."""
     return Path(results_root) / "runs" / scale / task / f"{run}.json"
 
 
 def work(results_root: str | Path, scale: str, task: str, run: str) -> Path:
-    """The folder of a run's checkpoints and metrics; it holds what a half-finished run resumes from."""
+    """The folder of a run's checkpoints and metrics, from which an unfinished run resumes."""
     return Path(results_root) / "work" / scale / task / run
 
 
 def write(path: Path, record: Record) -> None:
-    """Whole or not at all. Raises `ValueError` where a fixed key is missing."""
+    """Writes a record atomically. Raises `ValueError` if a required key is missing."""
     if missing := [key for key in KEYS if key not in record]:
         raise ValueError(f"a record needs {', '.join(missing)}")
     text = dumps(record)
@@ -39,7 +39,7 @@ def write(path: Path, record: Record) -> None:
 
 
 def dumps(record: Record) -> str:
-    """A record as JSON, a line a key."""
+    """A record as JSON, one line per key."""
     lines = [f"{json.dumps(key)}: {_value(key, value)}" for key, value in record.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -56,7 +56,7 @@ def _compact(value: Any) -> str:
 
 
 def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """A list of epochs as a list a key; the figures of dev as `dev.<metric>`."""
+    """A list of epochs as one list per key; dev metrics as `dev.<metric>`."""
     flat = [
         {name: value for key, value in epoch.items() for name, value in _flat(key, value).items()} for epoch in history
     ]
@@ -68,24 +68,24 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all."""
+    """Writes a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(text)
 
 
 def read(path: Path) -> Record:
-    """Raises `UserError` where the file is no record, or one of an earlier version."""
+    """Reads a record. Raises `UserError` if the file is not a record, or one of an earlier version."""
     record = read_any(path)
     if "settings" not in record:
-        raise UserError("a record of an earlier version; `elmo-bench migrate` gives it its name of today", path)
+        raise UserError("a record of an earlier version; rename it with `elmo-bench migrate`", path)
     if any(key not in record for key in KEYS):
-        raise UserError("a record without its fixed keys; remove it and run again", path)
+        raise UserError("a record that lacks required keys; remove it and run again", path)
     return record
 
 
 def read_any(path: Path) -> Record:
-    """A record of this or an earlier version. Raises `UserError` where the file is no record."""
+    """A record of this or an earlier version. Raises `UserError` if the file is not a record."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -106,7 +106,7 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def grouped(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Runs that differ in their seed alone, by seed."""
+    """Runs that differ only in their seed, sorted by seed."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record["group"], []).append(record)

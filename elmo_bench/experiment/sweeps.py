@@ -1,4 +1,4 @@
-"""Sweeps: the pages of conf/sweep/, each a table or figure of the paper as overrides of its runs."""
+"""Sweeps: the pages of conf/sweep/, each a table or figure of the paper as the overrides of its runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def points(sweep: str, overrides: Sequence[str] = (), seeds: Iterable[int] | Non
 
     Args:
         sweep: page of conf/sweep/.
-        overrides: that choose task and scale; the page may refer to them.
-        seeds: instead of the page's own.
+        overrides: choose task and scale, to which the page may refer.
+        seeds: instead of those on the page.
     """
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.override_parser.overrides_parser import OverridesParser

@@ -1,4 +1,4 @@
-"""Where a run's metrics go: always CSV files, and Weights & Biases where `logger=wandb`."""
+"""Where a run's metrics go: always CSV files, and Weights & Biases with `logger=wandb`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from elmo_bench.configuration.schema import RunConfig, WandbConfig
 
 @contextmanager
 def tracking(config: RunConfig, folder: Path, run: str, variant: str, table: str) -> Iterator[list[Logger]]:
-    """The loggers of a run, closed at its end: the next run of a sweep is another run for W&B, too.
+    """The loggers of a run, closed at its end, so that each run of a sweep is a separate W&B run.
 
     Args:
         config: of the run.
-        folder: the run's work folder; a resumed run begins another `csv/version_<n>`.
+        folder: the run's work folder; a resumed run starts a new `csv/version_<n>`.
         run: its id.
-        variant: what the run varies, as the report calls it: the job type.
-        table: the sweep or table that it belongs to: the group.
+        variant: the name of the arm and variant, as in reports; the W&B job type.
+        table: the sweep or table that the run belongs to; the W&B group.
     """
     chosen: list[Logger] = [CSVLogger(folder, name="csv")]
     if config.logger.wandb is None:
@@ -38,7 +38,7 @@ def tracking(config: RunConfig, folder: Path, run: str, variant: str, table: str
 
 
 def _wandb(config: RunConfig, options: WandbConfig, folder: Path, run: str, variant: str, table: str) -> Logger:
-    """Never asks for a key: without WANDB_API_KEY the run is kept offline, for `wandb sync` later."""
+    """Never asks for a key: without WANDB_API_KEY the run stays offline; `wandb sync` uploads it later."""
     import wandb
     from pytorch_lightning.loggers import WandbLogger
 

@@ -1,4 +1,4 @@
-"""What `--help` says of the commands that compose a configuration; their remaining keys are those of its pages."""
+"""The help texts of the commands that compose a configuration; their other keys are those of the pages."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ TRAIN = Command(
         ("+sweep=table2 task=snli scale=open", "a table of the paper"),
     ),
     (
-        "A run that has a record is not run again, and one that was interrupted resumes from its last whole epoch.",
+        "A run that has a record is not run again, and an interrupted run resumes from its last completed epoch.",
         OVERRIDES,
     ),
     overrides=True,
@@ -82,7 +82,7 @@ REPRODUCE = Command(
     (
         Argument("task", "the benchmark, a page of conf/task/, or all", "ner"),
         SCALE,
-        Argument("seeds", "how many seeds each arm is trained with, from 1", 1, parse=whole(1, 1000)),
+        Argument("seeds", "train each arm with the seeds from 1 to this number", 1, parse=whole(1, 1000)),
         Argument(
             "jobs", "how many runs are trained at a time; by default two, on two cores without a GPU", None, "N",
             parse=whole(1, 1000),
@@ -132,12 +132,12 @@ SENSES = Command(
     "analysis.senses",
     "how well each layer of a biLM tells the senses of a word apart",
     (
-        Argument("scale", "only mini has text whose senses are known", "mini"),
+        Argument("scale", "only mini has text with known senses", "mini"),
         Argument("bilm", "a page of conf/bilm/", "mini"),
         *PLACES[1:],
     ),
     (("", "the biLM of the mini scale"), ("bilm=untrained", "the same sizes with random weights")),
-    ("Writes figures/senses-BILM.json and .png below the results, which the report shows.", OVERRIDES),
+    ("Writes figures/senses-BILM.json and .png in the results folder, for the report.", OVERRIDES),
     overrides=True,
     more=lambda: _pages(["bilm"]),
 )

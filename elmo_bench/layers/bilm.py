@@ -18,10 +18,10 @@ class BilmLayers:
     Args:
         options: options.json.
         weights: official HDF5, or our safetensors.
-        state: what a sentence starts from: "zero", "warm" or "carry" (see `BiLM`; "carry" cannot be cached).
+        state: LSTM state at the start of a sentence: "zero", "warm" or "carry" (see `BiLM`; "carry" cannot be cached).
 
     Raises:
-        UserError: a file is missing, damaged or does not fit the other; or an unknown state.
+        UserError: a file is missing or damaged, the files do not match, or the state is unknown.
     """
 
     doubled_first_layer = True  # the token vector is both the forward and the backward half
@@ -31,7 +31,7 @@ class BilmLayers:
 
     @classmethod
     def of(cls, bilm: BiLM) -> BilmLayers:
-        """The layers of a biLM that is there already."""
+        """From a `BiLM` object."""
         source = cls.__new__(cls)
         source.module = bilm
         return source
@@ -46,7 +46,7 @@ class BilmLayers:
 
     @property
     def sha256(self) -> str | None:
-        """Of the weights; the options are among the `settings`."""
+        """Digest of the weights; the options are part of `settings`."""
         return self.module.sha256
 
     @property

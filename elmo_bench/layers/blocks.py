@@ -1,4 +1,4 @@
-"""A sentence in the cache: the key that finds its layers, and the block of numbers that they are stored as."""
+"""A sentence in the cache: its key, and the block of numbers in which its layers are stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIGEST_BYTES = 16
 
 
 def digest(sentence: Sequence[str]) -> bytes:
-    """Of the tokens, each with its length before it, since a token may hold any character."""
+    """Digest of the tokens, each preceded by its length because a token may contain any character."""
     tokens = (token.encode("utf-8", "surrogatepass") for token in sentence)
     parts = (len(token).to_bytes(4, "big") + token for token in tokens)
     return hashlib.blake2b(b"".join(parts), digest_size=DIGEST_BYTES).digest()
@@ -22,10 +22,10 @@ def digest(sentence: Sequence[str]) -> bytes:
 
 @dataclass(frozen=True)
 class Blocks:
-    """How the layers (n_layers, T, W) of a sentence become one block of numbers, layer after layer.
+    """Converts the layers (n_layers, T, W) of a sentence to one block of numbers, layer after layer, and back.
 
     Attributes:
-        doubled: layer 0 holds a vector of W/2 numbers twice; the block holds it once.
+        doubled: layer 0 repeats a vector of W/2 numbers; the block stores it once.
         dtype: of the stored numbers.
     """
 
@@ -35,7 +35,7 @@ class Blocks:
     dtype: np.dtype
 
     def elements(self, tokens: int) -> int:
-        """Numbers in the block of a sentence of so many words."""
+        """Numbers in the block of a sentence of `tokens` words."""
         return tokens * (self._first + (self.n_layers - 1) * self.width)
 
     def nbytes(self, tokens: int) -> int:
@@ -58,5 +58,5 @@ class Blocks:
 
     @property
     def _first(self) -> int:
-        """Numbers of layer 0 that are stored for a word."""
+        """Numbers of layer 0 that are stored per word."""
         return self.width // 2 if self.doubled else self.width

@@ -16,7 +16,7 @@ from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 
-# Keys of a page that say how to use, name or make a source; all others are the source's own arguments.
+# Keys of a page that say how to use, name or make a source; all others are arguments of the source.
 COMMON = (*(each.name for each in dataclasses.fields(LayersConfig)), "like")
 
 
@@ -30,16 +30,16 @@ def open_source(
     """Builds the source that a `bilm:` block names.
 
     Args:
-        block: a mapping or a dataclass: `_target_` is the dotted name of the source's class, the keys besides `COMMON`
-            are its arguments.
-        device: where the source computes; a cache does not move with the model.
-        cache_root: the cache lies in its folder `activations`.
-        cached: read the layers from a cache where the source is cacheable.
-        check_sha256: what the source's digest has to be.
+        block: a mapping or a dataclass: `_target_` is the dotted name of the source's class; keys not in `COMMON` are
+            its arguments.
+        device: where the source computes; a cache is not moved with the model.
+        cache_root: contains the cache in its folder `activations`.
+        cached: read the layers from a cache if the source is cacheable.
+        check_sha256: the required digest of the source.
 
     Raises:
-        UserError: there is no such class, the block has keys that it does not take or lacks some that it needs, its
-            files cannot be read, or they are not those of `check_sha256`.
+        UserError: the class does not exist, the block has keys that it does not accept or lacks required ones, or the
+            files cannot be read or do not match `check_sha256`.
     """
     settings = dataclasses.asdict(block) if dataclasses.is_dataclass(block) else dict(block)  # type: ignore[arg-type]
     arguments = own_arguments(settings)
@@ -57,21 +57,21 @@ def open_source(
 
 
 def source_class(target: Any) -> Any:
-    """The class of a dotted name. Raises `UserError` where there is none."""
+    """The class of a dotted name. Raises `UserError` if there is none."""
     try:
-        found = pkgutil.resolve_name(target)
+        cls = pkgutil.resolve_name(target)
     except (ValueError, ImportError, AttributeError, TypeError) as error:
         raise UserError(f"bilm._target_={target}: there is no such class ({error})") from error
-    if not inspect.isclass(found):
+    if not inspect.isclass(cls):
         raise UserError(f"bilm._target_={target}: not a class")
-    return found
+    return cls
 
 
 def own_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that a block gives its source, checked against the source's signature.
 
     Raises:
-        UserError: a key that the source does not take, or no value (null counts as none) for one that it needs.
+        UserError: a key that the source does not accept, or a required key that is missing or null.
     """
     given = {key: value for key, value in settings.items() if key not in COMMON}
     taken = inspect.signature(source_class(settings.get("_target_"))).parameters

@@ -1,8 +1,8 @@
-"""The layers of a frozen source, computed once for every distinct sentence and read from disk ever after.
+"""The layers of a frozen source, computed once for every distinct sentence and then read from disk.
 
-One folder a source, named by everything that decides its numbers: files, settings, dtype. In it, shards (`shards.py`):
-readers map them into memory, and one writer at a time adds to the folder, so that the runs of a sweep and several
-processes share it.
+Each source has a folder, named by a hash of everything that determines its numbers: files, settings, dtype. It contains
+shards (`shards.py`): readers map them into memory, and one writer at a time adds to the folder, so that the runs of a
+sweep and several processes can share it.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from elmo_bench.system.locks import held
 
 FORMAT = 2
 SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
-SPARE_BYTES = 1 << 30  # disk left free
-SMALL = 1_000_000  # bytes; less is written without a word
+SPARE_BYTES = 1 << 30  # disk space left free
+SMALL = 1_000_000  # bytes; smaller writes are not announced
 
 
 class ActivationCache:
-    """Takes the place of a frozen source of layers in a model.
+    """Replaces a frozen source of layers in a model.
 
     Args:
         source: frozen, from files, each sentence's layers a function of the sentence alone (`cacheable`).
-        folder: shared by all sources; each gets a folder of its own inside.
+        folder: shared by all sources; each gets a subfolder.
         dtype: of the stored numbers, "float16" (half the size; relative error below 1e-3) or "float32".
 
     Raises:
-        ValueError: the source is not cacheable, or came from no file.
+        ValueError: the source is not cacheable, or was not read from files.
     """
 
     module = None  # nothing to move or to train
@@ -70,7 +70,7 @@ class ActivationCache:
         return self.source.sha256
 
     def layers(self, sentences: Sentences) -> Tensor:
-        """(B, n_layers, T, W) float32 on the CPU, zero-padded; what is not cached, or damaged, is computed."""
+        """(B, n_layers, T, W) float32 on the CPU, zero-padded; missing or damaged sentences are computed."""
         longest = max((len(sentence) for sentence in sentences), default=0)
         padded = torch.zeros(len(sentences), self.n_layers, longest, self.width)
         missing: list[int] = []
@@ -87,10 +87,10 @@ class ActivationCache:
         return padded
 
     def prepare(self, sentences: Sentences) -> None:
-        """Computes and writes the layers of those sentences that are not there yet, showing progress.
+        """Computes and writes the layers of sentences that are not cached yet, showing progress.
 
-        Says how much it will write unless that is little. Where the disk has no room it says so, and leaves the
-        computing to every `layers`. Interrupted, it resumes behind the last whole shard.
+        Prints how much it will write, unless that is little. If the disk is too full it says so, and `layers` computes
+        them each time. After an interrupt, it resumes after the last complete shard.
         """
         if not self._missing(sentences):
             return
@@ -103,7 +103,7 @@ class ActivationCache:
             tokens = sum(map(len, missing))
             what = f"{size / 1e6:.0f} MB of layers for {len(missing)} sentences ({tokens} tokens)"
             if size + SPARE_BYTES > shutil.disk_usage(self.folder).free:
-                self._say(f"no room for {what} in {self.folder}: computing them anew every epoch")
+                self._say(f"no room for {what} in {self.folder}: computing them again in every epoch")
                 return
             if size >= SMALL:
                 self._say(f"caching {what} in {self.folder}")
@@ -111,7 +111,7 @@ class ActivationCache:
             self._refresh()
 
     def _missing(self, sentences: Sentences) -> list[Sequence[str]]:
-        """Those to be computed, each once."""
+        """The distinct sentences that are not cached yet."""
         return list({key: s for s in sentences if s and (key := digest(s)) not in self.shards.places}.values())
 
     def _write(self, sentences: list[Sequence[str]]) -> None:
@@ -137,27 +137,27 @@ class ActivationCache:
     def _packed(
         self, sentences: list[Sequence[str]], advance: Callable[[], None]
     ) -> Iterator[tuple[Sequence[str], bytes]]:
-        """Each sentence with its block, in the order in which the source computes them."""
+        """Each sentence with its block, in the order of computation."""
         for i, layers in self._compute(sentences):
             yield sentences[i], self.blocks.pack(layers)
             advance()
 
     def _compute(self, sentences: Sentences) -> Iterator[tuple[int, Tensor]]:
-        """Indices and layers (n_layers, tokens, W) on the CPU, in the order in which the source computes them."""
+        """Indices and layers (n_layers, tokens, W) on the CPU, in the order of computation."""
         for indices, layers in self.source.batches(sentences):
             yield from zip(indices, layers.cpu().split([len(sentences[i]) for i in indices], dim=1), strict=True)
 
     def _read(self, sentence: Sequence[str]) -> np.ndarray | None:
-        """A sentence's block, or None where it is absent or damaged."""
+        """A sentence's block, or None if it is missing or damaged."""
         try:
             return self.shards.read(sentence)
         except ValueError:
-            self._say(f"damaged layers in {self.folder}: computed anew")
+            self._say(f"damaged layers in {self.folder}: computed again")
             return None
 
     def _refresh(self) -> None:
         for index in self.shards.refresh():
-            self._say(f"damaged layers in {index}: removed, to be computed anew")
+            self._say(f"damaged layers in {index}: removed, will be computed again")
 
     def _say(self, message: str) -> None:
         self.console.print(message, soft_wrap=True)

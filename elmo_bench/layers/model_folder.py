@@ -1,4 +1,4 @@
-"""The folder of a Hugging Face model: what has to be in it, and what identifies it. torch is not imported here."""
+"""The folder of a Hugging Face model: its required files and its digest. torch is not imported here."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TOKENIZER = (
 
 
 def files(path: str | PathLike[str]) -> list[Path]:
-    """The files that decide a model's layers: its configuration, weights and tokenizer, sorted by name.
+    """The files that determine a model's layers: its configuration, weights and tokenizer, sorted by name.
 
-    Whatever else lies in the folder (a card, weights in another format) is not among them.
+    Other files in the folder (a model card, weights in another format) are ignored.
 
     Raises:
-        UserError: there is no such folder, no configuration, no weights as safetensors (pickled ones are never read),
-            or no tokenizer.
+        UserError: the folder, the configuration, the safetensors weights (pickled ones are never read) or the tokenizer
+            is missing.
     """
     folder = Path(path).expanduser()
     if not folder.is_dir():
-        raise UserError("no such folder; bilm.path=FOLDER must name that of a Hugging Face model", folder)
+        raise UserError("no such folder; bilm.path=FOLDER must be the folder of a Hugging Face model", folder)
     if not (folder / CONFIG).is_file():
         raise UserError(f"not the folder of a Hugging Face model: it has no {CONFIG}", folder)
     weights = _weights(folder)
@@ -46,14 +46,14 @@ def _weights(folder: Path) -> list[Path]:
     try:
         names = set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise UserError(f"damaged index of the weights ({error}); fetch it again", folder / INDEX) from None
+        raise UserError(f"damaged index of the weights ({error}); download it again", folder / INDEX) from None
     if missing := sorted(name for name in names if not (folder / name).is_file()):
-        raise UserError(f"names {missing[0]}, which is not there; fetch it again", folder / INDEX)
+        raise UserError(f"names {missing[0]}, which does not exist; download it again", folder / INDEX)
     return [folder / INDEX, *(folder / name for name in names)]
 
 
 def sha256(path: str | PathLike[str]) -> str:
-    """Digest of the names and bytes of `files`. Raises `UserError` as these do."""
+    """Digest of the names and bytes of `files`. Raises `UserError` as `files` does."""
     digest = hashlib.sha256()
     for file in files(path):
         with open(file, "rb") as opened:

@@ -1,8 +1,8 @@
-"""The files of a cache folder: shards of sentences' blocks that appear whole or not at all.
+"""The files of a cache folder: shards of sentences' blocks, written atomically.
 
-Of a shard, the `.bin` file holds the blocks one after another, and the `.npz` file beside it says which and where, with
-checksums; a shard counts from the moment its `.npz` is there. (A raw file read through the page cache was as fast as
-any storage library tried, and the only one that was also fast when cold; hence by hand.)
+A shard's `.bin` file contains the blocks one after another; the `.npz` file beside it is their index, with checksums. A
+shard is complete once its `.npz` exists. (Written by hand because a raw file read through the page cache was as fast as
+any storage library tried, and the only one that was also fast when cold.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from elmo_bench.system.files import replacing
 
 
 class Place(NamedTuple):
-    """Where a sentence's block lies."""
+    """The position of a sentence's block."""
 
     shard: int
     offset: int  # elements
@@ -30,14 +30,14 @@ class Place(NamedTuple):
 
 
 class Shards:
-    """Reads and adds to the shards of one folder; whoever adds holds a lock on the folder.
+    """Reads and adds to the shards of one folder; to add, a process must hold the folder's lock.
 
     Args:
-        folder: of one source of layers; it need not be there yet.
+        folder: of one source of layers; it need not exist yet.
         blocks: the layout of its blocks.
 
     Attributes:
-        places: by a sentence's `digest`, where its block lies.
+        places: the position of each sentence's block, by its `digest`.
     """
 
     def __init__(self, folder: Path, blocks: Blocks):
@@ -47,7 +47,7 @@ class Shards:
         self._known: set[str] = set()
 
     def refresh(self) -> list[Path]:
-        """Maps the shards that have appeared into memory. Removes damaged ones, and returns them."""
+        """Maps new shards into memory. Removes damaged ones, and returns their paths."""
         removed = []
         for index in sorted(self.folder.glob("*.npz")):
             if index.name in self._known:
@@ -68,14 +68,14 @@ class Shards:
         if not len(digests) == len(offsets) == len(tokens) == len(checksums):
             raise ValueError("columns of different lengths")
         if data.size != sum(map(self.blocks.elements, tokens.tolist())):
-            raise ValueError("the data are not of the size that the index says")
+            raise ValueError("the data do not have the size given in the index")
         self._data.append(data)
         numbers = zip(offsets.tolist(), tokens.tolist(), checksums.tolist(), strict=True)
         for key, (offset, length, checksum) in zip(digests, numbers, strict=True):
             self.places[key.tobytes()] = Place(len(self._data) - 1, offset, length, checksum)
 
     def read(self, sentence: Sequence[str]) -> np.ndarray | None:
-        """A sentence's block, None where there is none. Raises `ValueError` where it is damaged, and forgets it."""
+        """A sentence's block, or None if there is none. If it is damaged, forgets it and raises `ValueError`."""
         key = digest(sentence)
         place = self.places.get(key)
         if place is None or place.tokens != len(sentence):
@@ -83,7 +83,7 @@ class Shards:
         block = self._data[place.shard][place.offset : place.offset + self.blocks.elements(place.tokens)]
         if zlib.crc32(block.data) != place.checksum:
             del self.places[key]
-            raise ValueError("other numbers than were written")
+            raise ValueError("the checksum does not match")
         return block
 
     def add(self, blocks: Iterable[tuple[Sequence[str], bytes]]) -> None:
@@ -99,7 +99,7 @@ class Shards:
                 tokens.append(len(sentence))
                 checksums.append(zlib.crc32(block))
                 offset += len(block) // self.blocks.dtype.itemsize
-        with replacing(index, "wb", locked=True) as file:  # once it is there, the shard counts
+        with replacing(index, "wb", locked=True) as file:  # the shard is complete once this file exists
             np.savez(
                 file,
                 digests=np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
@@ -109,6 +109,6 @@ class Shards:
             )
 
     def remove_leftovers(self) -> None:
-        """Removes what a killed writer has left half-written."""
+        """Removes incomplete files of a killed writer."""
         for leftover in self.folder.glob("*.partial*"):
             leftover.unlink()

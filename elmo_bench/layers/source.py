@@ -1,6 +1,6 @@
-"""Where layers come from: what a biLM, or any other encoder of sentences, offers to a model and to the cache.
+"""Sources of layers: the interface of a biLM, or any other sentence encoder, to a model and to the cache.
 
-A source reads sentences and gives, for every word, one vector a layer. To add one, write a class with the members of
+A source reads sentences and gives one vector per word and layer. To add one, write a class with the members of
 `LayersSource` and name it by `_target_` on a page of conf/bilm; the page's own keys become its arguments.
 """
 
@@ -16,14 +16,14 @@ Sentences = Sequence[Sequence[str]]
 
 
 class Layers(Protocol):
-    """What a model needs: a `LayersSource`, or an `ActivationCache` in its place.
+    """What a model needs: a `LayersSource`, or an `ActivationCache` instead.
 
     Attributes:
-        n_layers: layers of every word, the context-free one included (L + 1 for a biLM of L LSTM layers).
+        n_layers: number of layers, including the context-free one (L + 1 for a biLM of L LSTM layers).
         width: of each layer's vectors, W.
-        sha256: digest of the files that decide the layers; None for a source that came from none.
-        module: computes the layers. It is moved with the model, frozen, or trained with it (elmo.finetune=joint).
-            None where there is nothing to train, as in a cache.
+        sha256: digest of the files that determine the layers; None for a source not read from files.
+        module: computes the layers. It is moved to the model's device, and is frozen or trained with the model
+            (elmo.finetune=joint). None if there is nothing to train, as in a cache.
     """
 
     @property
@@ -39,17 +39,17 @@ class Layers(Protocol):
     def module(self) -> nn.Module | None: ...
 
     def layers(self, sentences: Sentences) -> Tensor:
-        """(B, n_layers, T, W) float32, zero-padded, T the longest sentence; with gradients where `module` asks."""
+        """(B, n_layers, T, W) float32, zero-padded, T the longest sentence; with gradients if `module` needs them."""
         ...
 
 
 class LayersSource(Layers, Protocol):
-    """What computes the layers, and what the cache must know of it.
+    """Computes the layers, and tells the cache what it needs to know.
 
     Attributes:
         cacheable: the layers of a sentence are a function of that sentence alone.
-        doubled_first_layer: layer 0 holds one vector of W/2 numbers twice, so that the cache stores it once.
-        settings: all that decides the layers besides the files of `sha256`, as plain JSON; a part of the cache's key.
+        doubled_first_layer: layer 0 repeats one vector of W/2 numbers, so that the cache stores it once.
+        settings: everything that determines the layers besides the files, as plain JSON; part of the cache's key.
     """
 
     @property
@@ -62,16 +62,16 @@ class LayersSource(Layers, Protocol):
     def settings(self) -> Mapping[str, Any]: ...
 
     def batches(self, sentences: Sentences) -> Iterator[tuple[list[int], Tensor]]:
-        """All sentences in bounded memory and without gradients, in the order that suits the source.
+        """All sentences, in bounded memory and without gradients, in an order chosen by the source.
 
         Yields:
-            Which sentences a batch holds, and their layers (n_layers, N, W), one sentence after another, N words.
+            The indices of a batch's sentences, and the layers (n_layers, N, W) of their N words in that order.
         """
         ...
 
 
 def padded(flat: Tensor, lengths: Sequence[int]) -> Tensor:
-    """(n_layers, N, W), the words of sentences one after another -> (B, n_layers, T, W), zero-padded."""
+    """(n_layers, N, W), the words of all sentences one after another -> (B, n_layers, T, W), zero-padded."""
     counts = torch.tensor(lengths, dtype=torch.long)
     mask = torch.arange(max(lengths, default=0))[None] < counts[:, None]  # (B, T)
     rows = flat.new_zeros(*mask.shape, flat.shape[0], flat.shape[2])  # (B, T, n_layers, W)

@@ -25,16 +25,16 @@ POOLINGS = ("first", "mean")
 class TransformersLayers:
     """All hidden states of a model, its word pieces pooled to words.
 
-    The tokenizer adds its special tokens around every sentence; their vectors are left out. Of a word, the pieces are
-    those that the tokenizer gives it where words are given one by one, as behind a space. A word without any piece
-    is read as the unknown piece, and a sentence beyond the model's positions in several windows (`WordPieces`).
-    Of an encoder-decoder model (T5, BART), the encoder alone is used.
+    The tokenizer adds its special tokens around every sentence; their vectors are left out. Words are tokenized one by
+    one, as if after a space. A word without any piece is read as the unknown piece, and a sentence longer than the
+    model's maximum is read in several windows (`WordPieces`). Of an encoder-decoder model (T5, BART), only the encoder
+    is used.
 
     Args:
-        path: the folder that `save_pretrained` of model and tokenizer wrote, the weights as safetensors.
+        path: a folder written by `save_pretrained` of model and tokenizer, with the weights as safetensors.
         pooling: "first" takes the vector of a word's first piece, "mean" the mean over its pieces.
-        token_budget: pieces, padding included, that the model reads at once; bounds the working memory, and changes
-            the layers by rounding alone.
+        token_budget: the most pieces, padding included, that the model reads at once; bounds the working memory, and
+            changes the layers only by rounding.
 
     Attributes:
         n_layers: the embedding layer and the hidden layers; layer 0 is the model's `hidden_states[0]`.
@@ -42,8 +42,8 @@ class TransformersLayers:
         sha256: of the folder's configuration, weights and tokenizer.
 
     Raises:
-        UserError: `transformers` is not installed; the folder is missing or incomplete, or holds a model that gives no
-            hidden states for text; an unknown pooling.
+        UserError: `transformers` is not installed; the folder is missing or incomplete, or its model gives no hidden
+            states for text; an unknown pooling.
     """
 
     cacheable = True
@@ -65,7 +65,7 @@ class TransformersLayers:
                 states = self._hidden_states(self.pieces.windows([["a"]])[0])  # (n_layers, 1, S, W)
         except UserError as error:
             raise UserError(error.message, self.path) from None
-        except Exception as error:  # whatever a model makes of an input that is not its own
+        except Exception as error:  # models for other inputs fail in many ways
             raise UserError(f"this model gives no hidden states for text ({error})", self.path) from error
         self.n_layers, self.width = states.shape[0], states.shape[-1]
 
@@ -74,9 +74,10 @@ class TransformersLayers:
         return {"source": "transformers", "pooling": self.pooling}
 
     def layers(self, sentences: Sentences) -> Tensor:
-        """(B, n_layers, T, W) float32 on the model's device, zero-padded, with gradients where the parameters ask.
+        """(B, n_layers, T, W) float32 on the model's device, zero-padded, with gradients if the parameters require
+        them.
 
-        What else is in the batch changes a sentence's vectors by rounding alone (padding is masked).
+        The rest of the batch changes a sentence's vectors only by rounding (padding is masked).
         """
         return padded(self._run(sentences), [len(sentence) for sentence in sentences])
 
@@ -93,7 +94,7 @@ class TransformersLayers:
         with torch.autocast(self._device.type, enabled=False):
             if self._trained():
                 return self._compute(sentences)
-            with torch.inference_mode(False), torch.no_grad():  # a model may keep tensors for later: plain ones
+            with torch.inference_mode(False), torch.no_grad():  # a model may keep tensors: plain ones
                 return self._compute(sentences)
 
     def _trained(self) -> bool:
@@ -121,7 +122,7 @@ class TransformersLayers:
         return pool(hidden.flatten(1, 2), places[0], places[1], self.pooling)
 
     def _hidden_states(self, windows: Sequence[Window]) -> Tensor:
-        """(n_layers, B, S, W), S the pieces of the longest window."""
+        """(n_layers, B, S, W), S the number of pieces in the longest window."""
         size = max(len(window.ids) for window in windows)
         ids = [window.ids + [self.padding] * (size - len(window.ids)) for window in windows]
         mask = [[1] * len(window.ids) + [0] * (size - len(window.ids)) for window in windows]
@@ -142,19 +143,19 @@ def load_model(path: Path) -> Any:
             path, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
             output_loading_info=True,
         )  # fmt: skip
-    except Exception as error:  # the library's errors have no common kind
+    except Exception as error:  # the library's errors have no common base class
         raise UserError(f"not a model that transformers can load ({_first_line(error)})", path) from error
     if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):  # a pooler is not used
         raise UserError(f"the weights lack {missing[0]!r}; do they belong to this config.json?", path)
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     if broken := next((name for name, value in model.named_parameters() if not torch.isfinite(value).all()), None):
-        raise UserError(f"{broken!r} holds values that are not finite; the file is damaged", path)
+        raise UserError(f"{broken!r} contains values that are not finite; the file is damaged", path)
     return model.requires_grad_(False).eval()
 
 
 def load_tokenizer(path: Path) -> Any:
-    """The fast tokenizer of a folder, for words given one by one. Raises `UserError` where there is none."""
+    """The fast tokenizer of a folder, for words given one by one. Raises `UserError` if there is none."""
     library = _library()
     try:
         tokenizer = library.AutoTokenizer.from_pretrained(
@@ -163,16 +164,16 @@ def load_tokenizer(path: Path) -> Any:
     except Exception as error:
         raise UserError(f"not a tokenizer that transformers can load ({_first_line(error)})", path) from error
     if not tokenizer.is_fast:
-        raise UserError("has no fast tokenizer (tokenizer.json), which alone says which word a piece is of", path)
+        raise UserError("has no fast tokenizer (tokenizer.json), which is needed to map pieces to words", path)
     return tokenizer
 
 
 def longest(model: Any, tokenizer: Any) -> int | None:
-    """The most pieces that a model reads at once; None where it has no bound."""
-    positions = getattr(model.config, "max_position_embeddings", None)  # not every kind of model has it
-    bounds = [tokenizer.model_max_length]  # a huge number where the tokenizer knows none
+    """The most pieces that a model reads at once; None if there is no bound."""
+    positions = getattr(model.config, "max_position_embeddings", None)  # not every model has it
+    bounds = [tokenizer.model_max_length]  # a huge number if the tokenizer has no limit
     if positions and positions > 0:
-        # RoBERTa's first position stands behind its padding index
+        # RoBERTa's first position comes after its padding index
         tables = (part for part in model.modules() if isinstance(part, nn.Embedding))
         indices = (table.padding_idx for table in tables if table.num_embeddings == positions)
         bounds.append(positions - max((index + 1 for index in indices if index is not None), default=0))
@@ -180,7 +181,7 @@ def longest(model: Any, tokenizer: Any) -> int | None:
 
 
 def padded_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indices in batches of at most `budget` places, padding included (a longer row alone), longest first."""
+    """Indices in batches of at most `budget` tokens, padding included (a longer row by itself), longest first."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
@@ -192,7 +193,7 @@ def padded_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _library() -> ModuleType:
-    """`transformers`, without its progress bars and reports. Raises `UserError` where it is not installed."""
+    """`transformers`, with its progress bars and logs off. Raises `UserError` if it is not installed."""
     try:
         import transformers
     except ImportError as error:

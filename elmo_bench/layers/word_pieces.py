@@ -1,4 +1,4 @@
-"""Words to the pieces that a Hugging Face model reads, and a sentence's pieces to inputs that are not too long."""
+"""Splits words into the pieces that a Hugging Face model reads, and long sentences into windows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Pieces = list[int]  # of one word
 
 
 class Window(NamedTuple):
-    """What a model reads at once: a sentence, or a part of a long one.
+    """One input of a model: a sentence, or a part of a long one.
 
     Attributes:
-        ids: all pieces, the tokenizer's special tokens around them included.
-        starts: where each word's first piece stands in `ids`.
-        counts: how many pieces each word has, at least 1.
+        ids: all pieces, including the tokenizer's special tokens around them.
+        starts: the position of each word's first piece in `ids`.
+        counts: the number of pieces of each word, at least 1.
     """
 
     ids: list[int]
@@ -30,8 +30,8 @@ class Window(NamedTuple):
 class WordPieces:
     """A tokenizer's pieces of words that are given one by one.
 
-    Every word has at least one piece: one of which the tokenizer leaves nothing (empty, or control characters alone)
-    is read as the unknown piece, or as "?" by a tokenizer that has none.
+    Every word has at least one piece: a word for which the tokenizer gives no piece (empty, or only control characters)
+    is read as the unknown piece, or as "?" if the tokenizer has no unknown piece.
 
     Args:
         tokenizer: a fast one of `transformers`.
@@ -56,10 +56,10 @@ class WordPieces:
         self.unknown: Pieces = [unknown] if unknown is not None else self._encode(["?"])[0][:1]
 
     def windows(self, sentences: Sentences) -> list[list[Window]]:
-        """For each sentence its windows: one, or for a sentence beyond the limit as few as hold its words in order.
+        """The windows of each sentence: one, or the fewest possible for a sentence beyond the limit.
 
-        A sentence is cut between words, without overlap; only a word that no window can hold loses its last pieces.
-        An empty sentence has none.
+        A sentence is cut between words, without overlap; only a word that is too long for a window loses its last
+        pieces. An empty sentence has no window.
         """
         words = list(dict.fromkeys(word for sentence in sentences for word in sentence))
         pieces = dict(zip(words, self._encode(words), strict=True))
@@ -99,8 +99,8 @@ def pool(hidden: Tensor, starts: Tensor, counts: Tensor, pooling: str) -> Tensor
 
     Args:
         hidden: (L, P, W), all layers of all pieces.
-        starts: (N,) place in P of each word's first piece, the others behind it.
-        counts: (N,) how many pieces each word has.
+        starts: (N,) position in P of each word's first piece; the others follow it.
+        counts: (N,) number of pieces of each word.
         pooling: "first" takes the first piece's vector; "mean" the mean over the word's pieces.
 
     Returns:
@@ -109,7 +109,7 @@ def pool(hidden: Tensor, starts: Tensor, counts: Tensor, pooling: str) -> Tensor
     vectors = hidden[:, starts]
     if pooling == "first":
         return vectors
-    for k in range(1, int(counts.max())):  # each word at most once a round: the order of the sums is fixed
+    for k in range(1, int(counts.max())):  # each word at most once per iteration: the order of the sums is fixed
         longer = (counts > k).nonzero().squeeze(1)  # (n,)
         vectors = vectors.index_add(1, longer, hidden[:, starts[longer] + k])
     return vectors / counts[:, None]

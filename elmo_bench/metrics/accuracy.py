@@ -1,4 +1,4 @@
-"""Accuracy of one label a text, and of two files with one label a line; what tasks of classification share."""
+"""Accuracy for classification tasks: of predictions, and of two files with one label per line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
 
 
 class Accuracy(AdditiveMetric):
-    """The share of rows whose prediction is their label; rows without a gold label are left out.
+    """The share of rows whose prediction equals the gold label; rows without a gold label are left out.
 
     An item is a row with a gold label.
 
     Args:
-        field: of a row, its label; None or "-" where there is none.
+        field: key of a row's label; the label is None or "-" if there is none.
     """
 
     statistics = ("right", "total")
@@ -29,42 +29,44 @@ class Accuracy(AdditiveMetric):
         self.field = field
 
     def update(self, predictions: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> None:
-        """A prediction for each row."""
+        """Counts one prediction for each row."""
         for predicted, row in self.tally.pairs(predictions, rows):
             gold = row[self.field]
             if gold not in (None, NO_GOLD):
                 self.tally.add(predicted == gold, 1, cluster=self.cluster(row))
 
     def cluster(self, row: Mapping[str, Any]) -> Hashable:
-        """What rows that are not independent have in common; None where each stands alone."""
+        """A key shared by rows that are not independent; None if the row is independent."""
         return None
 
     @staticmethod
     def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
-        """`accuracy` in percent; 0 where no row has a gold label."""
+        """`accuracy` in percent; 0 if no row has a gold label."""
         return {"accuracy": 100 * totals["right"] / totals["total"] if totals["total"] else 0.0}
 
 
 def score_labels(gold: Path | str, predictions: Path | str, labels: Collection[str]) -> dict[str, float]:
-    """Accuracy of two files with one label a line; lines whose gold label is "-" are left out.
+    """Accuracy of two files with one label per line; lines whose gold label is "-" are left out.
 
-    Labels may stand in double quotes, as `predict` writes strings.
+    Labels may be in double quotes, as `predict` writes strings.
 
     Raises:
         UserError: a file that cannot be read, an unknown label, files of different length, no gold label at all.
     """
-    expected, found = _read(gold), _read(predictions)
+    expected, predicted = _read(gold), _read(predictions)
     metric, labelled = Accuracy(), False
-    for number, (right, given) in enumerate(zip(expected, found, strict=False), start=1):
+    for number, (right, given) in enumerate(zip(expected, predicted, strict=False), start=1):
         if right == NO_GOLD:
             continue
         _check(right, [*labels, NO_GOLD], gold, number)
         _check(given, labels, predictions, number)
         metric.update([given], [{"label": right}])
         labelled = True
-    if len(expected) != len(found):
+    if len(expected) != len(predicted):
         raise UserError(
-            f"{len(found)} lines where {gold} has {len(expected)}", predictions, min(len(found) + 1, len(expected) + 1)
+            f"{len(predicted)} lines where {gold} has {len(expected)}",
+            predictions,
+            min(len(predicted) + 1, len(expected) + 1),
         )
     if not labelled:
         raise UserError("has no gold label", gold)

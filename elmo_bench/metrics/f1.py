@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of what is found and what is missed."""
+"""Precision, recall and F1 from counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ COUNTS = ("tp", "fp", "fn")  # right, predicted but not gold, gold but not predi
 
 
 def precision_recall_f1(totals: Mapping[str, float]) -> dict[str, float]:
-    """f1, precision and recall in percent, of the sums of COUNTS; each is 0 where it would divide by 0."""
+    """f1, precision and recall in percent, from the sums of COUNTS; each is 0 where it would divide by 0."""
     tp, fp, fn = (totals[name] for name in COUNTS)
     precision = 100 * tp / (tp + fp) if tp + fp else 0.0
     recall = 100 * tp / (tp + fn) if tp + fn else 0.0

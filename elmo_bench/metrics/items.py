@@ -1,7 +1,7 @@
-"""Scores item by item: additive statistics whose sums give the official metric, and the cluster of each item.
+"""Scores per item: additive statistics whose sums give the official metric, and the cluster of each item.
 
-Resampling (a bootstrap, a permutation test) draws whole clusters, sums what their items have, and computes the official
-metric of the sums: it is the same metric, whatever was drawn.
+Resampling (a bootstrap, a permutation test) draws whole clusters, sums the statistics of their items, and computes the
+official metric from the sums.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """What a metric counted of each of the n items of a split: sentences, propositions, questions, documents.
+    """A metric's counts for each of the n items of a split: sentences, propositions, questions, documents.
 
     Attributes:
         statistics: by name, (n,) numbers whose sums over the items give the metric (`Metric.from_totals`).
-        rows: (n,) whole numbers, the row of the split (from 0) that each item belongs to.
-        clusters: (n,) whole numbers; items of one cluster are not independent of each other (questions about one
+        rows: (n,) integers, the row of the split (from 0) that each item belongs to.
+        clusters: (n,) integers; items of one cluster are not independent of each other (questions about one
             article). Clusters are numbered from 0 in the order of their first items.
-        names: of the clusters, such as the articles' titles; empty where a cluster has no name but its number.
+        names: of the clusters, such as the articles' titles; empty if they have only numbers.
 
     Raises:
-        ValueError: arrays that do not fit together, or numbers that are not finite.
+        ValueError: inconsistent arrays, or numbers that are not finite.
     """
 
     statistics: dict[str, np.ndarray]
@@ -56,17 +56,17 @@ class Items:
         return len(self.rows)
 
     def totals(self) -> dict[str, float]:
-        """The sum of each statistic, correctly rounded and so the same in whatever order the items stand."""
+        """The sum of each statistic, correctly rounded and so independent of the items' order."""
         return {
             name: math.fsum(values.tolist()) if values.dtype.kind == "f" else float(values.sum(dtype=np.int64))
             for name, values in self.statistics.items()
         }
 
     def in_row_order(self, order: np.ndarray) -> Items:
-        """The items by the rows of their split, where the i-th row that was counted is row order[i] of the split.
+        """The items sorted by row; the i-th counted row is row order[i] of the split.
 
         Args:
-            order: (rows,) whole numbers, a permutation.
+            order: (rows,) integers, a permutation.
         """
         rows = order[self.rows]
         by_row = np.argsort(rows, kind="stable")
@@ -80,7 +80,7 @@ class Items:
 
 
 def _numbered(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct clusters in the order of their first items, and (n,) the place of each item's cluster in it."""
+    """The distinct clusters in the order of their first items, and (n,) the position of each item's cluster in it."""
     distinct, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
@@ -89,7 +89,7 @@ def _numbered(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def smallest(values: Any) -> np.ndarray:
-    """(n,) numbers in the smallest type of whole numbers that holds them; float64 where some are not whole."""
+    """(n,) numbers in the smallest sufficient integer type; float64 if some are not integers."""
     x = np.asarray(values)
     if x.dtype.kind == "f" and not (np.isfinite(x).all() and (x == np.rint(x)).all() and (abs(x) < 2**53).all()):
         return x.astype(np.float64)
@@ -98,7 +98,7 @@ def smallest(values: Any) -> np.ndarray:
 
 
 class Tally:
-    """Grows by an item at a time.
+    """Collects items one at a time.
 
     Args:
         statistics: their names.
@@ -113,18 +113,18 @@ class Tally:
         self._row = -1
 
     def pairs(self, predictions: Sequence[P], rows: Sequence[R]) -> Iterator[tuple[P, R]]:
-        """Each prediction with its row; what is added meanwhile are items of that row."""
+        """Each prediction with its row; items added during an iteration belong to that row."""
         for pair in zip(predictions, rows, strict=True):
             self._row += 1
             yield pair
 
     def add(self, *values: float, cluster: Hashable = None) -> None:
-        """One item.
+        """Adds one item.
 
         Args:
             values: of the statistics, in their order.
-            cluster: whatever the items of a cluster have in common and no others. A string is kept as the cluster's
-                name, any other key is not. None: the item is a cluster of its own.
+            cluster: a key that identifies the item's cluster; a string is also kept as the cluster's name. None: the
+                item is the only one of its cluster.
         """
         for column, value in zip(self._values.values(), values, strict=True):
             column.append(value)
@@ -135,7 +135,7 @@ class Tally:
         self._clusters.append(number)
 
     def items(self) -> Items:
-        """All of them, in the order in which they were added."""
+        """All items, in the order in which they were added."""
         names = [key for key in self._numbers if isinstance(key, str)]
         return Items(
             {name: smallest(values) for name, values in self._values.items()},
@@ -146,9 +146,9 @@ class Tally:
 
 
 class AdditiveMetric(ABC):
-    """What metrics have in common that are a function of sums over items: `elmo_bench.task.Metric` without `update`.
+    """Base class of metrics computed from sums over items: `elmo_bench.task.Metric` without `update`.
 
-    A subclass names its `statistics`, adds to `tally` what it counts, and says by `from_totals` what the sums mean.
+    A subclass names its `statistics`, adds items to `tally`, and computes the metric from the sums in `from_totals`.
     """
 
     statistics: ClassVar[tuple[str, ...]]
@@ -157,13 +157,13 @@ class AdditiveMetric(ABC):
         self.tally = Tally(*self.statistics)
 
     def items(self) -> Items:
-        """Every item so far."""
+        """All items so far."""
         return self.tally.items()
 
     @staticmethod
     @abstractmethod
     def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
-        """The metric in percent, of the sum of each statistic."""
+        """The metric in percent, from the sum of each statistic."""
 
     def compute(self) -> dict[str, float]:
         """The metric in percent."""

@@ -35,7 +35,7 @@ class MiniBilm:
 def ensure_bilm(folder: Path) -> Path:
     """The folder of the biLM inside a mini data set; conf/pretrain/mini.yaml is its recipe.
 
-    Interrupted, the training goes on from its last checkpoint; of several processes one trains and the others wait. One
+    An interrupted training resumes from its last checkpoint; of several processes one trains and the others wait. One
     of another recipe is replaced. On one thread, whatever the machine has: for matrices this small it is the fastest,
     and it leaves the other cores to the baseline.
     """

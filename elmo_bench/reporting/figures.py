@@ -1,4 +1,4 @@
-"""Figures: each a JSON file (title, note, header, rows, picture) beside its picture, in the folder results/figures."""
+"""Figures: JSON files (title, note, header, rows, picture) beside their pictures, in the folder results/figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def figures(results_root: str | Path) -> list[Section]:
     """A section for every figure, by file name.
 
     Raises:
-        UserError: a JSON file that is no figure.
+        UserError: a JSON file that is not a figure.
     """
     return [_figure(path) for path in sorted((Path(results_root) / "figures").glob("*.json"))]
 

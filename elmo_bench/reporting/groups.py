@@ -1,4 +1,4 @@
-"""Recorded runs in groups that differ in their seed alone, each with a name that tells it from the others."""
+"""Groups of recorded runs that differ only in their seed, each with a distinct name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGES = {"baseline": (False, False), "text": (False, True), "elmo": (True, False
 
 
 class Group(NamedTuple):
-    """Runs that differ in their seed alone, by seed, and the name of their row."""
+    """Runs that differ only in their seed, sorted by seed, and the name of their row."""
 
     records: list[Record]
     name: str
@@ -41,31 +41,31 @@ def has_elmo(record: Record) -> bool:
 
 
 def version(record: Record) -> int:
-    """Of the task's computation."""
+    """The version of the task's computation."""
     return record["version"]
 
 
 def arm_page(record: Record) -> tuple[bool, bool] | None:
-    """Whether it has ELMo and vectors of the biLM's text, for a run of the main comparison; None for any other."""
+    """For a run of the main comparison: whether it has ELMo, and vectors of the biLM's text. None for other runs."""
     return None if record["variant"] else PAGES.get(record["arm"])
 
 
 def in_groups(records: Iterable[Record]) -> list[Group]:
-    """The groups of one task at one scale; runs of different versions of the task never share one.
+    """The groups of one task at one scale; runs of different versions of the task are never in one group.
 
-    Groups that would have the same name say in what they differ; those of a version before the newest say so.
+    If groups would have the same name, it includes how they differ; the name also marks versions before the newest.
     """
     members = [each for group in grouped(records).values() for each in _by_version(group)]
     newest = max((version(group[0]) for group in members), default=0)
     same: dict[tuple, list[list[Record]]] = {}
     for group in members:
         same.setdefault((run_names.arm_of(group[0]), group[0]["bilm"]["name"], version(group[0])), []).append(group)
-    found = []
+    named = []
     for (name, _, number), groups in same.items():
         older = f", older version {number}" if number < newest else ""
         for group, settings in zip(groups, distinctions(groups), strict=True):
-            found.append(Group(group, "; ".join([name + older, *in_words(settings)])))
-    return found
+            named.append(Group(group, "; ".join([name + older, *in_words(settings)])))
+    return named
 
 
 def _by_version(group: list[Record]) -> list[list[Record]]:
@@ -76,8 +76,7 @@ def _by_version(group: list[Record]) -> list[list[Record]]:
 def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:
     """The settings in which groups of one arm differ: for each group its own values, by dotted key.
 
-    Keys that all groups have with the same value are left out, and so is the seed. A group without a key that another
-    has shows None.
+    The seed and keys with the same value in all groups are left out. The value is None for a group without the key.
     """
     settings = [_settings(group[0]) for group in groups]
     keys = sorted({key for each in settings for key in each})
@@ -93,7 +92,7 @@ def other_changes(record: Record, baseline: Record) -> dict[str, Any]:
 
 
 def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
-    """Settings as key=value, a sha256 by its first eight digits; how many more there are after the first few."""
+    """Settings as key=value, a sha256 cut to eight digits; after `most` of them, only the number of the rest."""
     shown = [f"{key}={_short(value)}" for key, value in list(settings.items())[:most]]
     return shown + ([f"{len(settings) - most} more settings"] if len(settings) > most else [])
 
@@ -104,13 +103,13 @@ def _settings(record: Record) -> dict[str, Any]:
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings by dotted key."""
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping) and value:
-            found |= flat(value, f"{prefix}{key}.")
+            by_key |= flat(value, f"{prefix}{key}.")
         else:
-            found[f"{prefix}{key}"] = value
-    return found
+            by_key[f"{prefix}{key}"] = value
+    return by_key
 
 
 def _short(value: Any) -> str:

@@ -22,10 +22,10 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
-    """Writes README.md, report.html and report.json anew from all records, and the tables between `readme`'s marks.
+    """Writes README.md, report.html and report.json from all records, and the tables between `readme`'s markers.
 
     Raises:
-        UserError: a record or a figure that cannot be read, a readme without the marks; nothing is written then.
+        UserError: a record or a figure that cannot be read, a readme without the markers; then nothing is written.
     """
     records = read_all(results_root)
     sections = tables.everything(records, results_root)
@@ -54,15 +54,15 @@ def markdown(sections: Sequence[Section]) -> str:
 
 
 def embedded(text: str, sections: Sequence[Section]) -> str:
-    """A page with these tables between its marks, in place of what stood there.
+    """A page whose text between the markers is replaced by these tables.
 
     Raises:
-        UserError: the page lacks the marks.
+        UserError: the page lacks the markers.
     """
     before, first, rest = text.partition(MARKS[0])
     _, last, after = rest.partition(MARKS[1])
     if not (first and last):
-        raise UserError(f"lacks the marks {MARKS[0]} and {MARKS[1]}, between which the tables stand")
+        raise UserError(f"lacks the markers {MARKS[0]} and {MARKS[1]}, between which the tables are written")
     parts = [first, *(part for section in sections for part in (section.note, _pipes(section))), last]
     return before + "\n\n".join(parts) + after
 
@@ -79,7 +79,7 @@ def _pipe(cells: Iterable[str]) -> str:
 
 
 def html(sections: Sequence[Section]) -> str:
-    """results/report.html: one page that needs no other file.
+    """results/report.html, a self-contained page.
 
     Raises:
         UserError: a picture that cannot be read.
@@ -103,7 +103,7 @@ def _data_url(picture: Path) -> str:
 
 
 def data(sections: Sequence[Section]) -> str:
-    """results/report.json: the same tables for other programs: a list of sections, whose rows are lists of cells."""
+    """results/report.json: the same tables for other programs, a list of sections whose rows are lists of cells."""
     listed = [
         {
             "title": section.title,

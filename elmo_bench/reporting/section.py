@@ -1,4 +1,4 @@
-"""What a page of results consists of."""
+"""The parts of a results page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Section(NamedTuple):
-    """A table with a title, a note above it and remarks below it; under a figure's table stands its picture."""
+    """A table with a title, a note above it and remarks below it; for a figure, also the path of its picture."""
 
     title: str
     note: str

@@ -1,4 +1,4 @@
-"""Numbers of a group of runs, and how the tables write them."""
+"""Statistics of a group of runs, formatted for the tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def scores(records: Sequence[Record], split: str, metric: str) -> str:
 
 
 def of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:
-    """The paper's baseline and +ELMo."""
+    """The paper's figures for the baseline and +ELMo."""
     given = record["config"]["task"].get("paper") or {}
     before, after = (given.get(key) for key in ("baseline", "elmo"))
     if isinstance(before, dict):
@@ -41,7 +41,7 @@ def layer_weights(records: Sequence[Record]) -> str:
 
 
 def duration(records: Sequence[Record]) -> str:
-    """The mean time of a run."""
+    """The mean duration of a run."""
     seconds = mean_and_deviation([record["seconds"] for record in records])[0]
     if seconds < 120:
         return f"{seconds:.0f} s"

@@ -1,4 +1,4 @@
-"""Records as tables: one for every task and scale, and the tasks of a scale side by side."""
+"""Tables of records: one for each task and scale, and one for each scale that compares its tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Section", "everything", "figures", "overview", "section", "sections"
 
 
 def everything(records: Sequence[Record], results_root: str | Path) -> list[Section]:
-    """The sections of a report: the tasks side by side, each task by itself, then the figures of the results."""
+    """The sections of a report: the overview tables, each task, then the figures."""
     return [*overview(records), *sections(records), *figures(results_root)]
 
 
@@ -32,7 +32,7 @@ def sections(records: Iterable[Record]) -> list[Section]:
 
 
 def _places(records: Iterable[Record]) -> list[list[Record]]:
-    """The records of every task and scale, in the order of the report."""
+    """The records of each task and scale, in the order of the report."""
     places: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         places.setdefault((record["scale"], record["task"]), []).append(record)
@@ -45,7 +45,7 @@ def _newest(records: Sequence[Record]) -> Record:
 
 
 def section(records: list[Record]) -> Section:
-    """The table of one task at one scale: the baseline, +ELMo as the task's page has it, then the variants."""
+    """The table of one task at one scale: the baseline, +ELMo by the task's page, then the variants."""
     groups = sorted(in_groups(records), key=_order)
     newest = _newest(records)
     metric = newest["config"]["task"]["monitor"]
@@ -77,7 +77,7 @@ def _row(group: Group, metric: str) -> tuple[str, ...]:
 
 
 def _paper(record: Record, metric: str) -> str:
-    """The paper's figure, beside its own two arms only."""
+    """The paper's figure, for its two arms only."""
     arm = arm_page(record)
     if arm not in ((False, False), (True, False)) or record["bilm"]["name"] == "untrained":
         return ""
@@ -92,7 +92,7 @@ def _paper(record: Record, metric: str) -> str:
 
 
 def _gains(groups: list[Group], metric: str) -> list[str]:
-    """What ELMo as the task's page has it adds to each baseline with the same other settings."""
+    """The gain of ELMo, with the settings of the task's page, over each baseline with the same other settings."""
     remarks = []
     for group, baseline in product(groups, groups):
         if not _compares(group, baseline):
@@ -110,7 +110,7 @@ def _gains(groups: list[Group], metric: str) -> list[str]:
 
 
 def _compares(group: Group, baseline: Group) -> bool:
-    """Whether they differ in ELMo alone, or in the word vectors besides."""
+    """Whether they differ only in ELMo and perhaps the word vectors."""
     if not group.has_elmo or baseline.has_elmo or group.version != baseline.version:
         return False
     if not {group.first["arm"], baseline.first["arm"]} <= {*PAGES, "untrained"}:
@@ -120,7 +120,7 @@ def _compares(group: Group, baseline: Group) -> bool:
 
 
 def _details(groups: list[Group], metric: str) -> list[str]:
-    """What else the metric says of test, for each arm, and the most memory that a run of it took."""
+    """The other test metrics and the peak memory, for each arm."""
     remarks = []
     for group in groups:
         names = [name for name in group.first["metrics"]["test"] if name != metric]
@@ -150,15 +150,15 @@ def _machines(records: list[Record]) -> list[str]:
 
 
 def overview(records: Iterable[Record]) -> list[Section]:
-    """For every scale a table with a row for each task and biLM: the page as it stands, and with vectors=text."""
-    found = []
+    """For each scale a table with a row for each task and biLM: with its own vectors and vectors=text."""
+    summaries = []
     places = _places(record for record in records if record["bilm"]["name"] != "untrained")
     for scale, tasks in groupby(places, key=lambda place: place[0]["scale"]):
         here = list(tasks)
         rows = [row for place in here for row in _side_by_side(place)]
         note = here[0][0]["config"]["scale"]["note"]
-        found.append(Section(f"all tasks, scale {scale}", note, SIDE_BY_SIDE, rows, []))
-    return found
+        summaries.append(Section(f"all tasks, scale {scale}", note, SIDE_BY_SIDE, rows, []))
+    return summaries
 
 
 def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
@@ -178,7 +178,7 @@ def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
 
 
 def _main_arms(groups: Sequence[Group]) -> dict[tuple[bool, bool], Group]:
-    """The arms of the main comparison, by `arm_page`; of several groups that with most seeds, then the newest."""
+    """The arms of the main comparison, by `arm_page`; of several groups the one with most seeds, then the newest."""
     arms: dict[tuple[bool, bool], Group] = {}
     for group in sorted(groups, key=lambda g: (len(g.records), _newest(g.records)["finished"], g.first["group"])):
         if (arm := arm_page(group.first)) is not None:
@@ -187,7 +187,7 @@ def _main_arms(groups: Sequence[Group]) -> dict[tuple[bool, bool], Group]:
 
 
 def _cells(arms: dict[tuple[bool, bool], Group], metric: str) -> list[str]:
-    """Baseline, +ELMo and gain, with the page's word vectors and with those of the biLM's text."""
+    """Baseline, +ELMo and gain, with the page's word vectors and with vectors=text."""
     cells = []
     for text in (False, True):
         pair = [arms.get((elmo, text)) for elmo in (False, True)]

@@ -106,10 +106,10 @@ def main(page: str, updates: str, data_root: str, device: str) -> None:
     if page in ("small", "medium", "original"):  # one GPU's rows, and a list of words in place of a billion tokens
         overrides += ["recipe.rows=128", "recipe.vocabulary=65536", f"+recipe.words={VOCABULARY}"]
     recipe = make_recipe(pages.compose(overrides, "pretrain").recipe)
-    found = speed(recipe, sentences, int(updates), place, compile=True)
+    measured = speed(recipe, sentences, int(updates), place, compile=True)
     peak = torch.cuda.max_memory_allocated(place) / 2**20 if place.type == "cuda" else peak_mib()
-    hours = 10 * EPOCH / found["tokens_a_second"] / 3600
-    print(json.dumps({"page": page, "text": source, **found, "peak_mib": peak, "hours_of_ten_epochs": hours}))
+    hours = 10 * EPOCH / measured["tokens_a_second"] / 3600
+    print(json.dumps({"page": page, "text": source, **measured, "peak_mib": peak, "hours_of_ten_epochs": hours}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a command takes as `key=value`, and what its `--help` prints. Nothing heavy is imported before that."""
+"""A command's `key=value` arguments and its `--help`, printed without importing large libraries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Required:
         return "REQUIRED"
 
 
-REQUIRED = _Required()  # the default of an argument that has none
+REQUIRED = _Required()  # the default of a required argument
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Argument:
     Args:
         name: the key.
         meaning: one line of help.
-        default: of the parsed value; None: may be left out, REQUIRED: may not.
-        value: what stands for the value where there is no default to show, as in gold=FILE.
-        parse: makes the value from its text; raises `ValueError` saying what it should be.
+        default: the parsed value if the argument is not given; None: no value; REQUIRED: it must be given.
+        value: placeholder for the value if there is no default to show, as in gold=FILE.
+        parse: makes the value from its text; raises `ValueError` with what is expected.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Argument:
         return f"{self.name}={self.value if self.default in (REQUIRED, None) else shown(self.default)}"
 
     def read(self, text: str) -> Any:
-        """The value. Raises `UserError` where the text is none."""
+        """The value. Raises `UserError` if the text is not valid."""
         try:
             return self.parse(text)
         except ValueError as error:
@@ -66,7 +66,7 @@ class Section(NamedTuple):
 
     title: str
     lines: Sequence[tuple[str, str]]
-    widest: int = 34  # a term of more characters has its meaning on the lines below
+    widest: int = 34  # if a term is longer, its meaning starts on the next line
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class Command:
     """A command, `python -m elmo_bench.NAME` or `elmo-bench NAME`.
 
     Args:
-        name: the module below `elmo_bench`.
+        name: of its module in `elmo_bench`.
         summary: one line.
-        arguments: its own `key=value`; `debug` is added.
-        examples: lines of arguments, each with what it does or "".
-        notes: paragraphs on input and output; those with line breaks are printed as they stand.
-        overrides: whether any key of the configuration may be given, too: those are not parsed here.
+        arguments: its own `key=value` arguments; `debug` is added.
+        examples: arguments of example calls, each with an explanation or "".
+        notes: paragraphs on input and output; those with line breaks are printed unchanged.
+        overrides: whether any key of the configuration may be given too; these are not parsed here.
         more: makes further sections; called only when the help is printed.
     """
 
@@ -92,16 +92,16 @@ class Command:
     more: Callable[[], Sequence[Section]] = lambda: ()
 
     def run(self, main: Callable[[], T]) -> T | None:
-        """Prints the help if it is asked for; else runs the entry point as `console.report` does."""
+        """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
         if any(argument in HELP for argument in sys.argv[1:]):
             return console.report(lambda: print(self.help()))
         return console.report(main)
 
     def parse(self, argv: Sequence[str] | None = None) -> dict[str, Any]:
-        """The values of all arguments, defaults where they are not given; without `debug`.
+        """The values of all arguments, or their defaults; without `debug`.
 
         Raises:
-            UserError: an argument without "=", an unknown or missing key, a value that cannot be meant.
+            UserError: an argument without "=", an unknown or missing key, an invalid value.
         """
         required = [argument.name for argument in self.arguments if argument.default is REQUIRED]
         optional = [argument.name for argument in self.arguments if argument.default is not REQUIRED]
@@ -120,7 +120,7 @@ class Command:
         return "\n\n".join([*parts, *(printed(section) for section in sections if section.lines)])
 
     def usage(self) -> str:
-        """The first lines: how the command is typed."""
+        """The first lines: the syntax of the command."""
         required = [a.usage for a in self.arguments if a.default is REQUIRED]
         optional = ["[KEY=VALUE ...]"] if self.overrides or len(required) < len(self.arguments) else []
         line = " ".join([self.name, *required, *optional])
@@ -163,29 +163,29 @@ def flag(text: str) -> bool:
 def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = None) -> list[Argument]:
     """The keys of a dataclass as arguments, those of nested dataclasses as `outer.inner`.
 
-    A field's metadata "help" is its meaning, to which the allowed values are added: its metadata "choices", or what an
-    enum or a Literal names. Fields without a meaning are left out.
+    A field's metadata "help" is its meaning, to which the allowed values are added: its metadata "choices", or the
+    values of an enum or a Literal. Fields without a meaning are left out.
 
     Args:
         schema: the dataclass.
-        prefix: of all names, with its dot.
-        names: what fields are called instead, as "lambda" cannot be a field.
+        prefix: of all names, including its dot.
+        names: other names of fields, such as "lambda", which cannot be a field.
     """
-    hints, found = get_type_hints(schema), []
+    hints, arguments = get_type_hints(schema), []
     for each in fields(schema):
         name = prefix + (names or {}).get(each.name, each.name)
         if (block := _block(hints[each.name])) is not None:
-            found += described(block, f"{name}.", names)
+            arguments += described(block, f"{name}.", names)
         elif meaning := each.metadata.get("help"):
             values = each.metadata.get("choices") or _values(hints[each.name])
             listed = f" ({', '.join(map(shown, values))})" if values else ""
             default = _default(each)
-            found.append(Argument(name, meaning + listed, default, "null" if default is None else "VALUE"))
-    return found
+            arguments.append(Argument(name, meaning + listed, default, "null" if default is None else "VALUE"))
+    return arguments
 
 
 def settings(title: str, arguments: Sequence[Argument]) -> Section:
-    """A section of the help that lists keys which pages may set."""
+    """A section of the help that lists keys of the configuration."""
     return Section(title, [(a.usage, a.meaning) for a in arguments])
 
 
@@ -208,12 +208,12 @@ def _parts(hint: Any) -> Sequence[Any]:
 
 
 def _block(hint: Any) -> type | None:
-    """The dataclass of a field that holds one, perhaps or always."""
+    """The dataclass that a field holds, possibly optional; None for other fields."""
     return next((part for part in _parts(hint) if isinstance(part, type) and is_dataclass(part)), None)
 
 
 def _values(hint: Any) -> list[Any]:
-    """The values that a type names."""
+    """The values of an enum or Literal type."""
     values: list[Any] = []
     for part in _parts(hint):
         if get_origin(part) is Literal:
@@ -224,7 +224,7 @@ def _values(hint: Any) -> list[Any]:
 
 
 def shown(value: Any) -> str:
-    """A value as it is typed."""
+    """A value as it is written on the command line."""
     if isinstance(value, Enum):
         return str(value.value)
     if value is None or isinstance(value, bool):

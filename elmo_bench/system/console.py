@@ -1,6 +1,6 @@
-"""What every command shares: `key=value` arguments, and errors in one line with exit status 2.
+"""Shared by all commands: `key=value` arguments, and errors in one line with exit status 2.
 
-Nothing heavy is imported here: `score`, and a run that is already recorded, answer in about a second.
+No large library is imported here: `score`, and a run that is already recorded, answer in about a second.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import TypeVar
 from elmo_bench.system.errors import UserError
 
 T = TypeVar("T")
-# Functions that turn an error of a library into one line, or give None; the configuration adds Hydra's.
+# Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
 EXPLAINERS: list[Callable[[BaseException], str | None]] = []
 
 
 def report(main: Callable[[], T]) -> T:
-    """Runs an entry point; what a user can mend ends in one line on stderr and exit status 2.
+    """Runs an entry point; an error that the user can correct becomes one line on stderr and exit status 2.
 
-    `HYDRA_FULL_ERROR=1` or an argument `debug=true` shows the traceback. An error of the code itself always shows it.
+    `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For other errors it is always shown.
     """
     before = os.environ.get("HYDRA_FULL_ERROR")
     full = before not in (None, "", "0") or "debug=true" in sys.argv
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra hand its errors on instead of printing them itself
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise its errors instead of printing them
     try:
         return main()
     except KeyboardInterrupt:
-        print("interrupted; a training goes on from its last whole epoch when it is started again", file=sys.stderr)
+        print("interrupted; running the command again resumes from the last completed epoch", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has gone
+    except BrokenPipeError:  # the reader of our output has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
@@ -50,7 +50,7 @@ def report(main: Callable[[], T]) -> T:
 
 
 def show(error: BaseException) -> None:
-    """Prints an error's line on stderr, once however often it is shown."""
+    """Prints an error's line on stderr, at most once per error."""
     origin = next(_causes(error, UserError), error)
     if not getattr(origin, "shown", False):
         print(f"error: {explain(error)}", file=sys.stderr, flush=True)
@@ -58,7 +58,7 @@ def show(error: BaseException) -> None:
 
 
 def explain(error: BaseException) -> str | None:
-    """One line for an error that the user can mend; None for any other."""
+    """One line for an error that the user can correct; None for any other."""
     if cause := next(_causes(error, UserError), None):
         return str(cause)
     return next((line for explainer in EXPLAINERS if (line := explainer(error))), None)
@@ -72,7 +72,7 @@ def _causes(error: BaseException | None, kind: type[BaseException]) -> Iterator[
 
 
 def arguments(argv: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:
-    """`key=value` arguments of a command that needs no configuration.
+    """The `key=value` arguments of a command without a configuration.
 
     Raises:
         UserError: an argument without "=", an unknown or missing key.
@@ -92,6 +92,6 @@ def arguments(argv: Sequence[str], required: Sequence[str], optional: Sequence[s
 
 
 def choices(name: str, known: Sequence[str]) -> str:
-    """The known names in words, the nearest to a wrong one first."""
+    """A hint that lists the known names, and suggests the one closest to a wrong name."""
     near = get_close_matches(name, known, 1)
     return (f"did you mean {near[0]}? " if near else "") + "choose from " + ", ".join(known)

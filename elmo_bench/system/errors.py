@@ -1,4 +1,4 @@
-"""The one kind of error that a user can mend, and how a command reports it."""
+"""The exception for errors that the user can correct."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class UserError(Exception):
         where = str(self.path) if self.line is None else f"{self.path}:{self.line}"
         return f"{where}: {self.message}"
 
-    def __reduce__(self):  # keeps path and line when a worker process hands the error on
+    def __reduce__(self):  # keeps path and line when a worker process passes the error on
         return type(self), (self.message, self.path, self.line)

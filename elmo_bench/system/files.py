@@ -1,4 +1,4 @@
-"""Reading text (UTF-8, plain, .gz, .xz or .zst) with one clear error; writing files whole or not at all."""
+"""Reading text (UTF-8, plain, .gz, .xz or .zst) with one clear error; writing files atomically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from elmo_bench.system.errors import UserError
 
 
 class _Zstandard(io.RawIOBase):
-    """The content of a .zst file of any number of frames; a truncated or damaged one is an OSError or EOFError."""
+    """The content of a .zst file of any number of frames; OSError or EOFError if it is truncated or damaged."""
 
     def __init__(self, path: str | PathLike[str]):
         self.file, self.parts, self.rest = open(path, "rb"), None, b""  # noqa: SIM115 (closed with the stream)
@@ -61,13 +61,13 @@ def _zstandard(path: str | PathLike[str], mode: str = "rb") -> io.BufferedReader
     return io.BufferedReader(_Zstandard(path), 1 << 20)
 
 
-# By the ending of a file's name; all take a path and "rb".
+# By the suffix of a file's name; all take a path and "rb".
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open, ".zst": _zstandard}  # type: ignore[dict-item]
 
 
 @contextmanager
 def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
-    """The lines of a text file, one after another, decompressed where its name ends in .gz, .xz or .zst.
+    """The lines of a text file, decompressed if its name ends in .gz, .xz or .zst.
 
     Raises:
         UserError: the file is missing, cannot be read, is damaged, or a line is not UTF-8 (the line is named).
@@ -89,7 +89,7 @@ def read_text(path: str | PathLike[str]) -> str:
 
 
 def decode(lines: Iterable[bytes], path: Path) -> Iterator[str]:
-    """UTF-8 lines as strings. Raises `UserError` naming the line that is none."""
+    """UTF-8 lines as strings. Raises `UserError` naming the first line that is not UTF-8."""
     for number, line in enumerate(lines, start=1):
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -99,15 +99,15 @@ def decode(lines: Iterable[bytes], path: Path) -> Iterator[str]:
 
 @contextmanager
 def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Path]:
-    """A path to write to, which is renamed to `path` at the end: whole or not at all, even if the machine stops.
+    """A temporary path to write to, renamed to `path` at the end: an atomic write, even if the machine crashes.
 
-    It lies in the same folder, which must exist. After an error or an interrupt `path` is as before, and nothing lies
-    beside it.
+    It is in the same folder, which must exist. After an error or an interrupt `path` is unchanged, and the temporary
+    file is removed.
 
     Args:
         path: of a file, new or to be replaced.
-        locked: the caller holds a lock, so that no other process writes this file. Its replacement has the same name
-            every time then: what a killed process left is overwritten.
+        locked: the caller holds a lock, so that no other process writes this file. The temporary file then always has
+            the same name, so that one left by a killed process is overwritten.
     """
     path = Path(path)
     beside = path.with_name(f".{path.name}.partial" if locked else f".{path.name}.{os.getpid()}.partial")
@@ -121,7 +121,7 @@ def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Pat
 
 @contextmanager
 def replacing(path: str | PathLike[str], mode: str = "w", locked: bool = False) -> Iterator[IO[Any]]:
-    """A file, UTF-8 text ("w") or bytes ("wb"), that takes the place of `path` as `replacement` does."""
+    """A file to write, UTF-8 text ("w") or bytes ("wb"), that replaces `path` as `replacement` does."""
     with replacement(path, locked) as beside, open(beside, mode, encoding=None if "b" in mode else "utf-8") as file:
         yield file
 

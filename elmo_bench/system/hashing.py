@@ -1,4 +1,4 @@
-"""Digests of files by their content, and of plain settings."""
+"""Digests of the content of files, and of plain settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from elmo_bench.system.files import replacing
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
 MEMORY = "digests.json"  # in the cache: digests of large files
-REMEMBERED = 1 << 20  # bytes; the digests of larger files are worth keeping
+REMEMBERED = 1 << 20  # bytes; only the digests of larger files are stored
 
 
 def fingerprint(plain: Any, digits: int = 16) -> str:
@@ -31,20 +31,20 @@ def fingerprint(plain: Any, digits: int = 16) -> str:
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """Of a file's bytes as they are."""
+    """The sha256 of a file's bytes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> str:
-    """Of what a file says: decompressed where its name ends in .gz, .xz, .zst, .bz2, or in .zip with one file in it.
+    """The sha256 of a file's decompressed content (.gz, .xz, .zst, .bz2, or .zip with one file in it).
 
-    A file has one digest, compressed or not. A folder's is that of the names (without these endings) and digests of all
-    files below it.
+    A file has the same digest compressed or not. A folder's digest is that of the names (without these suffixes) and
+    digests of all files below it.
 
     Args:
         path: a file or a folder.
-        memory: a JSON file that keeps the digests of large files from one process to the next.
+        memory: a JSON file that stores the digests of large files for later processes.
 
     Raises:
         UserError: the file cannot be read to its end.
@@ -65,14 +65,14 @@ def _plain_name(path: Path) -> str:
 
 @lru_cache
 def _remembered(path: str, state: tuple[int, ...], memory: Path | None) -> str:
-    """The digest of a file in this state; a sweep asks for it again for every run."""
+    """The digest of a file in this state; cached because a sweep needs it for every run."""
     known = {} if memory is None else _read(memory)
     entry = known.get(path)
     if isinstance(entry, list) and entry[:-1] == list(state):
         return entry[-1]
     digest = _content(Path(path))
     if memory is not None:
-        with suppress(OSError):  # a full or read-only disk costs time, nothing else
+        with suppress(OSError):  # a full or read-only disk only costs time
             _write(memory, {**_read(memory), path: [*state, digest]})
     return digest
 

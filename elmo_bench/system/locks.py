@@ -1,4 +1,4 @@
-"""One process at a time at a folder."""
+"""Locks that give one process at a time access to a folder."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from elmo_bench.system.errors import UserError
 
 @contextmanager
 def held(folder: Path, waiting: str) -> Iterator[bool]:
-    """Locks a folder, which is made; gives whether it had to wait, which `waiting` says.
+    """Creates and locks a folder; yields whether it had to wait, and then prints `waiting` first.
 
-    A process that dies, however, lets go of it.
+    The lock is released when its process ends, however that happens.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock, waited = FileLock(folder / "lock"), False
@@ -34,10 +34,10 @@ def held(folder: Path, waiting: str) -> Iterator[bool]:
 
 @contextmanager
 def alone(folder: Path, message: str, wanted: bool = True) -> Iterator[None]:
-    """Locks a folder, which is made, or gives up at once; `wanted=False` does nothing.
+    """Creates and locks a folder without waiting; with `wanted=False` does nothing.
 
     Raises:
-        UserError: another process holds it, with this message.
+        UserError: with this message, if another process holds the lock.
     """
     if not wanted:
         yield

@@ -1,4 +1,4 @@
-"""What a result was made with: machine, versions of packages, commit of the code, and the memory that it took."""
+"""The circumstances of a result: machine, versions of packages, commit of the code, peak memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets",
 
 @cache
 def commit() -> tuple[str | None, bool | None]:
-    """The commit of the code and whether tracked files differ from it (records aside); None without git."""
+    """The commit of the code, and whether tracked files other than results differ from it; None without git."""
     try:
         head = _git("rev-parse", "HEAD")
         return head, bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"))
@@ -33,14 +33,14 @@ def _git(*arguments: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that a result can depend on."""
-    found = {"python": platform.python_version()}
+    """The versions of Python and of the packages that a result can depend on."""
+    installed = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def machine(accelerator: str) -> dict[str, Any]:
@@ -61,22 +61,22 @@ def machine(accelerator: str) -> dict[str, Any]:
 
 
 def peak_mib() -> float:
-    """The most memory that this process has held so far."""
+    """The peak memory of this process so far, in MiB."""
     status = Path("/proc/self/status")
-    if status.exists():  # its parent's is not counted, as `ru_maxrss` would on Linux
+    if status.exists():  # on Linux, `ru_maxrss` would include the parent's peak
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1024)
 
 
 def peaks(accelerator: str) -> dict[str, int]:
-    """`peak_memory_mib`: resident memory of the process, over all runs in it; beside it that of a GPU in use."""
-    found = {"peak_memory_mib": round(peak_mib())}
+    """`peak_memory_mib`: peak resident memory of the process, over all its runs; on a GPU, also the device's peak."""
+    memory = {"peak_memory_mib": round(peak_mib())}
     if accelerator == "cuda":
         import torch
 
-        found["device_peak_memory_mib"] = round(torch.cuda.max_memory_allocated() / 2**20)
-    return found
+        memory["device_peak_memory_mib"] = round(torch.cuda.max_memory_allocated() / 2**20)
+    return memory
 
 
 def _cpu() -> str:

@@ -1,4 +1,4 @@
-"""Where the project's folders lie."""
+"""The project's folders."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent
 # Whether the package is used from a checkout, as an editable install does, or from an installed wheel.
 CHECKOUT = (PACKAGE.parent / "pyproject.toml").is_file() and (PACKAGE.parent / "conf").is_dir()
-# How a message asks for the data.
+# How messages ask for the data folder.
 DATA_ROOT = "data_root=FOLDER" + (" (make: DATA_ROOT=FOLDER)" if CHECKOUT else "")
 # Beside the package in a checkout, inside it in a wheel.
 CONF = (PACKAGE.parent if CHECKOUT else PACKAGE) / "conf"
-# Models, caches and results lie in the checkout; an installed wheel keeps them where it is called.
+# The default folder of models, caches and results: the checkout, or with an installed wheel the current folder.
 ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()

@@ -1,1 +1,1 @@
-"""Tagging: what tasks have in common that find spans by tags (BIO and the like): a reader, a head, a metric."""
+"""Reader, head and metric shared by tasks that mark spans with tags (BIO and similar schemes)."""

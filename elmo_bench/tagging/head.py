@@ -30,13 +30,13 @@ class TaggingHead(nn.Module):
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, or 0.
         own_size: width of x_k; not used.
-        vocabularies: "labels" gives the tags; the CRF obeys the rules of their scheme.
+        vocabularies: "labels" gives the tags; the CRF only allows valid sequences of their scheme.
         hidden: sizes of the biLSTMs, per direction.
         dropout: variational, at the input of each biLSTM.
         crf_ends: learn scores for the first and the last tag of a sentence.
     """
 
-    described: ClassVar[str] = "spans"  # what `describe` calls them
+    described: ClassVar[str] = "spans"  # the key of the spans in `describe`
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class TaggingHead(nn.Module):
         return TaggingScores(loss, emissions, text.mask)
 
     def decode(self, scores: TaggingScores, batch: Batch) -> list[list[str]]:
-        """The best valid tag sequence of each sentence, in IOB2 tags whatever scheme the CRF was trained with."""
+        """The best valid tag sequence of each sentence, as IOB2 tags whatever scheme the CRF was trained with."""
         best = self.crf.decode(scores.emissions, scores.mask)
         return [tags.convert([self.labels[i] for i in sequence], "iob2") for sequence in best]
 

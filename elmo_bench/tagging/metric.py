@@ -13,21 +13,21 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.tags import normal, spans
 
-if TYPE_CHECKING:  # `score` needs no torch
+if TYPE_CHECKING:  # `score` does not need torch
     from elmo_bench.task import Row
 
 
 class SpanMetric(AdditiveMetric):
-    """A predicted span is right if type, first and last word are; counted over all sentences and types together.
+    """A predicted span is correct if its type, first and last word are; counted over all sentences and types.
 
-    Gold and predicted tags may be of different schemes, and broken: both are read as conlleval reads them. An item is a
-    sentence; rows that name their "document" are clustered by it.
+    Gold and predicted tags may be of different schemes, and malformed: both are read as conlleval reads them. An item
+    is a sentence; rows with a "document" are clustered by it.
     """
 
     statistics = COUNTS
 
     def update(self, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> None:
-        """Predicted tags, a list for each row, and rows with "tags"."""
+        """Counts predicted tags, a list for each row, and rows with "tags"."""
         for tags, row in self.tally.pairs(predictions, rows):
             if len(tags) != len(row["tags"]):
                 raise ValueError(f"{len(tags)} predicted tags for {len(row['tags'])} tokens")
@@ -45,31 +45,34 @@ def score_spans(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     """The metric of two CoNLL column files: word first, tag last, an empty line between sentences.
 
     Raises:
-        UserError: the files cannot be read, hold different sentences or words, or tags of an unknown scheme.
+        UserError: the files cannot be read, contain different sentences or words, or tags of an unknown scheme.
     """
     metric = SpanMetric()
     files = read_blocks(gold, minimum=2), read_blocks(predictions, minimum=2)
     last = 0
-    for expected, found in zip_longest(*files):
+    for expected, predicted in zip_longest(*files):
         if expected is None:
-            raise UserError(f"has more sentences than {gold}", predictions, found.lines[0])
-        if found is None:
+            raise UserError(f"has more sentences than {gold}", predictions, predicted.lines[0])
+        if predicted is None:
             raise UserError(f"ends before the sentence of {gold}:{expected.lines[0]}", predictions, last)
-        _same_words(expected, found)
-        last = found.lines[-1]
-        metric.update([_tags(found)], [{"tags": _tags(expected)}])
+        _same_words(expected, predicted)
+        last = predicted.lines[-1]
+        metric.update([_tags(predicted)], [{"tags": _tags(expected)}])
     return metric.compute()
 
 
-def _same_words(expected: Block, found: Block) -> None:
-    for i, (word, other) in enumerate(zip_longest(expected.column(0), found.column(0))):
+def _same_words(expected: Block, predicted: Block) -> None:
+    for i, (word, other) in enumerate(zip_longest(expected.column(0), predicted.column(0))):
         if word != other:
             if other is None:
-                message, line = f"the sentence ends before {word!r}", found.lines[-1]
+                message, line = f"the sentence ends before {word!r}", predicted.lines[-1]
             else:
-                message, line = f"{other!r} where {'the sentence ends' if word is None else repr(word)}", found.lines[i]
+                message, line = (
+                    f"{other!r} where {'the sentence ends' if word is None else repr(word)}",
+                    predicted.lines[i],
+                )
             where = expected.lines[min(i, len(expected.lines) - 1)]
-            raise UserError(f"{message} in {expected.path}:{where}; the words must be the same", found.path, line)
+            raise UserError(f"{message} in {expected.path}:{where}; the words must be the same", predicted.path, line)
 
 
 def _tags(block: Block) -> list[str]:

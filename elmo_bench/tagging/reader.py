@@ -19,7 +19,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 
 class Sentence(NamedTuple):
-    """One sentence as in its source, and where it comes from."""
+    """One sentence as in its source, with its file and lines."""
 
     tokens: list[str]
     tags: list[str]
@@ -28,20 +28,20 @@ class Sentence(NamedTuple):
 
 
 class TaggingReader:
-    """A row is {"tokens": [str], "tags": [str]}; the tags are converted to `scheme` from whatever the source uses.
+    """A row is {"tokens": [str], "tags": [str]}; the tags are converted from the source's scheme to `scheme`.
 
     Vocabularies, all from the training split: "words", those that occur at least `min_count` times, so that the unknown
-    word is trained on the rare ones; "chars" likewise; "labels", all tags of the scheme for the types that occur. A
-    type that occurs only in dev or test counts as O in the loss, and as missed in the metric.
+    word is trained on rarer ones; "chars" likewise; "labels", all tags of the scheme for the types that occur. A type
+    that occurs only in dev or test counts as O in the loss, and as missed in the metric.
 
     Args:
         data: the files {train, dev, test}, below {folder} if given, or without a folder {hub, revision}; also
             word_column (0), tag_column (-1), comment (none) and source_scheme ("auto", see `tags.TagReader`).
-        scheme: the tags that the model learns: "bioes" or "iob2".
+        scheme: of the tags that the model learns: "bioes" or "iob2".
         lower: look words up in lower case; characters always keep their case.
         min_count: how often a word must occur to be in the vocabulary.
         char_min_count: the same for characters.
-        char_limit: the most characters of a word; the rest is cut off.
+        char_limit: longer words are cut to this many characters.
     """
 
     fields = ("tokens",)
@@ -83,7 +83,7 @@ class TaggingReader:
             yield Sentence(block.column(word), block.column(tag), block.path, block.lines)
 
     def _from_hub(self, split: Dataset) -> Iterator[Sentence]:
-        """There, tags are numbers, whose names are in the features of the data set."""
+        """On the hub, tags are numbers, whose names are in the features of the data set."""
         try:
             names = split.features[self.hub_tags].feature.names
             columns = split["tokens"], split[self.hub_tags]
@@ -140,6 +140,6 @@ class TaggingReader:
         """A row from {"tokens": [...]} or {"text": "..."}; text is split at white space only.
 
         Raises:
-            UserError: neither key, anything but words, no words at all.
+            UserError: neither key, values that are not words, no words.
         """
         return {"tokens": words_of(raw)}

@@ -191,11 +191,11 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         print(f"{predictions}: not in {gold} and so not scored: {', '.join(unknown)}", file=sys.stderr)
     metric = CorefMetric()
     for name, part in key.items():
-        found = response.get(name, Part([], [], 0))
-        if part.cells and found.cells and len(part.cells) != len(found.cells):
-            message = f"document {name} has {len(found.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
-            raise UserError(message, predictions, found.begin)
-        metric.add(_read(part, Path(gold)), _read(found, Path(predictions)))
+        answer = response.get(name, Part([], [], 0))
+        if part.cells and answer.cells and len(part.cells) != len(answer.cells):
+            message = f"document {name} has {len(answer.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
+            raise UserError(message, predictions, answer.begin)
+        metric.add(_read(part, Path(gold)), _read(answer, Path(predictions)))
     if metric.repeats > REPEATS:
         message = (
             f"{metric.repeats} mentions of the key are predicted more than once; the scorer refuses over {REPEATS}"

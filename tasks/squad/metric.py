@@ -78,13 +78,13 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     Raises:
         UserError: no JSON, another layout, a duplicate id, a question without an answer.
     """
-    found = read_json(predictions)
-    if not isinstance(found, dict):
+    answers = read_json(predictions)
+    if not isinstance(answers, dict):
         raise UserError("not a JSON object {id: answer}", predictions)
     metric, questions = SquadMetric(), 0
     for id, golds in _golds(read_json(gold), gold):
-        prediction = found.get(id)
-        if id not in found:
+        prediction = answers.get(id)
+        if id not in answers:
             print(f"Unanswered question {id} will receive score 0.", file=sys.stderr)
         elif not isinstance(prediction, str):
             raise UserError(f"question {id}: the prediction is no text", predictions)

@@ -55,20 +55,20 @@ def arguments(spans: Iterable[Span]) -> list[Argument]:
             around[-1].pieces.append(phrase)
         around.append(phrase)
         phrases[phrase.place] = phrase
-    found: list[Argument] = []
+    joined: list[Argument] = []
     latest: dict[str, Argument] = {}
     for phrase in sorted(phrases.values(), key=lambda phrase: (phrase.start, -phrase.end)):
         label = phrase.label.removeprefix("C-")
         whole = latest.get(label)
         if label == phrase.label or whole is None:
             phrase.label = label
-            found.append(phrase)
+            joined.append(phrase)
             latest[label] = phrase
         else:
             whole.pieces = whole.pieces or [Argument(label, *whole.place)]
             whole.pieces.append(phrase)
             whole.end = phrase.end
-    return found
+    return joined
 
 
 class SrlMetric(AdditiveMetric):
@@ -85,8 +85,8 @@ class SrlMetric(AdditiveMetric):
 
         for answer, row in self.tally.pairs(predictions, rows):
             for frame, gold in zip(answer["frames"], row["tags"], strict=True):
-                found = [Span(a["label"], a["start"], a["end"]) for a in frame["arguments"]]
-                self.add(tags.spans(gold), found, row.get("sentence"))
+                predicted = [Span(a["label"], a["start"], a["end"]) for a in frame["arguments"]]
+                self.add(tags.spans(gold), predicted, row.get("sentence"))
 
     def add(self, gold: Iterable[Span], predicted: Iterable[Span], sentence: int | None = None) -> None:
         """One predicate: its phrases in gold and prediction, and the number of its sentence, if known."""
@@ -118,14 +118,14 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         UserError: the files cannot be read, or hold different sentences.
     """
     metric, last = SrlMetric(), 0
-    for expected, found in zip_longest(_sentences(gold), _sentences(predictions)):
+    for expected, predicted in zip_longest(_sentences(gold), _sentences(predictions)):
         if expected is None:
-            raise UserError(f"has more sentences than {gold}", predictions, found.block.lines[0])
-        if found is None:
+            raise UserError(f"has more sentences than {gold}", predictions, predicted.block.lines[0])
+        if predicted is None:
             raise UserError(f"ends before the sentence of {gold}:{expected.block.lines[0]}", predictions, last)
-        _same_words(expected, found)
-        last = found.block.lines[-1]
-        answers = {predicate.index: predicate for predicate in found.predicates()}
+        _same_words(expected, predicted)
+        last = predicted.block.lines[-1]
+        answers = {predicate.index: predicate for predicate in predicted.predicates()}
         for predicate in expected.predicates():
             answer = answers.get(predicate.index)
             same = answer is not None and answer.lemma == predicate.lemma
@@ -137,13 +137,13 @@ def _sentences(path: Path | str) -> Iterator[Sentence]:
     return (sentence for document in read_documents(path) for sentence in document.sentences)
 
 
-def _same_words(expected: Sentence, found: Sentence) -> None:
-    for i, (word, other) in enumerate(zip_longest(expected.words, found.words)):
+def _same_words(expected: Sentence, predicted: Sentence) -> None:
+    for i, (word, other) in enumerate(zip_longest(expected.words, predicted.words)):
         if word != other:
             where = f"{expected.block.path}:{expected.block.lines[min(i, len(expected.words) - 1)]}"
-            line = found.block.lines[min(i, len(found.words) - 1)]
+            line = predicted.block.lines[min(i, len(predicted.words) - 1)]
             if other is None:
                 message = f"the sentence ends before {word!r} of {where}"
             else:
                 message = f"{other!r} where {where} has {'no word' if word is None else repr(word)}"
-            raise UserError(f"{message}; the words must be the same", found.block.path, line)
+            raise UserError(f"{message}; the words must be the same", predicted.block.path, line)

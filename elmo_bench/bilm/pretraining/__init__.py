@@ -1,1 +1,1 @@
-"""Training a biLM on plain text: the recipe, its text, a fast step, optimisers, checkpoints and the loop over them."""
+"""Training a biLM on plain text: recipe, text, a fast training step, optimisers, checkpoints and the training loop."""

@@ -1,4 +1,4 @@
-"""Making the next batches in the background, where there is a core to make them on."""
+"""Prepares the next batches in a background thread, if there is a free core."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
-    """The same items in the same order, up to `depth` of them made in a thread beforehand; errors come through.
+    """The same items in the same order, up to `depth` of them prepared in a thread; errors are raised here.
 
-    On one core a thread would gain nothing: there the items come as they are.
+    With one core a thread would gain nothing, and none is started.
     """
     if cores() == 1:
         yield from items

@@ -1,4 +1,4 @@
-"""What one update reads, made from the streams ahead of it: windows of the distinct words, targets, the sample."""
+"""The input of one update, prepared from the streams: windows of the distinct words, targets, negatives."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from elmo_bench.bilm.pretraining.softmax import Sample
 
 
 class Batch(NamedTuple):
-    """One update's input, both directions."""
+    """One update's input for both directions."""
 
     windows: Windows  # of the U distinct words
     indices: tuple[Tensor, Tensor]  # (T * B,) int64 into these words, time-major
-    ids: Tensor  # (R,) int64: the vocabulary's words that are targets or negatives
-    samples: tuple[Sample, Sample]  # one a direction
+    ids: Tensor  # (R,) int64: vocabulary ids of all targets and negatives
+    samples: tuple[Sample, Sample]  # one per direction
 
     def to(self, device: torch.device) -> Batch:
-        """On a device; itself on a CPU."""
+        """The batch on a device (itself on a CPU)."""
         if device.type == "cpu":
             return self
         forward, backward = (index.to(device, non_blocking=True) for index in self.indices)
@@ -34,12 +34,12 @@ class Batcher:
     """Makes batches of pairs of chunks.
 
     Args:
-        types: of the text.
-        vocabulary: words of the softmax.
-        negatives: how many are drawn.
-        seed: of the draws, which depend on it and on the update's number alone.
-        each: draws a sample for each direction in place of one for both.
-        share: the rows of a chunk that the batch is of; the touched rows of the softmax are those of all.
+        types: word types of the text.
+        vocabulary: number of words of the softmax.
+        negatives: how many negatives are drawn.
+        seed: of the draws, which depend only on it and on the update's number.
+        each: draws a sample for each direction instead of one for both.
+        share: the rows of a chunk to put into the batch; `Batch.ids` nevertheless covers all rows.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Batcher:
     ):
         self.types, self.vocabulary, self.negatives, self.seed = types, vocabulary, negatives, seed
         self.each, self.share = each, share
-        self.place = np.zeros(vocabulary, dtype=np.int64)  # of a vocabulary id among the touched rows
-        self.column = np.full(vocabulary, -1, dtype=np.int64)  # of a vocabulary id among the negatives
+        self.place = np.zeros(vocabulary, dtype=np.int64)  # position of a vocabulary id among the touched rows
+        self.column = np.full(vocabulary, -1, dtype=np.int64)  # position of a vocabulary id among the negatives
 
     def make(self, chunks: tuple[Chunk, Chunk], update: int) -> Batch:
-        """The batch of one update; the same for the same chunks and number."""
+        """The batch of one update, determined by the chunks and the update's number."""
         drawn = self._draw(update)
         whole = [chunk.targets.numpy() for chunk in chunks]  # each (T * B,)
         ids = np.unique(np.concatenate([*whole, *(sample.ids.numpy() for sample in drawn)]))
@@ -70,7 +70,7 @@ class Batcher:
         return Batch(windows, (forward, backward), torch.from_numpy(ids), (first, second))
 
     def _draw(self, update: int) -> list[Negatives]:
-        """A sample for each direction, or the same twice."""
+        """A sample for each direction, or the same sample twice."""
         generator = np.random.default_rng((self.seed, update))
         one = Negatives.draw(self.negatives, self.vocabulary, generator)
         return [one, Negatives.draw(self.negatives, self.vocabulary, generator) if self.each else one]

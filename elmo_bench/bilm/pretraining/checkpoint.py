@@ -1,4 +1,4 @@
-"""A checkpoint that is whole or not there: written beside, synced, renamed, and checked when it is read."""
+"""Checkpoints that are written atomically and verified by a checksum when they are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADER = len(MARK) + 64 + 1
 
 
 def save(state: dict[str, Any], path: Path) -> None:
-    """Writes tensors and plain values; a crash leaves the old file or the new one. The caller holds a lock."""
+    """Writes tensors and plain values; a crash leaves the old file or the new one. The caller must hold a lock."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content = buffer.getbuffer()
@@ -32,7 +32,7 @@ def load(path: Path) -> dict[str, Any]:
     """What `save` wrote, on the CPU.
 
     Raises:
-        UserError: the file is damaged or none of ours; nothing of it is used.
+        UserError: the file is damaged or not such a checkpoint; its content is not used then.
     """
     try:
         content = path.read_bytes()
@@ -45,10 +45,10 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def sync(folder: Path) -> None:
-    """Makes a rename in a folder last, where the system can."""
+    """Makes a rename in a folder durable, if the system supports it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # no such call for folders on this system
+    except OSError:  # folders cannot be opened on this system
         return
     try:
         os.fsync(descriptor)

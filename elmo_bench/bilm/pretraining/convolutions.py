@@ -1,8 +1,8 @@
-"""The token encoder as training runs it: every filter over every window of the distinct words by one product.
+"""The token encoder in training: one product computes all filters on all windows of the distinct words.
 
-A window of w characters is the first w of a window of the widest filter, so that one product with zero-padded filters
-serves all widths. Words are sorted by length, longest first, and windows by where they start: the maximum over a word's
-windows is then a running one over slices, and what the backward pass needs of it is which window won.
+A window of w characters is the beginning of a window of the widest filter, so that one product with zero-padded filters
+covers all widths. Words are sorted by length, longest first, and windows by start position: the maximum over a word's
+windows is then a running maximum over slices, and the backward pass only needs to know which window won.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 
 
 class Windows(NamedTuple):
-    """The windows of some words, time-major: all that start at a word's first character, then at its second, ..."""
+    """The windows of some words, sorted by position: all windows at a first character, then at a second, ..."""
 
     characters: Tensor  # (N, W) int32 ids
-    starts: list[int]  # how many words have a window at each start; never growing
+    starts: list[int]  # how many words have a window at each start; never increasing
     filters: list[int]  # how many filters, narrowest first, fit into a word at each start
 
     def to(self, device: torch.device) -> Windows:
@@ -46,7 +46,7 @@ class WordTypes:
     def distinct(self, *inputs: np.ndarray) -> tuple[Windows, list[np.ndarray]]:
         """Windows of the distinct types of the inputs, longest first, and each input's indices into these words.
 
-        A word's windows are those that hold one of its characters, and one of padding alone, which stands for the rest.
+        A word's windows are those that contain one of its characters, and a single one of padding only for all others.
         """
         types, index = np.unique(np.concatenate([x.reshape(-1) for x in inputs]), return_inverse=True)
         order = np.argsort(-self.used[types], kind="stable")
@@ -73,7 +73,7 @@ class _Maxima(torch.autograd.Function):
         embedded, weight = characters.to(dtype), filters.to(dtype)  # (262, D), (F, W * D)
         x = F.embedding(windows.characters, embedded).flatten(1)  # (N, W * D)
         numbers = torch.arange(len(windows.starts), dtype=dtype, device=weight.device)
-        best = at = weight.new_empty(0)  # (U, F): which window won is a small number, exact in any type
+        best = at = weight.new_empty(0)  # (U, F); the number of the winning window is small and so exact in any dtype
         for step, (piece, fitting) in enumerate(zip(x.split(windows.starts), windows.filters, strict=True)):
             values = piece @ weight.t()  # (n, F)
             if step == 0:
@@ -110,7 +110,7 @@ def encode(
 ) -> Tensor:
     """(U, P) vectors of words in `dtype`, with gradients for the encoder's parameters (paper, section 3.4).
 
-    Equal to `TokenEncoder.forward` up to rounding. Products are in `dtype`, and so are the values between them.
+    Equal to `TokenEncoder.forward` up to rounding. Products and intermediate values are in `dtype`.
     """
     filters, biases = [], []
     for convolution in encoder.convolutions:

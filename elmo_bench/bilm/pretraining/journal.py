@@ -1,4 +1,4 @@
-"""What a training tells of itself: a line of a CSV file every few updates, and the same to a bar and to W&B."""
+"""The training log: a line of a CSV file every few updates, also sent to the progress bar and to W&B."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from elmo_bench.system.files import replacing
 
 @dataclass(frozen=True)
 class Entry:
-    """One line."""
+    """One line of the log."""
 
     update: int
     tokens: int  # seen so far, counted once for both directions
-    loss: float  # sampled, in nats a token
+    loss: float  # sampled, in nats per token
     perplexity: float  # of the sampled loss; not comparable with that of the full softmax
     tokens_a_second: float
-    seconds: float  # spent so far
+    seconds: float  # of training so far
     seconds_left: float
 
     @classmethod
     def of(cls, update: int, size: int, loss: float, updates_a_second: float, seconds: float, left: int) -> Entry:
-        """`size` is the tokens of an update, `left` the updates to come."""
+        """`size` is the number of tokens per update, `left` the number of remaining updates."""
         rate = updates_a_second * size
         perplexity = math.exp(min(loss, 100.0))
         return cls(update, update * size, loss, perplexity, rate, seconds, left / updates_a_second)
 
     def line(self) -> str:
-        """For the progress bar."""
+        """A short form for the progress bar."""
         return f"{self.tokens_a_second:,.0f} tokens/s, sampled loss {self.loss:.3f} (perplexity {self.perplexity:.0f})"
 
 
@@ -41,7 +41,7 @@ class Journal:
 
     Args:
         path: of the file.
-        wandb: keyword arguments for a W&B run beside it, offline unless WANDB_API_KEY is set; None: no run.
+        wandb: keyword arguments of an additional W&B run, offline unless WANDB_API_KEY is set; None: no W&B run.
     """
 
     def __init__(self, path: Path, wandb: dict[str, Any] | None = None):
@@ -66,7 +66,7 @@ class Journal:
             self.run.log(values, step=entry.update)
 
     def shorten(self, update: int) -> None:
-        """Drops what was written after an update: it comes again."""
+        """Drops the lines after an update, which a resumed run writes again."""
         if not self.path.exists():
             return
         if update == 0:

@@ -1,4 +1,4 @@
-"""The optimisers: of the dense parameters torch's own, of the softmax ones that read and write only touched rows."""
+"""The optimisers: torch's own for the dense parameters; for the softmax, ones that only access touched rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from elmo_bench.bilm.pretraining.recipe import Recipe
 
 
 class RowOptimiser(Protocol):
-    """Updates some rows of tables that share their rows' numbers."""
+    """Updates some rows of several tables with the same row numbers."""
 
     def step(self, ids: Tensor, rows: Sequence[Tensor], gradients: Sequence[Tensor], lr: float) -> None:
         """Updates the tables.
@@ -30,9 +30,9 @@ class RowOptimiser(Protocol):
 
 
 class RowAdam:
-    """Adam on the rows that an update touches, as `torch.optim.SparseAdam` defines it, without sparse tensors.
+    """Adam on the rows that an update touches, equal to `torch.optim.SparseAdam` but without sparse tensors.
 
-    The moments of other rows stay as they are; the bias correction counts all updates.
+    The moments of other rows are unchanged; the bias correction counts all updates.
     """
 
     def __init__(self, tables: Sequence[Tensor], betas: tuple[float, float], eps: float = 1e-8):
@@ -63,7 +63,7 @@ class RowAdam:
 
 
 class RowAdagrad:
-    """Adagrad on the rows that an update touches; the others would not move anyway."""
+    """Adagrad on the rows that an update touches; other rows have zero gradients and would not change."""
 
     def __init__(self, tables: Sequence[Tensor], accumulator: float):
         self.tables = list(tables)
@@ -87,7 +87,7 @@ class RowAdagrad:
 def optimisers(
     recipe: Recipe, dense: Sequence[nn.Parameter], tables: Sequence[Tensor]
 ) -> tuple[torch.optim.Optimizer, RowOptimiser]:
-    """Of the dense parameters and of the softmax's tables."""
+    """The optimisers of the dense parameters and of the softmax's tables."""
     if recipe.optimiser == "adagrad":
         adagrad = torch.optim.Adagrad(dense, recipe.lr, initial_accumulator_value=recipe.accumulator)
         return adagrad, RowAdagrad(tables, recipe.accumulator)

@@ -1,8 +1,8 @@
-"""Several processes on one training, each with its share of the rows (data parallelism over torch.distributed).
+"""Training in several processes, each with its share of the rows (data parallelism over torch.distributed).
 
-Started by `torchrun --nproc-per-node=N -m elmo_bench.pretrain ...`: NCCL where there are GPUs, gloo on CPUs. All
-processes know the whole text and draw the same negatives, so that the touched rows of the softmax are the same
-everywhere and gradients can be averaged without sparse tensors.
+Started by `torchrun --nproc-per-node=N -m elmo_bench.pretrain ...`: NCCL on GPUs, gloo on CPUs. All processes read the
+whole text and draw the same negatives, so that they all touch the same rows of the softmax, and gradients can be
+averaged without sparse tensors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from elmo_bench.system.errors import UserError
 
 @dataclass(frozen=True)
 class Group:
-    """This process among all; alone unless torchrun started it."""
+    """This process's rank in the group; a group of one unless started by torchrun."""
 
     rank: int = 0
     size: int = 1
@@ -40,7 +40,7 @@ class Group:
         return self.rank == 0
 
     def share(self, rows: int) -> slice:
-        """This process's rows of a batch. Raises `UserError` where they do not divide."""
+        """This process's rows of a batch. Raises `UserError` if they cannot be shared evenly."""
         if rows % self.size:
             raise UserError(f"recipe.rows={rows} cannot be shared evenly by {self.size} processes")
         each = rows // self.size
@@ -57,7 +57,7 @@ class Group:
             tensor.copy_(part.view_as(tensor))
 
     def gather(self, tensor: Tensor) -> Tensor:
-        """All processes' tensors, one after another along the first dimension."""
+        """The tensors of all processes, concatenated along the first dimension."""
         if self.size == 1:
             return tensor
         parts = [torch.empty_like(tensor) for _ in range(self.size)]
@@ -65,7 +65,7 @@ class Group:
         return torch.cat(parts)
 
     def agree(self, decision: bool) -> bool:
-        """The first process's decision, told to all."""
+        """The first process's decision, broadcast to all."""
         if self.size == 1:
             return decision
         told = [decision]
@@ -73,16 +73,16 @@ class Group:
         return told[0]
 
     def wait(self) -> None:
-        """Until every process is here."""
+        """Waits until every process has called this."""
         if self.size > 1:
             dist.barrier()
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """`auto`: this process's GPU where there is one; or cpu, cuda, cuda:N.
+    """The device of this process: `auto` (a GPU if there is one), cpu, cuda or cuda:N.
 
     Raises:
-        UserError: no such device here.
+        UserError: an unknown or unavailable device.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,8 +1,8 @@
-"""The pointwise and row-wise work between the products of a training step, compiled where that pays.
+"""The pointwise and row-wise operations between the products of a training step, optionally compiled.
 
-Plain functions of tensors: eager they run anywhere, compiled (a C++ compiler on a CPU, Triton on a GPU) each becomes
-one pass over its arguments. The hyperbolic tangents of the compiled cells are written as sigmoids: equal to rounding,
-and twice as fast there.
+Plain functions of tensors: eager, they run anywhere; compiled (by a C++ compiler on a CPU, Triton on a GPU), each
+becomes one pass over its arguments. The compiled cells write tanh as a sigmoid: equal up to rounding, and twice as fast
+there.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from elmo_bench.bilm import lstm
 
 
 def pool(best: Tensor, at: Tensor, values: Tensor, step: Tensor) -> None:
-    """Takes the next window into each running maximum, in place; `at` holds the step of the winner."""
+    """Updates each running maximum with the next window, in place; `at` is the step of the maximum."""
     better = values > best
     at.copy_(torch.where(better, step, at))
     best.copy_(torch.where(better, values, best))
 
 
 def unpool(d_best: Tensor, at: Tensor, step: Tensor, d_values: Tensor) -> None:
-    """Gradients of one window's values: those of the maxima that it won, zero elsewhere."""
+    """Gradients of one window's values: those of the maxima that it gave, zero elsewhere."""
     d_values.copy_(torch.where(at == step, d_best, torch.zeros_like(d_best)))
 
 
 def exponentials(logits: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """exp(logits + bias - m) in the logits' type, m the maximum of each row, and the sums of the rows in float32.
+    """exp(logits + bias - m) in the logits' dtype, the maximum m of each row, and the row sums in float32.
 
     Args:
         logits: (N, K).
@@ -51,7 +51,7 @@ def cell_forward(gates: Tensor, bias: Tensor, before: Tensor, c: Tensor, hidden:
 def cell_backward(
     gates: Tensor, bias: Tensor, before: Tensor, c: Tensor, d_hidden: Tensor, d_c: Tensor, clip: float
 ) -> Tensor:
-    """`lstm.cell_backward` likewise: the gradients take the pre-activations' place; returns those of `before`."""
+    """`lstm.cell_backward` likewise: overwrites `gates` with their gradients; returns those of `before`."""
     d_gates, d_before = lstm.cell_backward(gates + bias.to(gates.dtype), before, c, d_hidden, d_c, clip)
     gates.copy_(d_gates)
     return d_before
@@ -88,7 +88,7 @@ def _tanh(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Pointwise:
-    """The functions a step uses."""
+    """The functions that a training step uses."""
 
     pool: Callable[..., None] = pool
     unpool: Callable[..., None] = unpool
@@ -98,7 +98,7 @@ class Pointwise:
 
     @classmethod
     def compiled(cls) -> Pointwise:
-        """Each function compiled; only the numbers of words, which change with every chunk, stay dynamic."""
+        """Each function compiled; only the number of words, which changes with every chunk, is dynamic."""
         return cls(
             torch.compile(pool, dynamic=True),
             torch.compile(unpool, dynamic=True),

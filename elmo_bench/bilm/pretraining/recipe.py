@@ -1,4 +1,4 @@
-"""What decides which biLM comes out of pretraining, and its identity."""
+"""The recipe of a pretraining run, which determines the resulting biLM, and its identity."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from elmo_bench.system.errors import UserError
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides which biLM comes out.
+    """Everything that determines the resulting biLM.
 
     Attributes:
-        options: the biLM's sizes, as its options.json.
-        text: training text, as (path or pattern, tokens to take or None for all).
+        options: the biLM's sizes, as in its options.json.
+        text: training text, as (path or pattern, tokens to use or None for all).
         heldout: texts for perplexity, likewise.
-        vocabulary: words of the softmax.
-        tokens: training tokens to see (once for both directions); passes over the text repeat if it has fewer.
-        words: a file with the softmax's words, one a line, in place of the most frequent ones of the text; they are
-            put in order of frequency, which the log-uniform sample takes them to have.
+        vocabulary: number of words of the softmax.
+        tokens: training tokens (counted once for both directions); a shorter text is read repeatedly.
+        words: a file with the softmax's words, one per line, instead of the most frequent ones of the text; they are
+            sorted by frequency, as the log-uniform sample assumes.
         rows, steps: parallel streams and unrolled steps of an update (truncated back-propagation).
-        negatives: sample of the softmax; one for both directions, or one `each`.
+        negatives: size of the softmax's sample.
+        negatives_each: draw a sample for each direction instead of one for both.
         optimiser: adam, or the release's adagrad, whose accumulators begin at `accumulator`.
-        lr: peak of the learning rate; linear warm-up over `warmup` updates, then linear decay to a twentieth, if any.
-        softmax_lr: the softmax learns so many times as fast: a rare word has few updates to find its place in.
-        loss_times: the loss is multiplied by it before its gradients are taken.
-        clip: bound on the total gradient norm of everything but the softmax, or of that too.
-        dropout: of the input of every LSTM layer and of the last one's output.
-        bfloat16: computes the products in bfloat16 (parameters, cells and sums stay float32).
+        lr: peak learning rate, after a linear warm-up over `warmup` updates.
+        decay: decay the learning rate linearly, to a twentieth of the peak.
+        softmax_lr: factor on the learning rate of the softmax, because a rare word gets few updates.
+        loss_times: factor on the loss before the backward pass.
+        clip: bound on the total gradient norm of all parameters except the softmax.
+        clip_softmax: include the softmax in that norm.
+        dropout: on the input of every LSTM layer and on the last one's output.
+        bfloat16: compute matrix products in bfloat16 (parameters, cells and sums stay float32).
     """
 
     options: dict
@@ -58,9 +61,9 @@ class Recipe:
     negatives_each: bool = False
 
     def __post_init__(self):
-        """Raises `UserError` where a value cannot be meant."""
+        """Raises `UserError` for an invalid value."""
         if self.optimiser not in ("adam", "adagrad"):
-            raise UserError(f"recipe.optimiser={self.optimiser}: there are adam and adagrad")
+            raise UserError(f"recipe.optimiser={self.optimiser}: choose adam or adagrad")
         for name in ("vocabulary", "tokens", "rows", "steps", "negatives", "warmup"):
             if not isinstance(value := getattr(self, name), int) or isinstance(value, bool) or value < 1:
                 raise UserError(f"recipe.{name}={value}: expected a whole number from 1")
@@ -79,7 +82,7 @@ class Recipe:
         return self.lr * min(1.0, (update + 1) / self.warmup) * decay
 
     def content(self, root: Path) -> dict:
-        """All that decides the outcome: settings that are not the default's, and of each file the sha256.
+        """Everything that determines the result: settings that differ from their defaults, and the sha256 of each file.
 
         Raises:
             UserError: a file is missing.
@@ -92,12 +95,12 @@ class Recipe:
         return values
 
     def key(self, root: Path) -> str:
-        """Identity of the run: other settings or another text are another run."""
+        """The identity of the run, a hash of its settings and its text."""
         return hashing.fingerprint(self.content(root), 12)
 
 
 def sha256(path: Path) -> str:
-    """Of a file's content. Raises `UserError` where there is none."""
+    """The sha256 of a file. Raises `UserError` if it cannot be read."""
     try:
         return hashing.sha256(path)
     except OSError as error:

@@ -18,7 +18,7 @@ from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 
 
 class _Recurrence(torch.autograd.Function):
-    """The layer with gradients. The state before the first step is taken as a constant (truncated BPTT)."""
+    """The layer with gradients. The state before the first step is treated as a constant (truncated BPTT)."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, recurrent, projection, state, clips, pointwise):  # type: ignore[override]

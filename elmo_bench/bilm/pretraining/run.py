@@ -1,7 +1,7 @@
-"""A biLM from plain text: training, export and the perplexities of its card.
+"""Pretrains a biLM on plain text: training, export and perplexities.
 
-What it writes: options.json and weights.hdf5 in the official layout, the softmax and its vocabulary (for perplexity and
-fine-tuning), and a card with perplexities. A training that was stopped resumes from its last checkpoint.
+Writes options.json and weights.hdf5 in the official layout, the softmax and its vocabulary (for perplexity and
+fine-tuning), and a card with perplexities. An interrupted run resumes from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ def pretrain(
 
     Args:
         recipe: what to train.
-        root: folder that the recipe's text lies under.
-        work: checkpoints live in a folder of this one named by the recipe and the content of its text.
-        output: folder for the finished biLM; it appears only when it is whole.
-        compile: compile the pointwise work (worth it beyond minutes, needs a C++ compiler).
+        root: folder that the recipe's paths are relative to.
+        work: contains the folder of checkpoints, which is named by a hash of the recipe and its text.
+        output: folder for the finished biLM; it appears only when it is complete.
+        compile: compile the pointwise operations (needs a C++ compiler; worthwhile for more than a few minutes).
         every: seconds between checkpoints.
-        force: begins anew, whatever was trained before.
+        force: start from the beginning, ignoring any checkpoint.
         device: auto, cpu or cuda; under torchrun each process has its own share of the rows.
-        wandb: arguments of a W&B run that gets what the log gets.
+        wandb: arguments of a W&B run that also receives the log.
 
     Returns:
-        The model card; empty in all processes but the first.
+        The model card; empty in all processes except the first.
     """
     folder, place = work / recipe.key(root), choose_device(device)
     group = Group.join(place)
@@ -69,14 +69,14 @@ def pretrain(
 
 
 def _write(trainer: Trainer, root: Path, output: Path) -> dict:
-    """Exports and measures; `output` appears only when it is whole."""
+    """Exports the biLM and computes perplexities; `output` appears only when it is complete."""
     partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         export(trainer.lm, trainer.words, partial)
-        found = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
-        card = {**trainer.card(), "perplexity": found}
+        measured = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
+        card = {**trainer.card(), "perplexity": measured}
         (partial / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
         if output.exists():
             shutil.rmtree(output)
@@ -98,14 +98,14 @@ def export(lm: BidirectionalLM, words: list[str], folder: Path) -> None:
 def perplexities(
     folder: Path, root: Path, texts: list[tuple[str, int | None]], device: torch.device | None = None
 ) -> dict[str, dict[str, float]]:
-    """Forward, backward and mean full-softmax perplexity of an exported biLM on each text, by the text's path."""
+    """Forward, backward and mean full-softmax perplexity of an exported biLM, by the path of the text."""
     lm, words = load_lm(folder)
     lm.to(device)
-    found = {}
+    by_text = {}
     for path, tokens in texts:
         corpus = Corpus.read(sources(root, [(path, tokens)]))
-        found[path] = lm.perplexity(corpus, words)
-    return found
+        by_text[path] = lm.perplexity(corpus, words)
+    return by_text
 
 
 def show(card: dict[str, Any], console: Console) -> None:
@@ -136,9 +136,9 @@ def finished(output: Path) -> dict[str, Any]:
     try:
         return json.loads((output / "card.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UserError(f"no readable card.json ({error}); force=true trains anew", output) from None
+        raise UserError(f"no readable card.json ({error}); force=true trains it again", output) from None
 
 
 def is_of(card: dict[str, Any], recipe: Recipe, root: Path) -> bool:
-    """Whether a card is of this recipe and of a text with the content that it has now; older cards do not say."""
+    """Whether a card is of this recipe and the present content of its text; True for older cards without a key."""
     return "key" not in card or card["key"] == recipe.key(root)

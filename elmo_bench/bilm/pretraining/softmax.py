@@ -1,8 +1,8 @@
-"""Sampled softmax with its gradients in one pass: the (N, K) logits are made once and never again.
+"""Sampled softmax with its gradients in one pass: the (N, K) logits are computed only once.
 
-The same loss as `lm.sampled_nll` (the log-uniform sample of bilm-tf, corrected by the expected counts). What the
-backward pass needs, the exponentials, is there when the loss is; so the gradients of outputs, rows and biases are
-computed along with it and merely scaled later.
+The same loss as `lm.sampled_nll` (the log-uniform sample of bilm-tf, corrected by the expected counts). The
+exponentials that the backward pass needs are available when the loss is computed; so the gradients of outputs, rows and
+biases are computed together with it, and only scaled in the backward pass.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 
 
 class Sample(NamedTuple):
-    """What one direction of a chunk compares: positions among the rows of the softmax that the update touches."""
+    """Targets and negatives of one direction, as positions among the rows of the softmax that the update touches."""
 
     targets: Tensor  # (N,) int64
     negatives: Tensor  # (K,) int64
     log_targets: Tensor  # (N,) log expected counts
     log_negatives: Tensor  # (K,)
-    hits: tuple[Tensor, Tensor]  # where a negative is a row's own target: its row and its column
+    hits: tuple[Tensor, Tensor]  # rows and columns where a negative equals the row's target
 
     def to(self, device: torch.device) -> Sample:
         targets, negatives, log_targets, log_negatives, row, column = (
@@ -37,14 +37,14 @@ BLOCK = 256  # rows: with the release's samples, logits of 2 to 4 MB
 
 
 class _Block(NamedTuple):
-    """Rows whose logits are made together, and the hits among them."""
+    """Rows whose logits are computed together, and the hits among them."""
 
     rows: slice
     hits: tuple[Tensor, Tensor]
 
 
 def _blocks(n: int, sample: Sample, device: torch.device) -> Iterator[_Block]:
-    """All rows at once on a GPU; on a CPU as many as keep the logits in its cache."""
+    """All rows at once on a GPU; on a CPU, blocks whose logits fit into its cache."""
     if device.type != "cpu":
         yield _Block(slice(0, n), sample.hits)
         return
@@ -69,7 +69,7 @@ class _SampledLoss(torch.autograd.Function):
             logits[block.hits] = float("-inf")
             e, most, total = pointwise.exponentials(logits, correction)
             normaliser[block.rows] = torch.logaddexp(most + total.log(), true[block.rows])
-            scale = torch.exp(most - normaliser[block.rows]) / n  # (n,): e times this are the gradients of the logits
+            scale = torch.exp(most - normaliser[block.rows]) / n  # (n,): the gradients of the logits are e times this
             torch.mul((e @ weight).float(), scale[:, None], out=d_h[block.rows])
             d_weight += e.t() @ (part.float() * scale[:, None]).to(h.dtype)  # (K, P)
             d_correction += scale.to(h.dtype) @ e  # (K,)

@@ -1,4 +1,4 @@
-"""The loss of one update and its gradients, by the fast parts of this package."""
+"""The loss of one update, computed with the fast parts of this package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from elmo_bench.bilm.pretraining.softmax import sampled_loss
 
 
 class Dropout:
-    """Dropout whose masks follow from a seed alone, so that a resumed training draws the same ones."""
+    """Dropout whose masks follow from a seed alone, so that a resumed run draws the same ones."""
 
     def __init__(self, p: float, seed: int, device: torch.device):
         self.p = p
@@ -38,7 +38,7 @@ def outputs(
 ) -> tuple[Tensor, ...]:
     """Top-layer outputs of both directions, (T * B, P) each; `states` moves on in place.
 
-    Dropout is the release's: of every layer's input, which is also what a residual connection adds, and of the output.
+    Dropout as in the release: on every layer's input, also where a residual connection adds it, and on the output.
     """
     drop = dropout or (lambda x: x)
     vectors = encode(lm.bilm.encoder, batch.windows, lm.dtype, pointwise)  # (U, P)
@@ -55,7 +55,7 @@ def outputs(
 
 
 def touched(lm: BidirectionalLM, batch: Batch) -> list[Tensor]:
-    """The softmax's rows (R, P) and biases (R, 1) that the update reads, as leaves that collect gradients."""
+    """The softmax's rows (R, P) and biases (R, 1) that the update reads, as leaf tensors that collect gradients."""
     tables = (lm.softmax.weight, lm.softmax_bias.weight)
     return [table.detach()[batch.ids].requires_grad_() for table in tables]
 
@@ -68,11 +68,11 @@ def loss(
     pointwise: Pointwise = EAGER,
     dropout: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Mean of the two directions' sampled losses in nats a token.
+    """Mean of the two directions' sampled losses in nats per token.
 
     Args:
-        rows: of `touched`; the softmax's gradients come to lie there.
-        states: of both directions' layers; moves on in place.
+        rows: from `touched`; the softmax's gradients are collected there.
+        states: of both directions' layers; updated in place.
     """
     weight, bias = rows
     losses = [

@@ -1,7 +1,7 @@
-"""Training a biLM on plain text: a loop that can be stopped anywhere and goes on where it was.
+"""Training a biLM on plain text: a loop that can be stopped at any time and resumes from its last checkpoint.
 
-Plain torch rather than Lightning: the data is one endless stream whose LSTM state runs on from update to update, the
-softmax has an optimiser of its own that touches single rows, and a checkpoint must hold that state too.
+Plain torch rather than Lightning: the data are one endless stream whose LSTM state is carried from update to update,
+the softmax has a separate optimiser for single rows, and checkpoints must include all of this.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class Trainer:
     Args:
         recipe: what to train.
         root: folder that the recipe's paths are relative to.
-        folder: checkpoint and log live here; a run found here goes on.
+        folder: for checkpoint and log; if it contains a checkpoint, the run resumes from it.
         every: seconds between checkpoints.
-        compile: compile the pointwise work (needs a C++ compiler; worth it beyond a few minutes of training).
-        cache: folder that keeps the text in numbers, by its content; None: reads it anew.
+        compile: compile the pointwise operations (needs a C++ compiler; worthwhile for more than a few minutes).
+        cache: folder that stores the text as type numbers, by its content; None: no cache.
         device: where to compute.
-        group: the processes that share the rows; each makes its own trainer of the same arguments.
-        wandb: of `Journal`.
+        group: the processes that share the rows; each makes its own trainer with the same arguments.
+        wandb: for `Journal`.
 
     Raises:
-        UserError: the recipe cannot be followed, a file is missing or damaged.
+        UserError: an invalid recipe, a missing or damaged file.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Trainer:
             self.journal.shorten(self.update)
 
     def fit(self) -> None:
-        """Runs to the end of the recipe, with a progress bar where there is a terminal."""
+        """Trains to the end of the recipe, with a progress bar on a terminal."""
         recipe, saved, started = self.recipe, time.monotonic(), time.monotonic() - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         columns = (*columns, TextColumn("{task.fields[info]}"))
@@ -119,12 +119,12 @@ class Trainer:
             self.journal.close()
 
     def card(self) -> dict:
-        """What a reader of the weights must know: text, size, time and machine."""
+        """The model card: recipe, text, size, time and machine."""
         recipe = {**asdict(self.recipe), "betas": list(self.recipe.betas)}
         files = {}
         for path, _ in self.recipe.text:
             files |= {os.path.relpath(file, self.root): sha256(file) for file, _ in sources(self.root, [(path, None)])}
-        if self.recipe.words is not None:  # its place is that of one machine, its content is not
+        if self.recipe.words is not None:  # the path is specific to one machine, the content is not
             recipe["words"] = sha256(self.root / self.recipe.words)
         return {
             "key": self.recipe.key(self.root),
@@ -147,7 +147,7 @@ class Trainer:
         if UNKNOWN not in words:
             raise UserError(f"no line {UNKNOWN}; a vocabulary for the softmax needs one", path)
         if len(words) != recipe.vocabulary or len(set(words)) != len(words):
-            raise UserError(f"{len(set(words))} different words where the recipe asks for {recipe.vocabulary}", path)
+            raise UserError(f"{len(set(words))} different words, but recipe.vocabulary={recipe.vocabulary}", path)
         return self.corpus.by_frequency(words)
 
     def _batcher(self) -> Batcher:
@@ -173,7 +173,7 @@ class Trainer:
         return loss.detach()
 
     def _dropout(self) -> step.Dropout | None:
-        """Masks of this update and process."""
+        """The dropout of this update and process."""
         if not self.recipe.dropout:
             return None
         seed = (self.recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank
@@ -184,7 +184,7 @@ class Trainer:
             yield self.batcher.make(pair, update)
 
     def _chunks(self) -> Iterator[tuple[Chunk, Chunk]]:
-        """Passes over the text without end, from the current update on."""
+        """The chunks of repeated passes over the text, from the current update on."""
         streams, recipe = self.corpus.streams(self.words), self.recipe
         per_pass = len(streams[0].inputs) // recipe.rows // recipe.steps
         if not per_pass:
@@ -195,7 +195,7 @@ class Trainer:
             first = 0
 
     def _log(self, loss: torch.Tensor, told: tuple[int, float], progress: Progress, bar: TaskID) -> None:
-        """Tells where the training is; `told` is the update and the seconds of the last time."""
+        """Logs the progress; `told` is the update and the seconds at the previous log entry."""
         loss = loss.clone()
         self.group.average([loss])
         if self.journal is None:
@@ -208,7 +208,7 @@ class Trainer:
         tell(f"biLM: update {self.update} of {self.recipe.updates}, {entry.line()}")
 
     def _due(self, seconds: float) -> bool:
-        """Whether a checkpoint is to be written so long after the last; several processes ask each other rarely."""
+        """Whether to write a checkpoint, `seconds` after the last; several processes agree on it every ten updates."""
         return (self.group.size == 1 or self.update % 10 == 0) and self.group.agree(seconds > self.every)
 
     def _save(self) -> None:
@@ -238,4 +238,4 @@ class Trainer:
             [State(*(part[share].to(device) for part in layer)) for layer in layers] for layers in state["states"]
         ]
         self.update, self.seconds = state["update"], state["seconds"]
-        self.console.print(f"going on after update {self.update} of {self.recipe.updates}", style="dim")
+        self.console.print(f"resuming after update {self.update} of {self.recipe.updates}", style="dim")

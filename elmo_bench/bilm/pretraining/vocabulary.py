@@ -1,4 +1,4 @@
-"""The words of a biLM's softmax, counted in a text: `recipe.words` of a pretraining."""
+"""Makes the vocabulary of a biLM's softmax from a text, for `recipe.words`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MARKS = (SENTENCE_BEGIN, SENTENCE_END, UNKNOWN)
 
 
 def count_words(files: Sequence[Source]) -> Counter[str]:
-    """How often each word is there, in order of first appearance; the text is read line by line.
+    """The count of each word, in order of first appearance; the text is read line by line.
 
     Raises:
         UserError: a file is missing, damaged, not UTF-8 or empty.
@@ -35,12 +35,12 @@ def count_words(files: Sequence[Source]) -> Counter[str]:
 
 
 def vocabulary(counts: Counter[str], size: int | None = None, least: int = 1) -> list[str]:
-    """The marks, then the words by frequency, ties in order of first appearance.
+    """The three markers, then the words by frequency, ties in order of first appearance.
 
     Args:
         counts: of each word.
-        size: the most words, marks included.
-        least: words seen less often are left out.
+        size: the most words, including the markers.
+        least: words with a smaller count are left out.
     """
     words = [word for word, number in counts.most_common() if number >= least and word not in MARKS]
     return [*MARKS, *words][:size]
