@@ -21,7 +21,7 @@ COMMANDS = {
     "vocabulary": "write the words of a text by frequency, for the softmax of a biLM",
     "embed": "write the biLM's layers for each line of a text file",
     "bench": "measure the biLM's speed against this machine's best matrix product",
-    "migrate": "rename the records of an earlier version to their current names; nothing is trained",
+    "migrate": "rename the records of an earlier version; nothing is trained",
     "mini": "write the generated data set of the mini scale",
     "analysis.senses": "how well each layer of a biLM tells the senses of a word apart",
 }

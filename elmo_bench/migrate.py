@@ -9,7 +9,7 @@ from elmo_bench.system.command import Argument, Command
 
 COMMAND = Command(
     "migrate",
-    "rename the records of an earlier version to their current names; nothing is trained",
+    "rename the records of an earlier version; nothing is trained",
     (
         Argument("results_root", "folder with runs/; by default results/", None, "FOLDER"),
         Argument("data_root", "folder of the data, to check that the records were made with it", None, "FOLDER"),
