@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.system import places
+from elmo_bench.system import machine, places
 from elmo_bench.system.command import Argument, Command, flag
 from elmo_bench.system.errors import UserError
 
@@ -53,7 +53,7 @@ def measured(data_root: Path | None) -> dict[str, Any]:
 
     from elmo_bench.speed.bench import PLAN, bench, show
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = machine.cores()
     torch.set_num_threads(cores)
     progress = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
@@ -68,7 +68,6 @@ def measured(data_root: Path | None) -> dict[str, Any]:
 def write(target: Path, figures: dict[str, Any]) -> None:
     """Saves the figures with the machine and the code version that they were measured on."""
     from elmo_bench.experiment import store
-    from elmo_bench.system import machine
 
     commit, dirty = machine.commit()
     made = {"machine": machine.machine("cpu"), "versions": machine.versions(), "commit": commit, "dirty": dirty}

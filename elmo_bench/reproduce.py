@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from omegaconf import DictConfig
 
 from elmo_bench import report
-from elmo_bench.clusters.local import Job, cores, run_jobs
+from elmo_bench.clusters.local import Job, run_jobs
 from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment import usage
 from elmo_bench.experiment.arms import check, placed
@@ -26,6 +26,7 @@ from elmo_bench.experiment.sweeps import points
 from elmo_bench.reporting import tables
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.machine import cores
 
 OWN = ("task", "scale", "seeds", "jobs")
 TRAIN = [sys.executable, "-m", "elmo_bench.train"]

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.machine import cores
 from elmo_bench.system.progress import LINES, MARK
 
 GRACE = 10.0  # seconds that an interrupted command has to exit before it is killed
@@ -27,11 +28,6 @@ class Job(NamedTuple):
 
     title: str
     command: Sequence[str]
-
-
-def cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_jobs(jobs: Sequence[Job], at_once: int) -> list[UserError | None]:

@@ -60,6 +60,11 @@ def machine(accelerator: str) -> dict[str, Any]:
     return described
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def peak_mib() -> float:
     """The peak memory of this process so far, in MiB."""
     status = Path("/proc/self/status")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from queue import Full, Queue
 from typing import TypeVar
 
+from elmo_bench.system.machine import cores
+
 T = TypeVar("T")
-
-
-def cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
