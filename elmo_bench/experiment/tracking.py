@@ -52,5 +52,6 @@ def _wandb(config: RunConfig, options: WandbConfig, folder: Path, run: str, vari
         resume=None if offline else "allow",
         save_dir=folder,
         offline=offline,
+        mode="offline" if offline else "online",  # `offline` alone is not heard after an earlier run of this process
         settings=wandb.Settings(silent=True, console="off"),
     )
