@@ -54,7 +54,7 @@ bench: $(READY) ## measure the biLM's speed against this machine's best matrix p
 	@$(RUN) -m elmo_bench.bench $(ARGS)
 
 test: $(READY) ## run the whole test suite
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest -n auto --dist worksteal $(ARGS)
 
 lint: $(READY) ## check style, format, types and the files to be committed
 	@status=0; \

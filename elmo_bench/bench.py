@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.system import machine, places
+from elmo_bench.system import files, machine, places
 from elmo_bench.system.command import Argument, Command, flag
 from elmo_bench.system.errors import UserError
 
@@ -67,11 +67,7 @@ def measured(data_root: Path | None) -> dict[str, Any]:
 
 def write(target: Path, figures: dict[str, Any]) -> None:
     """Saves the figures with the machine and the code version that they were measured on."""
-    from elmo_bench.experiment import store
-
-    commit, dirty = machine.commit()
-    made = {"machine": machine.machine("cpu"), "versions": machine.versions(), "commit": commit, "dirty": dirty}
-    store.write_text(target, json.dumps({**figures, **made}, indent=1) + "\n")
+    files.write_text(target, json.dumps({**figures, **machine.circumstances("cpu")}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

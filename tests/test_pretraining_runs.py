@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ import torch
 
 from elmo_bench.bilm.pretraining import checkpoint
 from elmo_bench.bilm.pretraining.journal import Entry, Journal
+from elmo_bench.experiment.usage import PRETRAIN
+from elmo_bench.pretrain import main
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.locks import alone
 
@@ -60,6 +64,20 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 def pretrain(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
     return finish(start(command(place, *more, output=output)))
+
+
+def inside(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
+    """The same in this process: without the seconds in which a new one imports and compiles."""
+    said, before = io.StringIO(), torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+        patch.setattr(sys, "argv", [*command(place, "compile=false", *more, output=output)[1:]])
+        try:
+            PRETRAIN.run(main)
+            code = 0
+        except SystemExit as end:
+            code = end.code
+    torch.set_num_threads(before)
+    return int(code or 0), said.getvalue()
 
 
 def one_line(answer: tuple[int, str], *words: str) -> None:
@@ -114,41 +132,41 @@ def test_a_training_killed_three_times_equals_an_undisturbed_one(place, tmp_path
 
 
 def test_changed_text_is_another_run_and_force_trains_anew(place):
-    assert pretrain(place, "recipe.tokens=960")[0] == 0
+    assert inside(place, "recipe.tokens=960")[0] == 0
     card = json.loads((place / "out" / "card.json").read_text())
-    code, text = pretrain(place, "recipe.tokens=960")
+    code, text = inside(place, "recipe.tokens=960")
     assert code == 0
     assert "exists already" in text
     first = work(place)
     saved = (first / "checkpoint.pt").stat().st_mtime_ns
-    assert pretrain(place, "recipe.tokens=960", "force=true")[0] == 0
+    assert inside(place, "recipe.tokens=960", "force=true")[0] == 0
     assert (first / "checkpoint.pt").stat().st_mtime_ns > saved
     with open(place / "train.txt", "a") as file:
         file.write("one more sentence\n")
-    one_line(pretrain(place, "recipe.tokens=960"), "other text", "force=true")
-    one_line(pretrain(place, "recipe.tokens=1920"), "another recipe", "force=true")
+    one_line(inside(place, "recipe.tokens=960"), "other text", "force=true")
+    one_line(inside(place, "recipe.tokens=1920"), "another recipe", "force=true")
     assert json.loads((place / "out" / "card.json").read_text())["key"] == card["key"]
-    assert pretrain(place, "recipe.tokens=960", "force=true")[0] == 0
+    assert inside(place, "recipe.tokens=960", "force=true")[0] == 0
     assert json.loads((place / "out" / "card.json").read_text())["key"] != card["key"]
 
 
 def test_a_folder_that_is_no_biLM_of_ours_is_left_alone(place):
     (place / "out").mkdir()
     (place / "out" / "weights.hdf5").write_text("precious")
-    one_line(pretrain(place, "force=true"), "no card.json")
+    one_line(inside(place, "force=true"), "no card.json")
     assert (place / "out" / "weights.hdf5").read_text() == "precious"
 
 
 def test_a_damaged_checkpoint_is_said_and_kept(place):
-    assert pretrain(place, "recipe.tokens=960", output="first")[0] == 0
+    assert inside(place, "recipe.tokens=960", output="first")[0] == 0
     path = work(place) / "checkpoint.pt"
     whole = path.read_bytes()
     for damaged in (whole[:-100], whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:], b""):
         path.write_bytes(damaged)
-        one_line(pretrain(place, "recipe.tokens=960"), "damaged", "force=true")
+        one_line(inside(place, "recipe.tokens=960"), "damaged", "force=true")
         assert path.read_bytes() == damaged
         assert not (place / "out").exists()
-    assert pretrain(place, "recipe.tokens=960", "force=true")[0] == 0
+    assert inside(place, "recipe.tokens=960", "force=true")[0] == 0
     assert files(place / "out") == files(place / "first")
 
 
@@ -166,9 +184,9 @@ def test_a_checkpoint_is_whole_or_the_old_one(tmp_path, monkeypatch):
 
 
 def test_two_processes_at_once_are_refused(place):
-    assert pretrain(place, "recipe.tokens=960", output="first")[0] == 0
+    assert inside(place, "recipe.tokens=960", output="first")[0] == 0
     with alone(work(place), "held by the test"):
-        one_line(pretrain(place, "recipe.tokens=960", "output=" + str(place / "second")), "another process is training")
+        one_line(inside(place, "recipe.tokens=960", "output=" + str(place / "second")), "another process is training")
         with pytest.raises(UserError, match="held"), alone(work(place), "held"):
             pass
 
@@ -179,14 +197,14 @@ def test_bad_input_is_one_line_and_nothing_is_lost(place):
     (place / "words.txt").write_text("".join(f"w{i}\n" for i in range(60)))
     (place / "few.txt").write_text("<S>\n</S>\n<UNK>\nw1\nw2\n")
     before = {path: path.read_bytes() for path in place.glob("*.txt")}
-    one_line(pretrain(place, "recipe.text=[[train.txt,null],[latin.txt,null]]"), "latin.txt:2", "not UTF-8")
-    one_line(pretrain(place, "recipe.text=[[train.txt,null],[empty.txt,null]]"), "empty.txt", "no sentence")
-    one_line(pretrain(place, "recipe.text=[[absent/*,null]]"), "absent", "no such text")
-    one_line(pretrain(place, "+recipe.words=words.txt"), "words.txt", "<UNK>")
-    one_line(pretrain(place, "+recipe.words=few.txt"), "few.txt", "60")
-    one_line(pretrain(place, "recipe.negatives=60"), "negatives")
-    one_line(pretrain(place, "+recipe.optimiser=sgd"), "optimiser")
-    one_line(pretrain(place, "+recipe.lrr=1"), "lrr")
+    one_line(inside(place, "recipe.text=[[train.txt,null],[latin.txt,null]]"), "latin.txt:2", "not UTF-8")
+    one_line(inside(place, "recipe.text=[[train.txt,null],[empty.txt,null]]"), "empty.txt", "no sentence")
+    one_line(inside(place, "recipe.text=[[absent/*,null]]"), "absent", "no such text")
+    one_line(inside(place, "+recipe.words=words.txt"), "words.txt", "<UNK>")
+    one_line(inside(place, "+recipe.words=few.txt"), "few.txt", "60")
+    one_line(inside(place, "recipe.negatives=60"), "negatives")
+    one_line(inside(place, "+recipe.optimiser=sgd"), "optimiser")
+    one_line(inside(place, "+recipe.lrr=1"), "lrr")
     assert {path: path.read_bytes() for path in place.glob("*.txt")} == before
     assert not (place / "out").exists()
 

@@ -89,7 +89,9 @@ def flipped(data: bytes) -> bytes:
     return data[:i] + bytes([data[i] ^ 255]) + data[i + 1 :]
 
 
-@pytest.mark.parametrize("damage", [truncated, flipped, lambda data: b"", lambda data: b"{}"], ids=str)
+@pytest.mark.parametrize(
+    "damage", [truncated, flipped, lambda data: b"", lambda data: b"{}"], ids=["truncated", "flipped", "empty", "json"]
+)
 def test_a_damaged_file_is_named(tmp_path, damage):
     path = tmp_path / "x.items.npz"
     run_items.write(path, {"dev": some(), "test": some()})

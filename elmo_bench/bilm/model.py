@@ -20,9 +20,10 @@ from elmo_bench.bilm.frozen import FrozenEncoder, FrozenLSTM, direction_threads
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.weights import export_weights, file_sha256, load_weights
+from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.nn.packing import Packing, budgeted
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.hashing import sha256
 
 STATES = ("zero", "warm", "carry")
 States = list[list[State]]  # by direction, by layer
@@ -89,7 +90,7 @@ class BiLM(nn.Module):
     @cached_property
     def sha256(self) -> str | None:
         """Digest of the weights file; None for a biLM not made from a file."""
-        return None if self.weights_path is None else file_sha256(self.weights_path)
+        return None if self.weights_path is None else sha256(self.weights_path)
 
     def export(
         self, options: str | PathLike[str], weights: str | PathLike[str], dtype: torch.dtype = torch.float32

@@ -6,7 +6,6 @@ input) as in torch, so most are transposed.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
@@ -114,12 +113,6 @@ def export_weights(
                         file[entry.name] = entry.to_official(ours).contiguous().numpy()
     except (OSError, SafetensorError) as error:
         raise UserError(f"the weights cannot be written: {error}", path) from None
-
-
-def file_sha256(path: str | PathLike[str]) -> str:
-    """Hex digest of a file's bytes."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_hdf5(options: Options, path: Path) -> dict[str, Tensor]:

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from elmo_bench.embedding.vectors import read_vectors
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.hashing import sha256
 from elmo_bench.task import Reader
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -24,10 +23,8 @@ class VectorFile(NamedTuple):
     size: int  # dimension
 
     @classmethod
-    def of(cls, words: Mapping[str, Any] | None, trained: Path | None) -> VectorFile | None:
+    def of(cls, words: Mapping[str, Any], trained: Path | None) -> VectorFile | None:
         """The `trained` file if given, else that of a task's `words:` block; None for random vectors."""
-        if words is None:
-            return None
         if trained is not None:
             return cls(trained, "text", words["size"])
         return cls(Path(words["path"]), "file", words["size"]) if words.get("path") else None
@@ -40,10 +37,17 @@ class WordVectors(NamedTuple):
     file: VectorFile
 
 
+class WordsUsed(NamedTuple):
+    """The words of a run that has word vectors."""
+
+    given: WordVectors | None  # None: random vectors
+    number: int  # of words in the vocabulary
+
+
 def look_up(
     words: Mapping[str, Any] | None, trained: Path | None, reader: Reader, splits: DatasetDict
-) -> tuple[WordVectors | None, dict[str, Any] | None]:
-    """The vectors that a run starts from, and what its record says of them; None where it has no words or random ones.
+) -> WordsUsed | None:
+    """The words of a run and the vectors they start from; None where the model has no word vectors.
 
     Args:
         words: the task's `words:` block; None where the model has no word vectors.
@@ -52,9 +56,11 @@ def look_up(
     Raises:
         UserError: as `VectorFile.of` and `find` do.
     """
+    if words is None:
+        return None
     file = VectorFile.of(words, trained)
     given = None if file is None else find(file, reader, splits)
-    return given, None if words is None else describe(reader, given)
+    return WordsUsed(given, len(reader.vocabularies["words"]) - 2)
 
 
 def find(file: VectorFile, reader: Reader, splits: DatasetDict) -> WordVectors:
@@ -84,13 +90,3 @@ def distinct(splits: DatasetDict, fields: Sequence[str], lower: bool) -> Iterabl
                 for part in value:  # a word, or a sentence of a document
                     for word in [part] if isinstance(part, str) else part:
                         yield word.lower() if lower else word
-
-
-def describe(reader: Reader, given: WordVectors | None) -> dict[str, Any]:
-    """For the record: source (random, file, text), number of words, and how many of them are in the file."""
-    words = len(reader.vocabularies["words"]) - 2
-    if given is None:
-        return {"source": "random", "words": words, "found": 0}
-    name = given.file.path.name if given.file.source == "file" else None
-    digest = sha256(given.file.path)
-    return {"source": given.file.source, "file": name, "sha256": digest, "words": words, "found": len(given.vectors)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 
 from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
+from elmo_bench.system.files import replacing, write_bytes
 
 if TYPE_CHECKING:  # importing torch is not needed for tables
     from elmo_bench.experiment.module import BenchModule
@@ -28,7 +29,12 @@ def path_of(record: Path) -> Path:
 
 
 def write(path: Path, items: Mapping[str, Items]) -> None:
-    """Writes the items of each split atomically; equal items give equal bytes.
+    """Writes the items of each split atomically."""
+    write_bytes(path, packed(items))
+
+
+def packed(items: Mapping[str, Items]) -> bytes:
+    """The content of a file with the items of each split; equal items give equal bytes.
 
     Arrays that count 0, 1, 2, ... are left out: `rows` if each row is an item, `clusters` if each item is a cluster.
     """
@@ -40,9 +46,9 @@ def write(path: Path, items: Mapping[str, Items]) -> None:
                 arrays[f"{split}/{name}"] = numbers
         if part.names:
             arrays[f"{split}/names"] = np.array(part.names, dtype=np.str_)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "wb", locked=True) as file:  # the run's work folder is locked
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
+    return content.getvalue()
 
 
 def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:

@@ -56,6 +56,7 @@ def finished(cfg: DictConfig) -> Record | None:
 
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
     """Under the lock of the run's work folder."""
+    from elmo_bench.experiment import items
     from elmo_bench.experiment.blocks import check_blocks
     from elmo_bench.experiment.fit import clear
     from elmo_bench.experiment.run import run_once
@@ -65,14 +66,12 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     if run.force and not forced.is_file():
         clear(folder)
         forced.touch()
-    makers = Makers.of(run)
-    makers.make()
+    vectors = Makers.of(run).make()
     name = label(described.arm, run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
-    vectors = None if makers.vectors is None else makers.vectors.make()
     table = _table(run)
-    record = run_once(run, described, table, vectors)
-    store.write(path, record)
+    record, scored = run_once(run, described, table, vectors)
+    store.write(path, record, {items.path_of(path): items.packed(scored)})
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)

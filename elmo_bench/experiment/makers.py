@@ -6,6 +6,7 @@ the class that makes them as `maker`.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from hydra.utils import get_class
@@ -41,11 +42,14 @@ class Makers(NamedTuple):
         blocks = run.scale, None if run.baseline else run.bilm, vectors
         return cls(*(_maker(block, run.places) for block in blocks))
 
-    def make(self) -> None:
-        """Makes all missing files, the data first because the others are trained on them."""
-        for maker in self:
-            if maker is not None:
-                maker.make()
+    def make(self) -> Path | None:
+        """Makes all missing files, the data first because the others are trained on them.
+
+        Returns:
+            The file of skip-gram vectors, if the run uses them.
+        """
+        *_, vectors = [None if maker is None else maker.make() for maker in self]
+        return vectors
 
 
 def _maker(block: Any, places: Places) -> Maker | None:

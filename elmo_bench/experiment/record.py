@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.embedding.words import WordsUsed
 from elmo_bench.experiment.callbacks import KeepBest
 from elmo_bench.experiment.identity import Description
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.experiment.store import Record, columns
 from elmo_bench.system import machine
-from elmo_bench.system.hashing import content_sha256
+from elmo_bench.system.hashing import content_sha256, sha256
 
 
 def make_record(
@@ -22,11 +23,13 @@ def make_record(
     keep: KeepBest,
     outside: float,
     device: str,
+    words: WordsUsed | None,
 ) -> Record:
     """All keys of a record; `outside` is the time in seconds spent outside the epochs."""
     history, identity = module.history, described.identity
     best = next(epoch for epoch in history if epoch["epoch"] == keep.epoch)
-    commit, dirty = machine.commit()
+    generated = _generated(run)
+    memory, circumstances = machine.peaks(device), machine.circumstances(device)
     return {
         "task": run.task.name,
         "scale": run.scale.name,
@@ -46,7 +49,7 @@ def make_record(
         "seconds": round(_sum(history, "seconds") + outside, 1),
         "device_seconds": round(_sum(history, "device_seconds"), 1),
         "tokens_per_second": round(_sum(history, "tokens") / _sum(history, "training_seconds"), 1),
-        **machine.peaks(device),
+        **memory,
         "parameters": sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad),
         "bilm": {
             "name": None if run.baseline else run.bilm.name,
@@ -54,11 +57,8 @@ def make_record(
             "tuned": False if run.baseline else bool(run.bilm.tuned or run.elmo.finetune != "none"),
         },
         "data_sha256": identity.data,
-        "generated_sha256": _generated(run),
-        "machine": machine.machine(device),
-        "versions": machine.versions(),
-        "commit": commit,
-        "dirty": dirty,
+        "generated_sha256": generated,
+        **circumstances,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "checkpoint": keep.best.relative_to(Path(run.results_root).absolute()).as_posix(),
         "history": columns(
@@ -66,7 +66,17 @@ def make_record(
         ),
         "settings": identity.settings,
         "config": described.placeless,
+        "word_vectors": None if words is None else _described(words),
     }
+
+
+def _described(words: WordsUsed) -> dict[str, Any]:
+    """Where the word vectors come from (random, file, text), how many words there are, and how many have one there."""
+    if words.given is None:
+        return {"source": "random", "words": words.number, "found": 0}
+    file, found = words.given.file, len(words.given.vectors)
+    name = file.path.name if file.source == "file" else None
+    return {"source": file.source, "file": name, "sha256": sha256(file.path), "words": words.number, "found": found}
 
 
 def _generated(run: RunConfig) -> dict[str, str]:

@@ -10,7 +10,7 @@ import torch
 from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import LayersConfig, RunConfig
-from elmo_bench.embedding import words
+from elmo_bench.embedding.words import look_up
 from elmo_bench.experiment import items, store
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.callbacks import KeepBest, quiet
@@ -23,11 +23,14 @@ from elmo_bench.experiment.tracking import tracking
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
+from elmo_bench.metrics.items import Items
 from elmo_bench.task import Reader
 
 
-def run_once(run: RunConfig, described: Description, table: str, vectors: Path | None = None) -> Record:
-    """Trains or resumes training, selects the best epoch on dev, tests it, and returns the record (not yet written).
+def run_once(
+    run: RunConfig, described: Description, table: str, vectors: Path | None = None
+) -> tuple[Record, dict[str, Items]]:
+    """Trains or resumes training, selects the best epoch on dev, tests it; returns the record and the items, unwritten.
 
     Args:
         run: the typed configuration.
@@ -46,13 +49,12 @@ def run_once(run: RunConfig, described: Description, table: str, vectors: Path |
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = reader.load()
-    own = None if run.words_dropped else run.task.words
-    given, described_words = words.look_up(own, None if run.words_dropped else vectors, reader, splits)
     source = None if run.baseline else layers_source(run.bilm, run)
     if isinstance(source, ActivationCache):
         source.prepare(list(sentences(splits, reader.fields)))
+    words = None if run.words_dropped else look_up(run.task.words, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
-    module = build(run, reader, source, given, described.config)
+    module = build(run, reader, source, words and words.given, described.config)
     keep = KeepBest(folder)
     data = Data(run.task.batch, run.seed, reader, splits)
     name = label(described.arm, run.elmo.where, described.variant)
@@ -63,11 +65,10 @@ def run_once(run: RunConfig, described: Description, table: str, vectors: Path |
         with interruptible(trainer):
             trainer.test(module, datamodule=data, verbose=False)
     outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
-    record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type)
+    record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type, words)
     scored = items.collect(folder, module)
     items.check(scored, record["metrics"], module.make_metric().from_totals)
-    items.write(items.path_of(store.place(run.results_root, run.scale.name, run.task.name, record["run"])), scored)
-    return {**record, "word_vectors": described_words}
+    return record, scored
 
 
 def layers_source(

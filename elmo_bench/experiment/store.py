@@ -6,13 +6,13 @@ A record is compact: one line per key, one line per block of its configuration, 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
+from elmo_bench.system.files import write_bytes
 
 Record = dict[str, Any]
 KEYS = ("task", "scale", "seed", "arm", "variant", "metrics", "config", "bilm", "seconds", "machine", "versions",
@@ -30,12 +30,19 @@ def work(results_root: str | Path, scale: str, task: str, run: str) -> Path:
     return Path(results_root) / "work" / scale / task / run
 
 
-def write(path: Path, record: Record) -> None:
-    """Writes a record atomically. Raises `ValueError` if a required key is missing."""
+def write(path: Path, record: Record, beside: Mapping[Path, bytes] | None = None) -> None:
+    """Writes a record atomically, after the files that belong to it.
+
+    Args:
+        beside: the contents of these files.
+
+    Raises:
+        ValueError: a required key is missing; nothing is written.
+    """
     if missing := [key for key in KEYS if key not in record]:
         raise ValueError(f"a record needs {', '.join(missing)}")
-    text = dumps(record)
-    write_text(path, text)
+    for file, content in {**(beside or {}), path: dumps(record).encode()}.items():
+        write_bytes(file, content)
 
 
 def dumps(record: Record) -> str:
@@ -65,13 +72,6 @@ def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 def _flat(key: str, value: Any) -> dict[str, Any]:
     return {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, dict) else {key: value}
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write(text)
 
 
 def read(path: Path) -> Record:

@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from elmo_bench.experiment.store import read_all, write_text
+from elmo_bench.experiment.store import read_all
 from elmo_bench.reporting import tables
 from elmo_bench.reporting.section import Section
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import write_text
 
 INTRODUCTION = (
     "Written by `elmo-bench report` from the records under `runs/`, one a finished run. Figures are percent, mean ± "

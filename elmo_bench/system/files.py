@@ -126,6 +126,18 @@ def replacing(path: str | PathLike[str], mode: str = "w", locked: bool = False) 
         yield file
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file atomically; its folder is made if necessary."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, "wb") as file:
+        file.write(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a UTF-8 text file as `write_bytes` does."""
+    write_bytes(path, text.encode())
+
+
 def _sync(path: Path) -> None:
     """Waits until the content of a file is on the disk: a renamed file may otherwise be empty after a power failure."""
     descriptor = os.open(path, os.O_RDONLY)

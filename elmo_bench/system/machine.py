@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.system.places import ROOT
+from elmo_bench.system.places import CHECKOUT, ROOT
 
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
 
@@ -20,6 +20,8 @@ PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets",
 @cache
 def commit() -> tuple[str | None, bool | None]:
     """The commit of the code, and whether tracked files other than results differ from it; None without git."""
+    if not CHECKOUT:
+        return None, None
     try:
         head = _git("rev-parse", "HEAD")
         return head, bool(_git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"))
@@ -58,6 +60,12 @@ def machine(accelerator: str) -> dict[str, Any]:
     if accelerator == "cuda":
         described["gpu"] = torch.cuda.get_device_name()
     return described
+
+
+def circumstances(accelerator: str) -> dict[str, Any]:
+    """What every result is recorded with: machine, versions, commit, and whether the code differs from the commit."""
+    head, dirty = commit()
+    return {"machine": machine(accelerator), "versions": versions(), "commit": head, "dirty": dirty}
 
 
 def cores() -> int:
