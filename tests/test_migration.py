@@ -59,7 +59,7 @@ def test_the_settings_of_every_committed_record_follow_from_its_configuration(re
 
 
 @pytest.mark.parametrize("task", pages.tasks())
-def test_the_runs_of_table_1_at_mini_are_recorded_under_the_ids_of_today(task, records):
+def test_the_runs_of_table_1_at_mini_are_recorded_under_their_present_ids(task, records):
     ids = {record["run"] for record in records.values()}
     for arm in pages.compose([f"task={task}"]).task.arms:
         for seed in (1, 2, 3):
@@ -68,7 +68,7 @@ def test_the_runs_of_table_1_at_mini_are_recorded_under_the_ids_of_today(task, r
 
 
 @pytest.mark.parametrize("task", pages.tasks())
-def test_the_runs_of_table_1_at_open_are_recorded_under_the_ids_of_today(task, records, data_root):
+def test_the_runs_of_table_1_at_open_are_recorded_under_their_present_ids(task, records, data_root):
     ids = {record["run"] for record in records.values()}
     chosen = [f"task={task}", "scale=open", f"data_root={data_root}"]
     for arm in pages.compose(chosen).task.arms:
