@@ -18,26 +18,29 @@ def main() -> None:
     """The entry point."""
     from rich.console import Console
 
-    from elmo_bench.bilm.pretraining.run import finished, is_of, make_recipe, pretrain, show
+    from elmo_bench.bilm.pretraining.recipe import read_card
+    from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
 
     chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
     cfg = pages.compose(chosen, "pretrain")
     if cfg.root is None:
         raise UserError(f"no training text: give {places.DATA_ROOT}, a folder that contains lm/")
+    if cfg.stop is not None and (not isinstance(cfg.stop, int) or cfg.stop < 0):
+        raise UserError(f"stop={cfg.stop}: expected the number of an update")
     output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
     if output.exists() and not (output / "card.json").is_file():
         raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)
-    if output.exists() and not cfg.force:
-        card = finished(output)
-        if not is_of(card, recipe, root):
-            raise UserError(
-                "trained by another recipe or on other text; force=true replaces it, another output= keeps it", output
-            )
+    card = read_card(output) if output.exists() and not cfg.force else None
+    if card and not is_of(card, recipe, root):
+        raise UserError(
+            "trained by another recipe or on other text; force=true replaces it, another output= keeps it", output
+        )
+    if card and card.get("updates", recipe.updates) >= recipe.end(cfg.stop):
         print(f"{output} exists already; force=true trains it again", file=sys.stderr)
     else:
         work = Path(cfg.cache_root) / "pretrain"
         wandb: Any = OmegaConf.to_container(cfg.wandb) if cfg.wandb else None
-        card = pretrain(recipe, root, work, output, cfg.compile, cfg.every, cfg.force, cfg.device, wandb)
+        card = pretrain(recipe, root, work, output, cfg.compile, cfg.every, cfg.force, cfg.device, wandb, cfg.stop)
     if card:
         show(card, Console())
 

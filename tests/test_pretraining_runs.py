@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -168,6 +169,32 @@ def test_a_damaged_checkpoint_is_said_and_kept(place):
         assert not (place / "out").exists()
     assert inside(place, "recipe.tokens=960", "force=true")[0] == 0
     assert files(place / "out") == files(place / "first")
+
+
+def test_a_training_stopped_and_continued_elsewhere(place, tmp_path):
+    """From the exported biLM alone: the same place in the text, the same end, a loss near that of an unbroken one."""
+    assert inside(place, output="whole")[0] == 0
+    whole = log(place)
+    work(place).rename(tmp_path / "unbroken")
+    assert inside(place, "stop=100", output="half")[0] == 0
+    card = json.loads((place / "half" / "card.json").read_text())
+    assert (card["updates"], card["tokens_seen"]) == (100, 4800)
+    assert [row["loss"] for row in log(place)] == [row["loss"] for row in whole[:2]]
+    assert inside(place, "stop=60", output="half")[1].startswith(f"{place}/half exists already")
+    work(place).rename(tmp_path / "first-half")
+    assert inside(place, "+recipe.start=half", "recipe.warmup=1", output="both")[0] == 0
+    continued = log(place)
+    assert [row["tokens"] for row in continued] == [row["tokens"] for row in whole[2:]]
+    for ours, theirs in zip(continued, whole[2:], strict=True):
+        assert float(ours["loss"]) == pytest.approx(float(theirs["loss"]), rel=0.03)
+    both = json.loads((place / "both" / "card.json").read_text())
+    assert both["updates"] == 200
+    assert both["recipe"]["start"] == hashlib.sha256((place / "half" / "weights.hdf5").read_bytes()).hexdigest()
+    assert both["key"] != card["key"]
+    another = "recipe.options.lstm.dim=8"
+    one_line(inside(place, "+recipe.start=half", another, output="other"), "half", "other sizes")
+    one_line(inside(place, "+recipe.start=absent", output="other"), "absent")
+    one_line(inside(place, "stop=soon", output="other"), "stop=soon")
 
 
 def test_a_checkpoint_is_whole_or_the_old_one(tmp_path, monkeypatch):

@@ -111,6 +111,7 @@ PRETRAIN = Command(
         Argument("output", "folder for the biLM; by default models/ and the recipe's name", None, "FOLDER"),
         Argument("every", "seconds between checkpoints", 300),
         Argument("compile", "compile the pointwise work; false where there is no C++ compiler", True, parse=flag),
+        Argument("stop", "stop and export after this update; recipe.start=FOLDER continues it", None, "UPDATE"),
         Argument("force", "train again although there is a biLM", False, parse=flag),
         Argument("device", "auto, cpu or cuda", "auto"),
         Argument("wandb", "send the log to W&B too, offline without a key", None, "{project:NAME}"),

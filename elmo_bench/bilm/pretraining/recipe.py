@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from elmo_bench.bilm.corpus import sources
 from elmo_bench.system import hashing
@@ -25,6 +27,8 @@ class Recipe:
         rows, steps: parallel streams and unrolled steps of an update (truncated back-propagation).
         negatives: size of the softmax's sample.
         negatives_each: draw a sample for each direction instead of one for both.
+        start: a folder with an unfinished biLM (`stop=`) and its card; the run continues it: same place in the text and
+            in the decay, but the optimiser and the LSTM states start anew.
         optimiser: adam, or the release's adagrad, whose accumulators begin at `accumulator`.
         lr: peak learning rate, after a linear warm-up over `warmup` updates.
         decay: decay the learning rate linearly, to a twentieth of the peak.
@@ -59,6 +63,7 @@ class Recipe:
     clip_softmax: bool = False
     dropout: float = 0.0
     negatives_each: bool = False
+    start: str | None = None
 
     def __post_init__(self):
         """Raises `UserError` for an invalid value."""
@@ -76,10 +81,14 @@ class Recipe:
     def updates(self) -> int:
         return max(1, self.tokens // (self.rows * self.steps))
 
-    def rate(self, update: int) -> float:
-        """The learning rate of an update, counted from 0."""
+    def end(self, stop: int | None = None) -> int:
+        """The number of updates of a run that stops after update `stop`; None: at the end of the recipe."""
+        return self.updates if stop is None else min(stop, self.updates)
+
+    def rate(self, update: int, first: int = 0) -> float:
+        """The learning rate of an update, counted from 0; `first` is the update at which this run started."""
         decay = max(0.05, 1 - update / self.updates) if self.decay else 1.0
-        return self.lr * min(1.0, (update + 1) / self.warmup) * decay
+        return self.lr * min(1.0, (update - first + 1) / self.warmup) * decay
 
     def content(self, root: Path) -> dict:
         """Everything that determines the result: settings that differ from their defaults, and the sha256 of each file.
@@ -91,12 +100,22 @@ class Recipe:
         values["text"] = [[sha256(path), tokens] for path, tokens in sources(root, self.text)]
         if self.words is not None:
             values["words"] = sha256(root / self.words)
+        if self.start is not None:
+            values["start"] = [sha256(root / self.start / file) for file in ("weights.hdf5", "softmax.safetensors")]
         del values["heldout"]
         return values
 
     def key(self, root: Path) -> str:
         """The identity of the run, a hash of its settings and its text."""
         return hashing.fingerprint(self.content(root), 12)
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """The card of a biLM that was trained here. Raises `UserError` if it cannot be read."""
+    try:
+        return json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"no readable card.json ({error}); force=true trains it again", folder) from None
 
 
 def sha256(path: Path) -> str:

@@ -38,6 +38,7 @@ def pretrain(
     force: bool = False,
     device: str = "cpu",
     wandb: dict[str, Any] | None = None,
+    stop: int | None = None,
 ) -> dict:
     """Trains, exports and measures.
 
@@ -51,6 +52,7 @@ def pretrain(
         force: start from the beginning, ignoring any checkpoint.
         device: auto, cpu or cuda; under torchrun each process has its own share of the rows.
         wandb: arguments of a W&B run that also receives the log.
+        stop: the update after which to stop and export the unfinished biLM; None: the recipe's last.
 
     Returns:
         The model card; empty in all processes except the first.
@@ -62,7 +64,7 @@ def pretrain(
             (folder / "checkpoint.pt").unlink(missing_ok=True)
         group.wait()
         trainer = Trainer(recipe, root, folder, every, compile, work / "text", place, group, wandb)
-        trainer.fit()
+        trainer.fit(stop)
         card = _write(trainer, root, output) if group.first else {}
         group.wait()
     return card
@@ -129,14 +131,6 @@ def make_recipe(cfg: DictConfig) -> Recipe:
     if unknown:
         raise UserError(f"recipe.{unknown[0]}: there is no such key; elmo_bench/bilm/pretraining/recipe.py lists them")
     return Recipe(**values)
-
-
-def finished(output: Path) -> dict[str, Any]:
-    """The card of a finished biLM. Raises `UserError` where it cannot be read."""
-    try:
-        return json.loads((output / "card.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"no readable card.json ({error}); force=true trains it again", output) from None
 
 
 def is_of(card: dict[str, Any], recipe: Recipe, root: Path) -> bool:

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from torch import nn
 
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, sources
-from elmo_bench.bilm.lm import BidirectionalLM, Chunk, chunks
+from elmo_bench.bilm.lm import BidirectionalLM, Chunk, chunks, load_lm
 from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
@@ -33,7 +33,7 @@ from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.bilm.pretraining.optimisers import optimisers
 from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
-from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
+from elmo_bench.bilm.pretraining.recipe import Recipe, read_card, sha256
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 from elmo_bench.system.progress import tell
@@ -89,26 +89,32 @@ class Trainer:
             recipe, self.dense, [self.lm.softmax.weight, self.lm.softmax_bias.weight]
         )
         self.states = self.lm.start(len(range(recipe.rows)[self.batcher.share]))
-        self.update, self.seconds = 0, 0.0
+        self.first = self._start()
+        self.update, self.seconds = self.first, 0.0
         self.pointwise = Pointwise.compiled() if compile else EAGER
         self._resume()
         self.journal = Journal(folder / "log.csv", wandb) if group.first else None
         if self.journal:
             self.journal.shorten(self.update)
 
-    def fit(self) -> None:
-        """Trains to the end of the recipe, with a progress bar on a terminal."""
-        recipe, saved, started = self.recipe, time.monotonic(), time.monotonic() - self.seconds
+    def fit(self, stop: int | None = None) -> None:
+        """Trains to the end of the recipe or to update `stop`, with a progress bar on a terminal."""
+        recipe, end, saved, started = (
+            self.recipe,
+            self.recipe.end(stop),
+            time.monotonic(),
+            time.monotonic() - self.seconds,
+        )
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         columns = (*columns, TextColumn("{task.fields[info]}"))
         told = self.update, self.seconds
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
-            for batch in ahead(islice(self._batches(), recipe.updates - self.update)):
+            for batch in ahead(islice(self._batches(), max(0, end - self.update))):
                 loss = self._step(batch.to(self.device))
                 self.update += 1
                 self.seconds = time.monotonic() - started
-                last = self.update == recipe.updates
+                last = self.update == end
                 if self.update % 50 == 0 or last:
                     self._log(loss, told, progress, bar)
                     told = self.update, self.seconds
@@ -126,6 +132,8 @@ class Trainer:
             files |= {os.path.relpath(file, self.root): sha256(file) for file, _ in sources(self.root, [(path, None)])}
         if self.recipe.words is not None:  # the path is specific to one machine, the content is not
             recipe["words"] = sha256(self.root / self.recipe.words)
+        if self.recipe.start is not None:
+            recipe["start"] = sha256(self.root / self.recipe.start / "weights.hdf5")
         return {
             "key": self.recipe.key(self.root),
             "recipe": recipe,
@@ -150,6 +158,24 @@ class Trainer:
             raise UserError(f"{len(set(words))} different words, but recipe.vocabulary={recipe.vocabulary}", path)
         return self.corpus.by_frequency(words)
 
+    def _start(self) -> int:
+        """Takes the weights of the biLM that this run continues; returns how many updates it has had.
+
+        Raises:
+            UserError: a file is missing, or the biLM has other sizes or another vocabulary.
+        """
+        if self.recipe.start is None:
+            return 0
+        folder = self.root / self.recipe.start
+        earlier, words = load_lm(folder)
+        if earlier.bilm.options != self.lm.bilm.options or words != self.words:
+            raise UserError("a biLM of other sizes or with another vocabulary; recipe.start continues the same", folder)
+        updates = read_card(folder).get("updates")
+        if not isinstance(updates, int):
+            raise UserError("its card.json does not say after how many updates it stopped", folder)
+        self.lm.load_state_dict(earlier.state_dict())
+        return updates
+
     def _batcher(self) -> Batcher:
         recipe, types = self.recipe, WordTypes(self.corpus.types, self.lm.bilm.encoder)
         share = self.group.share(recipe.rows)
@@ -157,7 +183,7 @@ class Trainer:
 
     def _step(self, batch: Batch) -> torch.Tensor:
         """One update; returns the sampled loss of this process's rows."""
-        recipe, rate = self.recipe, self.recipe.rate(self.update)
+        recipe, rate = self.recipe, self.recipe.rate(self.update, self.first)
         rows = step.touched(self.lm, batch)
         loss = step.loss(self.lm, batch, rows, self.states, self.pointwise, self._dropout())
         (loss * recipe.loss_times).backward()
