@@ -185,6 +185,7 @@ PINNED = {
     "TaskConfig.average": None,
     "TaskConfig.batch": {},
     "TaskConfig.fit": {},
+    "TrainerConfig.devices": 1,
     "TrainerConfig.precision": "32-true",
     "TrainerConfig.limit_batches": None,
 }

@@ -193,10 +193,10 @@ class TaskConfig:
 
 @dataclass
 class TrainerConfig:
-    """Hardware and how it is used; only precision and limit_batches change results."""
+    """Hardware and how it is used; devices, precision and limit_batches change results."""
 
     accelerator: str = key("auto", "cpu, gpu or auto", identity=False)
-    devices: Any = key(1, "how many devices", identity=False)
+    devices: int = key(1, "how many; each takes a batch of every update, which changes results", least=1)
     threads: int | None = key(None, "threads of torch; null: one per core", least=1, identity=False)
     progress: Any = key("auto", "a progress bar; auto: on a terminal", choices=("auto", True, False), identity=False)
     precision: str = key("32-true", "a precision as Lightning names it, such as bf16-mixed")

@@ -36,15 +36,18 @@ class KeepBest(Checkpoint):
     def on_train_epoch_end(self, trainer: pl.Trainer, module: Any) -> None:
         newest = module.history[-1]
         score = newest["dev"][module.monitor]
-        tell(f"epoch {newest['epoch'] + 1} of at most {trainer.max_epochs}, dev {module.monitor} {score:.2f}")
+        if trainer.is_global_zero:
+            tell(f"epoch {newest['epoch'] + 1} of at most {trainer.max_epochs}, dev {module.monitor} {score:.2f}")
         if self.score is None or score > self.score:
             self.score, self.epoch = score, newest["epoch"]
             trainer.save_checkpoint(self.best, storage_options=MODEL)  # Lightning's weights_only loses the averages
-            items.write_best(self.folder, module.dev_items)
+            if trainer.is_global_zero:
+                items.write_best(self.folder, module.dev_items)
         trainer.save_checkpoint(self.last)
 
     def on_test_end(self, trainer: pl.Trainer, module: Any) -> None:
-        items.write_predictions(self.folder, module.test_predictions)
+        if trainer.is_global_zero:
+            items.write_predictions(self.folder, module.test_predictions)
 
     def state_dict(self) -> dict[str, Any]:
         return {"score": self.score, "epoch": self.epoch}
@@ -82,6 +85,7 @@ def quiet() -> None:
         (r".*Found \d+ module\(s\) in eval mode.*", Warning),  # a frozen part
         (r".*number of training batches .* is smaller than the logging interval.*", Warning),
         (r".*You have overridden `transfer_batch_to_device` in `LightningModule`.*", Warning),  # intended
+        (r".*It is recommended to use `self.log\(.*sync_dist=True.*", Warning),  # all ranks log the same numbers
         (r".*Checkpoint directory .* exists and is not empty.*", Warning),
     ):
         warnings.filterwarnings("ignore", message, category)

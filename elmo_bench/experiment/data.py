@@ -19,7 +19,11 @@ from elmo_bench.text.batching import BucketSampler
 
 
 class Data(pl.LightningDataModule):
-    """Batches of the splits; training batches are a function of (seed, epoch)."""
+    """Batches of the splits; training batches are a function of (seed, epoch).
+
+    With several devices the batches are dealt to the ranks in turn: an update takes one batch of each, and in training
+    the last batches that do not go round are left out, others in every epoch. Every row of dev and test is scored once.
+    """
 
     def __init__(self, batch: BatchConfig, seed: int, reader: Reader, splits: DatasetDict):
         super().__init__()
@@ -34,9 +38,10 @@ class Data(pl.LightningDataModule):
         """Called before every epoch."""
         assert self.trainer is not None
         epoch = self.trainer.current_epoch
-        sampler = self.sampler(self.lengths["train"])
-        sampler.set_epoch(epoch)
-        return self._loader("train", sampler, self._sampled(epoch))
+        batches = self.sampler(self.lengths["train"]).batches(epoch)
+        size, number = self.trainer.world_size, self.trainer.global_rank
+        dealt = batches[: len(batches) // size * size][number::size]
+        return self._loader("train", dealt, self._sampled(epoch, number))
 
     def val_dataloader(self) -> DataLoader:
         return self._whole("dev")
@@ -45,20 +50,24 @@ class Data(pl.LightningDataModule):
         return self._whole("test")
 
     def _whole(self, split: str) -> DataLoader:
-        return self._loader(split, self.sampler(self.lengths[split], shuffle=False))
+        assert self.trainer is not None
+        size, number = self.trainer.world_size, self.trainer.global_rank
+        return self._loader(split, self.sampler(self.lengths[split], shuffle=False).batches(0)[number::size])
 
-    def _sampled(self, epoch: int) -> Callable[[Sequence[Row]], Batch]:
+    def _sampled(self, epoch: int, rank: int) -> Callable[[Sequence[Row]], Batch]:
         """The function that makes a batch of training rows; some readers use only a part of a row."""
         reader = self.reader
         if not isinstance(reader, Samples):
             return reader.collate
-        random = np.random.default_rng([self.seed, epoch])
+        random = np.random.default_rng([self.seed, epoch, *([rank] if rank else [])])
         return lambda rows: self.reader.collate([reader.sample(row, random) for row in rows])
 
-    def _loader(self, split: str, sampler: BucketSampler, collate: Callable | None = None) -> DataLoader:
+    def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> DataLoader:
+        if not batches:
+            raise UserError(f"the {split} split has fewer batches than there are devices; use fewer devices")
         return DataLoader(
             self.splits[split],  # type: ignore[arg-type]
-            batch_sampler=sampler,
+            batch_sampler=batches,
             collate_fn=collate or self.reader.collate,
             generator=torch.Generator(),  # separate: an iterator must not draw its seed from the model's generator
         )

@@ -13,19 +13,28 @@ import torch
 from hydra.utils import instantiate
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import EarlyStopping
+from pytorch_lightning.strategies import DDPStrategy
 
 from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
 from elmo_bench.experiment import items
 from elmo_bench.experiment.callbacks import KeepBest, WholeFiles, progress
 from elmo_bench.experiment.data import Data
 from elmo_bench.experiment.module import BenchModule
+from elmo_bench.experiment.ranks import Environment, Rank
 from elmo_bench.system.errors import UserError
+
+ALONE = Rank()
 
 
 def make_trainer(
-    task: TaskConfig, machine: TrainerConfig, folder: Path | None, callbacks: list[pl.Callback], logger: Any
+    task: TaskConfig,
+    machine: TrainerConfig,
+    folder: Path | None,
+    callbacks: list[pl.Callback],
+    logger: Any,
+    rank: Rank = ALONE,
 ) -> pl.Trainer:
-    """A Lightning trainer. Raises `UserError` if the machine does not have the device."""
+    """A Lightning trainer for this rank of a run. Raises `UserError` if the machine does not have the devices."""
     if task.fit.patience is not None:
         monitor = f"dev/{task.monitor}"
         callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
@@ -33,11 +42,12 @@ def make_trainer(
     if task.average is not None:
         device = device_of(machine.accelerator)  # else the averages stay on the CPU, and every update copies
         callbacks = [instantiate(task.average, device=device), *callbacks]
-    bar = progress(machine.progress)
+    bar = progress(machine.progress) if rank.first else []
     try:
         return pl.Trainer(
             accelerator=machine.accelerator,
-            devices=machine.devices,
+            devices=rank.size,
+            strategy="auto" if rank.size == 1 else _in_step(rank),
             precision=machine.precision,  # type: ignore[arg-type]
             max_epochs=task.fit.epochs,
             limit_train_batches=machine.limit_batches,
@@ -58,6 +68,11 @@ def make_trainer(
         raise UserError(f"trainer.{{accelerator,devices,precision}}: {error}") from error
 
 
+def _in_step(rank: Rank) -> DDPStrategy:
+    """Averages the gradients over the ranks; a head may leave a parameter unused, for example where nothing is gold."""
+    return DDPStrategy(cluster_environment=Environment(rank), find_unused_parameters=True)
+
+
 def device_of(accelerator: str) -> str:
     """The device on which a cache is computed: a cache is not moved with the model."""
     return "cuda" if accelerator in ("gpu", "cuda", "auto") and torch.cuda.is_available() else "cpu"
@@ -72,7 +87,8 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
             earlier = len(torch.load(resumed, map_location="cpu", weights_only=True)["history"])
         except Exception as error:
             raise UserError("a damaged checkpoint; remove it to start the run again", resumed) from error
-        print(f"resuming after epoch {earlier}", flush=True)
+        if trainer.is_global_zero:
+            print(f"resuming after epoch {earlier}", flush=True)
     with interruptible(trainer):
         trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
     return earlier

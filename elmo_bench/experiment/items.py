@@ -30,7 +30,8 @@ def path_of(record: Path) -> Path:
 
 def write(path: Path, items: Mapping[str, Items]) -> None:
     """Writes the items of each split atomically."""
-    write_bytes(path, packed(items))
+    content = packed(items)
+    write_bytes(path, content)
 
 
 def packed(items: Mapping[str, Items]) -> bytes:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from elmo_bench.embedding.representation import Representation
+from elmo_bench.experiment.ranks import gathered
 from elmo_bench.metrics.items import Items
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded, Head, Metric, Prediction
@@ -113,6 +114,7 @@ class BenchModule(pl.LightningModule):
     def on_validation_epoch_start(self) -> None:
         self._metric = self.make_metric()
         self._predictions: list[str] = []  # of the test set, as JSON text, which takes the least memory
+        self._share: list[Prediction] = []  # of this rank, if there are several
         self._trained = time.perf_counter()
         self._mixes = self.layer_weights()  # Lightning has swapped in the averaged weights here
 
@@ -121,24 +123,35 @@ class BenchModule(pl.LightningModule):
     def validation_step(self, batch: Batch, index: int) -> None:
         assert self._metric is not None
         predictions = self.predict_step(batch)
-        self._metric.update(predictions, batch.rows)
+        if self.trainer.world_size == 1:
+            self._metric.update(predictions, batch.rows)
+        else:
+            self._share += predictions
         if self.trainer.testing:
             self._predictions += [json.dumps(prediction, ensure_ascii=False) for prediction in predictions]
 
     test_step = validation_step
 
     def on_validation_epoch_end(self) -> None:
-        self._dev, self.dev_items = self._compute("dev", row_order(self.trainer.val_dataloaders))
+        self._dev, self.dev_items = self._compute("dev", self._order(self.trainer.val_dataloaders))
 
     def on_test_epoch_end(self) -> None:
-        order = row_order(self.trainer.test_dataloaders)
+        order = self._order(self.trainer.test_dataloaders)
         self.tested, self.test_items = self._compute("test", order)
-        by_row = sorted(zip(order.tolist(), self._predictions, strict=True), key=itemgetter(0))
+        predictions = chain.from_iterable(gathered(self._predictions))
+        by_row = sorted(zip(order.tolist(), predictions, strict=True), key=itemgetter(0))
         self.test_predictions = [prediction for _, prediction in by_row]
 
+    def _order(self, loader: Any) -> np.ndarray:
+        """(rows,) int64: the row numbers of a split in the order of scoring, rank after rank."""
+        return np.concatenate(gathered(row_order(loader)))
+
     def _compute(self, split: str, order: np.ndarray) -> tuple[dict[str, float], Items]:
-        """The metrics and the items of a pass over the rows in this order."""
+        """The metrics and the items of a pass over the rows in this order, on every rank those of all ranks."""
         assert self._metric is not None
+        if self.trainer.world_size > 1:
+            rows = self.trainer.datamodule.splits[split].select(order)  # type: ignore[attr-defined]
+            self._metric.update(list(chain.from_iterable(gathered(self._share))), list(rows))
         scores = {name: float(value) for name, value in self._metric.compute().items()}
         self.log_dict({f"{split}/{name}": value for name, value in scores.items()}, batch_size=1)
         items = self._metric.items().in_row_order(order)
@@ -149,7 +162,7 @@ class BenchModule(pl.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         """Seeds the generators from (seed, epoch), so that no random state has to be saved for resuming."""
-        pl.seed_everything(epoch_seed(self.seed, self.current_epoch), verbose=False)
+        pl.seed_everything(epoch_seed(self.seed, self.current_epoch, self.global_rank), verbose=False)
         self._losses: list[Tensor] = []
         self._tokens = 0
         self._started = time.perf_counter(), device_seconds(self.device)
@@ -161,15 +174,16 @@ class BenchModule(pl.LightningModule):
         """Updates history, layer weights and schedule before the checkpoint is written."""
         wall, device = self._started
         s, gamma = self._mixes
+        losses = gathered(float(torch.stack(self._losses).mean()))
         self.history.append({
             "epoch": self.current_epoch,
             "updates": self.global_step,
-            "loss": float(torch.stack(self._losses).mean()),
+            "loss": sum(losses) / len(losses),
             "learning_rate": self._optimizer.param_groups[0]["lr"],
             "dev": self._dev,
             "layer_weights": s,
             "gamma": gamma,
-            "tokens": self._tokens,
+            "tokens": sum(gathered(self._tokens)),
             "training_seconds": round(self._trained - wall, 3),
             "seconds": round(time.perf_counter() - wall, 3),
             "device_seconds": round(device_seconds(self.device) - device, 3),
@@ -221,9 +235,9 @@ class BenchModule(pl.LightningModule):
             self.trainer.should_stop = True
 
 
-def epoch_seed(seed: int, epoch: int) -> int:
-    """A 32-bit seed for an epoch; epochs of nearby seeds all differ."""
-    return (seed * 1_000_003 + epoch) % 2**32
+def epoch_seed(seed: int, epoch: int, rank: int = 0) -> int:
+    """A 32-bit seed for an epoch of a rank; epochs of nearby seeds all differ."""
+    return (seed * 1_000_003 + epoch + rank * 2_000_000_011) % 2**32
 
 
 def row_order(loader: Any) -> np.ndarray:

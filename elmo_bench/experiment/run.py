@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytorch_lightning as pl
 import torch
 from hydra.utils import instantiate
+from pytorch_lightning.loggers import Logger
 
-from elmo_bench.configuration.schema import LayersConfig, RunConfig
-from elmo_bench.embedding.words import look_up
-from elmo_bench.experiment import items, store
+from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig
+from elmo_bench.embedding.words import WordsUsed, look_up
+from elmo_bench.experiment import items, ranks, store
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.callbacks import KeepBest, quiet
 from elmo_bench.experiment.data import Data, sentences
 from elmo_bench.experiment.fit import device_of, fit, interruptible, make_trainer
+from elmo_bench.experiment.module import BenchModule
+from elmo_bench.experiment.ranks import Rank
 from elmo_bench.experiment.record import Description, make_record
 from elmo_bench.experiment.run_names import label
 from elmo_bench.experiment.store import Record
@@ -44,8 +48,46 @@ def run_once(
     quiet()
     started = time.perf_counter()
     folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()
-    if run.trainer.threads:
-        torch.set_num_threads(run.trainer.threads)
+    prepared = prepare(run, vectors, described.config)
+    name, keep = label(described.arm, run.elmo.where, described.variant), KeepBest(folder)
+    others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
+    with (
+        tracking(run, folder, described.identity.run, name, table) as loggers,
+        ranks.started(run.trainer.devices, others, folder) as rank,
+    ):
+        trainer, earlier = fit_and_test(run, prepared, keep, loggers, rank)
+    module = prepared.module
+    outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
+    record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type, prepared.words)
+    scored = items.collect(folder, module)
+    items.check(scored, record["metrics"], module.make_metric().from_totals)
+    return record, scored
+
+
+def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
+    """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
+    quiet()
+    fit_and_test(run, prepare(run, vectors), KeepBest(folder), [], rank)
+
+
+class Prepared(NamedTuple):
+    """What a run trains."""
+
+    module: BenchModule
+    data: Data
+    words: WordsUsed | None
+
+
+def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = None) -> Prepared:
+    """Reads the data, fills the cache and builds the model; equal on every rank.
+
+    Args:
+        run: the typed configuration.
+        vectors: the file of skip-gram vectors, if the run uses them.
+        config: the same configuration as plain containers, stored in checkpoints.
+    """
+    if threads := ranks.threads(run.trainer.threads, run.trainer.devices):
+        torch.set_num_threads(threads)
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = reader.load()
@@ -54,21 +96,21 @@ def run_once(
         source.prepare(list(sentences(splits, reader.fields)))
     words = None if run.words_dropped else look_up(run.task.words, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
-    module = build(run, reader, source, words and words.given, described.config)
-    keep = KeepBest(folder)
-    data = Data(run.task.batch, run.seed, reader, splits)
-    name = label(described.arm, run.elmo.where, described.variant)
-    with tracking(run, folder, described.identity.run, name, table) as loggers:
-        trainer = make_trainer(run.task, run.trainer, folder, [keep], loggers)
-        earlier = fit(trainer, module, data, keep)
-        module.load_state_dict(torch.load(keep.best, map_location="cpu", weights_only=True)["state_dict"])
-        with interruptible(trainer):
-            trainer.test(module, datamodule=data, verbose=False)
-    outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
-    record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type, words)
-    scored = items.collect(folder, module)
-    items.check(scored, record["metrics"], module.make_metric().from_totals)
-    return record, scored
+    module = build(run, reader, source, words and words.given, config)
+    return Prepared(module, Data(run.task.batch, run.seed, reader, splits), words)
+
+
+def fit_and_test(
+    run: RunConfig, prepared: Prepared, keep: KeepBest, loggers: list[Logger], rank: Rank
+) -> tuple[pl.Trainer, int]:
+    """Trains or resumes, and tests the best epoch; returns the trainer and the number of epochs done before."""
+    module, data, _ = prepared
+    trainer = make_trainer(run.task, run.trainer, keep.folder, [keep], loggers, rank)
+    earlier = fit(trainer, module, data, keep)
+    module.load_state_dict(torch.load(keep.best, map_location="cpu", weights_only=True)["state_dict"])
+    with interruptible(trainer):
+        trainer.test(module, datamodule=data, verbose=False)
+    return trainer, earlier
 
 
 def layers_source(

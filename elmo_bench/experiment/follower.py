@@ -1,0 +1,24 @@
+"""The process of a further device of a run, which rank 0 starts (`ranks.started`); not a command of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from elmo_bench.configuration import schema
+from elmo_bench.experiment.ranks import Rank, end_with
+from elmo_bench.experiment.run import follow
+from elmo_bench.system import console
+
+
+def main() -> None:
+    """Reads the run from standard input, trains and scores its share of the batches, and writes nothing."""
+    task = json.load(sys.stdin)
+    end_with(task["parent"])
+    vectors = None if task["vectors"] is None else Path(task["vectors"])
+    follow(schema.from_plain(task["config"]), Path(task["folder"]), Rank(*task["rank"]), vectors)
+
+
+if __name__ == "__main__":
+    console.report(main)
