@@ -15,8 +15,8 @@ from elmo_bench.bilm.lstm import cell_backward, cell_forward
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import batches, convolutions, pointwise, step
-from elmo_bench.bilm.pretraining.ahead import ahead
 from elmo_bench.bilm.pretraining.optimisers import RowAdagrad, RowAdam
+from elmo_bench.system.ahead import ahead
 
 ROWS, STEPS, VOCABULARY, NEGATIVES = 6, 5, 40, 12
 
@@ -188,7 +188,7 @@ def test_items_made_ahead_keep_their_order_and_their_errors(monkeypatch):
         raise ValueError("of the maker")
 
     for cores in (1, 2):
-        monkeypatch.setattr("elmo_bench.bilm.pretraining.ahead.cores", lambda cores=cores: cores)
+        monkeypatch.setattr("elmo_bench.system.ahead.cores", lambda cores=cores: cores)
         assert list(ahead(iter(range(20)))) == list(range(20))
         items = ahead(failing())
         assert [next(items) for _ in range(3)] == [0, 1, 2]

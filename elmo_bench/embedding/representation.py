@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from itertools import accumulate
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from elmo_bench.embedding.scalar_mix import ScalarMix
 from elmo_bench.layers.source import Layers
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded, Tokens
+from elmo_bench.text.tokens import sentences_of
 
 PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
 
@@ -114,7 +114,9 @@ class Elmo(nn.Module):
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
         """ELMo_k for each place, (B, T, E), zero on padding unless projected."""
         with torch.no_grad() if self.bilm is None else nullcontext():
-            layers = layers_of(self.source, tokens).to(tokens.mask.device)  # (B, n_layers, T, W)
+            ready = tokens.layers is not None  # read from the cache ahead of the batch
+            layers = tokens.layers.expand() if ready else layers_of(self.source, tokens)
+            layers = layers.to(tokens.mask.device)  # (B, n_layers, T, W)
         vectors = {}
         for place, mix in self.mixes.items():
             vector = self.dropout(mix(layers, tokens.mask))  # (B, T, W)
@@ -130,10 +132,7 @@ def layers_of(source: Layers, tokens: Tokens) -> Tensor:
     """
     if tokens.parts is None:
         return source.layers(tokens.sentences)
-    pieces = [
-        [tuple(words[end - length : end]) for length, end in zip(lengths, accumulate(lengths), strict=True)]
-        for words, lengths in zip(tokens.sentences, tokens.parts, strict=True)
-    ]
+    pieces = sentences_of(tokens)
     groups: dict[int, list[tuple[str, ...]]] = {}
     for piece in dict.fromkeys(piece for row in pieces for piece in row):
         groups.setdefault(len(piece).bit_length(), []).append(piece)

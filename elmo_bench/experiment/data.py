@@ -13,9 +13,12 @@ from datasets import Dataset, DatasetDict
 from torch.utils.data import DataLoader
 
 from elmo_bench.configuration.schema import BatchConfig
+from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
+from elmo_bench.text.tokens import sentences_of
 
 
 class Data(pl.LightningDataModule):
@@ -25,8 +28,16 @@ class Data(pl.LightningDataModule):
     the last batches that do not go round are left out, others in every epoch. Every row of dev and test is scored once.
     """
 
-    def __init__(self, batch: BatchConfig, seed: int, reader: Reader, splits: DatasetDict):
+    def __init__(
+        self,
+        batch: BatchConfig,
+        seed: int,
+        reader: Reader,
+        splits: DatasetDict,
+        cache: ActivationCache | None = None,
+    ):
         super().__init__()
+        self.cache = cache
         self.reader, self.splits, self.seed = reader, splits, seed
         for split in ("train", "dev", "test"):
             if not len(splits[split]):
@@ -34,7 +45,7 @@ class Data(pl.LightningDataModule):
         self.lengths = {split: lengths(rows, reader.fields) for split, rows in splits.items()}
         self.sampler = partial(BucketSampler, seed=seed, batch_size=batch.batch_size, token_budget=batch.token_budget)
 
-    def train_dataloader(self) -> DataLoader:
+    def train_dataloader(self) -> DataLoader | ReadAhead:
         """Called before every epoch."""
         assert self.trainer is not None
         epoch = self.trainer.current_epoch
@@ -43,13 +54,13 @@ class Data(pl.LightningDataModule):
         dealt = batches[: len(batches) // size * size][number::size]
         return self._loader("train", dealt, self._sampled(epoch, number))
 
-    def val_dataloader(self) -> DataLoader:
+    def val_dataloader(self) -> DataLoader | ReadAhead:
         return self._whole("dev")
 
-    def test_dataloader(self) -> DataLoader:
+    def test_dataloader(self) -> DataLoader | ReadAhead:
         return self._whole("test")
 
-    def _whole(self, split: str) -> DataLoader:
+    def _whole(self, split: str) -> DataLoader | ReadAhead:
         assert self.trainer is not None
         size, number = self.trainer.world_size, self.trainer.global_rank
         return self._loader(split, self.sampler(self.lengths[split], shuffle=False).batches(0)[number::size])
@@ -62,15 +73,46 @@ class Data(pl.LightningDataModule):
         random = np.random.default_rng([self.seed, epoch, *([rank] if rank else [])])
         return lambda rows: self.reader.collate([reader.sample(row, random) for row in rows])
 
-    def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> DataLoader:
+    def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> DataLoader | ReadAhead:
         if not batches:
             raise UserError(f"the {split} split has fewer batches than there are devices; use fewer devices")
-        return DataLoader(
+        loader = DataLoader(
             self.splits[split],  # type: ignore[arg-type]
             batch_sampler=batches,
             collate_fn=collate or self.reader.collate,
             generator=torch.Generator(),  # separate: an iterator must not draw its seed from the model's generator
         )
+        if self.cache is None:
+            return loader
+        assert self.trainer is not None
+        return ReadAhead(loader, self.cache, self.trainer.strategy.root_device.type == "cuda")
+
+
+class ReadAhead:
+    """A loader whose batches carry their cached layers, read in a thread while the model computes.
+
+    Args:
+        loader: of the batches.
+        cache: of the layers.
+        pin: into page-locked memory, for a GPU.
+    """
+
+    def __init__(self, loader: DataLoader, cache: ActivationCache, pin: bool = False):
+        self.loader, self.cache, self.pin = loader, cache, pin
+        self.batch_sampler = loader.batch_sampler
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return ahead(map(self._with_layers, self.loader))
+
+    def _with_layers(self, batch: Batch) -> Batch:
+        texts = {}
+        for name, tokens in batch.texts.items():
+            layers = self.cache.read(sentences_of(tokens))
+            texts[name] = tokens._replace(layers=layers.pinned() if self.pin else layers)
+        return batch._replace(texts=texts)
 
 
 def lengths(rows: Dataset | Sequence[Row], fields: Sequence[str]) -> list[int]:

@@ -104,6 +104,7 @@ class BenchModule(pl.LightningModule):
                 words=tokens.words.to(device),
                 chars=None if tokens.chars is None else tokens.chars.to(device),
                 mask=tokens.mask.to(device),
+                layers=None if tokens.layers is None else tokens.layers.to(device),
             )
             for name, tokens in batch.texts.items()
         }

@@ -92,12 +92,13 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
     reader: Reader = instantiate(run.task.reader)
     splits = reader.load()
     source = None if run.baseline else layers_source(run.bilm, run)
-    if isinstance(source, ActivationCache):
-        source.prepare(list(sentences(splits, reader.fields)))
+    cache = source if isinstance(source, ActivationCache) else None
+    if cache is not None:
+        cache.prepare(list(sentences(splits, reader.fields)))
     words = None if run.words_dropped else look_up(run.task.words, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
     module = build(run, reader, source, words and words.given, config)
-    return Prepared(module, Data(run.task.batch, run.seed, reader, splits), words)
+    return Prepared(module, Data(run.task.batch, run.seed, reader, splits, cache), words)
 
 
 def fit_and_test(

@@ -47,15 +47,6 @@ class Blocks:
         first = layers[0, :, : self._first].reshape(-1)
         return torch.cat([first, layers[1:].reshape(-1)]).numpy().astype(self.dtype).tobytes()
 
-    def unpack(self, block: np.ndarray, out: Tensor) -> None:
-        """Writes a block of `elements(T)` numbers into `out` (n_layers, T, W)."""
-        tokens = out.shape[1]
-        numbers = torch.from_numpy(block.copy())
-        first, upper = numbers.split([tokens * self._first, tokens * (self.n_layers - 1) * self.width])
-        first = first.view(tokens, -1)  # (T, W/2 or W)
-        out[0] = first.repeat(1, 2) if self.doubled else first
-        out[1:] = upper.view(self.n_layers - 1, tokens, self.width)
-
     @property
     def _first(self) -> int:
         """Numbers of layer 0 that are stored per word."""

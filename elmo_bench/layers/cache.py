@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
@@ -23,6 +22,7 @@ from torch import Tensor
 from elmo_bench.layers.blocks import Blocks, digest
 from elmo_bench.layers.shards import Shards
 from elmo_bench.layers.source import LayersSource, Sentences
+from elmo_bench.layers.stored import Stored, stored
 from elmo_bench.system.locks import held
 
 FORMAT = 2
@@ -70,21 +70,23 @@ class ActivationCache:
         return self.source.sha256
 
     def layers(self, sentences: Sentences) -> Tensor:
-        """(B, n_layers, T, W) float32 on the CPU, zero-padded; missing or damaged sentences are computed."""
-        longest = max((len(sentence) for sentence in sentences), default=0)
-        padded = torch.zeros(len(sentences), self.n_layers, longest, self.width)
-        missing: list[int] = []
-        for row, sentence in enumerate(sentences):
-            if not sentence:
-                continue
-            block = self._read(sentence)
-            if block is None:
-                missing.append(row)
-            else:
-                self.blocks.unpack(block, out=padded[row, :, : len(sentence)])
-        for row, layers in self._compute([sentences[row] for row in missing]):
-            padded[missing[row], :, : layers.shape[1]] = layers
-        return padded
+        """(B, n_layers, T, W) float32 on the CPU, zero-padded."""
+        return self.read([[sentence] for sentence in sentences]).expand()
+
+    def read(self, rows: Sequence[Sentences]) -> Stored:
+        """The layers of a batch as they are stored. Missing or damaged sentences are computed, and rounded as stored.
+
+        Args:
+            rows: the sentences of each row, whose words follow one another.
+        """
+        numbers: dict[tuple[str, ...], int] = {}
+        places = [[(numbers.setdefault(tuple(s), len(numbers)), len(s)) for s in row if s] for row in rows]
+        sentences = list(numbers)
+        blocks = {i: block for i, sentence in enumerate(sentences) if (block := self._read(sentence)) is not None}
+        missing = [i for i in range(len(sentences)) if i not in blocks]
+        for i, layers in self._compute([sentences[i] for i in missing]):
+            blocks[missing[i]] = np.frombuffer(self.blocks.pack(layers), dtype=self.blocks.dtype)
+        return stored(self.blocks, [blocks[i] for i in range(len(sentences))], places)
 
     def prepare(self, sentences: Sentences) -> None:
         """Computes and writes the layers of sentences that are not cached yet, showing progress.

@@ -19,6 +19,8 @@ import numpy as np
 from elmo_bench.layers.blocks import DIGEST_BYTES, Blocks, digest
 from elmo_bench.system.files import replacing
 
+REMEMBERED = 1 << 18  # sentences whose blocks are found without computing their digests again
+
 
 class Place(NamedTuple):
     """The position of a sentence's block."""
@@ -45,6 +47,7 @@ class Shards:
         self.places: dict[bytes, Place] = {}
         self._data: list[np.ndarray] = []
         self._known: set[str] = set()
+        self._checked: dict[tuple[str, ...], np.ndarray] = {}
 
     def refresh(self) -> list[Path]:
         """Maps new shards into memory. Removes damaged ones, and returns their paths."""
@@ -75,7 +78,19 @@ class Shards:
             self.places[key.tobytes()] = Place(len(self._data) - 1, offset, length, checksum)
 
     def read(self, sentence: Sequence[str]) -> np.ndarray | None:
-        """A sentence's block, or None if there is none. If it is damaged, forgets it and raises `ValueError`."""
+        """A sentence's block, or None if there is none. If it is damaged, forgets it and raises `ValueError`.
+
+        The checksum is computed when a process first reads the block.
+        """
+        words = tuple(sentence)
+        if (checked := self._checked.get(words)) is not None:
+            return checked
+        block = self._read(words)
+        if block is not None and len(self._checked) < REMEMBERED:
+            self._checked[words] = block
+        return block
+
+    def _read(self, sentence: Sequence[str]) -> np.ndarray | None:
         key = digest(sentence)
         place = self.places.get(key)
         if place is None or place.tokens != len(sentence):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -19,3 +20,14 @@ class Tokens(NamedTuple):
     sentences: list[list[str]]  # for the biLM, which makes its own character ids or looks up its cached layers
     mask: Tensor  # (B, T) bool, true on words
     parts: list[list[int]] | None = None  # None: each row is one sentence
+    layers: Any = None  # `layers.stored.Stored`: the framework adds them to a batch where they are cached
+
+
+def sentences_of(tokens: Tokens) -> list[list[tuple[str, ...]]]:
+    """The sentences of each row, as the biLM reads them."""
+    if tokens.parts is None:
+        return [[tuple(words)] for words in tokens.sentences]
+    return [
+        [tuple(words[end - length : end]) for length, end in zip(lengths, accumulate(lengths), strict=True)]
+        for words, lengths in zip(tokens.sentences, tokens.parts, strict=True)
+    ]

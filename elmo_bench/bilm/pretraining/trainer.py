@@ -26,7 +26,6 @@ from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import checkpoint, step
-from elmo_bench.bilm.pretraining.ahead import ahead
 from elmo_bench.bilm.pretraining.batches import Batch, Batcher
 from elmo_bench.bilm.pretraining.convolutions import WordTypes
 from elmo_bench.bilm.pretraining.journal import Entry, Journal
@@ -34,6 +33,7 @@ from elmo_bench.bilm.pretraining.optimisers import optimisers
 from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 from elmo_bench.bilm.pretraining.recipe import Recipe, read_card, sha256
+from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 from elmo_bench.system.progress import tell
