@@ -108,6 +108,8 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
         assert row["largest_difference"] < 1e-5
     assert measured["cache"]["size"] == "b"
     assert measured["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
+    rates = measured["cache"]["bytes_a_second"]
+    assert measured["cache"]["share_of_copy"] == pytest.approx(rates["read"] / rates["copy"])
     assert list(measured["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
     rates = measured["stack"]["sentences_a_second"]
     assert measured["stack"]["times_reference"] == pytest.approx(rates["ours"] / rates["reference"])

@@ -14,22 +14,33 @@ from elmo_bench.layers.blocks import Blocks
 
 
 class Stored(NamedTuple):
-    """Blocks of sentences one after another, and where the vectors of a padded batch stand in them."""
+    """Blocks of sentences one after another, and where the words of a padded batch stand in them."""
 
     vectors: Tensor  # (N + 1, P) in the cache's dtype, the last one zero; P = W / parts
-    index: Tensor  # (B, n_layers, T, parts) int64 into `vectors`
+    words: (
+        Tensor  # (B, T, 3) int32: first vector of the word's sentence, length of the sentence (0: padding), place in it
+    )
+    n_layers: int
+    parts: int  # vectors of P numbers in a vector of layers 1 to L
 
     def to(self, device: torch.device) -> Stored:
         """On a device; the copy to a GPU is asynchronous if `pinned`."""
-        return Stored(*(part.to(device, non_blocking=True) for part in self))
+        vectors, words = (part.to(device, non_blocking=True) for part in self[:2])
+        return self._replace(vectors=vectors, words=words)
 
     def pinned(self) -> Stored:
         """In page-locked memory, from which a GPU copies while it computes."""
-        return Stored(*(part.pin_memory() for part in self))
+        return self._replace(vectors=self.vectors.pin_memory(), words=self.words.pin_memory())
 
     def expand(self) -> Tensor:
         """(B, n_layers, T, W) float32, zero-padded."""
-        return F.embedding(self.index, self.vectors).flatten(3).float()
+        first, length, place = self.words.long()[:, None].unbind(-1)  # (B, 1, T) each
+        upper = torch.arange(self.n_layers - 1, device=first.device)[:, None]  # (L, 1)
+        part = torch.arange(self.parts, device=first.device)
+        lowest = (first + place)[..., None].expand(*first.shape, self.parts)  # stored once, whatever the parts
+        above = (first + length + (upper * length + place) * self.parts)[..., None] + part  # (B, L, T, parts)
+        index = torch.cat([lowest, above], dim=1).masked_fill(length[..., None] == 0, len(self.vectors) - 1)
+        return F.embedding(index, self.vectors).flatten(3).float()
 
 
 def stored(blocks: Blocks, pieces: Sequence[np.ndarray], rows: Sequence[Sequence[tuple[int, int]]]) -> Stored:
@@ -42,32 +53,20 @@ def stored(blocks: Blocks, pieces: Sequence[np.ndarray], rows: Sequence[Sequence
     """
     parts = 2 if blocks.doubled else 1
     size = blocks.width // parts  # P
-    numbers = np.empty(sum(map(len, pieces)) + size, dtype=blocks.dtype)
-    starts, end = [], 0  # of each piece, in vectors of P numbers
-    for piece in pieces:
-        starts.append(end // size)
-        numbers[end : end + len(piece)] = piece
-        end += len(piece)
-    numbers[end:] = 0
-    return Stored(
-        torch.from_numpy(numbers).view(-1, size), torch.from_numpy(_index(blocks, np.array(starts), rows, end // size))
-    )
+    ends = np.cumsum([0, *map(len, pieces)])
+    numbers = np.empty(ends[-1] + size, dtype=blocks.dtype)
+    np.concatenate([*pieces, np.zeros(size, dtype=blocks.dtype)], out=numbers)
+    vectors = torch.from_numpy(numbers).view(-1, size)
+    return Stored(vectors, torch.from_numpy(_words(ends // size, rows)), blocks.n_layers, parts)
 
 
-def _index(blocks: Blocks, starts: np.ndarray, rows: Sequence[Sequence[tuple[int, int]]], zero: int) -> np.ndarray:
-    """(B, n_layers, T, parts): for each word, layer and part of a vector its place; `zero` on padding."""
-    parts, longest = (2 if blocks.doubled else 1), max((sum(n for _, n in row) for row in rows), default=0)
-    index = np.full((len(rows), longest, blocks.n_layers, parts), zero, dtype=np.int64)
-    flat = [piece for row in rows for piece in row]
-    lengths = np.array([n for _, n in flat], dtype=np.int64)
-    number = np.repeat(np.array([i for i, _ in flat], dtype=np.int64), lengths)  # (N,): of each word's piece
-    length = np.repeat(lengths, lengths)  # (N,): of that piece
-    word = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # (N,): the word's place in it
-    first = starts[number] if len(number) else number
-    places = np.empty((len(number), blocks.n_layers, parts), dtype=np.int64)
-    places[:, 0] = (first + word)[:, None]  # stored once, whatever the parts
-    upper = np.arange(blocks.n_layers - 1) * length[:, None] + word[:, None]  # (N, L)
-    places[:, 1:] = ((first + length)[:, None] + upper * parts)[..., None] + np.arange(parts)
-    in_row = np.arange(longest) < np.array([sum(n for _, n in row) for row in rows], dtype=np.int64)[:, None]  # (B, T)
-    index[in_row] = places
-    return index.transpose(0, 2, 1, 3).copy()
+def _words(starts: np.ndarray, rows: Sequence[Sequence[tuple[int, int]]]) -> np.ndarray:
+    """`Stored.words`, from the first vector of each piece."""
+    totals = np.array([sum(length for _, length in row) for row in rows], dtype=np.int64)
+    words = np.zeros((len(rows), totals.max(initial=0), 3), dtype=np.int32)
+    flat = np.array([piece for row in rows for piece in row], dtype=np.int64).reshape(-1, 2)
+    number, lengths = flat.T
+    begin = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    each = np.stack([np.repeat(starts[number], lengths), np.repeat(lengths, lengths), np.arange(len(begin)) - begin], 1)
+    words[np.arange(words.shape[1]) < totals[:, None]] = each
+    return words

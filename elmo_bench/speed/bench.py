@@ -38,6 +38,7 @@ class Plan(NamedTuple):
     contexts: Sequence[int] = (400, 800)  # words of a paragraph, for the memory of attention
     pretraining: Sequence[str] = ("open",)  # pages of conf/pretrain; with a GPU the paper's size too
     updates: int = 150  # of each pretraining
+    waiting: Sequence[str] = ("squad", "snli")  # tasks at scale=open
 
 
 def official(dim: int, projection: int, highways: int) -> Options:
@@ -77,6 +78,10 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
     step("the recurrent stack of SRL")
     lengths = [[len(sentence) for sentence in batch] for batch in measure.batches_of(sentences)[: plan.stack[1]]]
     recurrent = stack.speed(lengths, plan.rounds, plan.stack[0])
+    waiting = []
+    if data_root is not None and plan.waiting:
+        step("training steps that wait for layers")
+        waiting = measure.waiting(plan.waiting, data_root)
     pretraining = []
     for page in [*plan.pretraining, *(["original"] if plan.pretraining and torch.cuda.is_available() else [])]:
         step(f"pretraining: {page}")
@@ -94,6 +99,7 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
         "memory": memory,
         "stack": recurrent,
         "attention": attention,
+        "waiting": waiting,
         "pretraining": pretraining,
     }
 
@@ -148,6 +154,15 @@ def show(measured: dict[str, Any], console: Console) -> None:
             figures = (f"{row[key]:.0f}" for row in (within, without) for key in ("rows", "peak_mib"))
             table.add_row(within["mode"], str(within["words"]), *figures)
         console.print(table)
+    console.print(
+        f"reading cached layers of a batch: {cache['bytes_a_second']['read'] / 1e9:.1f} GB/s, "
+        f"{cache['share_of_copy']:.0%} of a plain copy"
+    )
+    for row in measured["waiting"]:
+        console.print(
+            f"{row['task']}, scale=open, +ELMo: {row['waiting']:.1%} of a training step of "
+            f"{row['seconds_a_step']:.2f} s waits for its batch and its layers"
+        )
     for row in measured["pretraining"]:
         console.print(
             f"pretraining ({row['page']}, {row['device']}, {row['threads']} threads): {row['tokens_a_second']:,.0f} "

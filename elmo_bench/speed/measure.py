@@ -88,6 +88,11 @@ def cached(bilm: BiLM, sentences: Sequence[Sentence], folder: Path, rounds: int)
 
         return run
 
+    rows = [[[sentence] for sentence in batch] for batch in batches]
+    stored = [reader.read(batch).vectors.numpy() for batch in rows]
+    nbytes = sum(numbers.nbytes for numbers in stored)
+    plain = _seconds_of(lambda: [numbers.copy() for numbers in stored], rounds)
+    ready = _seconds_of(lambda: [reader.read(batch) for batch in rows], rounds)
     computed = _seconds(epoch(bilm.layers), None)
     read = median(_seconds(epoch(reader.layers), None) for _ in range(rounds))
     in_epoch = sum(len(sentence) for batch in batches for sentence in batch)
@@ -96,6 +101,8 @@ def cached(bilm: BiLM, sentences: Sequence[Sentence], folder: Path, rounds: int)
         "bytes_a_token": sum(file.stat().st_size for file in writer.folder.glob("*.bin")) / tokens,
         "tokens_a_second": {"write": tokens / written, "compute": in_epoch / computed, "read": in_epoch / read},
         "times_computing": computed / read,
+        "bytes_a_second": {"copy": nbytes / plain, "read": nbytes / ready},
+        "share_of_copy": plain / ready,
     }
 
 
@@ -138,6 +145,20 @@ def attention(task: str, words: Sequence[int]) -> list[dict[str, Any]]:
                     }
                 )
     return rows
+
+
+def waiting(tasks: Sequence[str], data_root: Path, batches: int = 20) -> list[dict[str, Any]]:
+    """The share of a training step at scale=open that waits for its batch and its cached layers."""
+    rows = []
+    for task in tasks:
+        command = [sys.executable, "-m", "elmo_bench.speed.waiting", task, str(data_root), str(batches)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        rows.append(json.loads(done.stdout.splitlines()[-1]))
+    return rows
+
+
+def _seconds_of(way: Callable[[], Any], rounds: int) -> float:
+    return median(_seconds(lambda _: way(), None) for _ in range(rounds))
 
 
 def _seconds(way: Callable[[Any], Any], argument: Any) -> float:
