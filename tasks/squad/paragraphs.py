@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 
-
 SLACK = 2  # characters by which an answer may be away from its place
 
 
