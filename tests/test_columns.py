@@ -185,13 +185,13 @@ def test_a_file_settles_on_the_scheme_that_all_but_one_in_a_hundred_entities_fol
         assert read("auto", *[sentence] * 3).settle() == (scheme, 3, [])
         odd = "O I-A" if scheme == "iob2" else "O B-A"
         assert read("auto", odd, *[sentence] * 100).settle() == (scheme, 101, [(0, 1)])
-        with pytest.raises(TagError, match=r"of its 100 entities, .*1 \(1\.0%\).* fewer than 1 in 100"):
+        with pytest.raises(TagError, match=r"of its 100 entities .* in 1 \(1\.0%\).* fewer than 1 in 100"):
             read("auto", odd, *[sentence] * 99).settle()
     assert read("auto", "O O").settle().exceptions == []
 
 
 def test_a_file_of_two_schemes_is_refused_where_the_last_of_them_fails():
-    with pytest.raises(TagError, match=r"iob1 by 2 \(66\.7%\), iob2 by 1 \(33\.3%\), bioes by 3 \(100\.0%\)") as error:
+    with pytest.raises(TagError, match=r"iob1 in 2 \(66\.7%\), iob2 in 1 \(33\.3%\), bioes in 3 \(100\.0%\)") as error:
         read("auto", "B-A I-A", "O I-A", "B-A").settle()
     assert (error.value.sentence, error.value.index) == (1, 1)
 

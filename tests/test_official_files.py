@@ -61,7 +61,7 @@ def test_training_lines_that_break_the_scheme_are_repaired_and_told_once(tmp_pat
     assert rows[0]["tags"] == rows[-1]["tags"] == ["O", "B-MISC", "E-MISC"]
     assert rows[1]["tags"] == ["B-LOC", "E-LOC", "S-LOC", "O"]
     assert capsys.readouterr().err == (
-        "tags repaired as conlleval reads them: 2 of 302 entities break iob1 "
+        "tags repaired as conlleval reads them: 2 of 302 entities against iob1 "
         f"in {tmp_path}/eng.train (lines 2, 756)\n"
     )  # fmt: skip
 
@@ -79,10 +79,10 @@ def test_a_place_of_each_split_is_told_and_a_long_list_is_cut(tmp_path, capsys):
     NerReader(ner_data(tmp_path, ODD * 14 + IOB1 * 700, test=IOB1 * 60 + ODD)).load()
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert "14 of 1414 entities break iob1" in told
+    assert "14 of 1414 entities against iob1" in told
     assert "(lines 2, 6, 10, 14, 18, 22, 26, 30, 34, 38 and 4 more)" in told
-    assert "1 of 121 entities break iob1" in told
-    assert "eng.testb (lines 302)" in told
+    assert "1 of 121 entities against iob1" in told
+    assert "eng.testb (line 302)" in told
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_an_inside_tag_in_iob2_begins_an_entity_after_o_and_after_another_type(t
 
 def test_a_file_that_follows_no_scheme_is_refused_with_the_shares(tmp_path):
     data = ner_data(tmp_path, "Ida NNP I-NP I-PER\n\n" * 30 + "Bo NNP I-NP B-PER\n\n" * 10)
-    with pytest.raises(UserError, match=r"iob1 by 10 \(25\.0%\), iob2 by 30 \(75\.0%\), bioes by 40") as error:
+    with pytest.raises(UserError, match=r"iob1 in 10 \(25\.0%\), iob2 in 30 \(75\.0%\), bioes in 40") as error:
         NerReader(data).load()
     assert (error.value.path, error.value.line) == (tmp_path / "eng.train", 61)
     assert len(NerReader({**data, "source_scheme": "conlleval"}).load()["train"]) == 40

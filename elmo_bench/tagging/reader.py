@@ -170,8 +170,9 @@ def _repairs(settled: tags.Settled, sentences: Sequence[Sentence], split: str) -
     number, path = len(settled.exceptions), sentences[0].path
     places = [_place(sentences[i], i, token) for i, token in settled.exceptions[:LISTED]]
     more = f" and {number - LISTED} more" if number > LISTED else ""
-    broken = f"{number} of {settled.entities} entities break {settled.scheme}"
-    return f"{broken} in {path or split} ({'lines' if path else 'at'} {', '.join(places)}{more})"
+    broken = f"{number} of {settled.entities} entities against {settled.scheme}"
+    unit = "at" if path is None else "line" if number == 1 else "lines"
+    return f"{broken} in {path or split} ({unit} {', '.join(places)}{more})"
 
 
 def _place(sentence: Sentence, number: int, token: int) -> str:

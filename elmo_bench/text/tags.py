@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
 SCHEMES = tuple(PREFIXES)
-TOLERATED = 100  # of so many entities of a file, fewer than one may break the file's scheme
+TOLERATED = 100  # fewer than 1 in so many entities of a file may break its scheme
 _BILOU = {"U": "S", "L": "E"}  # BILOU's letters -> those of BIOES
 
 
@@ -178,10 +178,10 @@ class TagReader:
 
     def _shares(self) -> str:
         broken = {scheme: len(places) for scheme, places in self.exceptions.items()}
-        shares = ", ".join(f"{scheme} by {n} ({n / self.entities:.1%})" for scheme, n in broken.items())
+        shares = ", ".join(f"{scheme} in {n} ({n / self.entities:.1%})" for scheme, n in broken.items())
         return (
-            f"from here the file does not follow any scheme: of its {self.entities} entities, {shares} are broken, "
-            f"where fewer than 1 in {TOLERATED} are accepted; correct the file, or read it as the official scorer does "
+            f"from here the file does not follow any tag scheme: of its {self.entities} entities it breaks {shares}, "
+            f"and fewer than 1 in {TOLERATED} are accepted; correct the file, or read it as the official scorer does, "
             "with +task.data.source_scheme=conlleval"
         )
 
