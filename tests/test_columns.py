@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import random
 from pathlib import Path
 
 import pytest
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import read_blocks
-from elmo_bench.text.tags import TagError, TagReader, constraints, convert, labels, normal, scheme_of, violation
+from elmo_bench.text.tags import (
+    SCHEMES,
+    TagError,
+    TagReader,
+    constraints,
+    convert,
+    exceptions,
+    labels,
+    normal,
+    scheme_of,
+    spans,
+    violation,
+)
 
 
 @pytest.fixture
@@ -144,17 +157,52 @@ def test_violations(scheme, good, bad, index):
     assert violation(bad.split(), scheme) == index
 
 
-def test_tag_reader_rules_out_schemes_line_by_line():
-    read = TagReader()
-    assert read(["O", "I-A", "I-A"]) == [("A", 1, 3)]
-    assert read.possible == ["iob1"]
-    with pytest.raises(TagError, match="does not follow") as error:
-        read(["I-A", "O", "B-A"])
-    assert error.value.index == 2
+def test_a_span_is_an_exception_exactly_where_the_sentence_breaks_the_scheme():
+    draw = random.Random(3)
+    kinds = ["O", *(f"{letter}-{kind}" for letter in "BIES" for kind in "AB")]
+    seen = set()
+    for _ in range(3000):
+        tags = draw.choices(kinds if draw.random() < 0.5 else kinds[:5], k=draw.randint(1, 5))
+        for scheme in SCHEMES:
+            broken = exceptions(tags, spans(tags), scheme)
+            assert bool(broken) is (violation(tags, scheme) is not None), (tags, scheme)
+            seen.add((scheme, bool(broken)))
+    assert len(seen) == 6
+    assert exceptions("I-A O B-A I-A B-B I-A".split(), spans("I-A O B-A I-A B-B I-A".split()), "iob1") == [2, 4]
+
+
+def read(scheme: str, *sentences: str) -> TagReader:
+    reader = TagReader(scheme)
+    for sentence in sentences:
+        reader(sentence.split())
+    return reader
+
+
+def test_a_file_settles_on_the_scheme_that_all_but_one_in_a_hundred_entities_follow():
+    assert TagReader()(["O", "I-A", "I-A"]) == [("A", 1, 3)]
+    regular = {"iob1": "I-A I-A", "iob2": "B-A I-A", "bioes": "B-A E-A"}
+    for scheme, sentence in regular.items():
+        assert read("auto", *[sentence] * 3).settle() == (scheme, 3, [])
+        odd = "O I-A" if scheme == "iob2" else "O B-A"
+        assert read("auto", odd, *[sentence] * 100).settle() == (scheme, 101, [(0, 1)])
+        with pytest.raises(TagError, match=r"of its 100 entities .* in 1 \(1\.0%\).* fewer than 1 in 100"):
+            read("auto", odd, *[sentence] * 99).settle()
+    assert read("auto", "O O").settle().exceptions == []
+
+
+def test_a_file_of_two_schemes_is_refused_where_the_last_of_them_fails():
+    with pytest.raises(TagError, match=r"iob1 in 2 \(66\.7%\), iob2 in 1 \(33\.3%\), bioes in 3 \(100\.0%\)") as error:
+        read("auto", "B-A I-A", "O I-A", "B-A").settle()
+    assert (error.value.sentence, error.value.index) == (1, 1)
+
+
+def test_a_scheme_that_is_asked_for_allows_no_exception():
+    with pytest.raises(TagError, match="does not follow iob2") as error:
+        read("iob2", *["B-A"] * 500, "O I-A")
+    assert (error.value.sentence, error.value.index) == (500, 1)
     assert TagReader("conlleval")(["O", "B-A", "O", "I-A", "E-A"]) == [("A", 1, 2), ("A", 3, 5)]
+    assert read("conlleval", "O I-A", "B-A").settle().exceptions == []
     assert TagReader("bioes")(["U-A", "B-A", "L-A"]) == [("A", 0, 1), ("A", 1, 3)]
-    with pytest.raises(TagError):
-        TagReader("iob2")(["I-A"])
 
 
 @pytest.mark.parametrize("tag", ["X-PER", "PER", "B", "B-", "-PER", "o", "", "BI-PER", "PER-B", "_"])

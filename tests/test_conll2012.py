@@ -70,6 +70,14 @@ def test_lemmas_without_frames_are_predicates_where_the_columns_say_so(file):
     assert [(p.index, p.frame) for p in sentence.predicates()] == [(1, "-"), (4, "-")]
 
 
+def test_a_frame_without_a_column_is_no_predicate(file):
+    """The references take for predicates what a column marks as its V."""
+    sentence = next(read_documents(file(GOLD.replace("case    -", "case    01")))).sentences[0]
+    assert [(p.lemma, p.index) for p in sentence.predicates()] == [("ask", 1), ("sing", 4)]
+    alone = GOLD.replace("Yes    UH   (TOP*)   -   -", "Yes    UH   (TOP*)   yes   01")
+    assert next(read_documents(file(alone))).sentences[1].predicates() == []
+
+
 def test_columns_without_marks_are_one_document(file):
     rows = "\n".join(line for line in GOLD.splitlines()[:10] if not line.startswith("#"))
     (document,) = read_documents(file(rows))
@@ -94,13 +102,14 @@ def predicates(path: Path) -> list[Predicate]:
     return [p for document in read_documents(path) for sentence in document.sentences for p in sentence.predicates()]
 
 
+CASE = "bc/made/00/made_0001   0   5  case    NN        *))))) case"
 BAD = [
     (("(ARG2*   (ARG0*", "*   (ARG0*"), 5, "not open"),
     (("*)     *)", "*     *)"), 4, "never closed"),
     (("(ARG1*)   (V*)", "(ARG1*)   V)"), 6, "not a bracket cell"),
     (("*)     *)", "*ARG0)     *)"), 5, "'ARG2' is open"),
     (("sing   01", "sing   01 x"), 6, "15 columns"),
-    (("case    -", "case    01"), 7, "'case' has no column"),
+    ((f"(V*)   (3|1)\n{CASE}    -", f"*   (3|1)\n{CASE}    01"), 6, "'sing' has no column"),
     (("ask   02", "-   -"), 2, "1 predicates but 2 columns"),
     (("made_0001); part 001", "made_0001); part 0"), 12, "again"),
     (("#end document\n#begin", "#begin"), 11, "before the one at line 1 ends"),

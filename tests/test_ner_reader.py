@@ -195,6 +195,16 @@ def test_hub_data_name_their_tags(monkeypatch):
     assert splits["dev"][:] == {"tokens": [["Ida", "Bell", "sings"]], "tags": [["B-PER", "E-PER", "O"]]}
 
 
+def test_hub_tags_against_the_scheme_are_told_by_sentence(monkeypatch, capsys):
+    features = hub_data()["train"].features
+    rows = Dataset.from_dict({"tokens": [["a", "b"]] * 101, "ner_tags": [[1, 2]] * 100 + [[0, 4]]}, features)
+    monkeypatch.setattr(hub, "_reachable", lambda: True)
+    splits = DatasetDict(dict.fromkeys(("train", "validation", "test"), rows))
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: splits)
+    assert NerReader(HUB).load()["dev"]["tags"][100] == ["O", "S-LOC"]
+    assert "1 of 101 entities against iob2 in dev (at sentence 100 token 1)" in capsys.readouterr().err
+
+
 def test_a_folder_goes_before_the_hub(data):
     place = data()
     assert NerReader({**HUB, **place}).load()["train"].num_rows == 2

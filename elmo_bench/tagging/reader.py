@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -16,6 +17,8 @@ from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.raw import words_of
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.vocabulary import Vocabulary
+
+LISTED = 10  # the most places that a message lists
 
 
 class Sentence(NamedTuple):
@@ -42,6 +45,9 @@ class TaggingReader:
         min_count: how often a word must occur to be in the vocabulary.
         char_min_count: the same for characters.
         char_limit: longer words are cut to this many characters.
+
+    Attributes:
+        repairs: for each split with tags that break its scheme, how many these are and where.
     """
 
     fields = ("tokens",)
@@ -61,19 +67,23 @@ class TaggingReader:
         self.data, self.source, self.scheme, self.lower = dict(data), Source(data), scheme, lower
         self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}
+        self.repairs: list[str] = []
 
     def load(self) -> DatasetDict:
-        """Reads all splits and makes the vocabularies.
+        """Reads all splits, makes the vocabularies, and prints which tags were repaired, if any.
 
         Raises:
-            UserError: a missing setting or file, rows of different widths, tags of an unknown scheme or of several,
-                no spans at all; it names file and line.
+            UserError: a missing setting or file, rows of different widths, tags that follow no scheme, no spans at all;
+                it names file and line.
         """
         if self.source.from_hub:
             sources = {split: self._from_hub(rows) for split, rows in self.source.load().items()}
         else:
             sources = {split: self._from_file(split) for split in SPLITS}
-        splits = {split: self._rows(sentences) for split, sentences in sources.items()}
+        self.repairs = []
+        splits = {split: self._rows(sentences, split) for split, sentences in sources.items()}
+        if self.repairs:
+            print(f"tags repaired as conlleval reads them: {'; '.join(self.repairs)}", file=sys.stderr)
         self._make_vocabularies(splits["train"])
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 
@@ -93,20 +103,23 @@ class TaggingReader:
             if tokens:
                 yield Sentence(list(tokens), [names[i] for i in ids], None, None)
 
-    def _rows(self, sentences: Iterator[Sentence]) -> list[Row]:
+    def _rows(self, sentences: Iterator[Sentence], split: str) -> list[Row]:
         try:
             read = tags.TagReader(self.data.get("source_scheme", "auto"))
         except ValueError as error:
             raise UserError(f"task.data.source_scheme={self.data['source_scheme']}: {error}") from None
+        kept: list[Sentence] = []
         rows = []
-        for sentence in sentences:
-            try:
+        try:
+            for sentence in sentences:
+                kept.append(sentence)
                 spans = read(sentence.tags)
-            except tags.TagError as error:
-                line = sentence.lines[error.index] if sentence.lines else None
-                where = "" if sentence.lines else f" (sentence {len(rows)}, token {error.index})"
-                raise UserError(f"{error}{where}", sentence.path, line) from None
-            rows.append({"tokens": sentence.tokens, "tags": tags.encode(spans, len(sentence.tokens), self.scheme)})
+                rows.append({"tokens": sentence.tokens, "tags": tags.encode(spans, len(sentence.tokens), self.scheme)})
+            settled = read.settle()
+        except tags.TagError as error:
+            raise _fault(error, kept[error.sentence]) from None
+        if settled.exceptions:
+            self.repairs.append(_repairs(settled, kept, split))
         return rows
 
     def _make_vocabularies(self, train: Sequence[Row]) -> None:
@@ -143,3 +156,24 @@ class TaggingReader:
             UserError: neither key, values that are not words, no words.
         """
         return {"tokens": words_of(raw)}
+
+
+def _fault(error: tags.TagError, sentence: Sentence) -> UserError:
+    """The error of a user whose file has these tags."""
+    if sentence.lines:
+        return UserError(str(error), sentence.path, sentence.lines[error.index])
+    return UserError(f"{error} (sentence {error.sentence}, token {error.index})")
+
+
+def _repairs(settled: tags.Settled, sentences: Sequence[Sentence], split: str) -> str:
+    """How many entities break the scheme of a split, and at which lines of its file, as part of a message."""
+    number, path = len(settled.exceptions), sentences[0].path
+    places = [_place(sentences[i], i, token) for i, token in settled.exceptions[:LISTED]]
+    more = f" and {number - LISTED} more" if number > LISTED else ""
+    broken = f"{number} of {settled.entities} entities against {settled.scheme}"
+    unit = "at" if path is None else "line" if number == 1 else "lines"
+    return f"{broken} in {path or split} ({unit} {', '.join(places)}{more})"
+
+
+def _place(sentence: Sentence, number: int, token: int) -> str:
+    return str(sentence.lines[token]) if sentence.lines else f"sentence {number} token {token}"

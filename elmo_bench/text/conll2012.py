@@ -55,7 +55,11 @@ class Sentence(NamedTuple):
         return self.block.column(SPEAKER)
 
     def predicates(self) -> list[Predicate]:
-        """By row. Raises `UserError`: unbalanced brackets, or not one column of arguments for each predicate."""
+        """By row. A word with a frame but no column is not annotated, and so no predicate.
+
+        Raises:
+            UserError: unbalanced brackets, a column that belongs to no predicate.
+        """
         block = self.block
         columns = [block.column(i) for i in range(ARGUMENTS, len(block.rows[0]) - 1)]
         lemmas, frames = block.column(LEMMA), block.column(FRAME)
@@ -63,6 +67,9 @@ class Sentence(NamedTuple):
         # A lemma without a frame marks a word with a known sense, or a predicate in a file without frames.
         rows = [i for i, frame in enumerate(frames) if frame != "-"]
         rows = rows or [i for i, lemma in enumerate(lemmas) if lemma != "-" and columns]
+        if len(rows) > len(columns):
+            verbs = {span.start for spans in arguments for span in spans if span.type == "V"}
+            rows = [i for i in rows if i in verbs] if len(verbs) == len(columns) else rows
         if len(rows) != len(columns):
             raise self._mismatch(rows, arguments)
         return [Predicate(i, lemmas[i], frames[i], spans) for i, spans in zip(rows, arguments, strict=True)]

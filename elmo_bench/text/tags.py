@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
 SCHEMES = tuple(PREFIXES)
+TOLERATED = 100  # fewer than 1 in so many entities of a file may break its scheme
 _BILOU = {"U": "S", "L": "E"}  # BILOU's letters -> those of BIOES
 
 
@@ -97,45 +98,92 @@ def violation(tags: Sequence[str], scheme: str) -> int | None:
     return None
 
 
-class TagError(ValueError):
-    """A sentence whose tags cannot be read; `index` is the offending token."""
+def exceptions(tags: Sequence[str], found: Iterable[Span], scheme: str) -> list[int]:
+    """Of every span that the scheme would write with other tags, the first token with a wrong one.
 
-    def __init__(self, message: str, index: int):
+    Args:
+        tags: of a sentence, as `normal` gives them.
+        found: its spans, as `spans` reads them.
+        scheme: one of SCHEMES.
+    """
+    expected = encode(found, len(tags), scheme)
+    wrong = [[i for i in range(start, end) if tags[i] != expected[i]] for _, start, end in found]
+    return [tokens[0] for tokens in wrong if tokens]
+
+
+class TagError(ValueError):
+    """Tags that cannot be read, at a token (`index`) of a sentence (`sentence`), both counted from 0."""
+
+    def __init__(self, message: str, sentence: int, index: int):
         super().__init__(message)
-        self.index = index
+        self.sentence, self.index = sentence, index
+
+
+class Settled(NamedTuple):
+    """What the sentences of a file have shown."""
+
+    scheme: str
+    entities: int
+    exceptions: list[tuple[int, int]]  # sentence and token of every entity that breaks the scheme
 
 
 class TagReader:
-    """Reads the sentences of one file, whose tags must all follow one scheme.
+    """Reads the sentences of one file, whose tags must follow one scheme.
+
+    With "auto" this is the scheme that all but fewer than 1 in 100 of the file's entities follow. The exceptions are
+    read as conlleval reads them: CoNLL-2003 has some itself. Each file settles by itself. As soon as it has an entity,
+    it fits at most one scheme, so the splits of a data set agree whenever they are of one scheme.
 
     Args:
-        scheme: one of SCHEMES; "auto" to accept any one of them; "conlleval" to repair invalid tags as the official
-            scorer does.
+        scheme: one of SCHEMES, without exception; "auto"; or "conlleval" to read any tags as the official scorer does.
     """
 
     def __init__(self, scheme: str = "auto"):
         if scheme not in (*SCHEMES, "auto", "conlleval"):
             raise ValueError(f"unknown tag scheme {scheme!r}; choose from auto, {', '.join(SCHEMES)}, conlleval")
-        self.scheme = scheme
-        self.possible = list(SCHEMES) if scheme == "auto" else [scheme]  # schemes that no sentence has ruled out yet
+        self.scheme, self.sentences, self.entities = scheme, 0, 0
+        candidates = SCHEMES if scheme == "auto" else ()
+        self.exceptions: dict[str, list[tuple[int, int]]] = {candidate: [] for candidate in candidates}
 
     def __call__(self, tags: Sequence[str]) -> list[Span]:
-        """The spans of a sentence. Raises `TagError`."""
+        """The spans of a sentence. Raises `TagError`: a tag of no known scheme, or against the scheme asked for."""
+        clean = self._normal(tags)
+        if self.scheme in SCHEMES and (index := violation(clean, self.scheme)) is not None:
+            message = f"the tag {tags[index]!r} does not follow {self.scheme} here; correct the file"
+            raise TagError(message, self.sentences, index)
+        found = spans(clean)
+        for scheme, places in self.exceptions.items():
+            places += [(self.sentences, index) for index in exceptions(clean, found, scheme)]
+        self.sentences += 1
+        self.entities += len(found)
+        return found
+
+    def _normal(self, tags: Sequence[str]) -> list[str]:
         clean = []
         for i, tag in enumerate(tags):
             try:
                 clean.append(normal(tag))
             except ValueError as error:
-                raise TagError(str(error), i) from None
-        if self.scheme != "conlleval":
-            breaks = {scheme: violation(clean, scheme) for scheme in self.possible}
-            left = [scheme for scheme, index in breaks.items() if index is None]
-            if not left:
-                i = max(index for index in breaks.values() if index is not None)
-                wanted = self.scheme if self.scheme != "auto" else "any scheme that fits the lines before"
-                raise TagError(f"the tag {tags[i]!r} does not follow {wanted} here; correct the file", i)
-            self.possible = left
-        return spans(clean)
+                raise TagError(str(error), self.sentences, i) from None
+        return clean
+
+    def settle(self) -> Settled:
+        """The scheme of all sentences read. Raises `TagError` if they follow none, where the last one is broken."""
+        if not self.exceptions:
+            return Settled(self.scheme, self.entities, [])
+        scheme, places = min(self.exceptions.items(), key=lambda item: len(item[1]))
+        if places and TOLERATED * len(places) >= self.entities:
+            raise TagError(self._shares(), *max(broken[0] for broken in self.exceptions.values()))
+        return Settled(scheme, self.entities, places)
+
+    def _shares(self) -> str:
+        broken = {scheme: len(places) for scheme, places in self.exceptions.items()}
+        shares = ", ".join(f"{scheme} in {n} ({n / self.entities:.1%})" for scheme, n in broken.items())
+        return (
+            f"from here the file does not follow any tag scheme: of its {self.entities} entities it breaks {shares}, "
+            f"and fewer than 1 in {TOLERATED} are accepted; correct the file, or read it as the official scorer does, "
+            "with +task.data.source_scheme=conlleval"
+        )
 
 
 def labels(types: Iterable[str], scheme: str) -> list[str]:

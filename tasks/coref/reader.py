@@ -17,6 +17,7 @@ from elmo_bench.text.raw import are_words
 from elmo_bench.text.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
+UNSLASHED = {"/.": ".", "/?": "?"}  # OntoNotes writes the marks of some transcripts with a slash
 
 
 class CorefReader:
@@ -78,7 +79,7 @@ class CorefReader:
         return [self._row(document) for document in documents if document.sentences]
 
     def _row(self, document: Document) -> Row:
-        sentences = [sentence.words for sentence in document.sentences]
+        sentences = [unslashed(sentence.words) for sentence in document.sentences]
         starts = np.cumsum([0, *map(len, sentences)]).tolist()
         clusters = [
             [[starts[sentence] + first, starts[sentence] + end - 1] for sentence, first, end in mentions]
@@ -130,7 +131,7 @@ class CorefReader:
         all rows have clusters "mentions" (M, 4): document, first word in it, number of words - 1, cluster. All int64.
         """
         text = pad_tokens(
-            [sentence for row in rows for sentence in row["sentences"]],
+            [unslashed(sentence) for row in rows for sentence in row["sentences"]],  # rows of raw text keep its words
             self.vocabularies["words"],
             self.vocabularies["chars"],
             lower=self.lower,
@@ -178,6 +179,11 @@ class CorefReader:
         if unknown := set(raw) - {"sentences", "text", "speakers", "genre", "document"}:
             raise UserError(f"unknown keys: {', '.join(sorted(unknown))}")
         return {"genre": "-", "sentences": sentences, "speakers": _speakers(raw.get("speakers"), sentences)} | given
+
+
+def unslashed(words: list[str]) -> list[str]:
+    """The words with `.` for `/.` and `?` for `/?`, as word vectors and the biLM know them; so in Lee et al.'s code."""
+    return [UNSLASHED.get(word, word) for word in words]
 
 
 def _speakers(given: Any, sentences: list[list[str]]) -> list[str]:

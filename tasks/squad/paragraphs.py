@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 
+SLACK = 2  # characters by which an answer may be away from its place
+
 
 class Answer(NamedTuple):
-    """A part of the context: `context[start : start + len(text)] == text`."""
+    """A part of the context, `context[start : start + len(text)] == text`, apart from the kind of white space."""
 
     text: str
     start: int
@@ -58,13 +60,13 @@ def read_paragraphs(path: str | PathLike[str], answered: bool = True) -> list[Pa
 
     Raises:
         UserError: not JSON, another layout, an empty context or question, a duplicate id, an answer that is empty or
-            not at its given place in the context; it names the file and the question's id or the paragraph.
+            not near its given place in the context; it names the file and the question's id or the paragraph.
     """
     return check(_articles(read_json(path), path), path, answered)
 
 
 def check(paragraphs: Iterable[Paragraph], path: Any, answered: bool = True) -> list[Paragraph]:
-    """The paragraphs, once checked. Raises `UserError` as `read_paragraphs` does."""
+    """The paragraphs, once checked, every answer at its place. Raises `UserError` as `read_paragraphs` does."""
     seen: set[str] = set()
     kept = []
     for number, paragraph in enumerate(paragraphs, start=1):
@@ -72,30 +74,55 @@ def check(paragraphs: Iterable[Paragraph], path: Any, answered: bool = True) -> 
             ids = ", ".join(question.id for question in paragraph.questions[:3])
             about = f"question {ids}: " if ids else f"paragraph {number} ({paragraph.title}): "
             raise UserError(f"{about}the context is empty", path)
-        for question in paragraph.questions:
-            _check_question(question, paragraph.context, path, answered)
+        questions = [_checked(question, paragraph.context, path, answered) for question in paragraph.questions]
+        for question in questions:
             if question.id in seen:
                 raise UserError(f"question {question.id}: the id occurs twice", path)
             seen.add(question.id)
-        kept.append(paragraph)
+        kept.append(paragraph._replace(questions=questions))
     if not seen:
         raise UserError("contains no question", path)
     return kept
 
 
-def _check_question(question: Question, context: str, path: Any, answered: bool) -> None:
+def _checked(question: Question, context: str, path: Any, answered: bool) -> Question:
     where = f"question {question.id}:"
     if not question.text.strip():
         raise UserError(f"{where} the question is empty", path)
     if answered and not question.answers:
         raise UserError(f"{where} no answer", path)
+    answers = []
     for text, start in question.answers:
         if not text.strip():
             raise UserError(f"{where} an answer is empty", path)
-        if start < 0 or context[start : start + len(text)] != text:
+        answer = placed(Answer(text, start), context)
+        if answer is None:
             place = context.find(text)
             hint = "nowhere" if place < 0 else f"at {place}"
             raise UserError(f"{where} the answer {text!r} is not in its context at {start} (found {hint})", path)
+        answers.append(answer)
+    return question._replace(answers=answers)
+
+
+def placed(answer: Answer, context: str) -> Answer | None:
+    """The answer where the context has it, at most SLACK characters away from its `start`; None if it is not there.
+
+    Any white space equals any other, and spaces at either end of the answer may be missing in the context.
+    """
+    text, start = answer
+    if start >= 0 and context.startswith(text, start):
+        return answer
+    near = range(max(start - SLACK, 0), start + SLACK + 1)
+    for form in (text, text.strip()):
+        places = [i for i in near if _plain(context[i : i + len(form)]) == _plain(form)]
+        if places:
+            return Answer(form, min(places, key=lambda place: abs(place - start)))
+    return None
+
+
+def _plain(text: str) -> str:
+    """The text with a space for every character that is white space."""
+    return "".join(" " if char.isspace() else char for char in text)
 
 
 def _articles(data: Any, path: Any) -> Iterator[Paragraph]:

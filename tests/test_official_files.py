@@ -1,0 +1,271 @@
+"""What the official data files contain against expectation, on invented lines: each of it is read, none is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.text.tokenizer import words
+from tasks.coref.metric import score as score_coref
+from tasks.coref.reader import CorefReader
+from tasks.ner.metric import score as score_ner
+from tasks.ner.reader import NerReader
+from tasks.snli.reader import SnliReader
+from tasks.squad.paragraphs import Answer, placed
+from tasks.squad.reader import SquadReader
+from tasks.srl.reader import SrlReader
+from tasks.sst5.reader import Sst5Reader
+
+SPLITS = ("train", "dev", "test")
+
+
+def write(folder: Path, texts: dict[str, str]) -> dict[str, str]:
+    """Writes a file for each split, in the bytes of the text, and returns the `data` that name them."""
+    for name, text in texts.items():
+        (folder / name).write_bytes(text.encode())
+    return {"folder": str(folder), **dict(zip(SPLITS, texts, strict=True))}
+
+
+# CoNLL-2003: eng.train, eng.testa, eng.testb.
+
+
+def ner_data(folder: Path, train: str, dev: str = "Ida NNP I-NP I-PER\n", test: str = "Pell NNP I-NP I-LOC\n") -> dict:
+    return write(folder, {"eng.train": train, "eng.testa": dev, "eng.testb": test})
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("docstart", ["-DOCSTART- -X- -X- O", "-DOCSTART- -X- O O"])
+@pytest.mark.parametrize("blank", ["", "  "])
+@pytest.mark.parametrize("last", ["", "\n", "\n \n\n"])
+def test_marks_of_documents_blank_lines_and_ends_of_lines(tmp_path, end, docstart, blank, last):
+    """Four columns, a document that begins without an empty line, and a last sentence with or without one."""
+    first, second = ["Ida NNP I-NP I-PER ", "sang VBD I-VP O"], ["# SYM O O", "Pell NNP I-NP I-LOC"]
+    text = "\n".join([docstart, blank, *first, blank, docstart, *second]) + last
+    rows = NerReader(ner_data(tmp_path, text.replace("\n", end))).load()["train"].to_list()
+    assert rows == [
+        {"tokens": ["Ida", "sang"], "tags": ["S-PER", "O"]},
+        {"tokens": ["#", "Pell"], "tags": ["O", "S-LOC"]},
+    ]
+
+
+IOB1 = "Pell NNP I-NP I-LOC\nBell NNP I-NP I-LOC\nRoma NNP I-NP B-LOC\nsang VBD I-VP O\n\n"
+ODD = "the DT I-NP O\nold JJ I-NP B-MISC\nBell NNP I-NP I-MISC\n\n"  # B-MISC after O: not in IOB1
+
+
+def test_training_lines_that_break_the_scheme_are_repaired_and_told_once(tmp_path, capsys):
+    data = ner_data(tmp_path, ODD + IOB1 * 150 + ODD)
+    rows = NerReader(data).load()["train"].to_list()
+    assert rows[0]["tags"] == rows[-1]["tags"] == ["O", "B-MISC", "E-MISC"]
+    assert rows[1]["tags"] == ["B-LOC", "E-LOC", "S-LOC", "O"]
+    assert capsys.readouterr().err == (
+        "tags repaired as conlleval reads them: 2 of 302 entities against iob1 "
+        f"in {tmp_path}/eng.train (lines 2, 756)\n"
+    )  # fmt: skip
+
+
+def test_a_file_without_exception_gives_the_rows_it_gave_and_nothing_is_told(tmp_path, capsys):
+    clean = NerReader(ner_data(tmp_path, IOB1)).load()
+    assert clean["train"]["tags"][:] == [["B-LOC", "E-LOC", "S-LOC", "O"]]
+    assert clean["dev"]["tags"][:] == [["S-PER"]]
+    other = NerReader(ner_data(tmp_path, IOB1, dev="Ida NNP I-NP B-PER\n")).load()  # splits of different schemes
+    assert other["dev"]["tags"][:] == [["S-PER"]]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_place_of_each_split_is_told_and_a_long_list_is_cut(tmp_path, capsys):
+    NerReader(ner_data(tmp_path, ODD * 14 + IOB1 * 700, test=IOB1 * 60 + ODD)).load()
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "14 of 1414 entities against iob1" in told
+    assert "(lines 2, 6, 10, 14, 18, 22, 26, 30, 34, 38 and 4 more)" in told
+    assert "1 of 121 entities against iob1" in told
+    assert "eng.testb (line 302)" in told
+
+
+@pytest.mark.parametrize(
+    ("odd", "tags"),
+    [
+        ("in O\nBell I-LOC", "O S-LOC"),
+        ("Ida B-PER\nBell I-LOC", "S-PER S-LOC"),
+        ("Bo B-PER\nBell I-PER", "B-PER E-PER"),
+    ],
+)
+def test_an_inside_tag_in_iob2_begins_an_entity_after_o_and_after_another_type(tmp_path, odd, tags):
+    iob2 = "Ida B-PER\nBell I-PER\n\n" * 150
+    data = write(tmp_path, dict.fromkeys(("a", "b", "c"), iob2 + odd + "\n"))
+    assert NerReader(data).load()["train"]["tags"][150] == tags.split()
+
+
+def test_a_file_that_follows_no_scheme_is_refused_with_the_shares(tmp_path):
+    data = ner_data(tmp_path, "Ida NNP I-NP I-PER\n\n" * 30 + "Bo NNP I-NP B-PER\n\n" * 10)
+    with pytest.raises(UserError, match=r"iob1 in 10 \(25\.0%\), iob2 in 30 \(75\.0%\), bioes in 40") as error:
+        NerReader(data).load()
+    assert (error.value.path, error.value.line) == (tmp_path / "eng.train", 61)
+    assert len(NerReader({**data, "source_scheme": "conlleval"}).load()["train"]) == 40
+
+
+def test_the_scorer_takes_the_official_files_too(tmp_path):
+    data = ner_data(tmp_path, "-DOCSTART- -X- O O\n\n" + ODD + IOB1)
+    assert score_ner(tmp_path / data["train"], tmp_path / data["train"])["f1"] == 100
+
+
+# CoNLL-2012: *.v4_gold_conll below nested folders.
+
+GOLD = """\
+#begin document (bc/made/00/made_0001); part 000
+bc/made/00/made_0001   0    0      Ida    NNP  (TOP(S(NP*)     -    -   -   Host#1  (PERSON)   (ARG0*)   (0|(0)
+bc/made/00/made_0001   0    1     Bell    NNP            *     -    -   -   Host#1         *         *        0)
+bc/made/00/made_0001   0    2     sang    VBD        (VP*)  sing   01   1   Host#1         *       (V*)       -
+bc/made/00/made_0001   0    3       /.      .          *))     -    -   -   Host#1         *         *        -
+
+bc/made/00/made_0001   0    0     Yes      UH     (TOP(FRAG*     -    -   -   -   *    -
+bc/made/00/made_0001   0    1      /-       :              *     -    -   -   -   *    -
+bc/made/00/made_0001   0    2     she     PRP            (NP*)   -    -   -   -   *   (0
+bc/made/00/made_0001   0    3    they     PRP            (NP*)   -    -   -   -   *   0)|(0
+bc/made/00/made_0001   0    4      /?       .             *))    -    -   -   -   *   0)
+
+#end document
+#begin document (bc/made/00/made_0001); part 001
+bc/made/00/made_0001   1    0     Rain     NN    (TOP(NP*    rain    -   1   -   *   (0)
+bc/made/00/made_0001   1    1      /.       .          *))     -     -   -   -   *    -
+
+#end document
+"""
+PLACE = "data/{split}/data/english/annotations/bc/made/0{n}/made_000{n}.v4_gold_conll"
+
+
+@pytest.fixture
+def ontonotes(tmp_path):
+    for n, split in enumerate(SPLITS, start=1):
+        path = tmp_path / PLACE.format(split=split, n=n)
+        path.parent.mkdir(parents=True)
+        path.write_text(GOLD.replace("made_0001", f"made_000{n}"))
+        path.with_suffix(".v4_gold_skel").write_text("not to be read")
+        path.with_suffix(".v4_gold_parse_conll").write_text("not to be read")
+    return {"folder": str(tmp_path / "data"), **{split: f"{split}/data/english" for split in SPLITS}}
+
+
+def test_coreference_reads_every_part_with_nested_and_touching_mentions(ontonotes):
+    rows = CorefReader(ontonotes, keep_singletons=True).load()["dev"].to_list()
+    assert [(row["document"], row["part"], row["genre"]) for row in rows] == [
+        ("bc/made/00/made_0002", "000", "bc"), ("bc/made/00/made_0002", "001", "bc"),
+    ]  # fmt: skip
+    (cluster,) = rows[0]["clusters"]
+    assert sorted(cluster) == [[0, 0], [0, 1], [6, 8], [7, 7]]  # `0)|(0`: a mention of this word inside a longer one
+    assert rows[1]["clusters"] == [[[0, 0]]]
+    assert rows[0]["speakers"] == ["Host#1"] * 4 + ["-"] * 5
+
+
+def test_coreference_writes_marks_with_a_slash_as_vectors_and_the_bilm_know_them(ontonotes):
+    reader = CorefReader(ontonotes, min_count=1)
+    rows = reader.load()["train"].to_list()
+    assert rows[0]["sentences"] == [["Ida", "Bell", "sang", "."], ["Yes", "/-", "she", "they", "?"]]
+    assert {".", "?", "/-"} <= set(reader.vocabularies["words"].items)
+    assert not {"/.", "/?"} & set(reader.vocabularies["words"].items)
+
+
+def test_coreference_repeats_the_words_of_raw_text_as_given(ontonotes):
+    reader = CorefReader(ontonotes, min_count=1)
+    reader.load()
+    row = reader.from_text(text="Ida sang /.\nshe /?")
+    batch = reader.collate([row])
+    assert batch.texts["sentences"].sentences == [["Ida", "sang", "."], ["she", "?"]]
+    assert batch.texts["sentences"].words[0, 2] == reader.vocabularies["words"]["."]
+    assert batch.rows[0]["sentences"] == [["Ida", "sang", "/."], ["she", "/?"]]
+
+
+def test_coreference_scores_the_files_by_position(ontonotes):
+    gold = Path(ontonotes["folder"], "train/data/english/annotations/bc/made/01/made_0001.v4_gold_conll")
+    written = gold.with_name("answers")
+    written.write_text(gold.read_text().replace(" /.", "  .").replace(" /?", "  ?"))
+    assert score_coref(gold, written)["conll_f1"] == pytest.approx(100)
+
+
+def test_roles_keep_marks_with_a_slash_and_need_no_predicate_in_a_sentence(ontonotes):
+    reader = SrlReader(ontonotes)
+    rows = reader.load()["test"].to_list()
+    assert [(row["tokens"], row["predicates"], row["tags"]) for row in rows] == [
+        (["Ida", "Bell", "sang", "/."], [2], [["B-ARG0", "O", "B-V", "O"]])
+    ]
+    assert "/." in reader.vocabularies["words"]
+
+
+# SNLI: snli_1.0_*.jsonl.
+
+
+def snli_line(label: str, premise: str, hypothesis: str) -> str:
+    return json.dumps({
+        "annotator_labels": [label], "captionID": "1.jpg#0", "gold_label": label, "pairID": "1.jpg#0r1n",
+        "sentence1": premise, "sentence1_binary_parse": "( another text )", "sentence1_parse": "(ROOT (X another))",
+        "sentence2": hypothesis, "sentence2_binary_parse": "( n/a )", "sentence2_parse": "(ROOT (X n/a))",
+    }) + "\n"  # fmt: skip
+
+
+def test_pairs_without_agreement_other_keys_and_repeated_ids(tmp_path):
+    text = snli_line("-", "Ida sings.", "") + snli_line("neutral", "Ida sings.", "n/a") * 2
+    reader = SnliReader(write(tmp_path, dict.fromkeys(("a.jsonl", "b.jsonl", "c.jsonl"), text)))
+    rows = reader.load()["test"].to_list()
+    assert rows == [{"premise": ["Ida", "sings", "."], "hypothesis": ["n", "/", "a"], "label": "neutral"}] * 2
+    assert reader.left_out == dict.fromkeys(SPLITS, 1)
+
+
+# SST: trees with the escapes of the Penn Treebank.
+
+
+def test_escapes_of_the_treebank_in_sentences_and_phrases(tmp_path):
+    tree = "(3 (2 -LRB-) (3 (3 (2 and\\/or) (3 (2 m\\*\\*l) (2 1\u00a01\\/2))) (2 -RRB-)))\n"
+    data = write(tmp_path, dict.fromkeys(("train.txt", "dev.txt", "test.txt"), tree))
+    splits = Sst5Reader(data, phrases="long", long=3).load()
+    sentence = ["(", "and/or", "m**l", "1\u00a01/2", ")"]
+    assert splits["train"]["tokens"][:] == [sentence[1:4], sentence[1:], sentence]
+    assert splits["test"]["tokens"][:] == [sentence]
+
+
+# SQuAD v1.1.
+
+CONTEXT = "Ida\u00a0Bell was\tborn in\u2009Ar\u200blen,  1,902-foot\u3000high. Roma is not far."
+BORN, ROMA, FAR = map(CONTEXT.index, ("born", "Roma", "far"))
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "expected"),
+    [
+        ("born", BORN, Answer("born", BORN)),
+        ("born", BORN - 1, Answer("born", BORN)),
+        ("born", BORN + 2, Answer("born", BORN)),
+        (" Roma", ROMA - 1, Answer(" Roma", ROMA - 1)),
+        (" Roma ", ROMA, Answer(" Roma ", ROMA - 1)),
+        (" far ", FAR, Answer("far", FAR)),  # a full stop follows
+        ("Ida Bell", 0, Answer("Ida Bell", 0)),
+        ("Ida Bell was born", 1, Answer("Ida Bell was born", 0)),
+        ("Ida\u00a0Bell", 0, Answer("Ida\u00a0Bell", 0)),
+        ("born", BORN + 3, None),
+        ("Roma", -1, None),
+        ("Bo", 0, None),
+    ],
+)
+def test_an_answer_is_found_within_two_characters_whatever_its_white_space(text, start, expected):
+    assert placed(Answer(text, start), CONTEXT) == expected
+
+
+def test_of_two_places_the_nearer_is_taken():
+    assert placed(Answer("a", 3), "a b a a") == Answer("a", 4)
+
+
+def test_answers_off_their_place_repeated_questions_and_unusual_white_space(tmp_path):
+    """No answer is refused; the words of each are those that it covers, if only in part."""
+    asked = {" Roma ": ROMA, "902": 32, "Ida Bell": 0, "Ar\u200blen": 21, "high": 40, " born": BORN}
+    questions = [
+        {"id": str(i), "question": "\u00a0 Where?", "answers": [{"text": text, "answer_start": start}] * 2}
+        for i, (text, start) in enumerate(asked.items())
+    ]
+    data = {"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": CONTEXT, "qas": questions}]}]}
+    named = write(tmp_path, dict.fromkeys(("a.json", "b.json", "c.json"), json.dumps(data)))
+    rows = SquadReader(named).load()["train"].to_list()
+    assert [row["question"] for row in rows] == [["Where", "?"]] * len(asked)
+    context = [word.form for word in words(CONTEXT)]
+    covered = [" ".join(context[row["span"][0] : row["span"][1] + 1]) for row in rows]
+    assert covered == ["Roma", "1,902", "Ida Bell", "Ar \u200b len", "high", "born"]
