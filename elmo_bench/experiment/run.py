@@ -52,9 +52,9 @@ def run_once(
     source = None if run.baseline else layers_source(run.bilm, run)
     if isinstance(source, ActivationCache):
         source.prepare(list(sentences(splits, reader.fields)))
-    words = None if run.words_dropped else look_up(run.task.words, vectors, reader, splits)
+    words = look_up(run, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
-    module = build(run, reader, source, words and words.given, described.config)
+    module = build(run, reader, source, words and words.columns, described.config)
     keep = KeepBest(folder)
     data = Data(run.task.batch, run.seed, reader, splits)
     name = label(described.arm, run.elmo.where, described.variant)
