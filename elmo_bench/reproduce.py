@@ -20,9 +20,9 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment import usage
 from elmo_bench.experiment.arms import check, placed
 from elmo_bench.experiment.launch import finished, train
+from elmo_bench.experiment.missing import check_files
 from elmo_bench.experiment.run_names import label, run_name
 from elmo_bench.experiment.store import Record
-from elmo_bench.experiment.missing import check_files
 from elmo_bench.experiment.sweeps import points
 from elmo_bench.reporting import tables
 from elmo_bench.system import console

@@ -16,8 +16,8 @@ from elmo_bench import reproduce
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.embedding import skipgram
-from elmo_bench.embedding.skipgram import SkipgramVectors, seen
 from elmo_bench.embedding.reading import read_vectors
+from elmo_bench.embedding.skipgram import SkipgramVectors, seen
 from elmo_bench.embedding.words import distinct
 from elmo_bench.experiment import run
 from elmo_bench.experiment.identity import Identity

@@ -128,8 +128,8 @@ class VectorsConfig:
 
     source: str = key(
         "page",
-        "page: as in task.words; random: trained from random values; sets: pre-trained; text: skip-gram vectors trained "
-        "on the biLM's text",
+        "page: as in task.words; random: trained from random values; sets: pre-trained tables; text: skip-gram vectors "
+        "trained on the biLM's text",
         choices=("page", "random", "sets", "text"),
     )
     sets: dict[str, VectorSetConfig] = key({}, identity=False)  # side by side; counted with their files (`settings`)

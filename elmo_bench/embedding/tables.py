@@ -1,4 +1,4 @@
-"""Where the tables of pre-trained word vectors lie on this machine: below `vectors_root`, or in an installed package."""
+"""Where tables of pre-trained word vectors lie on this machine: below `vectors_root`, or in an installed package."""
 
 from __future__ import annotations
 

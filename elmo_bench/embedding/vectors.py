@@ -109,8 +109,8 @@ def find(table: Table, words: Iterable[str], size: int, lookup: Lookup) -> dict[
     rows = read(table, {form for each in forms.values() for form in each}, size)
     if not rows:
         raise UserError(
-            "has no vector for any word of the data. Is it the right file? The words of scale=mini are invented: there, "
-            "take vectors=text or vectors=random",
+            "has no vector for any word of the data. Is it the right file, of this language? For invented words take "
+            "vectors=text or vectors=random",
             table.vectors,
         )
     found = {word: next((rows[form] for form in each if form in rows), None) for word, each in forms.items()}

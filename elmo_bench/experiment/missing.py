@@ -18,8 +18,8 @@ def check_files(*runs: RunConfig) -> None:
     """Checks one or several runs of a task, before anything is made or trained.
 
     Raises:
-        UserError: the task does not offer the scale or cannot use the word vectors, or files are missing. A single thing
-            is named in one line, several are a list of lines.
+        UserError: the task does not offer the scale or cannot use the word vectors, or files are missing: one is named
+            in one line, several in a list of lines.
     """
     for run in runs:
         check_scale(run)
@@ -46,14 +46,18 @@ def check_vectors(run: RunConfig) -> None:
     if run.words_dropped or (words is None and source == "page"):
         return
     if words is None or (source == "text" and "size" not in words):
-        raise UserError(f"vectors={run.vectors.label}: the page of task={run.task.name} has no word vectors with a size")
+        raise UserError(
+            f"vectors={run.vectors.label}: the page of task={run.task.name} has no word vectors with a size"
+        )
     path = words.get("path")
     if source != "page" and path is not None:
-        raise UserError(f"vectors={run.vectors.label} and task.words.path={path}: not both; the file needs vectors=page")
+        raise UserError(
+            f"vectors={run.vectors.label} and task.words.path={path}: not both; the file needs vectors=page"
+        )
     if source == "page" and path is None and run.scale.asks_for_vectors:
         raise UserError(
-            f"vectors=page: task.words.path names no file, and scale={run.scale.name} takes random word vectors only with "
-            "vectors=random"
+            f"vectors=page: task.words.path names no file, and scale={run.scale.name} takes random word vectors only "
+            "with vectors=random"
         )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from elmo_bench.system.errors import UserError
 
-
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
