@@ -20,6 +20,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment import usage
 from elmo_bench.experiment.arms import check, placed
 from elmo_bench.experiment.launch import finished, train
+from elmo_bench.experiment.missing import check_files
 from elmo_bench.experiment.run_names import label, run_name
 from elmo_bench.experiment.store import Record
 from elmo_bench.experiment.sweeps import points
@@ -51,6 +52,7 @@ def reproduce(
     check(task, list(pages.compose(chosen).task.arms))
     runs = [[*chosen, *point] for point in points("table1", chosen, seeds=range(1, seeds + 1))]
     cfgs = [pages.compose(run) for run in runs]
+    check_files(*map(schema.typed, cfgs))  # of all arms, so that all that is missing is named at once
     new = [i for i, cfg in enumerate(cfgs) if cfg.force or not finished(cfg)]
     if len(new) < 2 or (at_once := at_once or fitting(cfgs[0])) < 2:
         return [train(cfg) for cfg in cfgs]

@@ -16,8 +16,8 @@ from hydra.utils import instantiate
 from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.data import Data
-from elmo_bench.experiment.identity import check_files
 from elmo_bench.experiment.makers import Makers
+from elmo_bench.experiment.missing import check_files
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Tokens

@@ -114,6 +114,7 @@ def test_the_defaults_that_identities_leave_out_are_pinned():
     """Changing one changes which settings an old id stands for: raise `settings.FORMAT`, or keep the default."""
     blocks = (
         schema.ElmoConfig, schema.LayersConfig, schema.BilmConfig, schema.TransformersConfig, schema.VectorsConfig,
+        schema.VectorSetConfig,
         schema.ScaleConfig, schema.FitConfig, schema.BatchConfig, schema.ClipConfig, schema.ScheduleConfig,
         schema.TaskConfig, schema.TrainerConfig,
     )  # fmt: skip
@@ -159,6 +160,11 @@ PINNED = {
     "VectorsConfig.min_count": 3,
     "VectorsConfig.epochs": 5,
     "VectorsConfig.seed": 1,
+    "VectorSetConfig.size": "???",
+    "VectorSetConfig.cased": True,
+    "VectorSetConfig.lookup": None,
+    "VectorSetConfig.missing": None,
+    "VectorSetConfig.unit": None,
     "ScaleConfig.name": "???",
     "ScaleConfig.version": None,
     "ScaleConfig.seed": 1,

@@ -16,11 +16,12 @@ from elmo_bench import reproduce
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.embedding import skipgram
+from elmo_bench.embedding.reading import read_vectors
 from elmo_bench.embedding.skipgram import SkipgramVectors, seen
-from elmo_bench.embedding.vectors import read_vectors
 from elmo_bench.embedding.words import distinct
 from elmo_bench.experiment import run
-from elmo_bench.experiment.identity import Identity, check_vectors
+from elmo_bench.experiment.identity import Identity
+from elmo_bench.experiment.missing import check_vectors
 from elmo_bench.experiment.run_names import arm_of
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError

@@ -44,8 +44,8 @@ def key(
         identity: False if no result depends on it.
     """
     metadata = {"help": help, "choices": choices, "least": least, "below": below, "identity": identity}
-    if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata=metadata)
+    if isinstance(default, list | dict):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
@@ -75,6 +75,7 @@ class LayersConfig:
     tuned: bool = key(False, "true for a biLM that was tuned on the task's training text", identity=False)
     cache: bool = key(True, "compute the layers of a frozen source once and store them under cache_root")
     download: str | None = key(None, "where to get the files; shown in messages", identity=False)
+    licence: str | None = key(None, "of the files; shown in messages", identity=False)
     maker: str | None = key(None, "class that makes the files if they are missing", identity=False)
 
 
@@ -99,12 +100,39 @@ class TransformersConfig(LayersConfig):
 
 
 @dataclass
+class VectorSetConfig:
+    """A table of pre-trained word vectors, an entry of `vectors.sets`."""
+
+    name: str = key(MISSING, "its name in records and messages", identity=False)
+    size: int = key(MISSING, "dimension", least=1)
+    cased: bool = key(True, "whether the table has capital letters; false: words are looked up in lower case")
+    lookup: str | None = key(
+        None, "exact: words as they stand; lower: then in lower case; null: as task.words says",
+        choices=(None, "exact", "lower"),
+    )  # fmt: skip
+    missing: str | None = key(
+        None, "vectors of words that it lacks; null: as task.words says", choices=(None, "random", "zero")
+    )
+    unit: bool | None = key(None, "bring every vector to unit length; null: as task.words says")
+    files: list[str] = key([], "its file below vectors_root: the first of these that exists is read", identity=False)
+    words: str | None = key(None, "the file of its words, a line each, if `files` have only numbers", identity=False)
+    package: str | None = key(None, "installed package that has it too", identity=False)
+    package_files: list[str] = key([], "in this package: the matrix (.npy) and its words (.parquet)", identity=False)
+    licence: str | None = key(None, "shown in messages", identity=False)
+    download: str | None = key(None, "where to get it; shown in messages", identity=False)
+
+
+@dataclass
 class VectorsConfig:
     """Static word vectors (`vectors=`)."""
 
     source: str = key(
-        "page", "page: as in task.words; text: skip-gram vectors trained on the biLM's text", choices=("page", "text")
+        "page",
+        "page: as in task.words; random: trained from random values; sets: pre-trained tables; text: skip-gram vectors "
+        "trained on the biLM's text",
+        choices=("page", "random", "sets", "text"),
     )
+    sets: dict[str, VectorSetConfig] = key({}, identity=False)  # side by side; counted with their files (`settings`)
     maker: str | None = key(None, "class that trains the vectors", identity=False)
     text: str | None = key(None, "recipe under conf/pretrain that names the text")
     root: str | None = key(None, "folder of that text", identity=False)
@@ -117,6 +145,16 @@ class VectorsConfig:
     min_count: int = key(3, "rarer words get no vector", least=1)
     epochs: int = key(5, "passes over the text", least=1)
     seed: int = key(1, "of the training", least=0)
+
+    @property
+    def chosen(self) -> list[VectorSetConfig]:
+        """The sets, in the order in which they stand side by side."""
+        return [self.sets[name] for name in sorted(self.sets)] if self.source == "sets" else []
+
+    @property
+    def label(self) -> str:
+        """The name of the choice: that of the sets, else of the source."""
+        return "+".join(each.name for each in self.chosen) or self.source
 
 
 @dataclass
@@ -131,6 +169,7 @@ class ScaleConfig:
     version: int | None = key(None, "of the generator of its data")
     seed: int = key(1, "of the generator", least=0)
     sizes: Any = key(None, "changes to the generator's default sizes")
+    asks_for_vectors: bool = key(False, "random word vectors only with vectors=random", identity=False)
 
 
 @dataclass
@@ -176,6 +215,7 @@ class TaskConfig:
     monitor: str = key(MISSING, "metric on dev that selects the epoch")
     paper: Any = key(None, "the paper's figures", identity=False)
     data: Any = key(None, "files or hub data set of each split", identity=False)  # part of the reader block
+    download: str | None = key(None, "where to get the data, and their licence; shown in messages", identity=False)
     elmo: Any = key("${elmo}", identity=False)  # a copy of the elmo block, for readers of records
     reader: Any = key(MISSING, "reads the data and makes batches")
     words: Any = key(None, "the task's own word vectors")
@@ -238,6 +278,7 @@ class RunConfig:
     debug: bool = key(False, "show the traceback of an error", identity=False)
     data_root: str | None = key(None, "folder of the data", identity=False)
     models_root: str = key(MISSING, "folder of biLMs", identity=False)
+    vectors_root: str | None = key(None, "folder of pre-trained word vectors", identity=False)
     cache_root: str = key(MISSING, "folder of generated data, cached layers and word vectors", identity=False)
     results_root: str = key(MISSING, "folder of records and checkpoints", identity=False)
     arm: str = key(MISSING, "page of conf/arm/", identity=False)
@@ -263,6 +304,11 @@ class RunConfig:
     def words_dropped(self) -> bool:
         """Whether ELMo replaces the task's word vectors."""
         return not self.baseline and self.elmo.words == "instead"
+
+    @property
+    def sets(self) -> list[VectorSetConfig]:
+        """The vector sets that the model uses."""
+        return [] if self.words_dropped or self.task.words is None else self.vectors.chosen
 
 
 SOURCES: dict[str, type[LayersConfig]] = {"bilm": BilmConfig, "transformers": TransformersConfig}
@@ -302,7 +348,17 @@ def from_plain(plain: Plain) -> RunConfig:
     run.elmo = _object(ElmoConfig, plain["elmo"], "elmo.")
     run.bilm = _object(source_schema(plain["bilm"]), plain["bilm"], "bilm.")
     check(run)
+    run.task.words = _with_vectors(run.task.words, run.vectors)
     return run
+
+
+def _with_vectors(words: Plain | None, vectors: VectorsConfig) -> Plain | None:
+    """A task's `words` block with the keys that the choice of vectors decides."""
+    if words is None:
+        return None
+    if vectors.source == "random":
+        return {**words, "trainable": True}
+    return {**words, "size": sum(each.size for each in vectors.chosen)} if vectors.chosen else words
 
 
 def source_schema(block: Plain) -> type[LayersConfig]:
@@ -323,17 +379,19 @@ def _object(cls: type[T], plain: Plain, prefix: str = "") -> T:
         name = KEYS.get(each.name, each.name)
         if name not in plain:
             continue
-        block = _block(each)
-        value = plain[name]
-        values[each.name] = _object(block, value, f"{prefix}{name}.") if block and isinstance(value, dict) else value
+        values[each.name] = _value(each, plain[name], f"{prefix}{name}.")
     return cls(**values)
 
 
-def _block(each: dataclasses.Field) -> type | None:
-    """The dataclass that a field holds, if it holds one."""
+def _value(each: dataclasses.Field, value: Any, prefix: str) -> Any:
+    """The value of a field; a block, or a dict of blocks, as dataclasses."""
     annotation = str(each.type).removesuffix(" | None")
-    block = globals().get(annotation)
-    return block if isinstance(block, type) and dataclasses.is_dataclass(block) else None
+    block = globals().get(annotation.removeprefix("dict[str, ").removesuffix("]"))
+    if not isinstance(value, dict) or not dataclasses.is_dataclass(block):
+        return value
+    if annotation.startswith("dict"):
+        return {name: _object(block, inner, f"{prefix}{name}.") for name, inner in value.items()}  # type: ignore[type-var]
+    return _object(block, value, prefix)  # type: ignore[type-var]
 
 
 def check(block: Any, prefix: str = "") -> None:
@@ -342,6 +400,11 @@ def check(block: Any, prefix: str = "") -> None:
         name, value = f"{prefix}{KEYS.get(each.name, each.name)}", getattr(block, each.name)
         if dataclasses.is_dataclass(value):
             check(value, f"{name}.")
+            continue
+        if isinstance(value, dict):
+            for part, inner in value.items():
+                if dataclasses.is_dataclass(inner):
+                    check(inner, f"{name}.{part}.")
             continue
         choices, least, below = (each.metadata.get(part) for part in ("choices", "least", "below"))
         if choices:

@@ -1,4 +1,4 @@
-"""The source of a run's word vectors (random, a file, or trained on the biLM's text), and the words they cover."""
+"""The tables that a run's word vectors come from, and the words they cover."""
 
 from __future__ import annotations
 
@@ -7,79 +7,93 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from datasets import DatasetDict
-from torch import Tensor
 
-from elmo_bench.embedding.vectors import read_vectors
+from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
+from elmo_bench.embedding import tables
+from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.vectors import Columns, Lookup, check_rules, find
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Reader
 from elmo_bench.text.vocabulary import Vocabulary
 
 
-class VectorFile(NamedTuple):
-    """A file of word vectors in GloVe's format."""
+class WordTable(NamedTuple):
+    """A table of word vectors, and how a run looks its words up in it."""
 
-    path: Path
-    source: str  # "file": given by the user; "text": trained on the biLM's text
+    name: str
+    files: Table
     size: int  # dimension
+    missing: str  # "random" or "zero": the vectors of words that it lacks
+    lookup: Lookup
 
     @classmethod
-    def of(cls, words: Mapping[str, Any], trained: Path | None) -> VectorFile | None:
-        """The `trained` file if given, else that of a task's `words:` block; None for random vectors."""
-        if trained is not None:
-            return cls(trained, "text", words["size"])
-        return cls(Path(words["path"]), "file", words["size"]) if words.get("path") else None
+    def of_file(cls, path: Path, words: Mapping[str, Any]) -> WordTable:
+        """A file in GloVe's format, by the rules of a task's `words` block."""
+        return cls(path.name, Table(path), words["size"], *_rules(words, {}))
+
+    @classmethod
+    def of_set(cls, block: VectorSetConfig, words: Mapping[str, Any], root: str | None) -> WordTable:
+        """A vector set. Raises `UserError` if its files are not here."""
+        files = tables.locate(block, root)
+        if files is None:
+            raise UserError(tables.missing(block, root))
+        return cls(block.name, files, block.size, *_rules(words, vars(block)))
 
 
-class WordVectors(NamedTuple):
-    """The vectors of the vocabulary's words, read from a file."""
-
-    vectors: dict[str, Tensor]  # (size,) each
-    file: VectorFile
+def _rules(words: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, Lookup]:
+    """The rules of a table: its `own`, and where these are null those of the task's `words` block."""
+    defaults = {"lookup": "exact", "missing": "random", "unit": False}
+    rules = {key: words.get(key, value) if own.get(key) is None else own[key] for key, value in defaults.items()}
+    check_rules(rules["missing"], rules["lookup"])
+    return rules["missing"], Lookup(own.get("cased", True), rules["lookup"], rules["unit"])
 
 
 class WordsUsed(NamedTuple):
     """The words of a run that has word vectors."""
 
-    given: WordVectors | None  # None: random vectors
+    source: str  # "random", "file", "sets", or "text": trained on the biLM's text
+    tables: list[WordTable]
+    columns: list[Columns]  # the vectors of the vocabulary's words in each table
     number: int  # of words in the vocabulary
 
+    @property
+    def found(self) -> set[str]:
+        """The words that have a vector in at least one table."""
+        return {word for columns in self.columns for word in columns.vectors}
 
-def look_up(
-    words: Mapping[str, Any] | None, trained: Path | None, reader: Reader, splits: DatasetDict
-) -> WordsUsed | None:
+
+def look_up(run: RunConfig, trained: Path | None, reader: Reader, splits: DatasetDict) -> WordsUsed | None:
     """The words of a run and the vectors they start from; None where the model has no word vectors.
 
+    The words of all splits that a table has are added to the vocabulary: a word of dev or test that has a vector is not
+    an unknown word. Nothing else of these splits is used, and such a word has nothing but its vector from the table.
+
     Args:
-        words: the task's `words:` block; None where the model has no word vectors.
-        trained: a file of vectors trained on the biLM's text, used in place of the block's.
+        trained: a file of vectors trained on the biLM's text, if the run uses them.
 
     Raises:
-        UserError: as `VectorFile.of` and `find` do.
+        UserError: a table that is not here, cannot be read, or has no word of the data.
     """
-    if words is None:
+    words = run.task.words
+    if words is None or run.words_dropped:
         return None
-    file = VectorFile.of(words, trained)
-    given = None if file is None else find(file, reader, splits)
-    return WordsUsed(given, len(reader.vocabularies["words"]) - 2)
-
-
-def find(file: VectorFile, reader: Reader, splits: DatasetDict) -> WordVectors:
-    """Reads the vectors of the words of all splits from a file, and adds those words to the vocabulary.
-
-    A word of dev or test that is in the file is then not an unknown word. Nothing else of these splits is used, and
-    such a word has nothing but its vector from the file.
-
-    Raises:
-        UserError: a file that cannot be read, or contains no word of the data.
-    """
+    source, used = _tables(run, words, trained)
     vocabulary = reader.vocabularies["words"]
-    present = set(vocabulary.items) | set(distinct(splits, reader.fields, reader.lower))
-    vectors = read_vectors(file.path, present, file.size)
-    if not vectors:
-        raise UserError("has no vector for any word of the data; is it the right file?", file.path)
-    more = sorted(vectors.keys() - set(vocabulary.items))
-    reader.vocabularies["words"] = Vocabulary([*vocabulary.items[2:], *more])
-    return WordVectors(vectors, file)
+    present = set(vocabulary.items) | set(distinct(splits, reader.fields, reader.lower)) if used else ()
+    columns = [Columns(find(t.files, present, t.size, t.lookup), t.size, t.missing) for t in used]
+    more = {word for each in columns for word in each.vectors} - set(vocabulary.items)
+    reader.vocabularies["words"] = Vocabulary([*vocabulary.items[2:], *sorted(more)])
+    return WordsUsed(source, used, columns, len(reader.vocabularies["words"]) - 2)
+
+
+def _tables(run: RunConfig, words: Mapping[str, Any], trained: Path | None) -> tuple[str, list[WordTable]]:
+    """Where the vectors come from, and the tables that are read."""
+    if run.sets:
+        return "sets", [WordTable.of_set(block, words, run.vectors_root) for block in run.sets]
+    path = trained or words.get("path")
+    if path is None:
+        return "random", []
+    return "text" if trained else "file", [WordTable.of_file(Path(path), words)]
 
 
 def distinct(splits: DatasetDict, fields: Sequence[str], lower: bool) -> Iterable[str]:

@@ -53,15 +53,26 @@ def variant(run: RunConfig, arm: str) -> dict[str, Any]:
     page = _page(places.CONF, run.task.name, run.scale.name, arm, _bilm_page(run), roots)
     ours, theirs = (relative(relevant(each)) for each in (run, page))
     changes = differences(ours, theirs)
-    if (ours.get("vectors") or {}).get("source") != (theirs.get("vectors") or {}).get("source"):
-        source = run.vectors.source
-        changes = {key: value for key, value in changes.items() if key.split(".")[0] != "vectors"} | {"vectors": source}
+    if _tables(run) != _tables(page):
+        changes = {key: value for key, value in changes.items() if not _decided_by_vectors(key, run)}
+        changes["vectors"] = run.vectors.label
     if run.baseline != page.baseline:
         changes = {key: value for key, value in changes.items() if key.split(".")[0] not in ("elmo", "bilm")}
         changes["elmo.where"] = run.elmo.where
     elif not run.baseline and "untrained" in (run.bilm.name, page.bilm.name) and run.bilm.name != page.bilm.name:
         changes["bilm"] = run.bilm.name  # an untrained control is a different arm
     return {key: value for key, value in changes.items() if key not in NAMED}
+
+
+def _tables(run: RunConfig) -> str:
+    """Where its word vectors come from; a file or none, as `task.words.path` says, unless sets or a text are chosen."""
+    return "page" if run.vectors.source == "random" else run.vectors.label
+
+
+def _decided_by_vectors(key: str, run: RunConfig) -> bool:
+    """Whether the choice of word vectors decides a key."""
+    trained = run.vectors.source == "random" and key == "task.words.trainable"
+    return trained or key == "task.words.size" or key.split(".")[0] == "vectors"
 
 
 def _bilm_page(run: RunConfig) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,14 +11,18 @@ from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import Plain, RunConfig, TaskConfig
 from elmo_bench.embedding.representation import Elmo, Representation
-from elmo_bench.embedding.words import WordVectors
+from elmo_bench.embedding.vectors import Columns
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Reader
 
 
 def build(
-    run: RunConfig, reader: Reader, source: Any, vectors: WordVectors | None = None, config: Plain | None = None
+    run: RunConfig,
+    reader: Reader,
+    source: Any,
+    vectors: Sequence[Columns] | None = None,
+    config: Plain | None = None,
 ) -> BenchModule:
     """Builds the model of a run.
 
@@ -25,11 +30,11 @@ def build(
         run: its typed configuration.
         reader: with its vocabularies.
         source: of layers; None for a baseline.
-        vectors: the word vectors from a file.
+        vectors: the word vectors from tables, side by side.
         config: the same configuration as plain containers, stored in checkpoints.
     """
     vocabularies, task = reader.vocabularies, run.task
-    given = {} if vectors is None else {"vectors": vectors.vectors}
+    given = {"vectors": vectors} if vectors else {}
     words = None if run.words_dropped else make(task, "words", vocabularies.get("words"), **given)
     chars = make(task, "chars", len(vocabularies.get("chars", ())))
     elmo = None if source is None else Elmo.build(source, run.elmo)

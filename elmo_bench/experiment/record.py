@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.embedding.words import WordsUsed
+from elmo_bench.embedding.vectors import Columns
+from elmo_bench.embedding.words import WordsUsed, WordTable
 from elmo_bench.experiment.callbacks import KeepBest
-from elmo_bench.experiment.identity import Description
+from elmo_bench.experiment.identity import Description, Identity
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.experiment.store import Record, columns
 from elmo_bench.system import machine
@@ -66,17 +67,27 @@ def make_record(
         ),
         "settings": identity.settings,
         "config": described.placeless,
-        "word_vectors": None if words is None else _described(words),
+        "word_vectors": None if words is None else _described(words, identity),
     }
 
 
-def _described(words: WordsUsed) -> dict[str, Any]:
-    """Where the word vectors come from (random, file, text), how many words there are, and how many have one there."""
-    if words.given is None:
-        return {"source": "random", "words": words.number, "found": 0}
-    file, found = words.given.file, len(words.given.vectors)
-    name = file.path.name if file.source == "file" else None
-    return {"source": file.source, "file": name, "sha256": sha256(file.path), "words": words.number, "found": found}
+def _described(words: WordsUsed, identity: Identity) -> dict[str, Any]:
+    """Where the word vectors come from (random, file, sets, text), how many words there are, and how many have one
+    there; of several sets, how many each has."""
+    known = {"source": words.source, "words": words.number, "found": len(words.found)}
+    if words.source == "sets":
+        digests = [block["table"].removeprefix("sha256:") for block in identity.settings["vectors"]["sets"].values()]
+        rows = zip(words.tables, words.columns, digests, strict=True)
+        return known | {"sets": [_set(table, columns, digest) for table, columns, digest in rows]}
+    for table in words.tables:
+        name = table.name if words.source == "file" else None
+        known |= {"file": name, "sha256": sha256(table.files.vectors)}
+    return known
+
+
+def _set(table: WordTable, columns: Columns, digest: str) -> dict[str, Any]:
+    file, found = table.files.vectors.name, len(columns.vectors)
+    return {"name": table.name, "file": file, "sha256": digest, "size": table.size, "found": found}
 
 
 def _generated(run: RunConfig) -> dict[str, str]:

@@ -95,9 +95,9 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
     cache = source if isinstance(source, ActivationCache) else None
     if cache is not None:
         cache.prepare(list(sentences(splits, reader.fields)))
-    words = None if run.words_dropped else look_up(run.task.words, vectors, reader, splits)
+    words = look_up(run, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
-    module = build(run, reader, source, words and words.given, config)
+    module = build(run, reader, source, words and words.columns, config)
     return Prepared(module, Data(run.task.batch, run.seed, reader, splits, cache), words)
 
 

@@ -12,7 +12,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.schema import KEYS, Plain, RunConfig
+from elmo_bench.configuration.schema import KEYS, Plain, RunConfig, VectorSetConfig
+from elmo_bench.embedding.tables import locate
 from elmo_bench.experiment.makers import Makers
 from elmo_bench.layers import model_folder
 from elmo_bench.system.hashing import MEMORY, content_sha256
@@ -42,10 +43,25 @@ def relevant(run: RunConfig) -> Plain:
     plain["elmo"] = {"where": "none"} if run.baseline else counted(run.elmo)
     if not run.baseline:
         plain["bilm"] = counted(run.bilm)
-    if run.vectors.source != "page":  # otherwise task.words says it all
+    if run.vectors.source == "text":
         plain["vectors"] = counted(run.vectors)
+    if run.sets:  # otherwise task.words says it all
+        plain["vectors"] = {"source": "sets", "sets": _sets(run)}
     plain["trainer"] = counted(run.trainer)
     return {key: value for key, value in plain.items() if value != {}}
+
+
+def _sets(run: RunConfig) -> Plain:
+    """The values of each vector set, and its files on this machine; in the order of `run.sets`."""
+    named = sorted(run.vectors.sets.items())
+    return {name: counted(block) | _files(block, run.vectors_root) for name, block in named}
+
+
+def _files(block: VectorSetConfig, root: str | None) -> Plain:
+    """The files of a vector set; empty if they are not here."""
+    vectors, words = locate(block, root) or (None, None)
+    files = {"table": vectors, "words": words}
+    return {key: str(path.absolute()) for key, path in files.items() if path is not None}
 
 
 def counted(block: Any) -> Plain:

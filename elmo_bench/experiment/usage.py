@@ -10,6 +10,12 @@ from elmo_bench.system.command import Argument, Command, Section, described, fla
 GROUPS = ("task", "scale", "arm", "bilm", "vectors", "trainer", "logger", "launcher", "sweep")
 PLACES = (
     Argument("data_root", "folder of the data; also the environment variable DATA_ROOT", None, "FOLDER"),
+    Argument(
+        "vectors_root",
+        "folder of pre-trained word vectors; also the variable VECTORS_ROOT; by default models/vectors/",
+        None,
+        "FOLDER",
+    ),
     Argument("results_root", "folder of records, checkpoints and the report; by default results/", None, "FOLDER"),
     Argument(
         "cache_root",
@@ -41,6 +47,7 @@ def _all_keys() -> list[Section]:
         "bilm": schema.BilmConfig,
         "task": schema.TaskConfig,
         "vectors": schema.VectorsConfig,
+        "vectors.sets.NAME": schema.VectorSetConfig,
         "scale": schema.ScaleConfig,
         "trainer": schema.TrainerConfig,
         "logger": schema.LoggerConfig,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -9,25 +10,35 @@ from pathlib import Path
 class UserError(Exception):
     """Something outside the code is wrong: an argument, a file, a missing download.
 
-    Every command prints it as one line and exits with status 2 (no traceback).
+    Every command prints it as one line and exits with status 2 (no traceback). Only several faults at once are a list,
+    a line each.
 
     Args:
         message: what is wrong and what to do about it, in one line.
         path: the file at fault, if there is one.
         line: its line, counted from 1, if there is one.
+        faults: lines of a list that follows the message.
     """
 
-    def __init__(self, message: str, path: str | PathLike[str] | None = None, line: int | None = None):
+    def __init__(
+        self,
+        message: str,
+        path: str | PathLike[str] | None = None,
+        line: int | None = None,
+        faults: Sequence[str] = (),
+    ):
         self.message = " ".join(str(message).split())
+        self.faults = tuple(faults)
         self.path = None if path is None else Path(path)
         self.line = line
         super().__init__(self.message)
 
     def __str__(self) -> str:
+        message = "\n- ".join([self.message, *self.faults])
         if self.path is None:
-            return self.message
+            return message
         where = str(self.path) if self.line is None else f"{self.path}:{self.line}"
-        return f"{where}: {self.message}"
+        return f"{where}: {message}"
 
     def __reduce__(self):  # keeps path and line when a worker process passes the error on
-        return type(self), (self.message, self.path, self.line)
+        return type(self), (self.message, self.path, self.line, self.faults)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from datasets import DatasetDict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from elmo_bench.system.errors import UserError
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
+
+
+def obtainable(name: str) -> bool:
+    """Whether the hub may be asked for a data set, or the local cache has it. Asks nothing of the hub."""
+    from huggingface_hub import constants  # not `datasets`, which takes seconds to import
+
+    asked = os.environ.get("HF_DATASETS_OFFLINE", "").upper() not in constants.ENV_VARS_TRUE_VALUES
+    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME, "datasets")).expanduser()
+    return (asked and not constants.HF_HUB_OFFLINE) or (cache / name.replace("/", "___")).is_dir()
 
 
 def load_from_hub(

@@ -1,0 +1,135 @@
+"""Reading tables of word vectors: GloVe's text format, or a list of words with the numbers in another file."""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmo_bench.embedding.tables import Table
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import decode, open_text
+
+
+def read(table: Table, words: Container[str], size: int) -> dict[str, Tensor]:
+    """The rows (size,) of those `words` that a table has, exactly as written; the first of a repeated word.
+
+    Rows of other words are not kept, so that memory is bounded by `words`.
+    """
+    if table.words is None:
+        return read_vectors(table.vectors, words, size)
+    names = _names(table.words)
+    if table.vectors.suffix == ".npy":
+        return _read_matrix(table.vectors, names, words, size)
+    with open_text(table.vectors) as lines:
+        return _parse(_joined(names, lines, table.vectors), words, size, table.vectors)
+
+
+def read_vectors(path: str | PathLike[str], words: Container[str], size: int) -> dict[str, Tensor]:
+    """`read` of a file in GloVe's text format."""
+    with _open(Path(path), size) as lines:
+        return _parse(lines, words, size, path)
+
+
+def _parse(lines: Iterable[str], words: Container[str], size: int, path: str | PathLike[str]) -> dict[str, Tensor]:
+    vectors: dict[str, Tensor] = {}
+    for number, line in enumerate(lines, start=1):
+        line = line.rstrip(" \r\n")
+        if number == 1 and re.fullmatch(r"\d+ \d+", line):
+            continue  # word2vec: number of words, dimension
+        if not line:
+            raise UserError("an empty line; correct the file", path, number)
+        if line.count(" ") == size:
+            word, _, numbers = line.partition(" ")
+        else:
+            word, numbers = _with_spaces(line, size, path, number)
+        if word in words and word not in vectors:
+            vectors[word] = _vector(numbers, path, number)
+    return vectors
+
+
+def _names(path: Path) -> list[str]:
+    """The words of a table whose numbers are in another file."""
+    if path.suffix == ".parquet":
+        from pyarrow import parquet  # of the extra `glove`
+
+        return parquet.read_table(path).column(0).to_pylist()
+    with open_text(path) as lines:
+        return [line.rstrip("\r\n") for line in lines]
+
+
+def _joined(names: Sequence[str], lines: Iterable[str], path: Path) -> Iterator[str]:
+    """Words and lines of numbers as lines of GloVe's format."""
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        if number > len(names):
+            break
+        yield f"{names[number - 1]} {line}"
+    if number != len(names):
+        raise UserError(f"not as many lines as the {len(names)} words of the list beside it", path, number)
+
+
+def _read_matrix(path: Path, names: Sequence[str], words: Container[str], size: int) -> dict[str, Tensor]:
+    try:
+        matrix = np.load(path, mmap_mode="r")  # (words, size)
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot be read ({error}); is the file damaged?", path) from None
+    if matrix.shape != (len(names), size):
+        raise UserError(f"has the shape {matrix.shape}, and not ({len(names)}, {size})", path)
+    rows = {name: row for row, name in reversed(list(enumerate(names))) if name in words}
+    return {name: torch.tensor(matrix[row], dtype=torch.float32) for name, row in rows.items()}
+
+
+def _with_spaces(line: str, size: int, path: str | PathLike[str], number: int) -> tuple[str, str]:
+    """Splits a line whose word contains spaces, as in some large tables; other extra columns are an error."""
+    fields = line.split(" ")
+    word, numbers = fields[: max(len(fields) - size, 0)], fields[-size:]
+    if len(fields) <= size or any(_is_number(field) for field in word[1:]):
+        raise UserError(f"{len(fields) - 1} numbers where {size} are expected; wrong file or damaged?", path, number)
+    return " ".join(word), " ".join(numbers)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _vector(numbers: str, path: str | PathLike[str], number: int) -> Tensor:
+    try:
+        values = [float(field) for field in numbers.split(" ")]
+    except ValueError:
+        raise UserError("a field after the word is not a number; correct the file", path, number) from None
+    if not all(map(math.isfinite, values)):
+        raise UserError("a number is not finite; correct the file", path, number)
+    return torch.tensor(values)
+
+
+@contextmanager
+def _open(path: Path, size: int) -> Iterator[Iterator[str]]:
+    """The lines of the file; in an archive of several files, of the one whose name contains the dimension."""
+    if path.suffix != ".zip":
+        with open_text(path) as lines:
+            yield lines
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            wanted = names if len(names) == 1 else [name for name in names if f".{size}d." in name]
+            if len(wanted) != 1:
+                raise UserError(f"contains {', '.join(names) or 'nothing'}; unpack it and name one file", path)
+            with archive.open(wanted[0]) as file:
+                yield decode(file, path)
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None
