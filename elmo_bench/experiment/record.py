@@ -29,7 +29,7 @@ def make_record(
     """All keys of a record; `outside` is the time in seconds spent outside the epochs."""
     history, identity = module.history, described.identity
     best = next(epoch for epoch in history if epoch["epoch"] == keep.epoch)
-    generated = _generated(run)
+    generated, digests = _generated(run), _digests(words)
     memory, circumstances = machine.peaks(device), machine.circumstances(device)
     return {
         "task": run.task.name,
@@ -67,11 +67,16 @@ def make_record(
         ),
         "settings": identity.settings,
         "config": described.placeless,
-        "word_vectors": None if words is None else _described(words, identity),
+        "word_vectors": None if words is None else _described(words, identity, digests),
     }
 
 
-def _described(words: WordsUsed, identity: Identity) -> dict[str, Any]:
+def _digests(words: WordsUsed | None) -> list[str]:
+    """sha256 of a file of vectors; those of vector sets are part of the identity."""
+    return [] if words is None or words.source == "sets" else [sha256(table.files.vectors) for table in words.tables]
+
+
+def _described(words: WordsUsed, identity: Identity, digests: list[str]) -> dict[str, Any]:
     """Where the word vectors come from (random, file, sets, text), how many words there are, and how many have one
     there; of several sets, how many each has."""
     known = {"source": words.source, "words": words.number, "found": len(words.found)}
@@ -79,9 +84,8 @@ def _described(words: WordsUsed, identity: Identity) -> dict[str, Any]:
         digests = [block["table"].removeprefix("sha256:") for block in identity.settings["vectors"]["sets"].values()]
         rows = zip(words.tables, words.columns, digests, strict=True)
         return known | {"sets": [_set(table, columns, digest) for table, columns, digest in rows]}
-    for table in words.tables:
-        name = table.name if words.source == "file" else None
-        known |= {"file": name, "sha256": sha256(table.files.vectors)}
+    for table, digest in zip(words.tables, digests, strict=True):
+        known |= {"file": table.name if words.source == "file" else None, "sha256": digest}
     return known
 
 

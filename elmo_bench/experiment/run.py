@@ -24,6 +24,7 @@ from elmo_bench.experiment.record import Description, make_record
 from elmo_bench.experiment.run_names import label
 from elmo_bench.experiment.store import Record
 from elmo_bench.experiment.tracking import tracking
+from elmo_bench.experiment.vector_files import located
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
@@ -91,11 +92,12 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = reader.load()
+    sets, block = located(run), None if run.words_dropped else run.task.words
     source = None if run.baseline else layers_source(run.bilm, run)
     cache = source if isinstance(source, ActivationCache) else None
     if cache is not None:
         cache.prepare(list(sentences(splits, reader.fields)))
-    words = look_up(run, vectors, reader, splits)
+    words = None if block is None else look_up(block, sets, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
     module = build(run, reader, source, words and words.columns, config)
     return Prepared(module, Data(run.task.batch, run.seed, reader, splits, cache), words)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import KEYS, Plain, RunConfig, VectorSetConfig
-from elmo_bench.embedding.tables import locate
 from elmo_bench.experiment.makers import Makers
+from elmo_bench.experiment.vector_files import locate
 from elmo_bench.layers import model_folder
 from elmo_bench.system.hashing import MEMORY, content_sha256
 

@@ -1,0 +1,52 @@
+"""Where tables of pre-trained word vectors lie on this machine: below `vectors_root`, or in an installed package."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
+from elmo_bench.embedding.tables import Table
+from elmo_bench.system.errors import UserError
+
+
+def located(run: RunConfig) -> list[tuple[VectorSetConfig, Table]]:
+    """The vector sets of a run with their files. Raises `UserError` if those of a set are not here."""
+    pairs = []
+    for block in run.sets:
+        table = locate(block, run.vectors_root)
+        if table is None:
+            raise UserError(missing(block, run.vectors_root))
+        pairs.append((block, table))
+    return pairs
+
+
+def locate(wanted: VectorSetConfig, root: str | None) -> Table | None:
+    """The files of a vector set below `root`, else those of the package that has it; None if it is not here."""
+    words = wanted.words and Path(root or "", wanted.words)
+    for name in wanted.files:
+        vectors = Path(root or "", name)
+        if vectors.is_file() and (not words or words.is_file()):
+            return Table(vectors, words or None)
+    return _packaged(wanted)
+
+
+def _packaged(wanted: VectorSetConfig) -> Table | None:
+    found = find_spec(wanted.package) if wanted.package else None
+    if found is None or not found.submodule_search_locations:
+        return None
+    folder = Path(found.submodule_search_locations[0])
+    vectors, words = (folder / name for name in wanted.package_files)
+    return Table(vectors, words) if vectors.is_file() and words.is_file() else None
+
+
+def missing(wanted: VectorSetConfig, root: str | None) -> str:
+    """What to say of a vector set that is not here: its files, where they come from, and how to name them."""
+    first, *others = wanted.files or ["no file"]
+    besides = (f" and {wanted.words}" if wanted.words else "") + (f" (or {', '.join(others)})" if others else "")
+    where = f"get it: {wanted.download}" if wanted.download else "check vectors.sets"
+    return (
+        f"{Path(root or '', first)}{besides}: no such file: the word vectors {wanted.name} "
+        f"(licence: {wanted.licence or 'unknown'}); {where}; vectors_root=FOLDER names another folder, and "
+        "vectors=random does without"
+    )
