@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.precision import ScoreLinear
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text import tags
 from elmo_bench.text.vocabulary import Vocabulary
@@ -55,7 +56,7 @@ class TaggingHead(nn.Module):
         for size in hidden:
             self.encoders.append(encoder := BiLSTM(input_size, size))
             input_size = encoder.output_size
-        self.project = nn.Linear(input_size + elmo_size, len(self.labels))
+        self.project = ScoreLinear(input_size + elmo_size, len(self.labels))
         allowed = tags.constraints(self.labels, tags.scheme_of(self.labels))
         self.crf = CRF(len(self.labels), allowed, ends=crf_ends)
 
