@@ -37,6 +37,7 @@ class SrlHead(nn.Module):
         hidden: size of each layer.
         layers: number of layers, which alternate between reading forward and backward.
         dropout: recurrent, variational.
+        flag_deviation: standard deviation of the flag's initial values, normally distributed.
     """
 
     start: Tensor
@@ -53,10 +54,12 @@ class SrlHead(nn.Module):
         hidden: int = 300,
         layers: int = 8,
         dropout: float = 0.1,
+        flag_deviation: float = 1.0,
     ):
         super().__init__()
         self.labels = vocabularies["labels"].items
         self.flag = nn.Embedding(2, flag)
+        self.flag.weight.data *= flag_deviation
         self.encoder = AlternatingHighwayLSTM(input_size + flag, hidden, layers, dropout)
         self.project = ScoreLinear(hidden + elmo_size, len(self.labels))
         nn.init.orthogonal_(self.project.weight)
