@@ -105,7 +105,7 @@ def test_the_loss_is_mean_cross_entropy_and_the_best_label_is_the_answer():
 def test_each_dropout_is_one_of_training():
     texts = embedded(True)
     for name in ("embedding_dropout", "pre_encode_dropout", "integrator_dropout"):
-        model = head(True, partial(ReluLayers, sizes=[], dropout=[]), **{name: 0.5})
+        model = head(True, partial(ReluLayers, sizes=[], dropout=[]), "encoded", **{name: 0.5})
         assert not torch.equal(model(texts, batch()).logits, model(texts, batch()).logits)
         model.eval()
         assert torch.equal(model(texts, batch()).logits, model(texts, batch()).logits)
