@@ -26,8 +26,8 @@ COMMAND = Command(
     (("", "prints the figures"), ("data_root=FOLDER write=true", "on real text, and saves the figures")),
     (
         "Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also the "
-        "recurrent stack of SRL, the memory of attention, and pretraining. It takes minutes. Run nothing else "
-        "meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
+        "recurrent stack of SRL, the memory of attention and of each task's model, and pretraining. It takes minutes. "
+        "Run nothing else meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
     ),
 )  # fmt: skip
 
@@ -58,7 +58,7 @@ def measured(data_root: Path | None) -> dict[str, Any]:
     progress = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
-        steps = 6 + 3 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
+        steps = 12 + 3 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
         task = bar.add_task("starting", total=steps)
         figures = bench(PLAN, data_root, lambda text: bar.update(task, description=text, advance=1))
     show(figures, Console())

@@ -16,7 +16,7 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.batches import Batcher
 from elmo_bench.bilm.pretraining.convolutions import WordTypes
 from elmo_bench.bilm.pretraining.recipe import Recipe
-from elmo_bench.speed import bench, gemm, measure, pretraining, reference, reference_highway, stack
+from elmo_bench.speed import bench, gemm, heads, measure, pretraining, reference, reference_highway, stack
 from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.text import read_sentences
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
@@ -96,7 +96,7 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32), (4, 4, 4)))
     monkeypatch.setattr(bench, "FILTERS", [[1, 4], [3, 8]])
     sizes = {"a": (bench.official(8, 4, 1), 2), "b": (bench.official(12, 6, 2), 1)}
-    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), ())
+    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), (), heads=False)
     steps: list[str] = []
     measured = json.loads(json.dumps(bench.bench(plan, None, steps.append)))
     assert {"matrix products", "a: reference and encode, alternating", "b: cached layers"} <= set(steps)
@@ -125,6 +125,21 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     text = console.export_text()
     assert "of the bound" in text
     assert "times nn.LSTM" in text
+
+
+def test_the_memory_of_a_training_step_at_the_papers_sizes(tmp_path):
+    assert "ner" in heads.tasks("mini")
+    data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[40,12,12]}"
+    found = measure.head("ner", data)
+    assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (40, True, True)  # the page: up to 64
+
+
+def test_layers_drawn_for_the_memory_are_like_the_releases():
+    source = heads.RandomLayers()
+    layers = source.layers([["a"], ["b", "c"]])
+    assert layers.shape == (2, 3, 2, 1024)
+    assert not layers[0, :, 1].any()
+    assert torch.equal(layers[:, 0, :, :512], layers[:, 0, :, 512:])
 
 
 def test_stacks_that_disagree_are_not_compared(monkeypatch):

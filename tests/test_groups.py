@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from elmo_bench.configuration import pages
 from elmo_bench.reporting import page, tables
 from elmo_bench.reporting.groups import distinctions, flat, in_groups, in_words
 from elmo_bench.reporting.section import Section
@@ -63,6 +64,18 @@ def test_versions_are_never_averaged_and_older_ones_are_marked(tmp_path):
         "+ELMo (input), older version 1, biLM open, against the baseline, older version 1",
     ]
     assert [row[0] for row in all_tasks.rows] == ["ner", "ner (older version 1)"]
+
+
+def test_records_older_than_the_tasks_page_are_marked(monkeypatch):
+    monkeypatch.setattr(pages, "version", lambda task: 2)
+    assert names(fake(), fake("none")) == ["+ELMo (input), older version 1", "baseline, older version 1"]
+    assert names(fake(version=2)) == ["+ELMo (input)"]
+    (overview,) = tables.overview([fake()])
+    assert [row[0] for row in overview.rows] == ["ner (older version 1)"]
+
+
+def test_the_version_of_a_task_is_that_of_its_page():
+    assert [pages.version(task) for task in ("sst5", "ner", "of another project")] == [2, 1, 1]
 
 
 def test_the_arm_of_a_record_places_it_in_the_overview():

@@ -335,7 +335,7 @@ def test_a_sweep_is_a_multirun_over_keys_that_exist(sweep):
     assert config.hydra.sweeper.params
     keys = [key for key in config.hydra.sweeper.params if not (CONF / key).is_dir()]
     absent = "absent"
-    assert [key for key in keys if OmegaConf.select(config, key, default=absent) == absent] == []
+    assert [key for key in keys if OmegaConf.select(config, key.lstrip("+"), default=absent) == absent] == []
 
 
 def test_data_and_large_files_cannot_be_committed(tmp_path):

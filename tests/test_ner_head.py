@@ -10,6 +10,7 @@ from elmo_bench.embedding.vectors import word_embedding
 from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM, reverse
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.batching import pad
 from elmo_bench.text.tags import labels, violation
@@ -56,6 +57,16 @@ def test_shapes_and_gradients_to_every_parameter(elmo):
     assert scores.loss is not None
     scores.loss.backward()
     assert all(p.grad is not None and bool(p.grad.any()) for p in head.parameters())
+
+
+def test_the_loss_is_the_mean_over_sentences_or_their_sum():
+    text, gold, losses = embedded([4, 2, 6]), torch.zeros(3, 6, dtype=torch.int64), {}
+    for loss in ("mean", "sum"):
+        torch.manual_seed(8)
+        losses[loss] = run(NerHead(12, 0, 12, TAGS, hidden=(5,), dropout=0.0, loss=loss), text, gold)[0].loss
+    torch.testing.assert_close(losses["sum"], 3 * losses["mean"])
+    with pytest.raises(UserError, match="choose from mean, sum"):
+        NerHead(12, 0, 12, TAGS, loss="median")
 
 
 def test_raw_text_has_no_loss():

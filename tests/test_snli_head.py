@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.configuration import pages
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.vocabulary import Vocabulary
@@ -156,6 +157,15 @@ def test_l2_weighs_the_matrices_and_training_alone():
     assert with_penalty is not None
     squares = sum(float(p.detach().square().sum()) for name, p in model.named_parameters() if "bias" not in name)
     assert float((with_penalty - plain).detach()) == pytest.approx(0.01 * squares, rel=1e-3)
+
+
+def test_l2_is_of_the_arms_with_elmo_at_the_paper_scale_and_of_all_elsewhere():
+    arms = ("baseline", "text", "elmo", "elmo+text", "untrained")
+    weights = {
+        scale: [pages.compose(["task=snli", f"scale={scale}", f"arm={arm}"]).task.head.l2 for arm in arms]
+        for scale in ("mini", "open", "paper")
+    }
+    assert weights == {"mini": [1e-4] * 5, "open": [1e-4] * 5, "paper": [0, 0, 1e-4, 1e-4, 1e-4]}
 
 
 def test_initialisation():

@@ -43,8 +43,9 @@ def folder(tmp_path, monkeypatch) -> Path:
     return write(tmp_path)
 
 
-def test_a_run_and_predictions_for_raw_pairs(folder):
-    record = train(compose(folder))
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_a_run_and_predictions_for_raw_pairs(folder, precision):
+    record = train(compose(folder, f"trainer.precision={precision}"))
     assert 0 <= record["metrics"]["test"]["accuracy"] <= 100
     assert (record["task"], record["epochs"], record["config"]["elmo"]["where"]) == ("snli", 2, "none")
     rates = record["history"]["learning_rate"]

@@ -128,6 +128,13 @@ def test_an_answer_for_each_row_and_a_frame_for_each_predicate():
     assert brackets(["a"], []) == "a"
 
 
+def test_the_flag_begins_with_the_given_deviation():
+    for deviation in (1.0, 0.01):
+        torch.manual_seed(6)
+        flag = small(flag=5000, flag_deviation=deviation).flag.weight.detach()
+        assert float(flag.std()) == pytest.approx(deviation, rel=0.03)
+
+
 def test_initial_output_layer():
     weight = SrlHead(6, 0, 6, ROLES, flag=2, hidden=9, layers=1).project.weight.detach()
     torch.testing.assert_close(weight @ weight.t(), torch.eye(5), atol=1e-5, rtol=0)

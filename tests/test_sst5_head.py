@@ -10,6 +10,7 @@ from hydra.utils import instantiate
 
 from elmo_bench.configuration import pages
 from elmo_bench.nn.feedforward import MaxoutLayers, ReluLayers
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from tasks.sst5.head import Sst5Head, biattend
 
@@ -30,9 +31,9 @@ def embedded(elmo: bool, padding: float = 0.0) -> dict[str, Embedded]:
     return {"tokens": Embedded(x, second if elmo else None, mask)}
 
 
-def head(elmo: bool = True, classifier=RELU, **dropouts: float) -> Sst5Head:
+def head(elmo: bool = True, classifier=RELU, output_elmo: str = "encoded", **dropouts: float) -> Sst5Head:
     torch.manual_seed(2)
-    return Sst5Head(D, E if elmo else 0, D, {}, 7, 4, 5, classifier, **dropouts)
+    return Sst5Head(D, E if elmo else 0, D, {}, 7, 4, 5, classifier, **dropouts, output_elmo=output_elmo)
 
 
 def test_biattention_is_what_its_equations_say():
@@ -48,9 +49,9 @@ def test_biattention_is_what_its_equations_say():
             torch.testing.assert_close(attended[b, t], expected)
 
 
-@pytest.mark.parametrize("elmo", [False, True])
-def test_the_whole_network_is_what_its_equations_say(elmo):
-    model, texts = head(elmo).eval(), embedded(elmo, padding=9.0)
+@pytest.mark.parametrize(("elmo", "output"), [(False, "encoded"), (True, "encoded"), (True, "raw")])
+def test_the_whole_network_is_what_its_equations_say(elmo, output):
+    model, texts = head(elmo, output_elmo=output).eval(), embedded(elmo, padding=9.0)
     logits = model(texts, batch()).logits
     for b, n in enumerate(LENGTHS):
         text = texts["tokens"]
@@ -60,15 +61,17 @@ def test_the_whole_network_is_what_its_equations_say(elmo):
         if text.elmo is not None and model.elmo_encoder is not None:
             h = torch.cat([h, model.elmo_encoder(text.elmo[b : b + 1, :n], one)], -1)
         g = model.integrator(biattend(h, one), one)[0]
+        if text.elmo is not None and output == "raw":
+            g = torch.cat([g, text.elmo[b, :n]], -1)
         weights = torch.softmax(g @ model.self_attentive.score.weight[0], 0)
         pooled = torch.cat([g.max(0).values, g.min(0).values, g.mean(0), weights @ g])
         torch.testing.assert_close(logits[b], model.classifier(pooled), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("elmo", [False, True])
+@pytest.mark.parametrize(("elmo", "output"), [(False, "encoded"), (True, "encoded"), (True, "raw")])
 @pytest.mark.parametrize("classifier", [RELU, MAXOUT])
-def test_gradients_reach_every_parameter_and_no_padding(elmo, classifier):
-    model, texts = head(elmo, classifier).eval(), embedded(elmo)
+def test_gradients_reach_every_parameter_and_no_padding(elmo, output, classifier):
+    model, texts = head(elmo, classifier, output).eval(), embedded(elmo)
     text = texts["tokens"]
     text.x.requires_grad_()
     model(texts, batch()).loss.backward()
@@ -102,10 +105,27 @@ def test_the_loss_is_mean_cross_entropy_and_the_best_label_is_the_answer():
 def test_each_dropout_is_one_of_training():
     texts = embedded(True)
     for name in ("embedding_dropout", "pre_encode_dropout", "integrator_dropout"):
-        model = head(True, partial(ReluLayers, sizes=[], dropout=[]), **{name: 0.5})
+        model = head(True, partial(ReluLayers, sizes=[], dropout=[]), "encoded", **{name: 0.5})
         assert not torch.equal(model(texts, batch()).logits, model(texts, batch()).logits)
         model.eval()
         assert torch.equal(model(texts, batch()).logits, model(texts, batch()).logits)
+
+
+def test_the_last_dropout_is_on_the_pooled_vector():
+    """On the words, it would make every pool of a text see other features."""
+    model, seen = head(integrator_dropout=0.5), []
+    model.classifier.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model(embedded(True), batch())
+    model.eval()(embedded(True), batch())
+    in_training, whole = seen
+    kept = in_training != 0
+    assert 0.3 < kept.float().mean() < 0.7
+    torch.testing.assert_close(in_training[kept], 2 * whole[kept])
+
+
+def test_an_unknown_place_of_elmo_is_refused():
+    with pytest.raises(UserError, match="choose from encoded, raw"):
+        head(output_elmo="cooked")
 
 
 def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():

@@ -4,11 +4,15 @@ import json
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
+from pytorch_lightning.plugins.precision import MixedPrecision
+from pytorch_lightning.utilities.enums import GradClipAlgorithmType
 
 from elmo_bench.experiment import launch
+from elmo_bench.experiment.module import BenchModule
 from elmo_bench.experiment.store import KEYS
 from elmo_bench.system import locks, places
 from elmo_bench.system.errors import UserError
@@ -231,6 +235,7 @@ def test_the_baseline_needs_no_bilm(bench):
 
 HOLD = """
 import sys
+from types import SimpleNamespace
 from pathlib import Path
 from elmo_bench.system.locks import held
 with held(Path(sys.argv[1]), "waiting") as waited:
@@ -301,3 +306,13 @@ def test_wandb_stays_offline_without_a_key_and_every_run_is_one_of_its_own(bench
         runs = list((bench.results / record["checkpoint"]).parent.glob("wandb/offline-run-*"))
         assert len(runs) == 1
         assert runs[0].name.endswith(record["run"])
+
+
+@pytest.mark.parametrize(("by", "expected"), [("norm", [0.6, 0.8]), ("value", [1.0, 1.0])])
+def test_gradients_of_a_fused_optimizer_are_clipped_in_mixed_precision_too(by, expected):
+    weights = torch.nn.Parameter(torch.zeros(2))
+    weights.grad = torch.tensor([3.0, 4.0])
+    optimizer = torch.optim.Adam([weights], fused=True)
+    module = SimpleNamespace(trainer=SimpleNamespace(precision_plugin=MixedPrecision("bf16-mixed", "cpu")))
+    BenchModule.configure_gradient_clipping(module, optimizer, 1.0, GradClipAlgorithmType(by))  # type: ignore[arg-type]
+    assert weights.grad.tolist() == pytest.approx(expected)

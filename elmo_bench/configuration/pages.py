@@ -60,6 +60,13 @@ def tasks() -> list[str]:
     return sorted(path.stem for path in (places.CONF / "task").glob("*.yaml"))
 
 
+def version(task: str) -> int:
+    """The version of a task's computation, by its page; 1 for a task without a page (of a record from elsewhere)."""
+    if task not in tasks():
+        return 1
+    return OmegaConf.select(OmegaConf.load(page(task)), "task.version", default=1)
+
+
 def _explain(error: BaseException) -> str | None:
     """One line for an error of Hydra or OmegaConf, with the alternatives; None for any other error."""
     text = str(error)

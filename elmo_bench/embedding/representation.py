@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -111,12 +110,19 @@ class Elmo(nn.Module):
         """The sum over the places of sum_j w_j^2."""
         return torch.stack([mix.penalty() for mix in self.mix.values()]).sum()
 
+    def _layers(self, tokens: Tokens) -> Tensor:
+        """(B, n_layers, T, W)."""
+        if tokens.layers is not None:  # read from the cache ahead of the batch
+            return tokens.layers.expand()
+        if self.bilm is not None:
+            return layers_of(self.source, tokens)
+        # Without autocast, as the cache is computed: `predict`, which has no cache, must see the same layers.
+        with torch.no_grad(), torch.autocast(tokens.mask.device.type, enabled=False):
+            return layers_of(self.source, tokens)
+
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
         """ELMo_k for each place, (B, T, E), zero on padding unless projected."""
-        with torch.no_grad() if self.bilm is None else nullcontext():
-            ready = tokens.layers is not None  # read from the cache ahead of the batch
-            layers = tokens.layers.expand() if ready else layers_of(self.source, tokens)
-            layers = layers.to(tokens.mask.device)  # (B, n_layers, T, W)
+        layers = self._layers(tokens).to(tokens.mask.device)  # (B, n_layers, T, W)
         vectors = {}
         for place, mix in self.mixes.items():
             vector = self.dropout(mix(layers, tokens.mask))  # (B, T, W)

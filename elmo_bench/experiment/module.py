@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.plugins.precision import MixedPrecision, Precision
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
@@ -213,6 +214,20 @@ class BenchModule(pl.LightningModule):
         if self.schedule is not None and self._schedule_state is not None:
             self.schedule.load_state_dict(self._schedule_state)
         return self._optimizer
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: Any = None
+    ) -> None:
+        """Lightning's, also for a fused optimizer with bf16-mixed, which Lightning refuses like one with 16-mixed.
+
+        With 16-mixed such an optimizer would undo the scaling of the gradients itself, after they are clipped; with
+        bf16-mixed there is no scaling.
+        """
+        plugin = self.trainer.precision_plugin
+        if gradient_clip_val and isinstance(plugin, MixedPrecision) and plugin.scaler is None:
+            Precision.clip_gradients(plugin, optimizer, gradient_clip_val, gradient_clip_algorithm)
+        else:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def _advance(self, interval: str) -> None:
         if self.schedule is None or self.interval != interval:

@@ -7,14 +7,16 @@ import math
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.nn.precision import wide
+
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     """Softmax over `dim` among the true entries of `mask` (broadcastable to `scores`); zeros elsewhere.
 
-    Without a true entry all weights are zero, and gradients stay finite.
+    Without a true entry all weights are zero, and gradients stay finite. Scores of 16 bits are widened for the softmax.
     """
     lowest = torch.finfo(scores.dtype).min  # not -inf: a row without a true entry would give NaN
-    return scores.masked_fill(~mask, lowest).softmax(dim) * mask
+    return wide(scores.masked_fill(~mask, lowest)).softmax(dim).to(scores.dtype) * mask
 
 
 def soft_align(scores: Tensor, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Tensor) -> tuple[Tensor, Tensor]:

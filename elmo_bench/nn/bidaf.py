@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import TriLinear, masked_softmax
+from elmo_bench.nn.precision import wide
 
 
 class BiAttention(nn.Module):
@@ -55,6 +56,6 @@ class SelfAttention(nn.Module):
         itself = torch.eye(x.shape[1], dtype=torch.bool, device=x.device)  # (T, T)
         scores = scores.masked_fill(itself | ~mask.unsqueeze(1), torch.finfo(scores.dtype).min)
         nothing = self.nothing.to(scores.dtype).expand(*scores.shape[:2], 1)  # (B, T, 1)
-        weights = torch.cat([scores, nothing], dim=2).softmax(2)[..., :-1]  # (B, T, T)
+        weights = wide(torch.cat([scores, nothing], dim=2)).softmax(2).to(scores.dtype)[..., :-1]  # (B, T, T)
         attended = weights @ x  # (B, T, D)
         return torch.cat([x, attended, x * attended], dim=-1)

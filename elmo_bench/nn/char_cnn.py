@@ -46,6 +46,7 @@ class CharCNN(nn.Module):
             ends = lengths.unsqueeze(1) + windows.shape[2] - chars.shape[2]  # (N, 1): windows with a character
             inside = torch.arange(windows.shape[2], device=chars.device) < ends  # (N, C + width - 1)
             pooled.append((windows * inside.unsqueeze(1)).amax(2))  # after ReLU, 0 is the smallest value
-        out = chars.new_zeros((*present.shape, self.output_size), dtype=x.dtype)
-        out[present] = torch.cat(pooled, 1)  # (N, output_size)
+        found = torch.cat(pooled, 1)  # (N, output_size), in 16 bits under autocast
+        out = found.new_zeros((*present.shape, self.output_size))
+        out[present] = found
         return out

@@ -47,12 +47,12 @@ class CRF(nn.Module):
             mask: (B, T) bool, true on words, which come first; at least one in every sentence.
 
         Returns:
-            (B,) in nats, in the dtype of the emissions; at least 0 up to rounding.
+            (B,) in nats, in the dtype of the emissions but never in 16 bits; at least 0 up to rounding.
         """
         wide = torch.where(mask.unsqueeze(2), emissions.double(), 0.0)  # (B, T, K)
         start, pairs, end = (table.double() for table in self._tables())
         loss = _log_partition(wide, start, pairs, end, mask) - _score(wide, tags, start, pairs, end, mask)
-        return loss.to(emissions.dtype)  # (B,)
+        return loss.to(torch.promote_types(emissions.dtype, torch.float32))  # (B,)
 
     def decode(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
         """The best sequence that the constraints allow, for each sentence; arguments as in `forward`."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from elmo_bench.nn.precision import ScoreLinear
+
 
 class ReluLayers(nn.Sequential):
     """(B, input_size) -> (B, output_size): ReLU layers of the given sizes, each with dropout, then a linear layer.
@@ -22,7 +24,7 @@ class ReluLayers(nn.Sequential):
         for size, drop in zip(sizes, dropout, strict=True):
             parts += [nn.Linear(input_size, size), nn.ReLU(), nn.Dropout(drop)]
             input_size = size
-        super().__init__(*parts, nn.Linear(input_size, output_size))
+        super().__init__(*parts, ScoreLinear(input_size, output_size))
 
 
 class Maxout(nn.Module):

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import masked_softmax
+from elmo_bench.nn.precision import ScoreLinear, wide
 
 
 def masked_max(x: Tensor, mask: Tensor) -> Tensor:
@@ -21,7 +22,7 @@ def masked_min(x: Tensor, mask: Tensor) -> Tensor:
 
 def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
     """(B, T, D), mask (B, T) bool -> (B, D)."""
-    return (x * mask.unsqueeze(2)).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+    return wide(x * mask.unsqueeze(2)).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
 class SelfAttentivePooling(nn.Module):
@@ -35,7 +36,7 @@ class SelfAttentivePooling(nn.Module):
 
     def __init__(self, size: int):
         super().__init__()
-        self.score = nn.Linear(size, 1, bias=False)
+        self.score = ScoreLinear(size, 1, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), mask (B, T) bool -> (B, D)."""

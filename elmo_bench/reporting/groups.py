@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from elmo_bench.configuration import pages
 from elmo_bench.experiment import run_names
 from elmo_bench.experiment.store import Record, grouped
 
@@ -45,6 +46,11 @@ def version(record: Record) -> int:
     return record["version"]
 
 
+def newest_version(records: Sequence[Record]) -> int:
+    """The newest version of a task: that of its page, or of a later record; 0 without records."""
+    return max([pages.version(records[0]["task"]), *map(version, records)]) if records else 0
+
+
 def arm_page(record: Record) -> tuple[bool, bool] | None:
     """For a run of the main comparison: whether it has ELMo, and vectors of the biLM's text. None for other runs."""
     return None if record["variant"] else PAGES.get(record["arm"])
@@ -56,7 +62,7 @@ def in_groups(records: Iterable[Record]) -> list[Group]:
     If groups would have the same name, it includes how they differ; the name also marks versions before the newest.
     """
     members = [each for group in grouped(records).values() for each in _by_version(group)]
-    newest = max((version(group[0]) for group in members), default=0)
+    newest = newest_version([group[0] for group in members])
     same: dict[tuple, list[list[Record]]] = {}
     for group in members:
         same.setdefault((run_names.arm_of(group[0]), group[0]["bilm"]["name"], version(group[0])), []).append(group)

@@ -9,7 +9,7 @@ from pathlib import Path
 from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.figures import figures
-from elmo_bench.reporting.groups import PAGES, Group, arm_page, in_groups, in_words, other_changes
+from elmo_bench.reporting.groups import PAGES, Group, arm_page, in_groups, in_words, newest_version, other_changes
 from elmo_bench.reporting.section import Section
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
@@ -167,12 +167,13 @@ def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
     metric = _newest(records)["config"]["task"]["monitor"]
     bilms = sorted({group.bilm for group in groups if group.bilm}) or [None]
     versions = sorted({group.version for group in groups}, reverse=True)
+    newest = newest_version(records)
     rows = []
     for version, bilm in product(versions, bilms):
         arms = _main_arms([g for g in groups if g.version == version and g.bilm in (None, bilm)])
         if not arms and version != versions[0]:
             continue
-        task = records[0]["task"] + (f" (older version {version})" if version != versions[0] else "")
+        task = records[0]["task"] + (f" (older version {version})" if version < newest else "")
         rows.append((task, metric, *_cells(arms, metric), _gain_of_paper(records[0], metric)))
     return rows
 

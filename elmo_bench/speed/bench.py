@@ -1,7 +1,7 @@
 """The speed of the biLM compared with the best that this machine can do.
 
-Also the speed of SRL's recurrent stack, compared with a reference implementation and `torch.nn.LSTM`, and that of
-pretraining, compared with the best matrix product of its own type.
+Also the speed of SRL's recurrent stack, compared with a reference implementation and `torch.nn.LSTM`, that of
+pretraining, compared with the best matrix product of its own type, and the memory of each task's model.
 
 Random weights in the official format, fp32, all cores, batches of 32 sentences of 5 to 50 tokens. The upper bound is
 the best rate of an fp32 matrix product in the same run, divided by the operations that a batch needs (`flops`). Nothing
@@ -21,7 +21,7 @@ from rich.table import Table
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import gemm, measure, reading, stack
+from elmo_bench.speed import gemm, heads, measure, reading, stack
 from elmo_bench.speed.text import read_sentences
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
@@ -39,6 +39,7 @@ class Plan(NamedTuple):
     pretraining: Sequence[str] = ("open",)  # pages of conf/pretrain; with a GPU the paper's size too
     updates: int = 150  # of each pretraining
     waiting: Sequence[str] = ("squad", "snli")  # tasks at scale=open
+    heads: bool = True  # the memory of each task's model at scale=paper
 
 
 def official(dim: int, projection: int, highways: int) -> Options:
@@ -75,6 +76,11 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
         memory = {"size": first, **measure.memory(*_paths(folder, first), data_root, plan.corpus)}
         step("memory of attention over long paragraphs")
         attention = {task: measure.attention(task, plan.contexts) for task in reading.tasks()}
+    heads_measured = {}
+    scale = ["scale=open", f"data_root={data_root}"] if data_root else ["scale=mini"]
+    for task in heads.tasks("open" if data_root else "mini") if plan.heads else ():
+        step(f"memory of a training step of {task}")
+        heads_measured[task] = measure.head(task, scale)
     step("the recurrent stack of SRL")
     lengths = [[len(sentence) for sentence in batch] for batch in measure.batches_of(sentences)[: plan.stack[1]]]
     recurrent = stack.speed(lengths, plan.rounds, plan.stack[0])
@@ -100,6 +106,7 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
         "stack": recurrent,
         "attention": attention,
         "waiting": waiting,
+        "heads": heads_measured,
         "pretraining": pretraining,
     }
 
@@ -163,6 +170,13 @@ def show(measured: dict[str, Any], console: Console) -> None:
             f"{row['task']}, scale=open, +ELMo: {row['waiting']:.1%} of a training step of "
             f"{row['seconds_a_step']:.2f} s waits for its batch and its layers"
         )
+    if measured["heads"]:
+        table = Table("", title="a training step at the sizes of scale=paper, ELMo from the cache")
+        for column in ("rows", "words of the longest", "peak memory, MiB"):
+            table.add_column(column, justify="right")
+        for task, row in measured["heads"].items():
+            table.add_row(task, *(f"{row[key]:,.0f}" for key in ("rows", "words", "peak_mib")))
+        console.print(table)
     for row in measured["pretraining"]:
         console.print(
             f"pretraining ({row['page']}, {row['device']}, {row['threads']} threads): {row['tokens_a_second']:,.0f} "

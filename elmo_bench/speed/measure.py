@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from torch import Tensor
 from elmo_bench.bilm import BiLM
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.speed import reference
+from elmo_bench.speed import heads, reference
 from elmo_bench.speed.flops import batch_flops
 from elmo_bench.speed.text import Sentence
 
@@ -155,6 +156,20 @@ def waiting(tasks: Sequence[str], data_root: Path, batches: int = 20) -> list[di
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
     return rows
+
+
+def head(task: str, data: Sequence[str]) -> dict[str, Any]:
+    """Rows, words of the longest row, and peak memory in MiB of one training step with ELMo at the paper's sizes.
+
+    Args:
+        task: its name.
+        data: overrides that choose the data.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "batch.json"
+        heads.write_batch(task, data, file)
+        command = [sys.executable, "-m", "elmo_bench.speed.heads", task, str(file)]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
 
 
 def _seconds_of(way: Callable[[], Any], rounds: int) -> float:

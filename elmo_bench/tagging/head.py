@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.precision import ScoreLinear
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text import tags
 from elmo_bench.text.vocabulary import Vocabulary
@@ -18,7 +21,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 class TaggingScores(NamedTuple):
     """The output of `TaggingHead` for a batch."""
 
-    loss: Tensor | None  # () mean negative log likelihood of a sentence, in nats
+    loss: Tensor | None  # () negative log likelihood in nats, the mean over sentences or their sum
     emissions: Tensor  # (B, T, K)
     mask: Tensor  # (B, T) bool
 
@@ -34,6 +37,11 @@ class TaggingHead(nn.Module):
         hidden: sizes of the biLSTMs, per direction.
         dropout: variational, at the input of each biLSTM.
         crf_ends: learn scores for the first and the last tag of a sentence.
+        loss: "mean" over the sentences of a batch, or their "sum", as AllenNLP's CRF has it: lambda and the bound of
+            clipping then weigh less, by the number of sentences.
+
+    Raises:
+        UserError: another word for `loss`.
     """
 
     described: ClassVar[str] = "spans"  # the key of the spans in `describe`
@@ -47,15 +55,19 @@ class TaggingHead(nn.Module):
         hidden: Sequence[int] = (200, 100),
         dropout: float = 0.5,
         crf_ends: bool = False,
+        loss: str = "mean",
     ):
         super().__init__()
+        if loss not in ("mean", "sum"):
+            raise UserError(f"task.head.loss={loss}: choose from mean, sum")
+        self.reduce = torch.sum if loss == "sum" else torch.mean
         self.labels = vocabularies["labels"].items
         self.dropout = VariationalDropout(dropout)
         self.encoders = nn.ModuleList()
         for size in hidden:
             self.encoders.append(encoder := BiLSTM(input_size, size))
             input_size = encoder.output_size
-        self.project = nn.Linear(input_size + elmo_size, len(self.labels))
+        self.project = ScoreLinear(input_size + elmo_size, len(self.labels))
         allowed = tags.constraints(self.labels, tags.scheme_of(self.labels))
         self.crf = CRF(len(self.labels), allowed, ends=crf_ends)
 
@@ -67,7 +79,7 @@ class TaggingHead(nn.Module):
             h = encoder(self.dropout(h), text.mask)  # (B, T, 2H)
         emissions = self.project(text.after(h))  # (B, T, K)
         gold = batch.labels.get("tags")  # (B, T)
-        loss = None if gold is None else self.crf(emissions, gold, text.mask).mean()
+        loss = None if gold is None else self.reduce(self.crf(emissions, gold, text.mask))
         return TaggingScores(loss, emissions, text.mask)
 
     def decode(self, scores: TaggingScores, batch: Batch) -> list[list[str]]:

@@ -13,6 +13,7 @@ from elmo_bench.nn.classes import probabilities
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.pooling import masked_max, masked_mean
+from elmo_bench.nn.precision import ScoreLinear
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -60,7 +61,7 @@ class SnliHead(nn.Module):
         self.compare = nn.Linear(4 * (self.encoder.output_size + elmo_size), hidden)
         self.inference = BiLSTM(hidden, hidden)
         self.combine = nn.Linear(4 * self.inference.output_size, hidden)
-        self.classify = nn.Linear(hidden, len(self.labels))
+        self.classify = ScoreLinear(hidden, len(self.labels))
         self.apply(initialise)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SnliScores:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from elmo_bench.nn.bidaf import BiAttention, SelfAttention
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.gru import BiGRU
+from elmo_bench.nn.precision import ScoreLinear
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -62,8 +63,8 @@ class SquadHead(nn.Module):
         self.reader = BiGRU(2 * hidden, hidden, deviation)
         self.itself = SelfAttention(2 * hidden)
         self.merge_itself = linear(self.itself.output_size, 2 * hidden)
-        self.start_gru, self.start = BiGRU(2 * hidden, hidden, deviation), linear(2 * hidden, 1)
-        self.end_gru, self.end = BiGRU(4 * hidden, hidden, deviation), linear(2 * hidden, 1)
+        self.start_gru, self.start = BiGRU(2 * hidden, hidden, deviation), linear(2 * hidden, 1, ScoreLinear)
+        self.end_gru, self.end = BiGRU(4 * hidden, hidden, deviation), linear(2 * hidden, 1, ScoreLinear)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SquadScores:
         """Log probabilities of every word as first and as last of the answer, and the loss if the batch has spans."""
@@ -99,9 +100,9 @@ class SquadHead(nn.Module):
         return answers
 
 
-def linear(size: int, out: int) -> nn.Linear:
+def linear(size: int, out: int, kind: type[nn.Linear] = nn.Linear) -> nn.Linear:
     """A linear layer with Glorot's uniform initialisation and zero biases."""
-    layer = nn.Linear(size, out)
+    layer = kind(size, out)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer

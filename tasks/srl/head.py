@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.highway_lstm import AlternatingHighwayLSTM
+from elmo_bench.nn.precision import ScoreLinear
 from elmo_bench.nn.viterbi import viterbi
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text import tags
@@ -36,6 +37,7 @@ class SrlHead(nn.Module):
         hidden: size of each layer.
         layers: number of layers, which alternate between reading forward and backward.
         dropout: recurrent, variational.
+        flag_deviation: standard deviation of the flag's initial values, normally distributed.
     """
 
     start: Tensor
@@ -52,12 +54,14 @@ class SrlHead(nn.Module):
         hidden: int = 300,
         layers: int = 8,
         dropout: float = 0.1,
+        flag_deviation: float = 1.0,
     ):
         super().__init__()
         self.labels = vocabularies["labels"].items
         self.flag = nn.Embedding(2, flag)
+        self.flag.weight.data *= flag_deviation
         self.encoder = AlternatingHighwayLSTM(input_size + flag, hidden, layers, dropout)
-        self.project = nn.Linear(hidden + elmo_size, len(self.labels))
+        self.project = ScoreLinear(hidden + elmo_size, len(self.labels))
         nn.init.orthogonal_(self.project.weight)
         nn.init.zeros_(self.project.bias)
         for name, allowed in tags.constraints(self.labels, "iob2")._asdict().items():

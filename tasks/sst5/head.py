@@ -12,6 +12,8 @@ from elmo_bench.nn.attention import masked_softmax
 from elmo_bench.nn.classes import probabilities
 from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean, masked_min
+from elmo_bench.nn.precision import wide
+from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -29,11 +31,12 @@ class Sst5Scores(NamedTuple):
 class Sst5Head(nn.Module):
     """x -> ReLU -> biLSTM -> h; [h ; biLSTM(ELMo)] -> biattention -> integrating biLSTM -> four pools -> classifier.
 
-    The text attends to itself, so both sides of the network's biattention are the same.
+    The text attends to itself, so both sides of the network's biattention are the same. ELMo at the output enters
+    through a second biLSTM before the biattention, or with `output_elmo="raw"` as it is, beside what is pooled.
 
     Args:
         input_size: D of `Embedded.x`.
-        elmo_size: E of `Embedded.elmo`, or 0; if not 0, a second biLSTM of size `hidden` reads these vectors.
+        elmo_size: E of `Embedded.elmo`, or 0.
         own_size: width of x_k; not used.
         vocabularies: not used; the labels are 0 to 4.
         pre_encode: size of the ReLU layer before the first biLSTM.
@@ -42,7 +45,12 @@ class Sst5Head(nn.Module):
         classifier: makes the classifier from (input size, number of labels).
         embedding_dropout: on x, and on ELMo at the output.
         pre_encode_dropout: after the ReLU layer.
-        integrator_dropout: on the integrated vectors.
+        integrator_dropout: on the pooled vector.
+        output_elmo: "encoded": [h ; biLSTM(ELMo)], a second biLSTM of size `hidden`; "raw": [g ; ELMo], g being the
+            output of the integrating biLSTM (AllenNLP's reading).
+
+    Raises:
+        UserError: another word for `output_elmo`.
     """
 
     def __init__(
@@ -58,27 +66,34 @@ class Sst5Head(nn.Module):
         embedding_dropout: float = 0.0,
         pre_encode_dropout: float = 0.0,
         integrator_dropout: float = 0.0,
+        output_elmo: str = "encoded",
     ):
         super().__init__()
+        if output_elmo not in ("encoded", "raw"):
+            raise UserError(f"task.head.output_elmo={output_elmo}: choose from encoded, raw")
         self.embedding_dropout = nn.Dropout(embedding_dropout)
         self.pre_encode = nn.Sequential(nn.Linear(input_size, pre_encode), nn.ReLU(), nn.Dropout(pre_encode_dropout))
         self.encoder = BiLSTM(pre_encode, hidden)
-        self.elmo_encoder = BiLSTM(elmo_size, hidden) if elmo_size else None
+        self.elmo_encoder = BiLSTM(elmo_size, hidden) if elmo_size and output_elmo == "encoded" else None
         width = self.encoder.output_size + (self.elmo_encoder.output_size if self.elmo_encoder else 0)
         self.integrator = BiLSTM(3 * width, integrator)
         self.integrator_dropout = nn.Dropout(integrator_dropout)
-        self.self_attentive = SelfAttentivePooling(self.integrator.output_size)
-        self.classifier = classifier(4 * self.integrator.output_size, LABELS)
+        pooled = self.integrator.output_size + (elmo_size if output_elmo == "raw" else 0)
+        self.self_attentive = SelfAttentivePooling(pooled)
+        self.classifier = classifier(4 * pooled, LABELS)
 
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> Sst5Scores:
         """Scores of the labels, and the loss if the batch has labels."""
         text = texts["tokens"]
         h = self.encoder(self.pre_encode(self.embedding_dropout(text.x)), text.mask)  # (B, T, 2H)
-        if self.elmo_encoder is not None and text.elmo is not None:
-            h = torch.cat([h, self.elmo_encoder(self.embedding_dropout(text.elmo), text.mask)], dim=-1)  # (B, T, 4H)
-        g = self.integrator_dropout(self.integrator(biattend(h, text.mask), text.mask))  # (B, T, 2I)
+        elmo = None if text.elmo is None else self.embedding_dropout(text.elmo)  # (B, T, E)
+        if self.elmo_encoder is not None and elmo is not None:
+            h = torch.cat([h, self.elmo_encoder(elmo, text.mask)], dim=-1)  # (B, T, 4H)
+        g = self.integrator(biattend(h, text.mask), text.mask)  # (B, T, 2I)
+        if self.elmo_encoder is None and elmo is not None:
+            g = torch.cat([g, elmo], dim=-1)  # (B, T, 2I + E)
         pools = [pool(g, text.mask) for pool in (masked_max, masked_min, masked_mean, self.self_attentive)]
-        logits = self.classifier(torch.cat(pools, dim=-1))  # (B, 5)
+        logits = wide(self.classifier(self.integrator_dropout(torch.cat(pools, dim=-1))))  # (B, 5)
         gold = batch.labels.get("label")  # (B,)
         return Sst5Scores(None if gold is None else nn.functional.cross_entropy(logits, gold), logits)
 

@@ -1,0 +1,27 @@
+"""What keeps the precision of the weights under mixed precision (`trainer.precision=bf16-mixed`).
+
+Autocast computes products in 16 bits. The scores that a loss or a search compares, softmax and log-sum-exp stay in
+float32, on every device; without autocast nothing here changes a result.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+def wide(x: Tensor) -> Tensor:
+    """A tensor of 16 bits as float32; any other unchanged."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
+class ScoreLinear(nn.Linear):
+    """A linear layer whose scores have the precision of its weights, also under autocast.
+
+    For a last layer, which is narrow: 8 bits of a score are too few to tell close classes, tags or words apart.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., D) -> (..., K)."""
+        with torch.autocast(input.device.type, enabled=False):
+            return super().forward(input.to(self.weight.dtype))

@@ -1,0 +1,103 @@
+"""Mixed precision: what stays in float32 where autocast computes products in 16 bits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from elmo_bench.embedding.representation import Elmo
+from elmo_bench.embedding.scalar_mix import ScalarMix
+from elmo_bench.nn.attention import masked_softmax
+from elmo_bench.nn.char_cnn import CharCNN
+from elmo_bench.nn.crf import CRF
+from elmo_bench.nn.pooling import masked_mean
+from elmo_bench.nn.precision import ScoreLinear, wide
+from elmo_bench.task import Tokens
+from tests.fakes import FakeBiLM
+
+BF16 = torch.bfloat16
+
+
+def mixed() -> torch.autocast:
+    return torch.autocast("cpu", BF16)
+
+
+def test_only_numbers_of_16_bits_are_widened():
+    x = torch.randn(3)
+    assert wide(x) is x
+    assert wide(x.double()).dtype == torch.float64
+    assert wide(x.half()).dtype == wide(x.to(BF16)).dtype == torch.float32
+
+
+def test_scores_are_those_of_a_layer_without_autocast():
+    torch.manual_seed(0)
+    layer, x = ScoreLinear(7, 3), torch.randn(4, 7)
+    with mixed():
+        assert torch.equal(layer(x), layer(x).float())
+        assert nn.functional.linear(x, layer.weight).dtype == BF16
+        scores = layer(x)
+        assert layer(x.to(BF16)).dtype == torch.float32
+    assert torch.equal(scores, nn.Linear.forward(layer, x))
+
+
+def test_characters_are_read_by_products_of_16_bits():
+    torch.manual_seed(1)
+    cnn, chars = CharCNN(9, 4, {1: 3, 3: 5}), torch.tensor([[[3, 4, 5], [6, 0, 0]], [[7, 8, 0], [0, 0, 0]]])
+    expected = cnn(chars)
+    with mixed():
+        found = cnn(chars)
+    assert (found.dtype, found[1, 1].any().item()) == (BF16, False)
+    torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.02)
+    found.sum().backward()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in cnn.parameters())
+
+
+def test_a_softmax_of_16_bits_is_computed_in_more():
+    scores, mask = torch.zeros(2, 300, dtype=BF16), torch.ones(2, 300, dtype=torch.bool)
+    mask[1] = False
+    weights = masked_softmax(scores, mask)
+    assert weights.dtype == BF16
+    assert weights.float().sum(1).tolist() == pytest.approx([1, 0], abs=0.01)
+
+
+def test_a_mean_over_many_words_loses_none():
+    """In 16 bits, 256 + 1 is 256."""
+    x, mask = torch.ones(1, 600, 1, dtype=BF16), torch.ones(1, 600, dtype=torch.bool)
+    assert masked_mean(x, mask).item() == 1
+
+
+def test_the_crfs_sums_are_never_of_16_bits():
+    torch.manual_seed(2)
+    crf, tags, mask = CRF(4), torch.randint(0, 4, (2, 5)), torch.ones(2, 5, dtype=torch.bool)
+    emissions = torch.randn(2, 5, 4).to(BF16)
+    expected = crf(emissions.float(), tags, mask)
+    with mixed():
+        assert torch.equal(crf(emissions, tags, mask), expected)
+        assert crf.decode(emissions, mask) == crf.decode(emissions.float(), mask)
+
+
+@pytest.mark.parametrize("layer_norm", [False, "paper", "token"])
+def test_layers_are_mixed_and_normalised_as_without_autocast(layer_norm):
+    torch.manual_seed(3)
+    mix, layers, mask = ScalarMix(3, layer_norm=layer_norm), torch.randn(2, 3, 4, 6), torch.ones(2, 4, dtype=torch.bool)
+    with mixed():
+        assert torch.equal(mix(layers, mask), mix(layers, mask).float())
+        found, rough = mix(layers, mask), mix(layers.to(BF16), mask)
+    assert torch.equal(found, mix(layers, mask))
+    assert rough.dtype == torch.float32
+
+
+def test_a_frozen_source_is_read_as_the_cache_reads_it():
+    """So that `predict`, which computes the layers, sees those that the model was trained on."""
+
+    class Product(FakeBiLM):
+        def layers(self, sentences):
+            return super().layers(sentences) @ torch.eye(self.width)
+
+    words = [["a", "b", "c"]]
+    tokens = Tokens(torch.zeros(1, 3, dtype=torch.int64), None, words, torch.ones(1, 3, dtype=torch.bool))
+    elmo = Elmo(Product(), dropout=0.0)
+    with mixed():
+        found = elmo(tokens)["input"]
+    assert torch.equal(found, elmo(tokens)["input"])
