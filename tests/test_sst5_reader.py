@@ -137,6 +137,31 @@ def test_the_hub_has_sentences(monkeypatch):
         Sst5Reader(data, phrases="sentences").load()
 
 
+def test_the_hub_has_trees(folder, monkeypatch):
+    """The same rows as from files."""
+    names = {"train": "train", "validation": "dev", "test": "test"}
+    columns = {theirs: (folder / f"{ours}.txt").read_text().split("\n") for theirs, ours in names.items()}
+    trees = {split: [{"ptb_tree": line} for line in lines if line.strip()] for split, lines in columns.items()}
+    asked = []
+
+    def load(*given, **_):
+        asked.append(given)
+        return DatasetDict({split: Dataset.from_list(rows) for split, rows in trees.items()})
+
+    monkeypatch.setattr(source, "load_from_hub", load)
+    data = {"folder": None, "hub": "stanfordnlp/sst", "configuration": "ptb", "revision": "r", "train": "train.txt"}
+    assert [rows.to_list() for rows in Sst5Reader(data, long=2).load().values()] == [
+        rows.to_list() for rows in reader(folder, long=2).load().values()
+    ]
+    assert asked == [("stanfordnlp/sst", "r", "ptb")]
+    trees["test"][0] = {"ptb_tree": "(7 odd)"}
+    with pytest.raises(UserError, match="label '7' in tree 1 of test"):
+        Sst5Reader(data).load()
+    trees["validation"][0] = {"ptb_tree": "(3 (2 a)"}
+    with pytest.raises(UserError, match="stanfordnlp/sst of the hub has no tree at dev row 0"):
+        Sst5Reader(data).load()
+
+
 def test_raw_text_is_cut_as_the_treebank_cuts_it(folder):
     loaded = reader(folder)
     assert loaded.from_text(text="It's well-made -LRB-really-RRB- .")["tokens"][:3] == ["It", "'s", "well-made"]

@@ -19,7 +19,7 @@ class Source:
 
     Args:
         data: the file of each split, below {folder} if given; or, without a folder, a data set of the hub
-            {hub, revision}.
+            {hub, revision, configuration}.
         files: the settings that name files instead of the hub, for error messages.
     """
 
@@ -44,7 +44,9 @@ class Source:
         Raises:
             UserError: it cannot be loaded, or lacks a split.
         """
-        dataset = load_from_hub(self.data["hub"], self.data.get("revision"), hint=self.hint)
+        dataset = load_from_hub(
+            self.data["hub"], self.data.get("revision"), self.data.get("configuration"), hint=self.hint
+        )
         if missing := [split for split in splits.values() if split not in dataset]:
             raise self.unfit(f"has no split {', '.join(missing)}")
         return {ours: dataset[theirs] for ours, theirs in splits.items()}

@@ -1,4 +1,4 @@
-"""Reads the sentiment of sentences and phrases: trees of the Stanford Sentiment Treebank, or sentences from the hub."""
+"""Reads the sentiment of sentences and phrases: trees of the Stanford Sentiment Treebank, in files or from the hub."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.raw import words_of
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import words
-from elmo_bench.text.trees import Tree, read_trees, unescaped
+from elmo_bench.text.trees import Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
 
 LABELS = ("0", "1", "2", "3", "4")
+TREE = "ptb_tree"  # the hub's column of trees
 PHRASES = ("long", "all", "sentences")
 
 
@@ -30,7 +31,8 @@ class Sst5Reader:
 
     Args:
         data: the files of trees {train, dev, test}, below {folder} if given, or without a folder a data set of the hub
-            {hub, revision}, which has whole sentences only. {train_sentences: n} trains on the first n.
+            {hub, configuration, revision}, of trees in a column "ptb_tree" or of whole sentences only.
+            {train_sentences: n} trains on the first n.
         phrases: what to train on: "long" phrases of `long` or more words, "all" phrases, or "sentences".
         long: the least number of words of a long phrase.
         lower: look words up in lower case.
@@ -65,13 +67,16 @@ class Sst5Reader:
             UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
                 long enough, a data set without phrases that `phrases` asks for.
         """
-        splits = self._from_hub() if self.source.from_hub else self._from_files()
+        hub = self.source.load() if self.source.from_hub else {}
+        if all(TREE in dataset.column_names for dataset in hub.values()):
+            splits = self._with_phrases({split: list(self._trees(split, hub.get(split))) for split in SPLITS})
+        else:
+            splits = self._sentences(hub)
         if not splits["train"]:
             raise UserError(f"no training phrase has {self.long} words; set task.reader.long or task.reader.phrases")
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 
-    def _from_files(self) -> dict[str, list[Row]]:
-        trees = {split: list(self._trees(split)) for split in SPLITS}
+    def _with_phrases(self, trees: dict[str, list[Tree]]) -> dict[str, list[Row]]:
         trees["train"] = trees["train"][: self.train_sentences]
         self._count(tree.words for tree in trees["train"])
         least = {"long": self.long, "all": 1}.get(self.phrases)
@@ -85,22 +90,33 @@ class Sst5Reader:
             ]
         return splits
 
-    def _trees(self, split: str) -> Iterator[Tree]:
-        path = self.source.path(split)
-        for line, tree in read_trees(path):
+    def _trees(self, split: str, hub: Dataset | None) -> Iterator[Tree]:
+        """The trees of a split's file or, if given, of the hub's data set."""
+        path = None if hub is not None else self.source.path(split)
+        numbered = self._parsed(split, hub) if hub is not None else read_trees(self.source.path(split))
+        for number, tree in numbered:
             for node in tree.nodes:
                 if node.label not in LABELS:
-                    raise UserError(f"label {node.label!r}; labels are 0 to 4", path, line)
+                    where = "" if path is not None else f" in tree {number} of {split}"
+                    raise UserError(f"label {node.label!r}{where}; labels are 0 to 4", path, path and number)
             yield tree._replace(words=[self._plain(word) for word in tree.words])
+
+    def _parsed(self, split: str, hub: Dataset) -> Iterator[tuple[int, Tree]]:
+        for number, text in enumerate(hub[TREE], start=1):
+            try:
+                yield number, Tree.parse(text)
+            except TreeError as error:
+                raise self.source.unfit(f"has no tree at {split} row {number - 1} ({error})") from None
 
     def _plain(self, word: str) -> str:
         return unescaped(word) if self.unescape else word
 
-    def _from_hub(self) -> dict[str, list[Row]]:
+    def _sentences(self, hub: Mapping[str, Dataset]) -> dict[str, list[Row]]:
+        """Whole sentences of a data set without trees."""
         if self.phrases != "sentences":
             raise self.source.unfit("has no phrases: set task.reader.phrases=sentences")
         splits = {}
-        for split, dataset in self.source.load().items():
+        for split, dataset in hub.items():
             if not {"text", "label"} <= set(dataset.column_names):
                 raise self.source.unfit("lacks text or label")
             splits[split] = [self._hub_row(row, f"{split} row {i}") for i, row in enumerate(dataset.to_list())]
