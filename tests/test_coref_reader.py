@@ -112,7 +112,7 @@ def test_windows_are_a_function_of_seed_and_epoch(reader):
     data = Data(schema.typed(cfg).task.batch, 3, made, splits)
 
     def epoch(number: int) -> list[list[list[str]]]:
-        data.trainer = SimpleNamespace(current_epoch=number)  # type: ignore[assignment]
+        data.trainer = SimpleNamespace(current_epoch=number, world_size=1, global_rank=0)  # type: ignore[assignment]
         return [batch.texts["sentences"].sentences for batch in data.train_dataloader()]
 
     assert epoch(2) == epoch(2)
