@@ -51,7 +51,7 @@ def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[Source]:
         if not files:
             raise UserError("no such text; check the path and data_root", path)
         if tokens is not None and len(files) > 1:
-            raise UserError(f"{tokens} tokens of {len(files)} files: name one file, or or take all (null)", path)
+            raise UserError(f"{tokens} tokens of {len(files)} files: name one file, or take all (null)", path)
         listed += [Source(file, tokens) for file in files]
     return listed
 

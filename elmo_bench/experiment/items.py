@@ -29,9 +29,9 @@ def path_of(record: Path) -> Path:
 
 
 def write(path: Path, items: Mapping[str, Items]) -> None:
-    """Writes the items of each split atomically."""
+    """Writes the items of each split atomically; the caller must hold the lock of the run's work folder."""
     content = packed(items)
-    write_bytes(path, content)
+    write_bytes(path, content, locked=True)
 
 
 def packed(items: Mapping[str, Items]) -> bytes:

@@ -126,10 +126,10 @@ def replacing(path: str | PathLike[str], mode: str = "w", locked: bool = False) 
         yield file
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file atomically; its folder is made if necessary."""
+def write_bytes(path: Path, content: bytes, locked: bool = False) -> None:
+    """Writes a file atomically, `locked` as in `replacement`; its folder is made if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "wb") as file:
+    with replacing(path, "wb", locked) as file:
         file.write(content)
 
 

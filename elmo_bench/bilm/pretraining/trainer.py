@@ -99,12 +99,8 @@ class Trainer:
 
     def fit(self, stop: int | None = None) -> None:
         """Trains to the end of the recipe or to update `stop`, with a progress bar on a terminal."""
-        recipe, end, saved, started = (
-            self.recipe,
-            self.recipe.end(stop),
-            time.monotonic(),
-            time.monotonic() - self.seconds,
-        )
+        recipe, end, saved = self.recipe, self.recipe.end(stop), time.monotonic()
+        started = saved - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         columns = (*columns, TextColumn("{task.fields[info]}"))
         told = self.update, self.seconds
