@@ -2,16 +2,13 @@
 
 Three things make it fast: every distinct word is encoded once, with convolutions written as products over windows cut
 to the lengths of the words; the weights of all products are packed once; and each direction of the LSTMs has a thread
-of its own, because the products of one step are too small to split.
+of its own, because the products of one step are too small to split. Where a compiler is at hand, compiled functions
+(`compiled.py`) do the convolutions, the highways' gates and the time loops.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Iterator, Sequence
 from threading import Lock
 
 import numpy as np
@@ -20,16 +17,22 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elmo_bench.bilm.characters import character_table, used_characters
+from elmo_bench.bilm.compiled import CompiledLSTM, Convolutions, kernels
 from elmo_bench.bilm.encoder import TokenEncoder
+from elmo_bench.bilm.kernels import Kernels
 from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
 from elmo_bench.nn.packed_linear import FixedLinear
+from elmo_bench.nn.packing import BLOCK, REGULAR, blocks, regular
 
 REMEMBERED_WORDS = 16384  # token vectors kept between batches
 WORDS = 2048  # words encoded at once
 WINDOWS = 8192  # windows of characters processed at once
 TILE = 512  # rows per product in the token encoder
-BLOCK = 1024  # packed rows whose input product is kept at once
-REGULAR = 128  # row counts above 128 are multiples of this
+
+
+def for_weight(weight: Tensor) -> Kernels | None:
+    """The compiled functions, if there are any for this weight: float32 on a CPU."""
+    return kernels() if weight.device.type == "cpu" and weight.dtype == torch.float32 else None
 
 
 class FrozenEncoder:
@@ -38,11 +41,8 @@ class FrozenEncoder:
     def __init__(self, encoder: TokenEncoder):
         self.encoder, self.options = encoder, encoder.options
         self.embedding = encoder.characters.weight.detach()
-        self.widths = [width for width, _ in self.options.filters]
-        self.convolutions = [  # (number, width * char_dim)
-            FixedLinear(c.weight.detach().permute(0, 2, 1).flatten(1), c.bias, rows=TILE)  # type: ignore
-            for c in encoder.convolutions
-        ]
+        self.kernels = for_weight(self.embedding)
+        self.maxima = WindowProducts(encoder) if self.kernels is None else Convolutions(encoder, self.kernels)
         self.highways = [  # transform and carry in one product: (2F, F)
             FixedLinear(
                 torch.cat([h.transform.weight, h.carry.weight]),  # type: ignore
@@ -83,24 +83,49 @@ class FrozenEncoder:
     def compute(self, words: Sequence[str]) -> Tensor:
         """(U, P), ignoring the remembered vectors; its working memory grows with U."""
         table = character_table(words, self.options.max_characters)  # (U, K)
-        used = used_characters(table)
-        order = np.argsort(used, kind="stable")
-        features = self.embedding.new_zeros(regular(len(words)), self.options.n_filters)
-        for group in _groups(used[order], self.encoder.padding_columns()):
-            rows = order[group]
-            width = int(used[rows].max()) + self.encoder.padding_columns()
-            ids = torch.from_numpy(table[rows, :width].astype(np.int64)).to(features.device)
-            features[torch.from_numpy(rows).to(features.device)] = self._convolve(F.embedding(ids, self.embedding))
+        features = self.encoder.activation(self.maxima(table, used_characters(table)))  # (U, F)
+        features = F.pad(features, (0, 0, 0, regular(len(words)) - len(words)))
         return torch.cat([self._highways(tile) for tile in features.split(TILE)])[: len(words)]
 
     def _highways(self, x: Tensor) -> Tensor:
-        """(n, F) -> (n, P)."""
+        """(n, F) -> (n, P); may overwrite its argument."""
         for highway in self.highways:
-            transform, carry = highway(x).chunk(2, dim=-1)
-            x = torch.lerp(x, transform.relu_(), carry.sigmoid_())  # (n, F)
+            x = self._mixed(x, highway(x))
         return x if self.project is None else self.project(x)
 
-    def _convolve(self, x: Tensor) -> Tensor:
+    def _mixed(self, x: Tensor, both: Tensor) -> Tensor:
+        """(n, F) and its (n, 2F) transform and carry -> (n, F)."""
+        if self.kernels is not None and x.shape[1] % self.kernels.lanes == 0:
+            self.kernels.highway(x, both)
+            return x
+        transform, carry = both.chunk(2, dim=-1)
+        return torch.lerp(x, transform.relu_(), carry.sigmoid_())
+
+
+class WindowProducts:
+    """Character ids -> every filter's maximum over the windows of a word, by torch's products."""
+
+    def __init__(self, encoder: TokenEncoder):
+        self.options, self.padding = encoder.options, encoder.padding_columns()
+        self.embedding = encoder.characters.weight.detach()
+        self.widths = [width for width, _ in self.options.filters]
+        self.convolutions = [  # (number, width * char_dim)
+            FixedLinear(c.weight.detach().permute(0, 2, 1).flatten(1), c.bias, rows=TILE)  # type: ignore
+            for c in encoder.convolutions
+        ]
+
+    def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
+        """(U, K) ids and (U,) numbers of characters that are not padding -> (U, F), before the activation."""
+        order = np.argsort(used, kind="stable")
+        features = self.embedding.new_empty(len(table), self.options.n_filters)
+        for group in _groups(used[order], self.padding):
+            rows = order[group]
+            width = int(used[rows].max()) + self.padding
+            ids = torch.from_numpy(table[rows, :width].astype(np.int64)).to(features.device)
+            features[torch.from_numpy(rows).to(features.device)] = self._maxima(F.embedding(ids, self.embedding))
+        return features
+
+    def _maxima(self, x: Tensor) -> Tensor:
         """(n, K, char_dim) -> (n, F): each window is one row of a product, TILE rows at a time."""
         n, length, dim = x.shape
         pooled = x.new_empty(n, self.options.n_filters)
@@ -115,11 +140,17 @@ class FrozenEncoder:
                 tile[:rows].view(some.shape).copy_(some)
                 out = product(tile[: regular(rows)])[:rows]  # (words * places, number)
                 torch.amax(out.view(len(some), places, -1), dim=1, out=maxima[start : start + words])
-        return self.encoder.activation(pooled)
+        return pooled
 
     def _parts(self, features: Tensor) -> Sequence[Tensor]:
         """The columns of each filter width."""
         return features.split([number for _, number in self.options.filters], dim=1)
+
+
+def frozen_lstm(layer: ProjectedLSTM) -> FrozenLSTM | CompiledLSTM:
+    """The fastest way to run this layer without gradients here."""
+    found = for_weight(layer.bias)
+    return FrozenLSTM(layer) if found is None else CompiledLSTM(layer, found)
 
 
 class FrozenLSTM:
@@ -147,7 +178,7 @@ class FrozenLSTM:
         running = len(state.h)
         h, c = (F.pad(s, (0, 0, 0, regular(running) - running)) for s in state)  # (regular B, P), (regular B, C)
         done = 0
-        for block in _blocks(batch_sizes):
+        for block in blocks(batch_sizes):
             rows = sum(block) + regular(block[-1]) - block[-1]
             products, start = self.input(x[done : done + regular(rows)]), 0  # (rows and more, 4C)
             for n in block:
@@ -165,50 +196,6 @@ class FrozenLSTM:
         c = torch.addcmul(i * gates[:, 3 * self.dim :].tanh_(), f, c).clamp_(-self.cell_clip, self.cell_clip)
         h = self.projection(torch.tanh(c).mul_(o)).clamp_(-self.proj_clip, self.proj_clip)
         return h, c
-
-
-def direction_threads(run: Callable[[int], tuple], like: Tensor) -> list[tuple]:
-    """`run(0)` and `run(1)`, in parallel where that helps: without gradients, on a CPU with two or more threads."""
-    threads = torch.get_num_threads()
-    if torch.is_grad_enabled() or like.device.type != "cpu" or threads < 2:
-        return [run(0), run(1)]
-
-    def without_gradients(direction: int) -> tuple:
-        with torch.no_grad():  # the mode is per thread
-            return run(direction)
-
-    return list(_pool(os.getpid(), threads).map(without_gradients, range(2)))
-
-
-@cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Two threads, each with half of torch's threads; one pool per process, since threads do not survive a fork."""
-    pool = ThreadPoolExecutor(2, "bilm", lambda: torch.set_num_threads(max(1, threads // 2)))
-    list(pool.map(lambda _: time.sleep(0.01), range(2)))  # both start now
-    torch.set_num_threads(threads)  # the calls above also changed the default of new threads
-    return pool
-
-
-def _blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Groups of consecutive steps with about BLOCK rows in total."""
-    block: list[int] = []
-    for n in batch_sizes:
-        if block and sum(block) + n > BLOCK:
-            yield block
-            block = []
-        block.append(n)
-    if block:
-        yield block
-
-
-def regular(rows: int) -> int:
-    """The row count rounded up to one of a few values, by at most REGULAR - 1.
-
-    oneDNN makes a kernel for every row count and keeps up to a thousand of them: with few different counts, a long
-    corpus takes no more memory than a short one.
-    """
-    step = 1 if rows <= 32 else 32 if rows <= 128 else REGULAR
-    return -(-rows // step) * step
 
 
 def _groups(lengths: np.ndarray, padding: int) -> Iterator[slice]:

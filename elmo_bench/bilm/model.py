@@ -15,11 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
+from elmo_bench.bilm.compiled import CompiledLSTM
 from elmo_bench.bilm.encoder import TokenEncoder
-from elmo_bench.bilm.frozen import FrozenEncoder, FrozenLSTM, direction_threads
+from elmo_bench.bilm.frozen import FrozenEncoder, FrozenLSTM, frozen_lstm
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
+from elmo_bench.bilm.threads import direction_threads
 from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.nn.packing import Packing, budgeted
 from elmo_bench.system.errors import UserError
@@ -53,7 +55,7 @@ class BiLM(nn.Module):
         self.directions = nn.ModuleList(
             nn.ModuleList(ProjectedLSTM(*sizes) for _ in range(options.n_layers)) for _ in range(2)
         )
-        self._frozen: tuple[tuple, FrozenEncoder, list[list[FrozenLSTM]]] | None = None
+        self._frozen: tuple[tuple, FrozenEncoder, list[list[FrozenLSTM | CompiledLSTM]]] | None = None
         self._steady: tuple[tuple, States] | None = None
         self._carried: States | None = None
 
@@ -204,7 +206,7 @@ class BiLM(nn.Module):
             return self.encoder.encode_words, [list(layers) for layers in self.directions]  # type: ignore[arg-type]
         version = self._weights_version()
         if self._frozen is None or self._frozen[0] != version:
-            stacks = [[FrozenLSTM(layer) for layer in layers] for layers in self.directions]  # type: ignore[union-attr]
+            stacks = [[frozen_lstm(layer) for layer in layers] for layers in self.directions]  # type: ignore[union-attr]
             self._frozen = version, FrozenEncoder(self.encoder), stacks
         return self._frozen[1], self._frozen[2]
 

@@ -8,6 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+BLOCK = 1024  # packed rows whose input product is kept at once
+REGULAR = 128  # row counts above 128 are multiples of this
+
 
 class Packing:
     """Index arithmetic of one batch.
@@ -54,3 +57,25 @@ def budgeted(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         tokens += lengths[i]
     if batch:
         yield batch
+
+
+def blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Groups of consecutive steps with about BLOCK rows in total."""
+    block: list[int] = []
+    for n in batch_sizes:
+        if block and sum(block) + n > BLOCK:
+            yield block
+            block = []
+        block.append(n)
+    if block:
+        yield block
+
+
+def regular(rows: int) -> int:
+    """The row count rounded up to one of a few values, by at most REGULAR - 1.
+
+    oneDNN makes a kernel for every row count and keeps up to a thousand of them: with few different counts, a long
+    corpus takes no more memory than a short one.
+    """
+    step = 1 if rows <= 32 else 32 if rows <= 128 else REGULAR
+    return -(-rows // step) * step

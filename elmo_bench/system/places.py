@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -13,3 +14,9 @@ DATA_ROOT = "data_root=FOLDER" + (" (make: DATA_ROOT=FOLDER)" if CHECKOUT else "
 CONF = (PACKAGE.parent if CHECKOUT else PACKAGE) / "conf"
 # The default folder of models, caches and results: the checkout, or with an installed wheel the current folder.
 ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()
+
+
+def machine_cache() -> Path:
+    """The folder of what is made for this machine and not for a run, such as compiled code."""
+    here = ROOT / ".cache" if CHECKOUT else Path.home() / ".cache" / "elmo_bench"
+    return Path(os.environ.get("ELMO_BENCH_CACHE") or here)
