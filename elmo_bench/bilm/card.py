@@ -1,4 +1,4 @@
-"""The card of a biLM trained here: what it was trained on, and the sha256 of its files; they are compared before use."""
+"""The card of a biLM trained here: what it was trained on, and the sha256 of its files, compared before use."""
 
 from __future__ import annotations
 

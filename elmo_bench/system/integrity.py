@@ -1,8 +1,8 @@
 """Whether files still hold what was written to them, before anything in them is used.
 
-Archives of torch and numpy (checkpoints, .npz) are zip files, which hold a CRC-32 of every member. Other files have their
-sha256 in a JSON file beside them (a card or a manifest), or a single file in a note, as `sha256sum` writes it. A JSON
-file (a record, a card) ends with the checksum of its own text.
+Archives of torch and numpy (checkpoints, .npz) are zip files, which hold a CRC-32 of every member. Other files have
+their sha256 in a JSON file beside them (a card or a manifest), or in a note, as `sha256sum` writes it. A JSON file (a
+record, a card) ends with the checksum of its own text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 import zipfile
-import zlib
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -20,9 +19,8 @@ from typing import Any
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
-from elmo_bench.system.hashing import sha256
+from elmo_bench.system.hashing import UNREADABLE, sha256
 
-UNREADABLE = (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zlib.error, zipfile.BadZipFile)
 CHECKSUM = "checksum"  # the last key of a sealed JSON object
 
 
@@ -38,13 +36,18 @@ def check_archive(path: str | PathLike[str], remedy: str) -> None:
     Raises:
         UserError: the file is missing, unreadable, truncated or changed.
     """
+    if found := damage(path):
+        raise UserError(f"{found}; {remedy}", path)
+
+
+def damage(path: str | PathLike[str]) -> str | None:
+    """What is wrong with an archive, in words; None if every member matches its checksum."""
     try:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
     except UNREADABLE as error:
-        raise UserError(f"damaged, or not such a file ({error}); {remedy}", path) from None
-    if damaged is not None:
-        raise UserError(f"damaged: {damaged} in it does not match its checksum; {remedy}", path)
+        return f"damaged, or not such a file ({error})"
+    return None if damaged is None else f"damaged: {damaged} in it does not match its checksum"
 
 
 def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
