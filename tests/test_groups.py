@@ -9,10 +9,12 @@ import pytest
 
 from elmo_bench.configuration import pages
 from elmo_bench.reporting import page, tables
+from elmo_bench.reporting.figures import figures
 from elmo_bench.reporting.groups import distinctions, flat, in_groups, in_words
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.integrity import sealed
 from tests.test_records import fake, save
 
 MINE, OTHER = "c" * 64, "d5" * 32  # two digests
@@ -181,6 +183,23 @@ def test_the_html_escapes_everything_and_the_json_holds_the_same_cells(tmp_path)
     assert html.count("&lt;script&gt;") == 5
     (read,) = json.loads(page.data([section]))
     assert read == {"title": evil, "note": evil, "header": [evil], "rows": [[evil]], "remarks": [evil], "picture": None}
+
+
+FIGURE = {"title": "A", "note": "", "header": ["x"], "rows": [["1"]], "picture": "a.png"}
+
+
+@pytest.mark.parametrize(
+    "change", [{"rows": 3}, {"rows": ["ab"]}, {"rows": [[1]]}, {"header": None}, {"title": 1}, {"checksum": "0" * 64}]
+)
+def test_a_figure_with_a_wrong_value_is_named(tmp_path, change):
+    (tmp_path / "figures").mkdir()
+    path = tmp_path / "figures" / "a.json"
+    for text in (json.dumps(FIGURE), sealed(json.dumps(FIGURE, indent=1) + "\n")):
+        path.write_text(text)
+        assert [figure.rows for figure in figures(tmp_path)] == [[("1",)]]
+    path.write_text(json.dumps(FIGURE | change))
+    with pytest.raises(UserError, match=r"a\.json: (not a readable figure|damaged or changed)"):
+        figures(tmp_path)
 
 
 def test_a_missing_picture_is_named_and_nothing_is_written(tmp_path):

@@ -147,7 +147,7 @@ def test_the_report_stops_at_a_damaged_record(results, monkeypatch, capsys):
 def test_runs_of_one_group_must_have_the_same_metrics_and_layers(tmp_path):
     scores = {"f1": 90.0, "recall": 80.0}
     for other in ({"metrics": {"dev": scores, "test": scores}}, {"gamma": {}, "layer_weights": {}}):
-        save(tmp_path, fake(seed=1), fake(seed=2, **other))
+        save(tmp_path, fake(seed=1), fake(seed=2) | other)
         with pytest.raises(UserError, match="open-input-1 and open-input-2 .* other metrics or layers"):
             report.refresh(tmp_path)
 

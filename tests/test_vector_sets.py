@@ -9,6 +9,7 @@ import lzma
 import random
 import zipfile
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -145,7 +146,8 @@ DOWNLOADED = {
 @pytest.mark.parametrize("name", DOWNLOADED)
 def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name):
     """Where a format has a checksum, a flipped bit is found or changes nothing; .npy has none, and is in the record."""
-    path, chance, content = tmp_path / name, random.Random(name), DOWNLOADED[name]()
+    chance, content = random.Random(name), DOWNLOADED[name]()
+    path: Path = tmp_path / name
     (tmp_path / "words.lst").write_text("".join(f"w{i}\n" for i in range(200)))
     table = Table(path, tmp_path / "words.lst" if name == "v.npy" else None)
     path.write_bytes(content)
