@@ -9,11 +9,16 @@ from typing import Any
 Check = Callable[[Any], bool]
 
 
-def fault(record: Mapping[str, Any]) -> str | None:
-    """What is wrong with the first value of a wrong type, in words; None if there is none."""
-    for key, (check, wanted) in {**REQUIRED, **OPTIONAL}.items():
+def fault(record: Mapping[str, Any], told: bool = False) -> str | None:
+    """What is wrong with the first value of a wrong type, in words; None if there is none.
+
+    Args:
+        told: whether the record must also have what tables and messages tell of a run; the oldest records lack some.
+    """
+    needed = {*REQUIRED, *TOLD} if told else {*REQUIRED}
+    for key, (check, wanted) in {**REQUIRED, **TOLD, **OPTIONAL}.items():
         there, value = _found(record, key)
-        if not there and key in REQUIRED:
+        if not there and key in needed:
             return f"it lacks {key}"
         if there and not check(value):
             return f"{key} is not {wanted}"
@@ -79,7 +84,7 @@ def _paper(value: Any) -> bool:
 
 
 REQUIRED: dict[str, tuple[Check, str]] = {
-    **dict.fromkeys(("task", "scale", "arm", "run", "group", "finished"), (_text, "a text")),
+    **dict.fromkeys(("task", "scale", "arm", "run", "group"), (_text, "a text")),
     **dict.fromkeys(("seed", "version", "epoch", "epochs"), (_whole, "a whole number")),
     "seconds": (_number, "a number"),
     **dict.fromkeys(("variant", "settings"), (_table(), "a table")),
@@ -87,9 +92,11 @@ REQUIRED: dict[str, tuple[Check, str]] = {
     "layer_weights": (_table(_rows), "a table of rows of numbers"),
     "gamma": (_table(_list(_number)), "a table of lists of numbers"),
     **dict.fromkeys(("bilm.name", "bilm.sha256"), (_or_none(_text), "a text or null")),
-    **dict.fromkeys(("machine.cpu", "machine.accelerator"), (_text, "a text")),
-    **dict.fromkeys(("machine.cores", "machine.threads"), (_whole, "a whole number")),
     **dict.fromkeys(("config.task.monitor", "config.scale.note", "config.elmo.where"), (_text, "a text")),
+}
+TOLD: dict[str, tuple[Check, str]] = {
+    **dict.fromkeys(("finished", "machine.cpu", "machine.accelerator"), (_text, "a text")),
+    **dict.fromkeys(("machine.cores", "machine.threads"), (_whole, "a whole number")),
 }
 OPTIONAL: dict[str, tuple[Check, str]] = {
     "data_sha256": (_text, "a text"),

@@ -78,8 +78,11 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
     return {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, dict) else {key: value}
 
 
-def read(path: Path) -> Record:
+def read(path: Path, told: bool = False) -> Record:
     """Reads a record.
+
+    Args:
+        told: whether it must have all that tables and messages tell of a run.
 
     Raises:
         UserError: the file is not a record, is damaged or changed, or is a record of an earlier version.
@@ -89,7 +92,7 @@ def read(path: Path) -> Record:
         raise UserError("a record of an earlier version; rename it with `elmo-bench migrate`", path)
     if any(key not in record for key in KEYS):
         raise UserError(f"a record that lacks required keys; {AGAIN}", path)
-    if wrong := fault(record):
+    if wrong := fault(record, told):
         raise UserError(f"not a record: {wrong}; {AGAIN}", path)
     return record
 
@@ -104,7 +107,7 @@ def read_any(path: Path) -> Record:
 
 def read_all(results_root: str | Path) -> list[Record]:
     """All records below `results_root`, in the order of their paths."""
-    return [read(path) for path in sorted((Path(results_root) / "runs").glob("*/*/*.json"))]
+    return [read(path, told=True) for path in sorted((Path(results_root) / "runs").glob("*/*/*.json"))]
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
