@@ -18,7 +18,7 @@ def main() -> None:
     """The entry point."""
     from rich.console import Console
 
-    from elmo_bench.bilm.pretraining.recipe import read_card
+    from elmo_bench.bilm.card import AGAIN, check_folder, read_card
     from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
 
     chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
@@ -30,12 +30,13 @@ def main() -> None:
     output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
     if output.exists() and not (output / "card.json").is_file():
         raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)
-    card = read_card(output) if output.exists() and not cfg.force else None
+    card = read_card(output, AGAIN) if output.exists() and not cfg.force else None
     if card and not is_of(card, recipe, root):
         raise UserError(
             "trained by another recipe or on other text; force=true replaces it, another output= keeps it", output
         )
     if card and card.get("updates", recipe.updates) >= recipe.end(cfg.stop):
+        check_folder(output, AGAIN)
         print(f"{output} exists already; force=true trains it again", file=sys.stderr)
     else:
         work = Path(cfg.cache_root) / "pretrain"

@@ -23,6 +23,7 @@ from elmo_bench.layers.build import open_source
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
+from elmo_bench.system.integrity import sealed
 
 SPLITS = ("dev", "test")  # the biLM was not trained on them
 LEAST = 4  # occurrences of each sense that a form must have
@@ -208,5 +209,5 @@ def run(config: RunConfig) -> Path:
         "bilm": {"name": config.bilm.name, "sha256": source.sha256},
         "measured": measured,
     }
-    write_text(folder / f"{name}.json", json.dumps(page, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / f"{name}.json", sealed(json.dumps(page, indent=1, ensure_ascii=False) + "\n"))
     return folder / f"{name}.json"

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, FrozenLSTM, direction_threads
@@ -68,13 +69,17 @@ class BiLM(nn.Module):
         """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
 
         Raises:
-            UserError: a file is missing or damaged, the two do not match, or the state is unknown.
+            UserError: a file is missing or damaged, or not the one that the card beside it names; the two do not match;
+                the state is unknown.
         """
+        digests = check_files(options, weights)
         with torch.inference_mode(False):
             with torch.device("meta"):  # sizes only: nothing is drawn or allocated before the file is known to match
                 bilm = cls(Options.read(options), state, token_budget)
             load_weights(bilm, bilm.options, weights)
         bilm.weights_path = Path(weights)
+        if bilm.weights_path in digests:
+            bilm.sha256 = digests[bilm.weights_path]
         return bilm.requires_grad_(False).eval()
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import zipfile
-import zlib
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -18,6 +17,7 @@ from torch import Tensor
 from elmo_bench.embedding.tables import Table
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import decode, open_text
+from elmo_bench.system.integrity import UNREADABLE
 
 
 def read(table: Table, words: Container[str], size: int) -> dict[str, Tensor]:
@@ -60,11 +60,22 @@ def _parse(lines: Iterable[str], words: Container[str], size: int, path: str | P
 def _names(path: Path) -> list[str]:
     """The words of a table whose numbers are in another file."""
     if path.suffix == ".parquet":
-        from pyarrow import parquet  # of the extra `glove`
-
-        return parquet.read_table(path).column(0).to_pylist()
+        return _parquet(path)
     with open_text(path) as lines:
         return [line.rstrip("\r\n") for line in lines]
+
+
+def _parquet(path: Path) -> list[str]:
+    """The only column of a .parquet file."""
+    from pyarrow import parquet  # of the extra `glove`
+
+    try:
+        names = parquet.read_table(path, page_checksum_verification=True).column(0).to_pylist()
+    except (*UNREADABLE, MemoryError, IndexError) as error:  # pyarrow's own errors are ValueErrors or OSErrors
+        raise UserError(f"cannot be read ({error}); is the file damaged?", path) from None
+    if not all(isinstance(name, str) for name in names):
+        raise UserError("its first column is not a list of words", path)
+    return names
 
 
 def _joined(names: Sequence[str], lines: Iterable[str], path: Path) -> Iterator[str]:
@@ -81,12 +92,17 @@ def _joined(names: Sequence[str], lines: Iterable[str], path: Path) -> Iterator[
 def _read_matrix(path: Path, names: Sequence[str], words: Container[str], size: int) -> dict[str, Tensor]:
     try:
         matrix = np.load(path, mmap_mode="r")  # (words, size)
-    except (OSError, ValueError) as error:
+    except (*UNREADABLE, SyntaxError) as error:  # numpy evaluates the header as a Python literal
         raise UserError(f"cannot be read ({error}); is the file damaged?", path) from None
     if matrix.shape != (len(names), size):
         raise UserError(f"has the shape {matrix.shape}, and not ({len(names)}, {size})", path)
+    if matrix.dtype.kind != "f":
+        raise UserError(f"holds {matrix.dtype}, and not floating-point numbers", path)
     rows = {name: row for row, name in reversed(list(enumerate(names))) if name in words}
-    return {name: torch.tensor(matrix[row], dtype=torch.float32) for name, row in rows.items()}
+    vectors = {name: torch.tensor(matrix[row], dtype=torch.float32) for name, row in rows.items()}
+    if wrong := next((name for name, vector in vectors.items() if not vector.isfinite().all()), None):
+        raise UserError(f"a number of row {rows[wrong] + 1} is not finite; correct the file", path)
+    return vectors
 
 
 def _with_spaces(line: str, size: int, path: str | PathLike[str], number: int) -> tuple[str, str]:
@@ -131,5 +147,5 @@ def _open(path: Path, size: int) -> Iterator[Iterator[str]]:
                 raise UserError(f"contains {', '.join(names) or 'nothing'}; unpack it and name one file", path)
             with archive.open(wanted[0]) as file:
                 yield decode(file, path)
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except UNREADABLE as error:
         raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None

@@ -12,6 +12,7 @@ import numpy as np
 from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing, write_bytes
+from elmo_bench.system.integrity import damage
 
 if TYPE_CHECKING:  # importing torch is not needed for tables
     from elmo_bench.experiment.module import BenchModule
@@ -63,6 +64,8 @@ def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
     """
     if not path.is_file():
         raise UserError(f"no such file of items; {mend}", path)
+    if found := damage(path):
+        raise UserError(f"not a readable file of items ({found}); {mend}", path)
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)

@@ -29,13 +29,13 @@ def train(cfg: DictConfig) -> Record:
     identity = Identity(run)
     path = store.place(run.results_root, run.scale.name, run.task.name, identity.run)
     if path.is_file() and not run.force:
-        record = store.read(path)
+        record = store.read(path, told=True)
         print(f"{title(record)}: recorded on {record['finished'][:10]}, not run again (force=true does)", flush=True)
         return record
     folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
     with held(folder, f"another process is training this run; waiting for its record, {path}") as waited:
         if path.is_file() and (waited or not run.force):  # it has just been made
-            return store.read(path)
+            return store.read(path, told=True)
         described = describe(run, identity, cfg)
         return _train(run, described, path, folder)
 
@@ -51,7 +51,7 @@ def finished(cfg: DictConfig) -> Record | None:
     """The record of a run, if there is one; nothing is made or trained. Raises `UserError` as `train` does."""
     run = schema.typed(cfg)
     path = store.place(run.results_root, run.scale.name, run.task.name, Identity(run).run)
-    return store.read(path) if path.is_file() else None
+    return store.read(path, told=True) if path.is_file() else None
 
 
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:

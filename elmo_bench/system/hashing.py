@@ -21,6 +21,10 @@ from elmo_bench.system.files import replacing
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
 MEMORY = "digests.json"  # in the cache: digests of large files
+# What reading a damaged archive or compressed file raises.
+UNREADABLE = (
+    OSError, EOFError, ValueError, RuntimeError, NotImplementedError, lzma.LZMAError, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
 REMEMBERED = 1 << 20  # bytes; only the digests of larger files are stored
 
 
@@ -102,5 +106,5 @@ def _content(path: Path) -> str:
             return sha256(path)
         with OPENERS.get(path.suffix, open)(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from elmo_bench.bilm.corpus import sources
 from elmo_bench.system import hashing
@@ -108,14 +106,6 @@ class Recipe:
     def key(self, root: Path) -> str:
         """The identity of the run, a hash of its settings and its text."""
         return hashing.fingerprint(self.content(root), 12)
-
-
-def read_card(folder: Path) -> dict[str, Any]:
-    """The card of a biLM that was trained here. Raises `UserError` if it cannot be read."""
-    try:
-        return json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"no readable card.json ({error}); force=true trains it again", folder) from None
 
 
 def sha256(path: Path) -> str:

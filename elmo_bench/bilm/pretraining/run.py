@@ -6,7 +6,6 @@ fine-tuning), and a card with perplexities. An interrupted run resumes from its 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import fields
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from safetensors.torch import save_file
 
+from elmo_bench.bilm.card import write_card
 from elmo_bench.bilm.corpus import Corpus, sources
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.parallel import Group, choose_device
@@ -78,8 +78,7 @@ def _write(trainer: Trainer, root: Path, output: Path) -> dict:
     try:
         export(trainer.lm, trainer.words, partial)
         measured = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
-        card = {**trainer.card(), "perplexity": measured}
-        (partial / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+        card = write_card(partial, {**trainer.card(), "perplexity": measured})
         if output.exists():
             shutil.rmtree(output)
         partial.rename(output)

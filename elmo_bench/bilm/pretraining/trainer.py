@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from torch import nn
 
+from elmo_bench.bilm.card import read_card
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, sources
 from elmo_bench.bilm.lm import BidirectionalLM, Chunk, chunks, load_lm
 from elmo_bench.bilm.lstm import State
@@ -32,7 +33,7 @@ from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.bilm.pretraining.optimisers import optimisers
 from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
-from elmo_bench.bilm.pretraining.recipe import Recipe, read_card, sha256
+from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
