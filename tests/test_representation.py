@@ -130,7 +130,7 @@ def test_parts_of_a_row_are_read_one_by_one():
     parts = [[3, 2], [3, 1], [1]]
     words = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [1, 0, 0, 0, 0]])
     bilm = FakeBiLM()
-    layers = layers_of(bilm, Tokens(words, None, rows, words > 0, parts))
+    layers = layers_of(bilm.layers, Tokens(words, None, rows, words > 0, parts))
     assert layers.shape == (3, 3, 5, 8)
     assert bilm.passes == 2  # of one word, of two and three; each sentence once
     for b, (row, lengths) in enumerate(zip(rows, parts, strict=True)):
@@ -140,6 +140,6 @@ def test_parts_of_a_row_are_read_one_by_one():
             torch.testing.assert_close(layers[b, :, begin : begin + length], alone, rtol=0, atol=0)
             begin += length
         assert not layers[b, :, begin:].any()
-    whole = layers_of(bilm, Tokens(words, None, rows, words > 0))
+    whole = layers_of(bilm.layers, Tokens(words, None, rows, words > 0))
     torch.testing.assert_close(whole, bilm.layers(rows), rtol=0, atol=0)
     assert not torch.equal(whole, layers)  # a neighbour's word beyond the border counts
