@@ -2,8 +2,8 @@
 
 Each source has a folder, named by a hash of everything that determines its numbers: files, settings, dtype. It contains
 shards (`shards.py`): readers map them into memory, and one writer at a time adds to the folder, so that the runs of a
-sweep and several processes can share it. What is not in it, for want of room or because it was damaged, is computed when
-it is needed and rounded as if it had been stored.
+sweep and several processes can share it. What is not in it, for want of room or because it was damaged, is computed
+when it is needed and rounded as if it had been stored.
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
 A shard's `.bin` file contains the blocks one after another; the `.npz` file beside it is their index, with checksums. A
 shard is complete once its `.npz` exists. The index is checked when it is opened, a block when a process first reads it;
-a shard in which anything is damaged is removed, and what it held is computed again. (Written by hand because a raw file read through the page cache was as fast as
-any storage library tried, and the only one that was also fast when cold.)
+a shard in which anything is damaged is removed, and what it held is computed again.
+
+(Written by hand because a raw file read through the page cache was as fast as any storage library tried, and the only
+one that was also fast when cold.)
 """
 
 from __future__ import annotations

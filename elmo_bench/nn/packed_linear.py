@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-
 LEAST = 16  # rows of a plain product: MKL computes fewer by other routines, which add up in another order
 
 
