@@ -156,12 +156,12 @@ def temporary(path: Path) -> Path:
     """
     with suppress(OSError):
         for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-            if (maker := TEMPORARY.search(left.name)) and _ended(*maker.groups(), left):
+            if (maker := TEMPORARY.search(left.name)) and _ended(left, maker[1], maker[2]):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
     return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.partial")
 
 
-def _ended(machine: str, process: str, left: Path) -> bool:
+def _ended(left: Path, machine: str, process: str) -> bool:
     """Whether the process that made a temporary file has ended, as far as one can tell."""
     if machine != _machine():
         return time.time() - left.stat().st_mtime > ABANDONED
