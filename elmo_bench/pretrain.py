@@ -20,6 +20,7 @@ def main() -> None:
 
     from elmo_bench.bilm.card import AGAIN, check_folder, read_card
     from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
+    from elmo_bench.mini import mend
 
     chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
     cfg = pages.compose(chosen, "pretrain")
@@ -28,6 +29,7 @@ def main() -> None:
     if cfg.stop is not None and (not isinstance(cfg.stop, int) or cfg.stop < 0):
         raise UserError(f"stop={cfg.stop}: expected the number of an update")
     output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
+    mend(root)  # a changed text would give another biLM
     if output.exists() and not (output / "card.json").is_file():
         raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)
     card = read_card(output, AGAIN) if output.exists() and not cfg.force else None

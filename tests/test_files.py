@@ -71,7 +71,7 @@ def test_a_folder_that_is_missing_is_not_made(tmp_path):
 DIES = """
 import os, sys
 from elmo_bench.system.files import replacing
-with replacing(sys.argv[1], locked=True) as file:
+with replacing(sys.argv[1], locked=len(sys.argv) > 2) as file:
     file.write("half")
     file.flush()
     os.kill(os.getpid(), 9)
@@ -81,9 +81,25 @@ with replacing(sys.argv[1], locked=True) as file:
 def test_under_a_lock_what_a_killed_process_left_is_overwritten(tmp_path):
     path = tmp_path / "x"
     for _ in range(2):
-        assert subprocess.run([sys.executable, "-c", DIES, path]).returncode == -9
+        assert subprocess.run([sys.executable, "-c", DIES, path, "locked"]).returncode == -9
         assert len(names(tmp_path)) == 1
         assert not path.exists()
     with replacing(path, locked=True) as file:
         file.write("whole")
     assert names(tmp_path) == ["x"]
+
+
+def test_what_a_killed_process_left_goes_with_the_next_write_and_a_living_ones_stays(tmp_path):
+    path = tmp_path / "x"
+    assert subprocess.run([sys.executable, "-c", DIES, path]).returncode == -9
+    foreign, old = (tmp_path / f".x.0123abcd-{os.getpid()}-{i * 8}.partial" for i in "12")  # of another machine
+    foreign.write_text("new")
+    old.write_text("old")
+    os.utime(old, (0, 0))
+    assert len(names(tmp_path)) == 3
+    with replacing(path) as first, replacing(path) as second:  # as two machines with the same process number
+        first.write("first")
+        second.write("second")
+        assert len(names(tmp_path)) == 3
+    assert names(tmp_path) == sorted([foreign.name, "x"])
+    assert path.read_text() == "first"

@@ -76,6 +76,23 @@ def test_a_run_leaves_a_whole_record(bench):
 
 
 @pytest.mark.usefixtures("stand_in")
+def test_a_run_is_the_same_with_a_cache_and_without_with_room_and_without_and_with_damage(bench, monkeypatch):
+    def losses(name: str, *changes: str) -> list[float]:
+        return bench.train("task.fit.epochs=2", f"results_root={bench.folder}/{name}", *changes)["history"]["loss"]
+
+    cached = losses("cached")
+    (data,) = (bench.folder / "cache" / "activations").glob("*/*.bin")
+    content = bytearray(data.read_bytes())
+    content[::97] = bytes(255 - byte for byte in content[::97])
+    data.write_bytes(content)
+    assert losses("damaged") == cached
+    assert losses("uncached", "bilm.cache=false") == cached
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    assert losses("no room", f"cache_root={bench.folder}/full") == cached
+    assert not list((bench.folder / "full").rglob("*.bin"))
+
+
+@pytest.mark.usefixtures("stand_in")
 def test_a_recorded_run_is_not_run_again_unless_forced(bench, no_training, capsys):
     first = bench.train()
     with pytest.MonkeyPatch.context() as patch:

@@ -19,6 +19,8 @@ from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing
+from elmo_bench.system.hashing import fingerprint
+from elmo_bench.system.integrity import check_digests
 
 MANIFEST = "mini.json"
 
@@ -54,6 +56,7 @@ def generate(
             digests[name] = hashlib.sha256(data).hexdigest()
             _write(folder / name, data)
         manifest = {**_identity(seed, sizes), "files": digests}
+        manifest["checksum"] = fingerprint(manifest)
         _write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     except OSError as error:
         raise UserError(f"cannot be written ({error.strerror or error}); choose another folder", folder) from None
@@ -79,6 +82,21 @@ def ensure_data(folder: str | PathLike[str], seed: int = 1, sizes: Sizes | Mappi
     if not (manifest and _intact(folder, manifest["files"])):
         _generate_visibly(folder, seed, sizes)
     return folder
+
+
+def mend(folder: str | PathLike[str]) -> None:
+    """Generates a data set again if a file in it is damaged; leaves any folder that is not one alone.
+
+    Raises:
+        UserError: the manifest itself is damaged, or another version of this code generated the files.
+    """
+    folder = Path(folder)
+    if not (folder / MANIFEST).is_file():
+        return
+    if (manifest := _manifest(folder)) is None:
+        raise UserError("damaged; generate the data again into this folder", folder / MANIFEST)
+    if not _intact(folder, manifest["files"]):
+        ensure_data(folder, manifest["seed"], manifest["sizes"])
 
 
 class MiniData:
@@ -111,19 +129,23 @@ def _identity(seed: int, sizes: Sizes) -> dict[str, Any]:
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest; None if the data set is missing or incomplete."""
+    """The manifest; None if it is missing or damaged, so that the data set has to be made again."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return manifest if isinstance(manifest, dict) and isinstance(manifest.get("files"), dict) else None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
+        return None
+    checksum = manifest.pop("checksum", None)  # older manifests have none
+    return manifest if checksum in (None, fingerprint(manifest)) else None
 
 
 def _intact(folder: Path, digests: Mapping[str, str]) -> bool:
     try:
-        return all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == d for name, d in digests.items())
-    except OSError:
+        check_digests(folder, digests, "generate it again")
+    except (OSError, UserError):
         return False
+    return True
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -168,7 +168,8 @@ def show(measured: dict[str, Any], console: Console) -> None:
         console.print(table)
     console.print(
         f"reading cached layers of a batch: {cache['bytes_a_second']['read'] / 1e9:.1f} GB/s, "
-        f"{cache['share_of_copy']:.0%} of a plain copy"
+        f"{cache['share_of_copy']:.0%} of a plain copy; in the first epoch, which checks them, "
+        f"{cache['bytes_a_second']['first'] / 1e9:.1f} GB/s"
     )
     for row in measured["waiting"]:
         console.print(

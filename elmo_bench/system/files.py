@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
+import hashlib
 import io
 import lzma
 import os
+import re
+import secrets
+import shutil
+import socket
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
 from elmo_bench.system.errors import UserError
+
+ABANDONED = 24 * 3600.0  # seconds since the last change of a temporary file of another machine
+TEMPORARY = re.compile(r"\.([0-9a-f]{8})-([0-9]+)-[0-9a-f]{8}\.partial$")
 
 
 class _Zstandard(io.RawIOBase):
@@ -102,15 +113,15 @@ def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Pat
     """A temporary path to write to, renamed to `path` at the end: an atomic write, even if the machine crashes.
 
     It is in the same folder, which must exist. After an error or an interrupt `path` is unchanged, and the temporary
-    file is removed.
+    file is removed; one left by a killed process is removed by the next write.
 
     Args:
         path: of a file, new or to be replaced.
         locked: the caller holds a lock, so that no other process writes this file. The temporary file then always has
-            the same name, so that one left by a killed process is overwritten.
+            the same name, and overwrites one left by a killed process.
     """
     path = Path(path)
-    beside = path.with_name(f".{path.name}.partial" if locked else f".{path.name}.{os.getpid()}.partial")
+    beside = path.with_name(f".{path.name}.partial") if locked else temporary(path)
     try:
         yield beside
         _sync(beside)
@@ -136,6 +147,40 @@ def write_bytes(path: Path, content: bytes, locked: bool = False) -> None:
 def write_text(path: Path, text: str) -> None:
     """Writes a UTF-8 text file as `write_bytes` does."""
     write_bytes(path, text.encode())
+
+
+def temporary(path: Path) -> Path:
+    """A path beside this one that no other process uses, not even on another machine that shares the folder.
+
+    What killed processes have left under such names is removed: at once if they ran on this machine, else after a day.
+    """
+    with suppress(OSError):
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+            if (maker := TEMPORARY.search(left.name)) and _ended(left, maker[1], maker[2]):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+    return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.partial")
+
+
+def _ended(left: Path, machine: str, process: str) -> bool:
+    """Whether the process that made a temporary file has ended, as far as one can tell."""
+    if machine != _machine():
+        return time.time() - left.stat().st_mtime > ABANDONED
+    try:
+        os.kill(int(process), 0)  # asks whether it exists
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
+
+
+@cache
+def _machine() -> str:
+    """A name of this machine since it was started, or of this container: within it, process numbers are unique."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):  # Linux
+        parts += [Path("/proc/sys/kernel/random/boot_id").read_text(), os.readlink("/proc/self/ns/pid")]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:8]
 
 
 def _sync(path: Path) -> None:

@@ -48,7 +48,8 @@ def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> 
 
     Args:
         path: a file or a folder.
-        memory: a JSON file that stores the digests of large files for later processes.
+        memory: a JSON file that stores the digests of large files for later processes, each with a checksum: a
+            damaged entry is not used.
 
     Raises:
         UserError: the file cannot be read to its end.
@@ -70,15 +71,19 @@ def _plain_name(path: Path) -> str:
 @lru_cache
 def _remembered(path: str, state: tuple[int, ...], memory: Path | None) -> str:
     """The digest of a file in this state; cached because a sweep needs it for every run."""
-    known = {} if memory is None else _read(memory)
-    entry = known.get(path)
-    if isinstance(entry, list) and entry[:-1] == list(state):
+    entry = None if memory is None else _read(memory).get(path)
+    if isinstance(entry, list) and entry == _entry(path, state, entry[-1:]):
         return entry[-1]
     digest = _content(Path(path))
     if memory is not None:
         with suppress(OSError):  # a full or read-only disk only costs time
-            _write(memory, {**_read(memory), path: [*state, digest]})
+            _write(memory, {**_read(memory), path: _entry(path, state, [digest])})
     return digest
+
+
+def _entry(path: str, state: tuple[int, ...], digest: list[Any]) -> list[Any]:
+    """What is remembered of a file: its state, a checksum of the entry, its digest."""
+    return [*state, fingerprint([path, state, digest]), *digest]
 
 
 def _read(memory: Path) -> dict[str, Any]:

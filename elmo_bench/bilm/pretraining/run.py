@@ -6,7 +6,6 @@ fine-tuning), and a card with perplexities. An interrupted run resumes from its 
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import fields
 from pathlib import Path
@@ -25,6 +24,7 @@ from elmo_bench.bilm.pretraining.parallel import Group, choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import temporary
 from elmo_bench.system.locks import alone
 
 
@@ -72,8 +72,7 @@ def pretrain(
 
 def _write(trainer: Trainer, root: Path, output: Path) -> dict:
     """Exports the biLM and computes perplexities; `output` appears only when it is complete."""
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = temporary(output)
     partial.mkdir(parents=True)
     try:
         export(trainer.lm, trainer.words, partial)
