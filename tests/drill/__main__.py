@@ -49,13 +49,13 @@ def main(argv: Sequence[str] | None = None, found: dict[str, list[Area]] | None 
         Chunk(module, area.name, area.limit, numbers)
         for module, own in chosen.items()
         for area in own
-        for numbers in tally.missing(area, given.fraction)
+        for numbers in tally.missing(area, given.seed, given.fraction)
     ]
     listed = [area for own in chosen.values() for area in own]
     until = time.monotonic() + 60 * given.minutes
     try:
         crew.run(chunks, given.seed, given.jobs, tally.keep, until)
-        left = sum(len(numbers) for area in listed for numbers in tally.missing(area, given.fraction))
+        left = sum(len(numbers) for area in listed for numbers in tally.missing(area, given.seed, given.fraction))
     except KeyboardInterrupt:
         left = -1
     whole = tally.show(listed, given.seed, console)
@@ -70,8 +70,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="another seed draws other trials")
     parser.add_argument("--area", default="", help="only areas whose names begin so, as flips or flips:card.json")
     parser.add_argument("--trial", type=int, help="conduct only this trial of --area, and print what came of it")
-    parser.add_argument("--fraction", type=float, default=1.0, help="of the full drill; every area has a trial or more")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time; the next call goes on")
+    parser.add_argument("--fraction", type=float, default=1.0, help="of the full drill")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after these; the next call goes on")
     parser.add_argument("--jobs", type=int, default=min(2, cores()), help="processes at once")
     parser.add_argument("--anew", action="store_true", help="forget what earlier calls with this seed have done")
     parser.add_argument("--state", type=Path, help="the file of what is done; by default in .cache/drill/")

@@ -36,7 +36,7 @@ class Worker:
     def __init__(self, module: str, seed: int, folder: Path):
         self.module, self.log = module, Path(tempfile.mkstemp(".log", dir=folder)[1])
         self.connection, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=_work, args=(theirs, module, seed, str(folder), str(self.log)), daemon=False)
+        self.process = SPAWN.Process(target=_work, args=(theirs, module, seed, str(folder), str(self.log)))
         self.process.start()
         theirs.close()
         self.chunk: Chunk | None = None

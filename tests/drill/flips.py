@@ -35,7 +35,7 @@ class Kind:
 
     @cached_property
     def scene(self) -> scene.Scene:
-        return scene.Scene(self.make)
+        return scene.of(self.make)
 
     @cached_property
     def expected(self) -> Any:

@@ -33,7 +33,7 @@ class Kind:
 
     @cached_property
     def scene(self) -> scene.Scene:
-        return scene.Scene(self.make)
+        return scene.of(self.make)
 
     @cached_property
     def undisturbed(self) -> tuple[Any, float]:

@@ -72,6 +72,12 @@ class Scene:
                 path.write_bytes(content)
 
 
+@cache
+def of(make: Callable[[Path], Any]) -> Scene:
+    """One scene for all that begin with the same."""
+    return Scene(make)
+
+
 @contextmanager
 def arguments(*values: str) -> Iterator[None]:
     """The command line that an entry point reads."""

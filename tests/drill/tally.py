@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.drill.crew import Chunk
-from tests.drill.trial import EQUAL, FAULT, ONE_LINE, RESULT, Answer, Area
+from tests.drill.trial import EQUAL, FAULT, ONE_LINE, RESULT, Answer, Area, chance
 
 SHOWN = 5  # faults of an area that are listed
 
@@ -32,12 +32,13 @@ class Tally:
             self._count(**line)
 
     def _lines(self) -> Iterator[dict]:
-        if self.path is not None and self.path.is_file():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                try:
-                    yield json.loads(line)
-                except ValueError:  # the last line of a killed drill
-                    continue
+        if self.path is None or not self.path.is_file():
+            return
+        content = self.path.read_text(encoding="utf-8")
+        if content and not content.endswith("\n"):  # the last line of a killed drill
+            content = content[: content.rfind("\n") + 1]
+            self.path.write_text(content, encoding="utf-8")
+        yield from map(json.loads, content.splitlines())
 
     def keep(self, chunk: Chunk, answers: Sequence[Answer]) -> None:
         """Counts the answers of a chunk, and keeps them."""
@@ -56,11 +57,15 @@ class Tally:
         self.outcomes.setdefault(area, Counter()).update(outcomes)
         self.faults.setdefault(area, []).extend((number, told) for number, told in faults)
 
-    def missing(self, area: Area, fraction: float = 1.0, most: int = 200) -> Iterator[range]:
-        """The trials of an area that are still to be done, as ranges of at most `most`, and a fiftieth of all."""
-        done, total = self.done.get(area.name, set()), max(1, round(area.trials * fraction))
-        size = min(most, max(1, area.trials // 50))
-        numbers = [number for number in range(total) if number not in done]
+    def missing(self, area: Area, seed: int, fraction: float = 1.0) -> Iterator[range]:
+        """The trials of an area that are still to be done, in ranges of at most a fiftieth of all.
+
+        Of a fraction that is less than one trial, the seed decides whether there is one.
+        """
+        done = self.done.get(area.name, set())
+        total = int(area.trials * fraction + chance(seed, area.name, -1).random())
+        size = max(1, area.trials // 50)
+        numbers = [number for number in range(min(total, area.trials)) if number not in done]
         while numbers:
             length = next((i for i, n in enumerate(numbers[:size]) if n != numbers[0] + i), len(numbers[:size]))
             yield range(numbers[0], numbers[0] + length)
