@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -100,7 +101,7 @@ class Tally:
 
 def command(seed: int, area: str, number: int) -> str:
     """What shows a trial again."""
-    return f"python -m tests.drill --seed {seed} --area {area} --trial {number}"
+    return shlex.join(["python", "-m", "tests.drill", "--seed", str(seed), "--area", area, "--trial", str(number)])
 
 
 def _cells(counts: Counter[str]) -> list[str]:
