@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None, found: dict[str, list[Area]] | None 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.drill", description=drill.__doc__)
     parser.add_argument("--seed", type=int, default=1, help="another seed draws other trials")
-    parser.add_argument("--area", default="", help="only this, or those that begin so: flips, flips:cache")
+    parser.add_argument("--area", nargs="+", default=[""], help="only these, or all that begin so: kills flips:cache")
     parser.add_argument("--trial", type=int, help="conduct only this trial of --area, and print what came of it")
     parser.add_argument("--fraction", type=float, default=1.0, help="of the full drill")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after these; the next call goes on")
@@ -78,12 +78,14 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _chosen(found: dict[str, list[Area]], prefix: str) -> dict[str, list[Area]]:
-    """The area of this name, or those whose names begin so."""
-    names = [area.name for own in found.values() for area in own]
-    chosen = [prefix] if prefix in names else [name for name in names if name.startswith(prefix)]
-    if not chosen:
-        sys.exit(f"--area {prefix}: there is no such area; choose from {', '.join(names)}")
+def _chosen(found: dict[str, list[Area]], wanted: Sequence[str]) -> dict[str, list[Area]]:
+    """The areas of these names, or those whose names begin so."""
+    names, chosen = [area.name for own in found.values() for area in own], set()
+    for one in wanted:
+        matching = [one] if one in names else [name for name in names if name.startswith(one)]
+        if not matching:
+            sys.exit(f"--area {one}: there is no such area; choose from {', '.join(names)}")
+        chosen.update(matching)
     return {module: [area for area in own if area.name in chosen] for module, own in found.items()}
 
 
