@@ -40,10 +40,10 @@ class Kind:
     @cached_property
     def expected(self) -> Any:
         """What comes of undamaged files."""
+        self.scene.restore()
         outcome, value = self.read()
         if outcome != warm.VALUE:
             raise RuntimeError(value)
-        self.scene.restore()
         return value
 
     def read(self) -> tuple[str, Any]:

@@ -38,6 +38,7 @@ class Kind:
     @cached_property
     def undisturbed(self) -> tuple[Any, float]:
         """The result, and the seconds that it takes."""
+        self.scene.restore()
         started = time.monotonic()
         outcome, value = self.run()
         if outcome != warm.VALUE:
