@@ -9,7 +9,6 @@ import lzma
 import random
 import zipfile
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -147,7 +146,7 @@ DOWNLOADED = {
 def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name):
     """Where a format has a checksum, a flipped bit is found or changes nothing; .npy has none, and is in the record."""
     chance, content = random.Random(name), DOWNLOADED[name]()
-    path: Path = tmp_path / name
+    path = tmp_path / name
     (tmp_path / "words.lst").write_text("".join(f"w{i}\n" for i in range(200)))
     table = Table(path, tmp_path / "words.lst" if name == "v.npy" else None)
     path.write_bytes(content)
@@ -164,7 +163,7 @@ def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name):
             found = read(table, {"w7"}, 2)
             assert name == "v.npy" or torch.equal(found["w7"], whole)
         with suppress(UserError):
-            content_sha256(path)
+            content_sha256(tmp_path / name)
 
 
 def test_a_parquet_file_that_is_none_or_has_other_columns_is_one_error(tmp_path):

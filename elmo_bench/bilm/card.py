@@ -11,7 +11,7 @@ from typing import Any
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
-from elmo_bench.system.integrity import check_digests, digests, read_sealed, sealed
+from elmo_bench.system.integrity import check_digests, check_note, digests, read_sealed, sealed
 
 CARD = "card.json"
 FILES = ("options.json", "weights.hdf5", "softmax.safetensors", "vocabulary.txt")
@@ -37,19 +37,21 @@ def read_card(folder: Path, remedy: str = RESTORE) -> dict[str, Any]:
 
 
 def check_files(*paths: str | PathLike[str]) -> dict[Path, str]:
-    """Compares files of biLMs with the cards beside them; of files without a card nothing is known.
+    """Compares files of biLMs with the cards or notes beside them; of files without either nothing is known.
 
     Returns:
         The sha256 of those files that a card names.
 
     Raises:
-        UserError: a file is missing or not the one that its card names, or the card itself is damaged.
+        UserError: a file is missing or not the one that its card or note names, or the card itself is damaged.
     """
     known = {}
     for path in map(Path, paths):
         if digest := _files(path.parent).get(path.name):
             check_digests(path.parent, {path.name: digest}, RESTORE)
             known[path] = digest
+        else:
+            check_note(path, RESTORE)
     return known
 
 

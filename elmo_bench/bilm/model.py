@@ -25,6 +25,7 @@ from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.nn.packing import Packing, budgeted
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.hashing import sha256
+from elmo_bench.system.integrity import note
 
 STATES = ("zero", "warm", "carry")
 States = list[list[State]]  # by direction, by layer
@@ -98,11 +99,25 @@ class BiLM(nn.Module):
         return None if self.weights_path is None else sha256(self.weights_path)
 
     def export(
-        self, options: str | PathLike[str], weights: str | PathLike[str], dtype: torch.dtype = torch.float32
+        self,
+        options: str | PathLike[str],
+        weights: str | PathLike[str],
+        dtype: torch.dtype = torch.float32,
+        noted: bool = False,
     ) -> None:
-        """Writes options.json and weights, in the official format (.hdf5) or ours (.safetensors)."""
+        """Writes options.json and weights, in the official format (.hdf5) or ours (.safetensors).
+
+        Args:
+            options, weights: the files.
+            dtype: of the numbers in the file.
+            noted: also writes the sha256 of each beside it, as FILE.sha256, which `from_files` compares. A .safetensors
+                file has a checksum in itself.
+        """
         self.options.write(options)
         export_weights(self, self.options, weights, dtype)
+        if noted:
+            note(Path(options))
+            note(Path(weights))
 
     @torch.no_grad()
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:

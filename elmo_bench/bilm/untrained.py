@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from elmo_bench.bilm.card import check_files
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import read_text
-from elmo_bench.system.integrity import is_as_noted, note
+from elmo_bench.system.integrity import is_as_noted
 from elmo_bench.system.locks import held
 
 SEED = 1
@@ -64,8 +64,7 @@ class UntrainedBilm:
             if not self._fits(sizes):
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(SEED)
-                    BiLM(Options.parse(sizes)).export(self.options, self.weights)
-                note(self.weights)
+                    BiLM(Options.parse(sizes)).export(self.options, self.weights, noted=True)
         return self.weights
 
     def _sizes(self) -> dict[str, Any]:

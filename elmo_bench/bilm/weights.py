@@ -6,7 +6,8 @@ input) as in torch, so most are transposed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -14,13 +15,14 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from elmo_bench.bilm.options import Options
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacement
+from elmo_bench.system.integrity import CHECKSUM
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -106,7 +108,7 @@ def export_weights(
     try:
         with replacement(path) as partial:
             if path.suffix == ".safetensors":
-                save_file(ours, partial)
+                save_file(ours, partial, {CHECKSUM: _digest(ours)})
             else:
                 with h5py.File(partial, "w") as file:
                     for entry in official_layout(options):
@@ -163,14 +165,29 @@ def _numbers(file: h5py.File, entry: Entry, path: Path) -> Tensor:
 def _read_safetensors(options: Options, path: Path) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
+        with safe_open(path, "pt") as file:
+            recorded = (file.metadata() or {}).get(CHECKSUM)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         message = f"neither official HDF5 nor safetensors ({error}); download the weights again"
         raise UserError(message, path) from None
+    if recorded is not None and recorded != _digest(tensors):
+        raise UserError(
+            "damaged or changed: the weights do not match their checksum; restore or export them again", path
+        )
     if wrong := [name for name, tensor in tensors.items() if not tensor.is_floating_point()]:
         raise UserError(f"{wrong[0]!r} is not made of floating-point numbers", path)
     return {
         name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()
     }  # copied: the file may change
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """The sha256 of names, types, shapes and numbers; safetensors has no checksum of its own."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _with_mask_row(x: Tensor) -> Tensor:

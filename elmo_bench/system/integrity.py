@@ -150,5 +150,15 @@ def is_as_noted(path: Path) -> bool:
         return False
 
 
+def check_note(path: Path, remedy: str) -> None:
+    """Compares a file with its note, if it has one.
+
+    Raises:
+        UserError: they do not match; `remedy` ends the message.
+    """
+    if _note(path).exists() and not is_as_noted(path):
+        raise UserError(f"damaged or changed: it does not match {_note(path).name} beside it; {remedy}", path)
+
+
 def _note(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
