@@ -85,6 +85,8 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         yield rank
         for other in others:
             other.wait(GRACE)
+    except UserError:  # of this rank: it says what is wrong
+        raise
     except Exception as error:
         if (broken := watch.broken(wait=True)) is None:
             raise

@@ -6,6 +6,8 @@ other files has the sha256 of each in a JSON file beside them (a card or a manif
 
 from __future__ import annotations
 
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -15,9 +17,14 @@ from pickle import UnpicklingError
 from typing import Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacing
 from elmo_bench.system.hashing import sha256
 
-UNREADABLE = (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zlib.error, zipfile.BadZipFile)
+# What the readers of zip files and of pickles raise for damaged content.
+UNREADABLE = (
+    OSError, EOFError, ValueError, RuntimeError, NotImplementedError, LookupError, TypeError, AttributeError,
+    OverflowError, MemoryError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def check_archive(path: str | PathLike[str], remedy: str) -> None:
@@ -36,9 +43,21 @@ def check_archive(path: str | PathLike[str], remedy: str) -> None:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
     except UNREADABLE as error:
-        raise UserError(f"damaged, or not such a file ({error}); {remedy}", path) from None
+        raise UserError(f"damaged, or not such a file ({_why(error)}); {remedy}", path) from None
     if damaged is not None:
         raise UserError(f"damaged: {damaged} in it does not match its checksum; {remedy}", path)
+
+
+def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
+    """Writes tensors and plain values with `torch.save`, atomically; the caller must hold a lock.
+
+    Its folder is made if necessary. `load_checkpoint` compares every part with its checksum.
+    """
+    import torch
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, "wb", locked=True) as file:
+        torch.save(dict(state), file)
 
 
 def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
@@ -53,7 +72,12 @@ def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except (*UNREADABLE, UnpicklingError) as error:  # the checksums cover the members, not the archive's directory
-        raise UserError(f"damaged, or not a checkpoint ({error}); {remedy}", path) from None
+        raise UserError(f"damaged, or not a checkpoint ({_why(error)}); {remedy}", path) from None
+
+
+def _why(error: BaseException) -> str:
+    """The first line of an error's message, or its kind."""
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
