@@ -210,7 +210,7 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
         accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
         enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
     )  # fmt: skip
-    with saying(lambda: f"predicting ({module.size})", "lower batch_size"):
+    with saying(lambda: f"predicting {module.size}", "lower batch_size"):
         answers = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
     order = [index for batch in batches for index in batch]
     return [answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0])]

@@ -121,8 +121,7 @@ class BenchModule(pl.LightningModule):
 
     def doing(self) -> str:
         """What it does just now, and with how large a batch, for messages."""
-        stage = self.trainer.state.stage
-        return f"{'preparing' if stage is None else stage.value} ({self.size or 'no batch yet'})"
+        return f"{'training on' if self.training else 'scoring'} {self.size or 'no batch yet'}"
 
     def predict_step(self, batch: Batch, index: int = 0) -> list[Prediction]:
         return self.head.decode(self(batch), batch)
