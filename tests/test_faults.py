@@ -324,6 +324,7 @@ CNN = "{_target_:elmo_bench.nn.char_cnn.CharCNN,_partial_:true,size:%s,filters:{
         ("task.optimizer.lr=''", ADAM),
         (f"task.schedule={STEP}", ADAM),
         (f"task.average={EMA}", "task.average"),
+        ("task.average=1.5", "task.average=1.5: a block of keys is needed"),
         ("task.chars=" + CNN % (0, 8, 0.1), "task.chars.size=0: a whole number from 1"),
         ("task.chars=" + CNN % (8, -1, 0.1), "task.chars.filters=-1: a whole number from 1"),
         ("task.chars=" + CNN % (8, 8, 1), "task.chars.dropout=1: a number of 0 or more and below 1"),

@@ -145,7 +145,7 @@ class VectorsConfig:
     window: int = key(5, "context words on each side", least=1)
     negative: int = key(5, "negative samples", least=1)
     sample: float = key(1.0e-3, "words with a larger share of the text are subsampled", least=0)
-    alpha: float = key(0.025, "initial learning rate", least=0)
+    alpha: float = key(0.025, "initial learning rate", above=0)
     min_count: int = key(3, "rarer words get no vector", least=1)
     epochs: int = key(5, "passes over the text", least=1)
     seed: int = key(1, "of the training", least=0)

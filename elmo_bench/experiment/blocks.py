@@ -46,8 +46,11 @@ def check_blocks(task: TaskConfig) -> None:
     """
     for part, given in GIVEN.items():
         block = attrgetter(part)(task)
-        if block is not None:
-            _check(f"task.{part}", block, given)
+        if block is None:
+            continue
+        if not isinstance(block, Mapping):
+            raise UserError(f"task.{part}={checks.show(block)}: a block of keys is needed")
+        _check(f"task.{part}", block, given)
 
 
 def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
@@ -85,6 +88,8 @@ def _check_numbers(name: str, value: Any, annotation: str) -> None:
     whole, other = re.search(r"\bint\b", annotation), re.search(r"\bfloat\b", annotation)
     if not (whole or other) or re.search(r"\bstr\b|Callable", annotation):
         return
+    if isinstance(value, Mapping | list) and not re.search(r"Sequence|Mapping|list|tuple|dict", annotation):
+        raise UserError(f"{name}={checks.show(value)}: a single number is needed")
     for each in _leaves(value):
         if each is None and "None" in annotation:
             continue
