@@ -8,7 +8,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import checks, pages
 from elmo_bench.experiment.usage import PRETRAIN as COMMAND
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -26,8 +26,11 @@ def main() -> None:
     cfg = pages.compose(chosen, "pretrain")
     if cfg.root is None:
         raise UserError(f"no training text: give {places.DATA_ROOT}, a folder that contains lm/")
-    if cfg.stop is not None and (not isinstance(cfg.stop, int) or cfg.stop < 0):
-        raise UserError(f"stop={cfg.stop}: expected the number of an update")
+    if cfg.stop is not None:
+        checks.whole(cfg.stop, "stop", 0)
+    checks.number(cfg.every, "every", 0)
+    for name in ("compile", "force"):
+        checks.one_of(cfg[name], name, (True, False))
     output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
     mend(root)  # a changed text would give another biLM
     if output.exists() and not (output / "card.json").is_file():

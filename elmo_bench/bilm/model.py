@@ -24,9 +24,11 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.nn.packing import Packing, budgeted
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.hashing import sha256
 from elmo_bench.system.integrity import note
 
+SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"
 STATES = ("zero", "warm", "carry")
 States = list[list[State]]  # by direction, by layer
 TRIMMED = 4  # free memory is returned to the system after this many batches
@@ -128,6 +130,9 @@ class BiLM(nn.Module):
 
         Returns:
             A float32 tensor (L+1, tokens, 2P) for each sentence, in the order given.
+
+        Raises:
+            UserError: the memory runs out; it says how many tokens were computed at once.
         """
         answers: list[Tensor] = [torch.empty(0)] * len(sentences)
         for indices, layers in self.batches(sentences):
@@ -140,13 +145,19 @@ class BiLM(nn.Module):
         """The work of `encode`, batch by batch, longest sentences first: indices and (L+1, their tokens, 2P)."""
         if self.state == "carry":  # row k must stay row k, so the batch is used as given
             if sentences:
-                yield list(range(len(sentences))), self._run(sentences)
+                yield list(range(len(sentences))), self._whole(sentences)
             return
         lengths = [len(sentence) + 2 for sentence in sentences]
         for number, indices in enumerate(budgeted(lengths, self.token_budget), start=1):
-            yield indices, self._run([sentences[i] for i in indices])
+            yield indices, self._whole([sentences[i] for i in indices])
             if number % TRIMMED == 0:
                 trim()
+
+    def _whole(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """`_run`, with one line for memory that runs out."""
+        tokens = sum(map(len, sentences))
+        with saying(lambda: f"computing layers of {len(sentences)} sentences, {tokens} tokens", SMALLER):
+            return self._run(sentences)
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """All layers as one zero-padded batch, with gradients where the parameters ask for them.

@@ -22,6 +22,7 @@ SPLITS = ("dev", "test")
 DEV, PREDICTIONS = "dev.items.npz", "predictions.test.jsonl"  # in a run's work folder
 TOLERANCE = 1e-6  # of a metric in percent
 AGAIN = "remove it and its record, and run again"
+RESTART = "start the run again with force=true"  # of a run that has no record yet
 
 
 def path_of(record: Path) -> Path:
@@ -137,7 +138,7 @@ def collect(folder: Path, module: BenchModule) -> dict[str, Items]:
     """
     if module.test_items is None:
         raise ValueError("the module has not been tested")
-    dev = read(folder / DEV, "start the run again with force=true")
+    dev = read(folder / DEV, RESTART)
     if "dev" not in dev:
-        raise UserError("contains no items of dev; start the run again with force=true", folder / DEV)
+        raise UserError(f"contains no items of dev; {RESTART}", folder / DEV)
     return {"dev": dev["dev"], "test": module.test_items}

@@ -58,12 +58,15 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     """Under the lock of the run's work folder."""
     from elmo_bench.experiment import items
     from elmo_bench.experiment.blocks import check_blocks
-    from elmo_bench.experiment.fit import clear
+    from elmo_bench.experiment.fit import device_of
+    from elmo_bench.experiment.rehearsal import rehearse
     from elmo_bench.experiment.run import run_once
+    from elmo_bench.experiment.unfinished import clear, is_whole
 
     check_blocks(run.task)
+    rehearse(run.task, device_of(run.trainer.accelerator))
     forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
-    if run.force and not forced.is_file():
+    if run.force and not (forced.is_file() and is_whole(folder)):
         clear(folder)
         forced.touch()
     vectors = Makers.of(run).make()

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
-from torch import distributed
+from torch import cuda, distributed
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
@@ -73,11 +73,13 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         folder: the run's work folder; what rank k prints goes to `rank<k>.log` in it.
 
     Raises:
-        UserError: another rank ended before this one.
+        UserError: the machine has fewer devices; another rank ended before this one.
     """
     if size == 1:
         yield Rank()
         return
+    if size > (most := max(2, cores(), cuda.device_count())):
+        raise UserError(f"trainer.devices={size}: this machine has {most} at most")
     rank = Rank(0, size, find_free_network_port())
     others = [_start(rank._replace(number=number), task, folder) for number in range(1, size)]
     watch = Watch(others)
@@ -85,6 +87,8 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         yield rank
         for other in others:
             other.wait(GRACE)
+    except UserError:  # of this rank: it says what is wrong
+        raise
     except Exception as error:
         if (broken := watch.broken(wait=True)) is None:
             raise

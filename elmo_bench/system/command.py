@@ -134,7 +134,7 @@ def whole(least: int = 0, most: int | None = None) -> Callable[[str], int]:
     """Parses a whole number within limits."""
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+        if not text.isdecimal() or len(text) > 18 or int(text) < least or (most is not None and int(text) > most):
             raise ValueError(f"a whole number from {least}" + ("" if most is None else f" to {most}"))
         return int(text)
 

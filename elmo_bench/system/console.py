@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import ran_out
 
 T = TypeVar("T")
 # Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
@@ -61,6 +62,8 @@ def explain(error: BaseException) -> str | None:
     """One line for an error that the user can correct; None for any other."""
     if cause := next(_causes(error, UserError), None):
         return str(cause)
+    if ran_out(error):
+        return "out of memory; a smaller batch or model needs less, or another program holds the memory"
     return next((line for explainer in EXPLAINERS if (line := explainer(error))), None)
 
 

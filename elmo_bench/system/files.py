@@ -126,6 +126,7 @@ def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Pat
         yield beside
         _sync(beside)
         os.replace(beside, path)
+        _sync_folder(path.parent)
     finally:
         beside.unlink(missing_ok=True)
 
@@ -186,6 +187,18 @@ def _machine() -> str:
 def _sync(path: Path) -> None:
     """Waits until the content of a file is on the disk: a renamed file may otherwise be empty after a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename in a folder durable, on systems that can open folders."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
     try:
         os.fsync(descriptor)
     finally:

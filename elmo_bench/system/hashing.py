@@ -7,6 +7,7 @@ import hashlib
 import json
 import lzma
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -21,9 +22,10 @@ from elmo_bench.system.files import replacing
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
 MEMORY = "digests.json"  # in the cache: digests of large files
-# What reading a damaged archive or compressed file raises.
+# What reading a damaged archive, pickle or compressed file raises.
 UNREADABLE = (
-    OSError, EOFError, ValueError, RuntimeError, NotImplementedError, lzma.LZMAError, zlib.error, zipfile.BadZipFile,
+    OSError, EOFError, ValueError, RuntimeError, NotImplementedError, LookupError, TypeError, AttributeError,
+    OverflowError, MemoryError, struct.error, lzma.LZMAError, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
 REMEMBERED = 1 << 20  # bytes; only the digests of larger files are stored
 

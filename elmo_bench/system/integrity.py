@@ -18,7 +18,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import write_text
+from elmo_bench.system.files import replacing, write_text
 from elmo_bench.system.hashing import UNREADABLE, sha256
 
 CHECKSUM = "checksum"  # the last key of a sealed JSON object
@@ -46,8 +46,20 @@ def damage(path: str | PathLike[str]) -> str | None:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
     except UNREADABLE as error:
-        return f"damaged, or not such a file ({error})"
+        return f"damaged, or not such a file ({_why(error)})"
     return None if damaged is None else f"damaged: {damaged} in it does not match its checksum"
+
+
+def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
+    """Writes tensors and plain values with `torch.save`, atomically; the caller must hold a lock.
+
+    Its folder is made if necessary. `load_checkpoint` compares every part with its checksum.
+    """
+    import torch
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, "wb", locked=True) as file:
+        torch.save(dict(state), file)
 
 
 def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
@@ -62,7 +74,12 @@ def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except (*UNREADABLE, UnpicklingError) as error:  # the checksums cover the members, not the archive's directory
-        raise UserError(f"damaged, or not a checkpoint ({error}); {remedy}", path) from None
+        raise UserError(f"damaged, or not a checkpoint ({_why(error)}); {remedy}", path) from None
+
+
+def _why(error: BaseException) -> str:
+    """The first line of an error's message, or its kind."""
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:

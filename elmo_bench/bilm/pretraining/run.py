@@ -6,7 +6,9 @@ fine-tuning), and a card with perplexities. An interrupted run resumes from its 
 
 from __future__ import annotations
 
+import math
 import shutil
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -98,14 +100,28 @@ def export(lm: BidirectionalLM, words: list[str], folder: Path) -> None:
 def perplexities(
     folder: Path, root: Path, texts: list[tuple[str, int | None]], device: torch.device | None = None
 ) -> dict[str, dict[str, float]]:
-    """Forward, backward and mean full-softmax perplexity of an exported biLM, by the path of the text."""
+    """Forward, backward and mean full-softmax perplexity of an exported biLM, by the path of the text.
+
+    Raises:
+        UserError: one of them is not finite; a text cannot be read.
+    """
     lm, words = load_lm(folder)
     lm.to(device)
     by_text = {}
     for path, tokens in texts:
         corpus = Corpus.read(sources(root, [(path, tokens)]))
-        by_text[path] = lm.perplexity(corpus, words)
+        by_text[path] = _finite(lambda: lm.perplexity(corpus, words), path)  # noqa: B023 (called at once)
     return by_text
+
+
+def _finite(measure: Callable[[], dict[str, float]], text: str) -> dict[str, float]:
+    try:
+        measured = measure()
+    except OverflowError:
+        measured = {"mean": math.inf}
+    if all(map(math.isfinite, measured.values())):
+        return measured
+    raise UserError(f"the trained biLM has no finite perplexity on {text}; lower recipe.lr")
 
 
 def show(card: dict[str, Any], console: Console) -> None:
