@@ -9,6 +9,7 @@ applies to every run.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -96,10 +97,10 @@ def main() -> None:
     """The entry point."""
     own, rest = _split(sys.argv[1:])
     seeds = own.get("seeds", "1")
-    if not seeds.isdecimal() or not 1 <= int(seeds) <= 1000:
+    if not re.fullmatch("[0-9]{1,4}", seeds) or not 1 <= int(seeds) <= 1000:
         raise UserError(f"seeds={seeds}: how many seeds, a whole number from 1 to 1000")
     at_once = own.get("jobs")
-    if at_once is not None and (not at_once.isdecimal() or not 1 <= int(at_once) <= 1000):
+    if at_once is not None and (not re.fullmatch("[0-9]{1,4}", at_once) or not 1 <= int(at_once) <= 1000):
         raise UserError(f"jobs={at_once}: how many runs at a time, a whole number from 1 to 1000")
     names = pages.tasks() if own.get("task") == "all" else [own.get("task") or "ner"]
     cfg = pages.compose([f"task={pages.page(names[0]).stem}", *rest])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing
 
@@ -47,6 +48,7 @@ class Options:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Options:
         """Reads a file. Raises `UserError` if it is missing or not JSON, or lacks a key or has a wrong value."""
+        limits.regular(path)
         try:
             with open(path, encoding="utf-8") as file:
                 return cls.parse(json.load(file), path)

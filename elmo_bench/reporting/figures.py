@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from elmo_bench.reporting.section import Section
+from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
 
 
@@ -20,7 +20,7 @@ def figures(results_root: str | Path) -> list[Section]:
 
 def _figure(path: Path) -> Section:
     try:
-        page = json.loads(path.read_text(encoding="utf-8"))
+        page = json_text.read(path)
         rows = [tuple(row) for row in page["rows"]]
         return Section(page["title"], page["note"], tuple(page["header"]), rows, [], path.parent / page["picture"])
     except (OSError, ValueError, KeyError, TypeError) as error:

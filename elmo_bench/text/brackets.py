@@ -101,6 +101,17 @@ def chains(column: Sequence[str]) -> list[list[Span]]:
     return list(members.values())
 
 
+def check_distinct(mentions: Iterable[Span]) -> None:
+    """Raises `BracketError` if a cluster has a mention twice: recall could then pass 1, as in the reference scorer."""
+    seen: set[Span] = set()
+    for mention in mentions:
+        if mention in seen:
+            cluster, start, end = mention
+            words = "this word" if end == start + 1 else f"the {end - start} words from here"
+            raise BracketError(f"cluster {cluster} has {words} as a mention twice; keep one", start)
+        seen.add(mention)
+
+
 def _read_mentions(column: Sequence[str], unit: str) -> tuple[list[Span], list[str]]:
     """The mentions as they end and the clusters as they begin; `unit` is what the column covers, for messages."""
     ended: list[Span] = []

@@ -8,8 +8,10 @@ so sentences differ in width), coreference. An empty cell is written `-`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from glob import escape
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -75,8 +77,12 @@ class Sentence(NamedTuple):
         return [Predicate(i, lemmas[i], frames[i], spans) for i, spans in zip(rows, arguments, strict=True)]
 
     def mentions(self) -> list[Span]:
-        """Of entities, by start, the outer one first; a span's type is its cluster. Raises `UserError`: brackets."""
-        return self._read(self.block.column(-1), brackets.mentions)
+        """Of entities, by start, the outer one first; a span's type is its cluster.
+
+        Raises:
+            UserError: unbalanced brackets, a cluster with the same mention twice.
+        """
+        return self._read(self.block.column(-1), _distinct_mentions)
 
     def _read(self, column: list[str], read: Callable[[Sequence[str]], list[Span]]) -> list[Span]:
         try:
@@ -94,6 +100,12 @@ class Sentence(NamedTuple):
         word = self.words[lost]
         message = f"the predicate {word!r} has no column of arguments: the sentence has {numbers}; correct the file"
         return UserError(message, self.block.path, self.block.lines[lost])
+
+
+def _distinct_mentions(column: Sequence[str]) -> list[Span]:
+    found = brackets.mentions(column)
+    brackets.check_distinct(found)
+    return found
 
 
 class Document(NamedTuple):
@@ -132,10 +144,10 @@ def read_documents(paths: str | PathLike[str] | Iterable[Path], minimum: int = W
     Raises:
         UserError: as `read_blocks`; also a part without beginning or end, or two parts with the same name.
     """
-    seen: dict[tuple[str, int | str], str] = {}
+    seen: dict[tuple[str, str], str] = {}
     for path in [Path(paths)] if isinstance(paths, str | PathLike) else paths:
         for document in _read_file(path, minimum):
-            part = int(document.part) if document.part.isdigit() else document.part
+            part = document.part.lstrip("0") if re.fullmatch("[0-9]+", document.part) else document.part
             where = f"{document.path}:{document.line}"
             if (first := seen.setdefault((document.name, part), where)) != where:
                 message = f"part {document.part} of document {document.name} occurs again; the first begins at {first}"
@@ -217,9 +229,9 @@ def _listed(path: Path, folder: Path) -> Iterator[Path]:
 def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:
     """A file, the files of a folder, or the file of a document, whatever version its ending names."""
     place = folder / name
-    if place.exists():
+    if os.path.exists(place):
         return find_files(place)
-    beside = place.parent.glob(f"{place.name}*") if place.parent.is_dir() else ()
+    beside = place.parent.glob(f"{escape(place.name)}*") if os.path.isdir(place.parent) else ()
     files = sorted(file for file in beside if _is_conll(file.name) and re.match(r"[._]", file.name[len(place.name) :]))
     if not files:
         raise UserError(f"{name}: no such file, folder or document in {folder}", path, line)

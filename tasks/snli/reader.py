@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from elmo_bench.metrics.accuracy import NO_GOLD
+from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 from elmo_bench.task import Batch, Row
@@ -194,9 +194,9 @@ def _tsv_parser() -> Callable[[str], Sequence[str] | None]:
 
 def _parse_json(line: str) -> list[str]:
     try:
-        pair = json.loads(line)
+        pair = json_text.parse(line)
     except ValueError as error:
-        raise ValueError(f"not JSON ({error}); correct the file") from None
+        raise ValueError(f"{error}; correct the file") from None
     if not isinstance(pair, dict):
         raise ValueError("not a JSON object; correct the file")
     values = [pair.get(name) for name in COLUMNS]
