@@ -94,9 +94,10 @@ def _read_matrix(path: Path, names: Sequence[str], words: Container[str], size: 
         matrix = np.lib.format.open_memmap(path, mode="r")  # (words, size)
     except Exception as error:  # of a damaged header numpy raises whatever its parsers do
         raise UserError(f"cannot be read ({error}); is the file damaged?", path) from None
-    if matrix.shape != (len(names), size) or matrix.dtype.kind != "f":
-        expected = f"({len(names)}, {size}) of floating-point numbers"
-        raise UserError(f"has the shape {matrix.shape} of {matrix.dtype}, and not {expected}", path)
+    if matrix.shape != (len(names), size):
+        raise UserError(f"has the shape {matrix.shape}, and not ({len(names)}, {size})", path)
+    if matrix.dtype.kind != "f":
+        raise UserError(f"holds {matrix.dtype}, and not floating-point numbers", path)
     rows = {name: row for row, name in reversed(list(enumerate(names))) if name in words}
     vectors = {name: torch.from_numpy(_float32(matrix[row])) for name, row in rows.items()}
     if broken := next((name for name, vector in vectors.items() if not vector.isfinite().all()), None):

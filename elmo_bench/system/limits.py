@@ -7,6 +7,7 @@ line of JSON, text is packed to a fourth of its size, and the deepest tree of th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import IO
@@ -40,9 +41,7 @@ def regular(path: str | PathLike[str]) -> None:
 
 def lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
     """The lines of an open file. Raises `UserError` for one that is longer than LINE."""
-    number = 0
-    while line := file.readline(LINE + 1):
-        number += 1
+    for number, line in enumerate(iter(partial(file.readline, LINE + 1), b""), start=1):
         if len(line) > LINE:
             raise UserError(f"a line of over {LINE >> 20} MiB; is this the right file?", path, number)
         yield line

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from glob import escape
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -230,9 +229,14 @@ def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:
     """A file, the files of a folder, or the file of a document, whatever version its ending names."""
     place = folder / name
     if os.path.exists(place):
-        return find_files(place)
-    beside = place.parent.glob(f"{escape(place.name)}*") if os.path.isdir(place.parent) else ()
-    files = sorted(file for file in beside if _is_conll(file.name) and re.match(r"[._]", file.name[len(place.name) :]))
+        return find_files(place) if place.is_dir() else [place]
+    if os.path.isdir(place.parent):
+        prefixes = f"{place.name}.", f"{place.name}_"
+        files = sorted(
+            file for file in place.parent.iterdir() if file.name.startswith(prefixes) and _is_conll(file.name)
+        )
+    else:
+        files = []
     if not files:
         raise UserError(f"{name}: no such file, folder or document in {folder}", path, line)
     return files
