@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from os import PathLike
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def files(path: str | PathLike[str]) -> list[Path]:
         UserError: the folder, the configuration, the safetensors weights (pickled ones are never read) or the tokenizer
             is missing.
     """
-    folder = Path(path).expanduser()
+    folder = Path(os.path.expanduser(path))
     if not folder.is_dir():
         raise UserError("no such folder; bilm.path=FOLDER must be the folder of a Hugging Face model", folder)
     if not (folder / CONFIG).is_file():

@@ -49,11 +49,13 @@ def parse(text: str) -> Any:
 
 
 def _check_nesting(value: Any) -> None:
-    level, depth = [value], 0
-    while level := [part for node in level if isinstance(node, dict | list) for part in _parts(node)]:
-        depth += 1
-        if depth > limits.NESTING:
-            raise ValueError(f"not readable JSON (nested more than {limits.NESTING} deep)")
+    level = [value]
+    for _ in range(limits.NESTING + 1):
+        containers = [node for node in level if isinstance(node, dict | list)]
+        if not containers:
+            return
+        level = [part for node in containers for part in _parts(node)]
+    raise ValueError(f"not readable JSON (nested more than {limits.NESTING} deep)")
 
 
 def _parts(node: dict[str, Any] | list[Any]) -> Any:

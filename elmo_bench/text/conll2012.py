@@ -197,7 +197,7 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
     """
     if not isinstance(source, str | PathLike):
         return [path for each in source for path in find_files(each, folder)]
-    path = Path(folder or "", source).expanduser()
+    path = Path(os.path.expanduser(Path(folder or "", source)))
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if _is_conll(file.name) and file.is_file())
         if not files:
@@ -206,7 +206,7 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
             )
         return files
     if path.suffix in (".txt", ".list", ".id") and path.is_file():
-        return list(_listed(path, Path(folder).expanduser() if folder else path.parent))
+        return list(_listed(path, Path(os.path.expanduser(folder)) if folder else path.parent))
     return [path]
 
 

@@ -183,7 +183,8 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
 
     Raises:
         UserError: the files cannot be read; brackets that do not match; a chain of `gold` that has a mention twice,
-            with which the reference scorer goes above 100; two parts under one name; another number of words; no document in common; mentions of the key predicted more than once, over 10 times.
+            with which the reference scorer goes above 100; two parts under one name; another number of words; no
+            document in common; mentions of the key predicted more than once, over 10 times.
     """
     key, response = (dict(_parts(Path(path))) for path in (gold, predictions))
     if not set(key) & set(response):

@@ -299,4 +299,5 @@ KINDS: dict[str, Kind] = {
 TRIALS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
     name: partial(trial, kind) for name, kind in KINDS.items()
 }
-AREAS = [Area(f"inputs:{name}", 20_000, conduct) for name, conduct in TRIALS.items()]
+# Of the readers of data, of `score`, of `predict` and of vectors there are several kinds each, so that all have 20,000.
+AREAS = [Area(f"inputs:{name}", 20_000 if name in ("options", "embed") else 5_000, do) for name, do in TRIALS.items()]
