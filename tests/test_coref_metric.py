@@ -178,9 +178,10 @@ def test_gold_with_a_mention_twice_in_a_chain_is_refused(file, gold, line):
 
 def test_no_gold_that_is_accepted_gives_more_than_all(file):
     rng = random.Random(1)
-    cells, scored = ["-", "(0)", "(1)", "(0)|(1)", "(0", "0)", "(1", "1)", "(0)|(0)", "0)|(1)"], 0
-    for _ in range(400):
-        columns = [" ".join(rng.choice(cells) for _ in range(4)) for _ in range(2)]
+    cells, scored = ["-", "(0)", "(1)", "(0)|(1)", "(1)|(1)", "(0|(1 0)|1)", "(0 0)", "(0 (0) 0)"], 0
+    for _ in range(150):
+        columns = [" ".join(rng.choice(cells) for _ in range(5)) for _ in range(2)]
+        columns = [" ".join((column.split() + ["-"] * 15)[:15]) for column in columns]
         try:
             found = score(*(file(document(column), name) for column, name in zip(columns, "gp", strict=True)))
         except UserError:

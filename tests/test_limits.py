@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import lzma
 import os
 import socket
 import subprocess
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 
 from elmo_bench import predict, score
 from elmo_bench.bilm.options import Options
@@ -31,6 +29,7 @@ from tasks.snli.reader import read_pairs
 from tasks.squad.paragraphs import read_paragraphs
 from tests.conftest import ROOT, clean_environment
 from tests.drill import documents
+from tests.drill.mutations import PACKERS
 
 
 def lines_of(path) -> list[str]:
@@ -106,8 +105,7 @@ def test_a_line_has_a_bound_however_small_it_is_packed(tmp_path, suffix):
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("x.txt", content)
     else:
-        packers = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
-        path.write_bytes(packers.get(suffix, bytes)(content))
+        path.write_bytes(PACKERS.get(suffix, bytes)(content))
     with pytest.raises(UserError, match=r"16 MiB|200 times"):
         read_vectors(path, {"b"}, 1) if suffix == ".zip" else lines_of(path)
 
@@ -125,8 +123,7 @@ def test_a_file_that_unpacks_to_gigabytes_ends_in_one_line(tmp_path):
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_many_short_lines_have_a_bound_too(tmp_path, suffix):
     path = tmp_path / f"x.txt{suffix}"
-    packers = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
-    path.write_bytes(packers[suffix](b"no\n" * (limits.UNPACKED // 3 + 1)))
+    path.write_bytes(PACKERS[suffix](b"no\n" * (limits.UNPACKED // 3 + 1)))
     with pytest.raises(UserError, match="unpacks to over 200 times its size"):
         sum(1 for _ in lines_of(path))
 

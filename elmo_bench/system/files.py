@@ -135,9 +135,7 @@ def open_bytes(
 
 
 @contextmanager
-def open_member(
-    path: str | PathLike[str], choose: Callable[[list[str]], str | None]
-) -> Iterator[io.BufferedReader | None]:
+def open_member(path: str | PathLike[str], choose: Callable[[list[str]], str | None]) -> Iterator[IO[bytes] | None]:
     """The bytes of one file in a .zip archive, within the same limits; None if `choose` takes none of their names.
 
     Raises:

@@ -92,6 +92,6 @@ def _write(memory: Path, known: dict[str, Any]) -> None:
 def _content(path: Path) -> str:
     if path.suffix == ".zip":
         with open_member(path, lambda names: names[0] if len(names) == 1 else None) as member:
-            return sha256(path) if member is None else hashlib.file_digest(member, "sha256").hexdigest()
+            return sha256(path) if member is None else hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
     with open_bytes(path, OPENERS) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

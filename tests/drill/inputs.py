@@ -117,7 +117,7 @@ def _shown(content: bytes) -> str:
 
 def load(task: str, paths: Paths) -> None:
     """A task's three splits, and a batch of each; also the digest that names the data."""
-    splits = dict(zip(("train", "dev", "test"), map(str, paths.values()), strict=True))
+    splits: dict[str, Any] = dict(zip(("train", "dev", "test"), map(str, paths.values()), strict=True))
     reader = READERS[task](splits)
     loaded = reader.load()
     for rows in loaded.values():
@@ -244,9 +244,8 @@ def figure(paths: Paths) -> None:
 
 def listed(paths: Paths) -> None:
     """A list of files."""
-    for documents in (paths["files.list"],):
-        splits = dict.fromkeys(("train", "dev", "test"), str(documents))
-        SrlReader(splits).load()
+    splits: dict[str, Any] = dict.fromkeys(("train", "dev", "test"), str(paths["files.list"]))
+    SrlReader(splits).load()
 
 
 def _splits(task: str, content: str, suffix: str) -> Kind:
