@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -22,11 +23,13 @@ from elmo_bench.embedding.tables import Table
 from elmo_bench.system import hashing, json_text, limits
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text, read_text
+from elmo_bench.text import brackets
 from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.conll2012 import find_files, read_documents
 from elmo_bench.text.trees import read_trees
-from tasks.snli.reader import read_pairs
+from tasks.snli import reader as snli
 from tasks.squad.paragraphs import read_paragraphs
+from tasks.sst5 import reader as sst5
 from tests.conftest import ROOT, clean_environment
 from tests.drill import documents
 from tests.drill.mutations import PACKERS
@@ -88,7 +91,7 @@ def test_a_run_whose_data_are_a_pipe_or_a_device_ends_at_once(tmp_path, path):
     places = [f"data_root={tmp_path}", f"results_root={tmp_path}/results", f"cache_root={tmp_path}/cache"]
     done = subprocess.run(
         [sys.executable, "-m", "elmo_bench.train", *TRAIN, *data, *places, f"task.data.train={tmp_path / path}"],
-        cwd=ROOT, env=clean_environment(), capture_output=True, text=True, timeout=100,
+        cwd=ROOT, env=clean_environment(), capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -182,7 +185,7 @@ def test_the_line_of_what_is_no_json_is_named(tmp_path):
 @pytest.mark.parametrize("line", [DEEP, '{"a": NaN}', '{"gold_label": "\\ud800", "sentence1": "a", "sentence2": "b"}'])
 def test_lines_of_json_are_named_too(tmp_path, line):
     (tmp_path / "x.jsonl").write_text(f"{documents.SNLI_JSONL.splitlines()[0]}\n{line}\n")
-    for reader in (read_pairs, predict.read_lines):
+    for reader in (snli.read_pairs, predict.read_lines):
         with pytest.raises(UserError, match=r"x\.jsonl:2: "):
             list(reader(tmp_path / "x.jsonl"))
 
@@ -271,6 +274,22 @@ def test_an_archive_that_is_locked_is_an_error(tmp_path):
     for opener in (lambda path: read_vectors(path, {"a"}, 2), hashing.content_sha256):
         with pytest.raises(UserError, match="cannot be read"):
             opener(path)
+
+
+@pytest.mark.parametrize("read", ["cell of clusters", "line of a document", "compound in snli", "compound in sst5"])
+def test_what_is_long_takes_no_more_than_its_length(tmp_path, read):
+    """Seconds, where each character once cost as much as all before it: minutes to hours."""
+    began = time.process_time()
+    if read == "cell of clusters":
+        with pytest.raises(brackets.BracketError):
+            brackets.chains(["(0)" + "[" * 300_000])
+    elif read == "line of a document":
+        (tmp_path / "x.conll").write_text("#begin document (a)" + " " * 100_000 + "x\n#end document\n")
+        assert len(list(read_documents(tmp_path / "x.conll"))) == 1
+    else:
+        tokenize = {"snli": snli.tokenize, "sst5": sst5.tokenize}[read.split()[-1]]
+        assert tokenize("a-" * 200_000 + "a") == ["a-" * 200_000 + "a"]
+    assert time.process_time() - began < 20
 
 
 # Messages.

@@ -12,7 +12,10 @@ _OPENED = re.compile(r"\(([^(]+)")
 _CLOSED = re.compile(r"([^)]*)\)")
 _MENTION = r"(?:\([^()|\s]+\)?|[^()|\s]+\))"
 _CLUSTERS = re.compile(rf"[-_*]|{_MENTION}(?:\|{_MENTION})*")
-_SINGLE, _OPENING, _CLOSING = map(re.compile, (r"\(([^()|\s]+)\)", r"\(([^()|\s]+)", r"([^()|\s]+)\)"))
+_SINGLE, _OPENING = map(re.compile, (r"\(([^()|\s]+)\)", r"\(([^()|\s]+)"))
+_CLOSING = re.compile(
+    r"(?<![^()|\s])([^()|\s]+)\)"
+)  # tried only where a name begins: a long one without ")" costs once
 
 
 class BracketError(ValueError):

@@ -25,7 +25,7 @@ DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, A
 WIDTH = 12  # columns of a sentence without predicates, including coreference
 ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files to look for in a folder
 PACKED = ("", ".gz", ".xz")
-_BEGIN = re.compile(r"#begin document \(?(.*?)\)?(?:;\s*part\s+(\S+))?\s*")
+_BEGIN = re.compile(r"#begin document \(?(.*?)\)?(?:;\s*part\s+(\S+))?")
 
 
 class Predicate(NamedTuple):
@@ -168,7 +168,7 @@ def _read_file(path: Path, minimum: int) -> Iterator[Document]:
         elif block.comments[0].startswith("#begin"):
             if document is not None:
                 raise UserError(f"a document begins before the one at line {document.line} ends", path, line)
-            match = _BEGIN.fullmatch(block.comments[0])
+            match = _BEGIN.fullmatch(block.comments[0].rstrip())
             if match is None:
                 raise UserError("expected '#begin document (NAME); part 000'", path, line)
             document, marked = Document(match[1], match[2] or "0", [], path, line), True

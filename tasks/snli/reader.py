@@ -134,19 +134,19 @@ def tokenize(text: str) -> list[str]:
     tokenized distributions (Penn Treebank style) and in the text that the open biLM was trained on.
     """
     pieces = words(text)
-    merged: list[str] = []
+    merged: list[list[str]] = []
     for before, word in zip([None, *pieces], pieces, strict=False):
         if before is not None and before.end == word.start and _joined(before, word, merged[-1], text):
-            merged[-1] += word.form
+            merged[-1].append(word.form)
         else:
-            merged.append('"' if word.form in ("''", "``") else word.form)
-    return merged
+            merged.append(['"' if word.form in ("''", "``") else word.form])
+    return ["".join(parts) for parts in merged]
 
 
-def _joined(before: Word, word: Word, so_far: str, text: str) -> bool:
-    """Whether a hyphen, or the part after one, continues the compound `so_far`, whose last word is `before`."""
+def _joined(before: Word, word: Word, so_far: list[str], text: str) -> bool:
+    """Whether a hyphen, or the part after one, continues the compound of `so_far`, whose last word is `before`."""
     if word.form == "-":
-        return before.form[-1].isalnum() and so_far[0].isalnum() and text[word.end : word.end + 1].isalnum()
+        return before.form[-1].isalnum() and so_far[0][0].isalnum() and text[word.end : word.end + 1].isalnum()
     return before.form == "-" and len(so_far) > 1 and word.form[0].isalnum()
 
 
