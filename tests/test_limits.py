@@ -115,7 +115,7 @@ def test_a_line_has_a_bound_however_small_it_is_packed(tmp_path, suffix):
 
 def test_a_file_that_unpacks_to_gigabytes_ends_in_one_line(tmp_path):
     path = tmp_path / "x.json.gz"
-    with gzip.open(path, "wb", compresslevel=1) as file:
+    with gzip.GzipFile(path, "wb", compresslevel=1) as file:
         for _ in range(100):
             file.write(b"\0" * (1 << 20))
     for opener in (json_text.read, hashing.content_sha256, lines_of, read_paragraphs):

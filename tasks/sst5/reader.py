@@ -163,7 +163,7 @@ def tokenize(text: str) -> list[str]:
         touches = before is not None and before.end == word.start
         joint = word.form in ("-", "/") and after is not None and after.start == word.end and after.form[0].isalnum()
         behind = before is not None and before.form in ("-", "/") and len(tokens[-1]) > 1  # a joining mark
-        if touches and (behind or (joint and before.form[-1].isalnum())):
+        if touches and (behind or (joint and tokens[-1][-1][-1].isalnum())):
             tokens[-1].append(word.form)
         else:
             tokens.append([word.form])

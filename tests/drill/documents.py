@@ -117,6 +117,11 @@ PREDICT = {
 }
 
 
+def renamed() -> str:
+    """CONLL with other names of documents."""
+    return CONLL.replace("(a/b)", "(d)").replace("(c)", "(e)")
+
+
 def jsonl(rows: list[dict]) -> str:
     """JSON lines."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -272,7 +272,7 @@ KINDS: dict[str, Kind] = {
     "snli.jsonl": _splits("snli", docs.SNLI_JSONL, ".jsonl"),
     "sst5": _splits("sst5", docs.TREES, ".txt"),
     "squad": _splits("squad", json.dumps(docs.SQUAD), ".json"),
-    "list": Kind({"files.list": "a.conll\nb\n", "a.conll": docs.CONLL, "b.gold_conll": docs.CONLL.replace("a/b", "d")},
+    "list": Kind({"files.list": "a.conll\nb\n", "a.conll": docs.CONLL, "b.gold_conll": docs.renamed()},
                  ("files.list",), listed, packable=False),
     "score ner": _pairs("ner", docs.NER[6:], docs.NER[6:].replace("B-ORG", "O")),
     "score srl": _pairs("srl", docs.CONLL, docs.CONLL.replace("ARG1", "ARG2", 1)),
