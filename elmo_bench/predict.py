@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
+from elmo_bench.system import json_text
 from elmo_bench.system.command import Argument, Command, Section, choice, whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text, replacing
@@ -221,9 +222,9 @@ def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                raw = json.loads(line)
+                raw = json_text.parse(line)
             except ValueError as error:
-                raise UserError(f"not JSON ({error})", path, number) from None
+                raise UserError(str(error), path, number) from None
             if not isinstance(raw, dict):
                 raise UserError("not a JSON object", path, number)
             yield number, raw

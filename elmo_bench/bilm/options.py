@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from elmo_bench.system import limits
 from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing
@@ -59,6 +60,7 @@ class Options:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Options:
         """Reads a file. Raises `UserError` if it is missing or not JSON, or for an unknown, missing or wrong value."""
+        limits.regular(path)
         try:
             with open(path, encoding="utf-8") as file:
                 return cls.parse(json.load(file, object_pairs_hook=_once), path)

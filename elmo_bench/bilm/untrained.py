@@ -5,13 +5,13 @@ What a model gains from it comes from the architecture (characters, recurrence, 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Protocol
 
 from omegaconf import OmegaConf
 
 from elmo_bench.bilm.card import check_files
+from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import read_text
 from elmo_bench.system.integrity import is_as_noted
@@ -71,8 +71,9 @@ class UntrainedBilm:
         check_files(self.like)
         text = read_text(self.like)
         try:
-            plain = OmegaConf.to_container(OmegaConf.create(text)) if self.like.suffix == ".yaml" else json.loads(text)
-            return plain["recipe"]["options"] if self.like.suffix == ".yaml" else plain  # type: ignore[index]
+            yaml = self.like.suffix == ".yaml"
+            plain = OmegaConf.to_container(OmegaConf.create(text)) if yaml else json_text.parse(text)
+            return plain["recipe"]["options"] if yaml else plain  # type: ignore[index]
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"does not contain the options of a biLM ({error})", self.like) from None
 

@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from elmo_bench.bilm.options import Options
+from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacement
 from elmo_bench.system.integrity import CHECKSUM
@@ -68,6 +69,7 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
             weight).
     """
     path = Path(path)
+    limits.regular(path)
     try:
         with open(path, "rb") as file:
             signature = file.read(len(HDF5_SIGNATURE))

@@ -17,6 +17,7 @@ from typing import Any
 from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
+from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing
 from elmo_bench.system.hashing import fingerprint
@@ -131,8 +132,8 @@ def _identity(seed: int, sizes: Sizes) -> dict[str, Any]:
 def _manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest; None if it is missing or damaged, so that the data set has to be made again."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        manifest = json_text.read(folder / MANIFEST)
+    except UserError:
         return None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
         return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from elmo_bench.system import console
+from elmo_bench.system import console, limits
 from elmo_bench.system.errors import UserError
 
 T = TypeVar("T")
@@ -134,7 +134,8 @@ def whole(least: int = 0, most: int | None = None) -> Callable[[str], int]:
     """Parses a whole number within limits."""
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or len(text) > 18 or int(text) < least or (most is not None and int(text) > most):
+        digits = text.isascii() and text.isdecimal() and len(text) <= limits.DIGITS
+        if not digits or int(text) < least or (most is not None and int(text) > most):
             raise ValueError(f"a whole number from {least}" + ("" if most is None else f" to {most}"))
         return int(text)
 

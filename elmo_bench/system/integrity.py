@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import struct
 import zipfile
 from collections.abc import Iterable, Mapping
 from os import PathLike
@@ -17,11 +18,16 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+from elmo_bench.system import files
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing, write_text
-from elmo_bench.system.hashing import UNREADABLE, sha256
+from elmo_bench.system.hashing import sha256
 
 CHECKSUM = "checksum"  # the last key of a sealed JSON object
+# What the readers of damaged archives, pickles and compressed files raise.
+UNREADABLE = (
+    *files.UNREADABLE, ValueError, LookupError, TypeError, AttributeError, OverflowError, struct.error,
+)  # fmt: skip
 
 
 def check_archive(path: str | PathLike[str], remedy: str) -> None:
