@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from elmo_bench.bilm.options import Options
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacement
+from elmo_bench.system.disk import steady
+from elmo_bench.system.files import replacement, replacing
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -104,13 +105,13 @@ def export_weights(
     if broken := [name for name, tensor in ours.items() if not torch.isfinite(tensor).all()]:
         raise UserError(f"{broken[0]!r} has values that are not finite in {dtype}; nothing was written", path)
     try:
-        with replacement(path) as partial:
-            if path.suffix == ".safetensors":
+        if path.suffix == ".safetensors":
+            with replacement(path) as partial:
                 save_file(ours, partial)
-            else:
-                with h5py.File(partial, "w") as file:
-                    for entry in official_layout(options):
-                        file[entry.name] = entry.to_official(ours).contiguous().numpy()
+        else:
+            with replacing(path, "w+b") as whole, steady(whole) as stream, h5py.File(stream, "w") as file:
+                for entry in official_layout(options):
+                    file[entry.name] = entry.to_official(ours).contiguous().numpy()
     except (OSError, SafetensorError) as error:
         raise UserError(f"the weights cannot be written: {error}", path) from None
 

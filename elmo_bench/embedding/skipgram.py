@@ -18,7 +18,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import Places, VectorsConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
+from elmo_bench.system.files import replacing, write_text
 from elmo_bench.system.hashing import MEMORY, content_sha256, fingerprint
 from elmo_bench.system.locks import held
 
@@ -62,7 +62,7 @@ class SkipgramVectors:
             return path
         with held(folder, f"another process is training the word vectors in {folder}; waiting for it"):
             if not path.is_file():
-                (folder / "settings.json").write_text(json.dumps(digested, indent=1) + "\n", encoding="utf-8")
+                write_text(folder / "settings.json", json.dumps(digested, indent=1) + "\n")
                 train(recipe, path)
         return path
 

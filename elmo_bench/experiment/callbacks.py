@@ -14,6 +14,7 @@ from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from elmo_bench.experiment import items
+from elmo_bench.system.disk import steady
 from elmo_bench.system.files import replacing
 from elmo_bench.system.progress import tell
 
@@ -65,8 +66,8 @@ class WholeFiles(TorchCheckpointIO):
             checkpoint = {key: value for key, value in checkpoint.items() if key not in FOR_RESUMING}
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path, "wb", locked=True) as file:
-            torch.save(checkpoint, file)
+        with replacing(path, "wb", locked=True) as file, steady(file) as stream:
+            torch.save(checkpoint, stream)  # type: ignore[arg-type]
 
 
 def progress(wanted: str | bool) -> list[pl.Callback]:

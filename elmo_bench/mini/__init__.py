@@ -18,7 +18,7 @@ from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
+from elmo_bench.system.files import write_bytes
 
 MANIFEST = "mini.json"
 
@@ -128,9 +128,7 @@ def _intact(folder: Path, digests: Mapping[str, str]) -> bool:
 
 def _write(path: Path, data: bytes) -> None:
     """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "wb") as file:
-        file.write(data)
+    write_bytes(path, data)
 
 
 def _generate_visibly(folder: Path, seed: int, sizes: Sizes) -> None:

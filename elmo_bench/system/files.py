@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import gzip
 import io
 import lzma
 import os
+import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
+from elmo_bench.system.disk import Refused, writing
 from elmo_bench.system.errors import UserError
-
 
 class _Zstandard(io.RawIOBase):
     """The content of a .zst file of any number of frames; OSError or EOFError if it is truncated or damaged."""
@@ -102,21 +105,52 @@ def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Pat
     """A temporary path to write to, renamed to `path` at the end: an atomic write, even if the machine crashes.
 
     It is in the same folder, which must exist. After an error or an interrupt `path` is unchanged, and the temporary
-    file is removed.
+    file is removed; that of a killed process is removed by the next one that writes the same file.
 
     Args:
-        path: of a file, new or to be replaced.
+        path: of a file, new or to be replaced; of a link, the file that it leads to is replaced.
         locked: the caller holds a lock, so that no other process writes this file. The temporary file then always has
-            the same name, so that one left by a killed process is overwritten.
+            the same name.
+
+    Raises:
+        Refused: the disk is full or read-only, the place belongs to another user, or is no place for a file.
     """
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.partial" if locked else f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield beside
-        _sync(beside)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a device or a pipe"
+        raise Refused(f"is {kind}; give the name of a file", path)
+    beside = path.with_name(f".{path.name}.partial")
+    with writing(path), nullcontext(beside) if locked else _own(beside) as beside:
+        try:
+            yield beside
+            _sync(beside)
+            os.replace(beside, path)
+        finally:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _own(common: Path) -> Iterator[Path]:
+    """A temporary file of this process alone, locked as long as it is in use; those of killed processes go."""
+    for other in common.parent.glob(f"{glob.escape(common.stem)}~????????.partial"):
+        with suppress(OSError), open(other, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            other.unlink()
+    with _claimed(common) as file:
+        yield Path(file.name)
+
+
+def _claimed(common: Path) -> IO[bytes]:
+    """A new file with a random name, locked; tried again where another process removed it before it was locked."""
+    while True:
+        path = common.with_name(f"{common.stem}~{secrets.token_hex(4)}.partial")
+        file = open(path, "xb")  # noqa: SIM115 (closed by the caller)
+        with suppress(OSError):  # not every disk has locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.exists():
+            return file
+        file.close()
 
 
 @contextmanager
@@ -128,7 +162,8 @@ def replacing(path: str | PathLike[str], mode: str = "w", locked: bool = False) 
 
 def write_bytes(path: Path, content: bytes, locked: bool = False) -> None:
     """Writes a file atomically, `locked` as in `replacement`; its folder is made if necessary."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, "wb", locked) as file:
         file.write(content)
 
