@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_bench.system.command import Argument, Command, choice, whole
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.disk import steady
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text, replacing
 
 if TYPE_CHECKING:  # `--help` does not import it

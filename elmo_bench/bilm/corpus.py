@@ -17,6 +17,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
+from elmo_bench.system.disk import Refused, steady, writing
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text, replacing
 from elmo_bench.system.hashing import sha256
@@ -175,10 +176,11 @@ def numbered(source: Source, cache: Path | None = None) -> Corpus:
         with suppress(OSError, ValueError, KeyError, BadZipFile), open(kept, "rb") as file, np.load(file) as arrays:
             return Corpus(arrays["types"].tobytes().decode().split("\n"), arrays["tokens"], arrays["ends"])
     corpus = _number(source)
-    cache.mkdir(parents=True, exist_ok=True)
     types = np.frombuffer("\n".join(corpus.types).encode(), dtype=np.uint8)
-    with replacing(kept, "wb") as file:
-        np.savez(file, types=types, tokens=corpus.tokens, ends=corpus.ends)
+    with suppress(Refused), writing(cache):  # a full disk only costs time
+        cache.mkdir(parents=True, exist_ok=True)
+        with replacing(kept, "wb") as file, steady(file) as stream:
+            np.savez(stream, types=types, tokens=corpus.tokens, ends=corpus.ends)  # type: ignore[arg-type]
     return corpus
 
 

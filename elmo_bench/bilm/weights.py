@@ -19,8 +19,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from elmo_bench.bilm.options import Options
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.disk import steady
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacement, replacing
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"

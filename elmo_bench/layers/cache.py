@@ -23,6 +23,7 @@ from elmo_bench.layers.blocks import Blocks, digest
 from elmo_bench.layers.shards import Shards
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.layers.stored import Stored, stored
+from elmo_bench.system.disk import Refused
 from elmo_bench.system.locks import held
 
 FORMAT = 2
@@ -96,6 +97,12 @@ class ActivationCache:
         """
         if not self._missing(sentences):
             return
+        try:
+            self._prepare(sentences)
+        except Refused as refused:  # the disk is full or read-only, or another user's
+            self._say(f"no room for layers ({refused}): computing them again in every epoch")
+
+    def _prepare(self, sentences: Sentences) -> None:
         with held(self.folder, f"another process is caching layers in {self.folder}; waiting for it"):
             self._refresh()  # what another process has written meanwhile
             missing = self._missing(sentences)

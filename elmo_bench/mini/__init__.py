@@ -48,15 +48,12 @@ def generate(
     sizes = sizes if isinstance(sizes, Sizes) else Sizes.of(sizes)
     folder = Path(folder)
     digests: dict[str, str] = {}
-    try:
-        for name, text in Builder(seed, sizes, progress).files():
-            data = text.encode()
-            digests[name] = hashlib.sha256(data).hexdigest()
-            _write(folder / name, data)
-        manifest = {**_identity(seed, sizes), "files": digests}
-        _write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
-    except OSError as error:
-        raise UserError(f"cannot be written ({error.strerror or error}); choose another folder", folder) from None
+    for name, text in Builder(seed, sizes, progress).files():
+        data = text.encode()
+        digests[name] = hashlib.sha256(data).hexdigest()
+        write_bytes(folder / name, data)
+    manifest = {**_identity(seed, sizes), "files": digests}
+    write_bytes(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     return digests
 
 
@@ -124,11 +121,6 @@ def _intact(folder: Path, digests: Mapping[str, str]) -> bool:
         return all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == d for name, d in digests.items())
     except OSError:
         return False
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    write_bytes(path, data)
 
 
 def _generate_visibly(folder: Path, seed: int, sizes: Sizes) -> None:

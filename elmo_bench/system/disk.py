@@ -93,6 +93,9 @@ class _Steady:
     def tell(self) -> int:
         return self.file.tell()
 
+    def read(self, size: int = -1) -> bytes:
+        return self.file.read(size)
+
     def readinto(self, buffer: Any) -> int:
         return self.file.readinto(buffer)  # type: ignore[attr-defined]
 

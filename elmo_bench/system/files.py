@@ -19,6 +19,7 @@ from typing import IO, Any
 from elmo_bench.system.disk import Refused, writing
 from elmo_bench.system.errors import UserError
 
+
 class _Zstandard(io.RawIOBase):
     """The content of a .zst file of any number of frames; OSError or EOFError if it is truncated or damaged."""
 

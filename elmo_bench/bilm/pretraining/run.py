@@ -7,7 +7,6 @@ fine-tuning), and a card with perplexities. An interrupted run resumes from its 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import fields
 from pathlib import Path
@@ -17,14 +16,17 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from elmo_bench.bilm.corpus import Corpus, sources
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.parallel import Group, choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.system.disk import writing
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import write_bytes, write_text
+from elmo_bench.system.hashing import fingerprint
 from elmo_bench.system.locks import alone
 
 
@@ -59,7 +61,11 @@ def pretrain(
     """
     folder, place = work / recipe.key(root), choose_device(device)
     group = Group.join(place)
-    with alone(folder, "another process is training this biLM; wait for it, or stop it first", group.first):
+    written = work / "outputs" / fingerprint(str(output.absolute()))
+    with (
+        alone(folder, "another process is training this biLM; wait for it, or stop it first", group.first),
+        alone(written, f"another process is training a biLM for {output}; wait for it, or stop it first", group.first),
+    ):
         if force and group.first:
             (folder / "checkpoint.pt").unlink(missing_ok=True)
         group.wait()
@@ -71,18 +77,20 @@ def pretrain(
 
 
 def _write(trainer: Trainer, root: Path, output: Path) -> dict:
-    """Exports the biLM and computes perplexities; `output` appears only when it is complete."""
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    """Exports the biLM and computes perplexities; `output` appears only when it is complete. Under its lock."""
+    partial = output.with_name(f".{output.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)  # of a killed process
     try:
+        with writing(partial):
+            partial.mkdir(parents=True)
         export(trainer.lm, trainer.words, partial)
         measured = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
         card = {**trainer.card(), "perplexity": measured}
-        (partial / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
-        if output.exists():
-            shutil.rmtree(output)
-        partial.rename(output)
+        write_text(partial / "card.json", json.dumps(card, indent=2) + "\n")
+        with writing(output):
+            if output.exists():
+                shutil.rmtree(output)
+            partial.rename(output)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return card
@@ -93,8 +101,8 @@ def export(lm: BidirectionalLM, words: list[str], folder: Path) -> None:
     lm.bilm.export(folder / "options.json", folder / "weights.hdf5", torch.float16)
     softmax = {"weight": lm.softmax.weight, "bias": lm.softmax_bias.weight.squeeze(-1)}
     half = {name: tensor.detach().half().contiguous() for name, tensor in softmax.items()}
-    save_file(half, folder / "softmax.safetensors")
-    (folder / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    write_bytes(folder / "softmax.safetensors", save(half))
+    write_text(folder / "vocabulary.txt", "".join(f"{word}\n" for word in words))
 
 
 def perplexities(
