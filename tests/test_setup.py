@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -29,6 +28,10 @@ esac
 @pytest.fixture
 def checkout(tmp_path):
     """What setting up needs of a checkout, with the stub as its Python."""
+    return make_checkout(tmp_path)
+
+
+def make_checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "a checkout"
     (folder / ".ci").mkdir(parents=True)
     for name in ("Makefile", ".ci/setup", "pyproject.toml", "constraints.txt"):
@@ -86,12 +89,10 @@ def test_the_pip_of_a_killed_one_is_not_disturbed(checkout):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
-def test_a_set_up_of_another_user_is_not_removed_under_them(checkout):
+def test_a_set_up_of_another_user_is_not_removed_under_them(open_folder):
+    checkout = make_checkout(open_folder)
     for path in (checkout, *checkout.rglob("*")):
         path.chmod(0o777)
-    for folder in checkout.parents[:4]:
-        with contextlib.suppress(PermissionError):
-            folder.chmod(folder.stat().st_mode | 0o005)
     first = start(checkout, PIP_SECONDS="3")
     while not installs(checkout):
         time.sleep(0.02)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.system import console, signals
+from elmo_bench.system import console
 from tests.conftest import ROOT
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}

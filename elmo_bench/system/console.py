@@ -20,6 +20,8 @@ T = TypeVar("T")
 # Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
 EXPLAINERS: list[Callable[[BaseException], str | None]] = []
 
+OUTPUT = "standard output or a temporary file"  # what an error of the disk is about that names no file
+
 
 def report(main: Callable[[], T], again: str = "run the command again") -> T:
     """Runs an entry point; an error that the user can correct becomes one line on stderr and exit status 2.
@@ -61,11 +63,19 @@ def _reported(main: Callable[[], T]) -> T:
         if full:
             traceback.print_exc()
         show(error)
+        _flush()
         sys.exit(2)
     finally:
         os.environ.pop("HYDRA_FULL_ERROR")
         if before is not None:
             os.environ["HYDRA_FULL_ERROR"] = before
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _mute()
 
 
 def _mute() -> None:
@@ -86,19 +96,9 @@ def explain(error: BaseException) -> str | None:
     """One line for an error that the user can correct; None for any other."""
     if cause := next(_causes(error, UserError), None):
         return str(cause)
-    if isinstance(error, OSError) and (refused := disk.explain(error, _full_output())):
+    if isinstance(error, OSError) and (refused := disk.explain(error, OUTPUT)):
         return str(refused)
     return next((line for explainer in EXPLAINERS if (line := explainer(error))), None)
-
-
-def _full_output() -> str | None:
-    """The name of stdout, if it is what cannot be written."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _mute()
-        return "standard output"
-    return None
 
 
 def _causes(error: BaseException | None, kind: type[BaseException]) -> Iterator[BaseException]:

@@ -37,13 +37,15 @@ def explain(error: OSError, path: str | PathLike[str] | None = None) -> Refused 
 
     Args:
         error: of the system.
-        path: what was being written, if the error does not name a file.
+        path: what was being written, named where the error names no file, or a temporary one.
     """
     meaning = MEANINGS.get(error.errno or 0)
     if meaning is None:
         return None
-    named = error.filename if isinstance(error.filename, (str, bytes)) else path
-    return Refused(meaning, None if named is None else _culprit(error, Path(os.fsdecode(named))))
+    named = error.filename
+    if path is not None and (named is None or str(named).endswith(".partial")):
+        named = path
+    return Refused(meaning, _culprit(error, Path(named)) if isinstance(named, (str, PathLike)) else None)
 
 
 def _culprit(error: OSError, path: Path) -> Path:
