@@ -97,7 +97,8 @@ def test_a_disk_without_room_is_told_as_such(small_disk):
 
 def test_a_read_only_disk_is_told_as_such(small_disk):
     write_text(small_disk / "x", "old")
-    mount(small_disk, "remount,ro") and pytest.skip("no disk may be mounted read-only here")
+    if mount(small_disk, "remount,ro"):
+        pytest.skip("no disk may be mounted read-only here")
     for action in (lambda: write_text(small_disk / "x", "new"), lambda: write_text(small_disk / "a" / "x", "new")):
         with pytest.raises(UserError, match=r"the disk is read-only"):
             action()

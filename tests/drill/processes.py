@@ -84,7 +84,8 @@ def inputs() -> Path:
 
 def _toy(folder: Path, out: Path, *more: str) -> list[str]:
     places = [f"results_root={out}/results", f"cache_root={out}/cache"]
-    kept = [one for one in Bench.overrides(_Place(folder), *more) if not one.startswith(("results_root", "cache_root"))]
+    place: Any = _Place(folder)
+    kept = [one for one in Bench.overrides(place, *more) if not one.startswith(("results_root", "cache_root"))]
     return [*kept, *places]
 
 
