@@ -49,6 +49,7 @@ RECIPE = {
 }  # fmt: skip
 WORLD = ("lm=4000,400,800", "ner=60,20,30", "srl=60,20,30", "coref=6,2,3", "snli=60,18,30", "squad=8,3,4",
          "sst=60,20,30", "names=300", "invented=3")  # fmt: skip
+RECORDS = Path("results", "runs", "mini", "ner")
 FILLER = "filler"  # takes the rest of a disk
 
 
@@ -58,10 +59,12 @@ class Subject(NamedTuple):
     Args:
         arguments: of Python, given the folder of inputs and the folder that everything is written to.
         result: what is compared, given the second folder.
+        prepare: puts into the second folder what the command finds there.
     """
 
     arguments: Callable[[Path, Path], list[str]]
     result: Callable[[Path], Any]
+    prepare: Callable[[Path], object] = lambda out: None
 
 
 # Inputs, made once.
@@ -140,7 +143,7 @@ def _files(*names: str) -> Callable[[Path], Any]:
 SUBJECTS: Mapping[str, Subject] = {
     "train": Subject(lambda i, o: _command(i, "train", *_toy(i, o)), _record),
     "reproduce": Subject(
-        lambda i, o: _command(i, "reproduce", *(a for a in _toy(i, o)), "jobs=2", "task.fit.epochs=2"), _record
+        lambda i, o: _command(i, "reproduce", *_toy(i, o), "jobs=2", "task.fit.epochs=2"), _record
     ),
     "pretrain": Subject(_pretrain, _bilm),
     "embed": Subject(
@@ -152,16 +155,17 @@ SUBJECTS: Mapping[str, Subject] = {
         lambda i, o: ["-m", "elmo_bench.vocabulary", f"text={i}/train.txt", f"output={o}/w.txt"], _files("w.txt")
     ),
     "mini": Subject(lambda i, o: ["-m", "elmo_bench.mini", f"out={o}/world", *WORLD], _files("world/mini.json")),
-    "report": Subject(lambda i, o: ["-m", "elmo_bench.report", f"results_root={_records(o)}"], _files(
-        "results/README.md", "results/report.html", "results/report.json")),
+    "report": Subject(
+        lambda i, o: ["-m", "elmo_bench.report", f"results_root={o}/results"],
+        _files("results/README.md", "results/report.html", "results/report.json"),
+        lambda o: shutil.copytree(ROOT / RECORDS, o / RECORDS),
+    ),
 }  # fmt: skip
 
 
-def _records(out: Path) -> Path:
-    """The folder of results, with the records that a report reads."""
-    with contextlib.suppress(OSError):  # the disk is full
-        shutil.copytree(ROOT / "results" / "runs" / "mini" / "ner", out / "results/runs/mini/ner", dirs_exist_ok=True)
-    return out / "results"
+def _prepared(path: Path) -> bool:
+    """Whether a file was there before the command."""
+    return str(RECORDS) in str(path)
 
 
 # Running.
@@ -180,18 +184,26 @@ class Done(NamedTuple):
 
     @property
     def refused(self) -> bool:
-        """Whether it ended in one line with status 2, without a crash or a traceback."""
-        return self.status == 2 and len(self.lines) == 1 and "Traceback" not in self.said
+        """Whether it ended in one line with status 2, or one for each of its jobs, without a crash or a traceback."""
+        reasons = {line.split(": ", 2)[-1] for line in self.lines}
+        return self.status == 2 and len(reasons) == 1 and "Traceback" not in self.said
 
 
 def start(name: str, out: Path, limit: int | None = None) -> subprocess.Popen[str]:
     """A command in a process group of its own; no file that it writes may have more than `limit` bytes."""
-    bound = None if limit is None else functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
     return subprocess.Popen(
-        [sys.executable, *SUBJECTS[name].arguments(inputs(), out)], cwd=ROOT, text=True, preexec_fn=bound,
-        env=clean_environment() | {"OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, process_group=0,
+        [sys.executable, *SUBJECTS[name].arguments(inputs(), out)], cwd=ROOT, text=True,
+        preexec_fn=functools.partial(_prepare, limit), env=clean_environment() | {"OMP_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, process_group=0,
     )  # fmt: skip
+
+
+def _prepare(limit: int | None) -> None:
+    """In the new process: hears what a script in the background ignores, and has the limit."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 def end(process: subprocess.Popen[str], seconds: float = PATIENCE) -> Done:
@@ -212,6 +224,7 @@ def reference(name: str) -> Path:
     """The folder of an undisturbed command."""
     out = inputs() / "undisturbed" / name
     out.mkdir(parents=True)
+    SUBJECTS[name].prepare(out)
     done = end(start(name, out))
     assert done.status == 0, done.said
     (out / "seconds").write_text(str(done.seconds))
@@ -244,6 +257,7 @@ def _typed_again(name: str, out: Path, what: str, verdict: str = "equal") -> Ver
 def _folder(name: str) -> Iterator[Path]:
     """A folder for what a command writes."""
     with tempfile.TemporaryDirectory(prefix=f"drill-{name}-", ignore_cleanup_errors=True) as place:
+        SUBJECTS[name].prepare(Path(place))
         yield Path(place)
 
 
@@ -293,9 +307,9 @@ def _too_early(done: Done, number: signal.Signals) -> bool:
 def full_disk(draw: random.Random, name: str | None = None) -> Verdict:
     """A disk that is too small, or where that cannot be mounted, a limit to the size of a file."""
     name = name or draw.choice(list(SUBJECTS))
-    written = [path.stat().st_size for path in reference(name).rglob("*") if path.is_file()]
+    written = [path.stat().st_size for path in reference(name).rglob("*") if path.is_file() and not _prepared(path)]
     share = draw.uniform(0.0, 1.1)
-    with _folder(name) as out, _small_disk(out, int(share * sum(written))) as mounted:
+    with _folder(name) as out, _small_disk(name, out, int(share * sum(written))) as mounted:
         limit = None if mounted else int(share * max(written))
         what = f"{share:.2f} of the room it needs"
         done = end(start(name, out, limit))
@@ -308,16 +322,17 @@ def full_disk(draw: random.Random, name: str | None = None) -> Verdict:
 
 
 @contextlib.contextmanager
-def _small_disk(place: Path, room: int) -> Iterator[bool]:
-    """Mounts a disk with so much room, which is more once `FILLER` is gone; whether that is permitted."""
+def _small_disk(name: str, place: Path, room: int) -> Iterator[bool]:
+    """Mounts a disk with so many bytes of room, which is more once `FILLER` is gone; whether that is permitted."""
     size = 64 << 20
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
         yield False
         return
     try:
+        SUBJECTS[name].prepare(place)
         with open(place / FILLER, "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, max(4096, size - room - (64 << 10)))
+            os.posix_fallocate(file.fileno(), 0, max(4096, shutil.disk_usage(place).free - room))
         yield True
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
