@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
+from elmo_bench.system.disk import Refused, steady, writing
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text, replacing
 from elmo_bench.system.hashing import sha256
@@ -177,11 +178,11 @@ def numbered(source: Source, cache: Path | None = None) -> Corpus:
         with suppress(*UNREADABLE, UserError, KeyError):
             return _restored(kept)
     corpus = _number(source)
-    with suppress(OSError):
+    types = np.frombuffer("\n".join(corpus.types).encode(), dtype=np.uint8)
+    with suppress(Refused), writing(cache):  # a full disk only costs time
         cache.mkdir(parents=True, exist_ok=True)
-        types = np.frombuffer("\n".join(corpus.types).encode(), dtype=np.uint8)
-        with replacing(kept, "wb") as file:
-            np.savez(file, types=types, tokens=corpus.tokens, ends=corpus.ends)
+        with replacing(kept, "wb") as file, steady(file) as stream:
+            np.savez(stream, types=types, tokens=corpus.tokens, ends=corpus.ends)  # type: ignore[arg-type]
     return corpus
 
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from elmo_bench.bilm.options import Options
 from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacement
+from elmo_bench.system.files import replacement, replacing
 from elmo_bench.system.integrity import CHECKSUM
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -108,15 +108,23 @@ def export_weights(
     if broken := [name for name, tensor in ours.items() if not torch.isfinite(tensor).all()]:
         raise UserError(f"{broken[0]!r} has values that are not finite in {dtype}; nothing was written", path)
     try:
-        with replacement(path) as partial:
-            if path.suffix == ".safetensors":
+        if path.suffix == ".safetensors":
+            with replacement(path) as partial:
                 save_file(ours, partial, {CHECKSUM: _digest(ours)})
-            else:
-                with h5py.File(partial, "w") as file:
-                    for entry in official_layout(options):
-                        file[entry.name] = entry.to_official(ours).contiguous().numpy()
+        else:
+            with replacing(path, "wb") as file:
+                file.write(_hdf5_image(options, ours))
     except (OSError, SafetensorError) as error:
         raise UserError(f"the weights cannot be written: {error}", path) from None
+
+
+def _hdf5_image(options: Options, ours: dict[str, Tensor]) -> bytes:
+    """The bytes of an HDF5 file, made in memory: HDF5 ends the process where a disk is full."""
+    with h5py.File("weights.hdf5", "w", driver="core", backing_store=False) as file:
+        for entry in official_layout(options):
+            file[entry.name] = entry.to_official(ours).contiguous().numpy()
+        file.flush()
+        return file.id.get_file_image()
 
 
 def _read_hdf5(options: Options, path: Path) -> dict[str, Tensor]:

@@ -97,7 +97,12 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
 
 @contextmanager
 def interruptible(trainer: pl.Trainer) -> Iterator[None]:
-    """Turns the silent exit that Lightning makes of Ctrl-C back into a `KeyboardInterrupt`."""
+    """Turns the silent exit that Lightning makes of Ctrl-C back into a `KeyboardInterrupt`.
+
+    With several ranks, Lightning's own handler of SIGTERM would wait in vain for the other ranks to take part in it.
+    """
+    if trainer.world_size > 1:
+        trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
     try:
         yield
     except SystemExit as end:

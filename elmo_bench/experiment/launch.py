@@ -16,6 +16,7 @@ from elmo_bench.experiment.identity import Description, Identity, placeless
 from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.run_names import label, run_name, summary, title
 from elmo_bench.experiment.store import Record
+from elmo_bench.system.disk import writing
 from elmo_bench.system.locks import held
 
 
@@ -73,7 +74,8 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     name = label(described.arm, run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
     table = _table(run)
-    record, scored = run_once(run, described, table, vectors)
+    with writing(folder):
+        record, scored = run_once(run, described, table, vectors)
     store.write(path, record, {items.path_of(path): items.packed(scored)})
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -154,17 +153,6 @@ class Watch:
                           "resumes the run", file=sys.stderr, flush=True)  # fmt: skip
                     os._exit(2)
                 return
-
-
-def end_with(parent: int) -> None:
-    """Ends this process as soon as its parent has ended, from a thread of its own."""
-
-    def work() -> None:
-        while os.getppid() == parent:
-            time.sleep(POLL)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=work, daemon=True).start()
 
 
 def gathered(value: Any) -> list[Any]:

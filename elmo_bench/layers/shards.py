@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elmo_bench.layers.blocks import DIGEST_BYTES, Blocks, digest
+from elmo_bench.system.disk import steady
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing
 from elmo_bench.system.integrity import UNREADABLE, check_archive
@@ -128,9 +129,12 @@ class Shards:
                 tokens.append(len(sentence))
                 checksums.append(zlib.crc32(block))
                 offset += len(block) // self.blocks.dtype.itemsize
-        with replacing(index, "wb", locked=True) as file:  # the shard is complete once this file exists
+        with (
+            replacing(index, "wb", locked=True) as file,
+            steady(file) as stream,
+        ):  # the shard is complete once it exists
             np.savez(
-                file,
+                stream,  # type: ignore[arg-type]
                 digests=np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
                 offsets=np.array(offsets, dtype=np.int64),
                 tokens=np.array(tokens, dtype=np.int64),

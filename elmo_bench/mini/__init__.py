@@ -19,7 +19,7 @@ from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
 from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
+from elmo_bench.system.files import write_bytes
 from elmo_bench.system.hashing import fingerprint
 from elmo_bench.system.integrity import check_digests
 
@@ -51,16 +51,13 @@ def generate(
     sizes = sizes if isinstance(sizes, Sizes) else Sizes.of(sizes)
     folder = Path(folder)
     digests: dict[str, str] = {}
-    try:
-        for name, text in Builder(seed, sizes, progress).files():
-            data = text.encode()
-            digests[name] = hashlib.sha256(data).hexdigest()
-            _write(folder / name, data)
-        manifest = {**_identity(seed, sizes), "files": digests}
-        manifest["checksum"] = fingerprint(manifest)
-        _write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
-    except OSError as error:
-        raise UserError(f"cannot be written ({error.strerror or error}); choose another folder", folder) from None
+    for name, text in Builder(seed, sizes, progress).files():
+        data = text.encode()
+        digests[name] = hashlib.sha256(data).hexdigest()
+        write_bytes(folder / name, data)
+    manifest = {**_identity(seed, sizes), "files": digests}
+    manifest["checksum"] = fingerprint(manifest)
+    write_bytes(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     return digests
 
 
@@ -147,13 +144,6 @@ def _intact(folder: Path, digests: Mapping[str, str]) -> bool:
     except (OSError, UserError):
         return False
     return True
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "wb") as file:
-        file.write(data)
 
 
 def _generate_visibly(folder: Path, seed: int, sizes: Sizes) -> None:

@@ -79,6 +79,7 @@ class Command:
         arguments: its own `key=value` arguments; `debug` is added.
         examples: arguments of example calls, each with an explanation or "".
         notes: paragraphs on input and output; those with line breaks are printed unchanged.
+        again: how to go on after a signal.
         overrides: whether any key of the configuration may be given too; these are not parsed here.
         more: makes further sections; called only when the help is printed.
     """
@@ -88,6 +89,7 @@ class Command:
     arguments: Sequence[Argument] = ()
     examples: Sequence[tuple[str, str]] = ()
     notes: Sequence[str] = ()
+    again: str = "nothing is half-written; run the command again"
     overrides: bool = False
     more: Callable[[], Sequence[Section]] = lambda: ()
 
@@ -95,7 +97,7 @@ class Command:
         """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
         if any(argument in HELP for argument in sys.argv[1:]):
             return console.report(lambda: print(self.help()))
-        return console.report(main)
+        return console.report(main, self.again)
 
     def parse(self, argv: Sequence[str] | None = None) -> dict[str, Any]:
         """The values of all arguments, or their defaults; without `debug`.

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import glob
 import gzip
-import hashlib
 import io
 import lzma
 import os
-import re
 import secrets
-import shutil
-import socket
-import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager, nullcontext, suppress
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
 from elmo_bench.system import limits
+from elmo_bench.system.disk import Refused, writing
 from elmo_bench.system.errors import UserError
 
-ABANDONED = 24 * 3600.0  # seconds since the last change of a temporary file of another machine
-TEMPORARY = re.compile(r"\.([0-9a-f]{8})-([0-9]+)-[0-9a-f]{8}\.partial$")
 BUFFER = 1 << 20  # bytes read at once
 PACKET = 1 << 13  # bytes of a .zst file that are unpacked at once: it may unpack to thousands of times its size
 
@@ -214,22 +208,53 @@ def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Pat
     """A temporary path to write to, renamed to `path` at the end: an atomic write, even if the machine crashes.
 
     It is in the same folder, which must exist. After an error or an interrupt `path` is unchanged, and the temporary
-    file is removed; one left by a killed process is removed by the next write.
+    file is removed; that of a killed process is removed by the next one that writes the same file.
 
     Args:
-        path: of a file, new or to be replaced.
+        path: of a file, new or to be replaced; of a link, the file that it leads to is replaced.
         locked: the caller holds a lock, so that no other process writes this file. The temporary file then always has
-            the same name, and overwrites one left by a killed process.
+            the same name.
+
+    Raises:
+        Refused: the disk is full or read-only, the place belongs to another user, or is no place for a file.
     """
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.partial") if locked else temporary(path)
-    try:
-        yield beside
-        _sync(beside)
-        os.replace(beside, path)
-        _sync_folder(path.parent)
-    finally:
-        beside.unlink(missing_ok=True)
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a device or a pipe"
+        raise Refused(f"is {kind}; give the name of a file", path)
+    beside = path.with_name(f".{path.name}.partial")
+    with writing(path), nullcontext(beside) if locked else _own(beside) as beside:
+        try:
+            yield beside
+            _sync(beside)
+            os.replace(beside, path)
+            _sync_folder(path.parent)
+        finally:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _own(common: Path) -> Iterator[Path]:
+    """A temporary file of this process alone, locked as long as it is in use; those of killed processes go."""
+    for other in common.parent.glob(f"{glob.escape(common.stem)}~????????.partial"):
+        with suppress(OSError), open(other, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            other.unlink()
+    with _claimed(common) as file:
+        yield Path(file.name)
+
+
+def _claimed(common: Path) -> IO[bytes]:
+    """A new file with a random name, locked; tried again where another process removed it before it was locked."""
+    while True:
+        path = common.with_name(f"{common.stem}~{secrets.token_hex(4)}.partial")
+        file = open(path, "xb")  # noqa: SIM115 (closed by the caller)
+        with suppress(OSError):  # not every disk has locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.exists():
+            return file
+        file.close()
 
 
 @contextmanager
@@ -241,7 +266,8 @@ def replacing(path: str | PathLike[str], mode: str = "w", locked: bool = False) 
 
 def write_bytes(path: Path, content: bytes, locked: bool = False) -> None:
     """Writes a file atomically, `locked` as in `replacement`; its folder is made if necessary."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, "wb", locked) as file:
         file.write(content)
 
@@ -249,40 +275,6 @@ def write_bytes(path: Path, content: bytes, locked: bool = False) -> None:
 def write_text(path: Path, text: str) -> None:
     """Writes a UTF-8 text file as `write_bytes` does."""
     write_bytes(path, text.encode())
-
-
-def temporary(path: Path) -> Path:
-    """A path beside this one that no other process uses, not even on another machine that shares the folder.
-
-    What killed processes have left under such names is removed: at once if they ran on this machine, else after a day.
-    """
-    with suppress(OSError):
-        for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-            if (maker := TEMPORARY.search(left.name)) and _ended(left, maker[1], maker[2]):
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
-    return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.partial")
-
-
-def _ended(left: Path, machine: str, process: str) -> bool:
-    """Whether the process that made a temporary file has ended, as far as one can tell."""
-    if machine != _machine():
-        return time.time() - left.stat().st_mtime > ABANDONED
-    try:
-        os.kill(int(process), 0)  # asks whether it exists
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
-        pass
-    return False
-
-
-@cache
-def _machine() -> str:
-    """A name of this machine since it was started, or of this container: within it, process numbers are unique."""
-    parts = [socket.gethostname()]
-    with suppress(OSError):  # Linux
-        parts += [Path("/proc/sys/kernel/random/boot_id").read_text(), os.readlink("/proc/self/ns/pid")]
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:8]
 
 
 def _sync(path: Path) -> None:

@@ -8,7 +8,6 @@ record, a card) ends with the checksum of its own text.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import struct
 import zipfile
@@ -18,7 +17,8 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from elmo_bench.system import files
+from elmo_bench.system import files, json_text
+from elmo_bench.system.disk import steady
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing, write_text
 from elmo_bench.system.hashing import sha256
@@ -64,8 +64,8 @@ def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
     import torch
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "wb", locked=True) as file:
-        torch.save(dict(state), file)
+    with replacing(path, "wb", locked=True) as file, steady(file) as stream:
+        torch.save(dict(state), stream)  # type: ignore[arg-type]
 
 
 def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
@@ -138,8 +138,8 @@ def read_sealed(path: Path, what: str, remedy: str) -> dict[str, Any]:
         if not path.is_file():
             raise OSError("no such file")
         text = path.read_text(encoding="utf-8")
-        content = json.loads(text, parse_constant=_refused)
-    except (OSError, ValueError, RecursionError) as error:
+        content = json_text.parse(text)
+    except (OSError, ValueError) as error:
         raise UserError(f"not a readable {what} ({error}); {remedy}", path) from None
     if not isinstance(content, dict):
         raise UserError(f"not a {what}; {remedy}", path)
@@ -151,10 +151,6 @@ def read_sealed(path: Path, what: str, remedy: str) -> dict[str, Any]:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number")
 
 
 # Single files.

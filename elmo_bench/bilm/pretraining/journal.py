@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.system.disk import writing
 from elmo_bench.system.files import replacing
 
 
@@ -58,7 +59,7 @@ class Journal:
         """Adds a line."""
         values = asdict(entry)
         new = not self.path.exists()
-        with open(self.path, "a", newline="", encoding="utf-8") as file:
+        with writing(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             if new:
                 writer.writerow(values)

@@ -17,7 +17,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from elmo_bench.bilm.card import write_card
 from elmo_bench.bilm.corpus import Corpus, sources
@@ -25,8 +25,10 @@ from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.parallel import Group, choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.system.disk import writing
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import temporary
+from elmo_bench.system.files import write_bytes, write_text
+from elmo_bench.system.hashing import fingerprint
 from elmo_bench.system.locks import alone
 
 
@@ -61,7 +63,11 @@ def pretrain(
     """
     folder, place = work / recipe.key(root), choose_device(device)
     group = Group.join(place)
-    with alone(folder, "another process is training this biLM; wait for it, or stop it first", group.first):
+    written = work / "outputs" / fingerprint(str(output.absolute()))
+    with (
+        alone(folder, "another process is training this biLM; wait for it, or stop it first", group.first),
+        alone(written, f"another process is training a biLM for {output}; wait for it, or stop it first", group.first),
+    ):
         if force and group.first:
             (folder / "checkpoint.pt").unlink(missing_ok=True)
         group.wait()
@@ -73,16 +79,19 @@ def pretrain(
 
 
 def _write(trainer: Trainer, root: Path, output: Path) -> dict:
-    """Exports the biLM and computes perplexities; `output` appears only when it is complete."""
-    partial = temporary(output)
-    partial.mkdir(parents=True)
+    """Exports the biLM and computes perplexities; `output` appears only when it is complete. Under its lock."""
+    partial = output.with_name(f".{output.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)  # of a killed process
     try:
+        with writing(partial):
+            partial.mkdir(parents=True)
         export(trainer.lm, trainer.words, partial)
         measured = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
         card = write_card(partial, {**trainer.card(), "perplexity": measured})
-        if output.exists():
-            shutil.rmtree(output)
-        partial.rename(output)
+        with writing(output):
+            if output.exists():
+                shutil.rmtree(output)
+            partial.rename(output)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return card
@@ -93,8 +102,8 @@ def export(lm: BidirectionalLM, words: list[str], folder: Path) -> None:
     lm.bilm.export(folder / "options.json", folder / "weights.hdf5", torch.float16)
     softmax = {"weight": lm.softmax.weight, "bias": lm.softmax_bias.weight.squeeze(-1)}
     half = {name: tensor.detach().half().contiguous() for name, tensor in softmax.items()}
-    save_file(half, folder / "softmax.safetensors")
-    (folder / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    write_bytes(folder / "softmax.safetensors", save(half))
+    write_text(folder / "vocabulary.txt", "".join(f"{word}\n" for word in words))
 
 
 def perplexities(
