@@ -476,7 +476,7 @@ def test_wrong_sizes_are_named(sizes):
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="choose another folder"):
+    with pytest.raises(UserError, match="file: is a file where a folder is needed"):
         mini.generate(tmp_path / "file" / "data", 1, SMALL)
 
 

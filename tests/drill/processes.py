@@ -31,6 +31,7 @@ import torch
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from tests.conftest import ROOT, Bench, clean_environment
+from tests.drill.trial import Area
 
 Verdict = tuple[str, str]
 PATIENCE = 240  # seconds that an undisturbed command may take on a busy machine
@@ -355,3 +356,7 @@ TRIALS: Mapping[str, Callable[[random.Random], Verdict]] = {
     "full disks": full_disk,
     "processes at once": together,
 }
+
+# SIGKILL is in `kills.py`, too, in forks; here each trial starts Python anew, as a user does.
+NUMBERS = {"SIGKILL": 5, "signals": 12, "full disks": 10, "processes at once": 5}
+AREAS = [Area(f"processes:{name.replace(' ', '-')}", NUMBERS[name], trial, 900.0) for name, trial in TRIALS.items()]
