@@ -217,7 +217,7 @@ def test_a_disk_that_fills_up_is_said_and_computed_around(tmp_path, monkeypatch,
     cache = ActivationCache(FakeBiLM(), tmp_path)
     monkeypatch.setattr("os.replace", full)
     cache.prepare(SENTENCES)
-    assert "No space left on device" in capsys.readouterr().err
+    assert "no space left on the disk" in capsys.readouterr().err
     assert {path.name for path in cache.folder.iterdir()} <= {"lock"}
     assert torch.equal(cache.layers(SENTENCES), frozen_layers(FakeBiLM(), SENTENCES))
 

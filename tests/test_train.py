@@ -13,7 +13,7 @@ from pytorch_lightning.utilities.enums import GradClipAlgorithmType
 
 from elmo_bench.experiment import launch
 from elmo_bench.experiment.module import BenchModule
-from elmo_bench.experiment.store import KEYS
+from elmo_bench.experiment.store import KEYS, read
 from elmo_bench.system import locks, places
 from elmo_bench.system.errors import UserError
 from tests import toy
@@ -53,7 +53,7 @@ def no_training(monkeypatch):
 def test_a_run_leaves_a_whole_record(bench):
     record = bench.train("elmo.where=both", "seed=3")
     path = bench.results / "runs" / "open" / "toy" / f"{record['run']}.json"
-    assert json.loads(path.read_text()) == json.loads(json.dumps(record))
+    assert read(path) == json.loads(json.dumps(record))
     assert set(KEYS) <= set(record)
     assert (record["task"], record["scale"], record["seed"]) == ("toy", "open", 3)
     assert record["config"]["task"]["elmo"]["where"] == "both"
@@ -129,7 +129,7 @@ def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     assert resumed.returncode == 0, resumed.stderr
     assert "resuming after epoch 2" in resumed.stdout
     (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
-    assert result(json.loads(path.read_text())) == result(whole)
+    assert result(read(path)) == result(whole)
 
 
 def test_ctrl_c_ends_in_one_line(bench):

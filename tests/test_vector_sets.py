@@ -183,7 +183,7 @@ def test_a_parquet_file_that_is_none_or_has_other_columns_is_one_error(tmp_path)
 
 @pytest.mark.parametrize(
     ("matrix", "message"),
-    [(np.array([[1, np.nan]]), "row 1 is not finite"), (np.array([[1, 2]]), "not floating-point"),
+    [(np.array([[1, np.nan]]), "'ba' is not finite"), (np.array([[1, 2]]), "not floating-point"),
      (np.array([["a", "b"]]), "not floating-point"), (np.array([[{}, {}]]), "cannot be read")],
 )  # fmt: skip
 def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message):
