@@ -17,7 +17,7 @@ RUN = .venv/bin/python
 # A .venv that is a link belongs to another checkout: it is used as it is, and nothing is installed into it.
 READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)
 
-.PHONY: help setup reproduce table figure report pretrain bench test lint format clean-cache .venv/linked .venv/own
+.PHONY: help setup reproduce table figure report pretrain bench test drill lint format clean-cache .venv/linked .venv/own
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
@@ -55,6 +55,9 @@ bench: $(READY) ## measure the biLM's speed against this machine's best matrix p
 
 test: $(READY) ## run the whole test suite
 	@$(RUN) -m pytest -n auto --dist worksteal $(ARGS)
+
+drill: $(READY) ## half an hour of kills, damaged files, mutated input; goes on where it stopped (ARGS=--help)
+	@$(RUN) -m tests.drill $(ARGS)
 
 lint: $(READY) ## check style, format, types and the files to be committed
 	@status=0; \

@@ -1,6 +1,14 @@
 """ELMo on its six benchmark tasks: the framework, independent of any one task. `elmo-bench` lists the commands."""
 
+import os
+import sys
 from importlib.metadata import PackageNotFoundError, version
+
+from elmo_bench.system import children, signals
+
+if os.path.basename(sys.argv[0]) in ("-m", "elmo-bench"):  # a command of ours, before it imports anything large
+    signals.at_once()
+    children.end_with_parent()
 
 try:
     __version__ = version("elmo_bench")

@@ -58,7 +58,7 @@ def measured(data_root: Path | None) -> dict[str, Any]:
     progress = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
-        steps = 12 + 3 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
+        steps = 12 + 4 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
         task = bar.add_task("starting", total=steps)
         figures = bench(PLAN, data_root, lambda text: bar.update(task, description=text, advance=1))
     show(figures, Console())

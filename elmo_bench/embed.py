@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_bench.system.command import Argument, Command, choice, whole
+from elmo_bench.system.disk import steady
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text, replacement
+from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.files import open_text, replacing
 
-if TYPE_CHECKING:  # `--help` imports neither
-    import h5py
+if TYPE_CHECKING:  # `--help` does not import them
+    from torch import Tensor
 
     from elmo_bench.bilm import BiLM
 
@@ -35,7 +37,8 @@ COMMAND = Command(
             "state", "LSTM state at the start of a sentence: zero, warm (the steady state after a sentence break) or "
             "carry (the final state of this line in the previous group)", "warm", parse=choice("zero", "warm", "carry"),
         ),
-        Argument("group", "lines computed together; bounds the memory", GROUP, parse=whole(1)),
+        Argument("group", "lines read together; bounds the memory", GROUP, parse=whole(1)),
+        Argument("token_budget", "tokens computed at once, except with state=carry", 2048, parse=whole(1)),
     ),
     (("options=options.json weights=weights.hdf5 input=text.txt output=layers.hdf5", ""),),
     (
@@ -64,16 +67,22 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
     from rich.console import Console
     from rich.progress import track
 
+    if not output.parent.is_dir():
+        raise UserError("no such folder for the output", output.parent)
     index: dict[str, str] = {}
     count = 0
     console = Console(stderr=True)
-    with replacement(output) as partial, open_text(source) as lines, _create(partial, output) as file:
+    with (
+        replacing(output, "w+b") as whole, steady(whole) as stream, open_text(source) as lines,
+        h5py.File(stream, "w") as file,
+    ):  # fmt: skip
         groups = track(_groups(lines, group), "embedding", console=console, disable=not console.is_terminal)
         for texts in groups:
-            for text, layers in zip(texts, bilm.encode([text.split() for text in texts]), strict=True):
+            for text, layers in zip(texts, _encoded(bilm, texts), strict=True):
                 file.create_dataset(str(count), data=layers.cpu().numpy())
                 index[text] = str(count)
                 count += 1
+            stream.check()
         if not count:
             raise UserError("the file is empty; expected one whitespace-tokenized sentence a line", source)
         strings = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
@@ -81,15 +90,10 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
     return count
 
 
-def _create(partial: Path, output: Path) -> h5py.File:
-    import h5py
-
-    if output.is_dir():
-        raise UserError("is a folder; give the name of a file", output)
-    try:
-        return h5py.File(partial, "w")
-    except OSError as error:
-        raise UserError(f"cannot be written ({error})", output) from None
+def _encoded(bilm: BiLM, texts: list[str]) -> list[Tensor]:
+    sentences = [text.split() for text in texts]
+    with saying(lambda: f"keeping layers of {len(texts)} lines, {sum(map(len, sentences))} tokens", "lower group"):
+        return bilm.encode(sentences)
 
 
 def _groups(lines: Iterator[str], size: int) -> Iterator[list[str]]:
@@ -102,7 +106,7 @@ def main() -> None:
     from elmo_bench.bilm import BiLM
 
     given = COMMAND.parse()
-    bilm = BiLM.from_files(given["options"], given["weights"], given["state"])
+    bilm = BiLM.from_files(given["options"], given["weights"], given["state"], given["token_budget"])
     count = embed(bilm, Path(given["input"]), Path(given["output"]), given["group"])
     print(f"{count} lines -> {given['output']}", file=sys.stderr)
 

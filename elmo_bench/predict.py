@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
+from elmo_bench.system import json_text
 from elmo_bench.system.command import Argument, Command, Section, choice, whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text, replacing
@@ -35,6 +36,7 @@ def formats() -> list[Section]:
     return [Section("Formats by task, a line each", lines)]
 
 
+AGAIN = "train the run again with force=true"
 COMMAND = Command(
     "predict",
     "apply a trained model to new text",
@@ -141,18 +143,36 @@ def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], A
 
 def load(checkpoint: str) -> dict[str, Any]:
     """A checkpoint of elmo_bench; nothing in it is executed. Raises `UserError` for any other file."""
-    import torch
+    from elmo_bench.system.integrity import load_checkpoint
 
     if not Path(checkpoint).is_file():
         raise UserError("no such checkpoint; a run's record gives its `checkpoint`, relative to results/", checkpoint)
-    try:
-        saved = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        if not {"task", "elmo", "bilm"} <= set(saved["hyper_parameters"]["config"]) or "vocabularies" not in saved:
-            raise ValueError("other keys")
-    except Exception as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"not a checkpoint of elmo_bench ({why})", checkpoint) from error
+    if not _is_archive(checkpoint):
+        raise UserError(f"not a checkpoint of elmo_bench, or damaged; {AGAIN}", checkpoint)
+    saved = load_checkpoint(checkpoint, AGAIN)
+    config = saved.get("hyper_parameters", {}).get("config", {})
+    if not {"task", "elmo", "bilm"} <= set(config) or not {"vocabularies", "state_dict", "bilm_sha256"} <= set(saved):
+        raise UserError("not a checkpoint of elmo_bench (other keys)", checkpoint)
+    _check_version(config["task"], checkpoint)
     return saved
+
+
+def _is_archive(path: str) -> bool:
+    """Whether a file begins as `torch.save` begins one."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _check_version(task: Mapping[str, Any], checkpoint: str) -> None:
+    from elmo_bench.configuration import pages
+
+    trained, ours = task.get("version", 1), pages.version(task["name"])
+    if trained != ours:
+        raise UserError(
+            f"trained by version {trained} of task {task['name']}; this is version {ours}, which computes something "
+            "else: train it again, or use the code of its record's commit",
+            checkpoint,
+        )
 
 
 def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[Answer]:
@@ -165,6 +185,7 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
     from elmo_bench.experiment.callbacks import progress, quiet
     from elmo_bench.experiment.data import lengths
     from elmo_bench.experiment.run import layers_source
+    from elmo_bench.system.exhaustion import saying
     from elmo_bench.text.batching import BucketSampler
     from elmo_bench.text.vocabulary import Vocabulary
 
@@ -175,7 +196,10 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
     cfg.bilm.cache = False
     source = None if cfg.baseline else layers_source(cfg.bilm, cfg, saved["bilm_sha256"])
     module = build(cfg, reader, source)
-    module.load_state_dict(saved["state_dict"])
+    try:
+        module.load_state_dict(saved["state_dict"])
+    except RuntimeError as error:
+        raise UserError(f"the checkpoint does not fit its model: {str(error).splitlines()[-1]}; {AGAIN}") from error
     bounds = cfg.task.batch
     sampler = BucketSampler(
         lengths(rows, reader.fields), bounds.batch_size, token_budget=bounds.token_budget, shuffle=False
@@ -187,7 +211,8 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
         accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
         enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
     )  # fmt: skip
-    answers = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
+    with saying(lambda: f"predicting {module.size}", "lower batch_size"):
+        answers = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
     order = [index for batch in batches for index in batch]
     return [answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0])]
 
@@ -197,9 +222,9 @@ def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                raw = json.loads(line)
+                raw = json_text.parse(line)
             except ValueError as error:
-                raise UserError(f"not JSON ({error})", path, number) from None
+                raise UserError(str(error), path, number) from None
             if not isinstance(raw, dict):
                 raise UserError("not a JSON object", path, number)
             yield number, raw

@@ -8,7 +8,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import checks, pages
 from elmo_bench.experiment.usage import PRETRAIN as COMMAND
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -18,24 +18,30 @@ def main() -> None:
     """The entry point."""
     from rich.console import Console
 
-    from elmo_bench.bilm.pretraining.recipe import read_card
+    from elmo_bench.bilm.card import AGAIN, check_folder, read_card
     from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
+    from elmo_bench.mini import mend
 
     chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
     cfg = pages.compose(chosen, "pretrain")
     if cfg.root is None:
         raise UserError(f"no training text: give {places.DATA_ROOT}, a folder that contains lm/")
-    if cfg.stop is not None and (not isinstance(cfg.stop, int) or cfg.stop < 0):
-        raise UserError(f"stop={cfg.stop}: expected the number of an update")
+    if cfg.stop is not None:
+        checks.whole(cfg.stop, "stop", 0)
+    checks.number(cfg.every, "every", 0)
+    for name in ("compile", "force"):
+        checks.one_of(cfg[name], name, (True, False))
     output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
+    mend(root)  # a changed text would give another biLM
     if output.exists() and not (output / "card.json").is_file():
         raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)
-    card = read_card(output) if output.exists() and not cfg.force else None
+    card = read_card(output, AGAIN) if output.exists() and not cfg.force else None
     if card and not is_of(card, recipe, root):
         raise UserError(
             "trained by another recipe or on other text; force=true replaces it, another output= keeps it", output
         )
     if card and card.get("updates", recipe.updates) >= recipe.end(cfg.stop):
+        check_folder(output, AGAIN)
         print(f"{output} exists already; force=true trains it again", file=sys.stderr)
     else:
         work = Path(cfg.cache_root) / "pretrain"

@@ -96,10 +96,10 @@ def main() -> None:
     """The entry point."""
     own, rest = _split(sys.argv[1:])
     seeds = own.get("seeds", "1")
-    if not seeds.isdecimal() or not 1 <= int(seeds) <= 1000:
+    if not _counts(seeds):
         raise UserError(f"seeds={seeds}: how many seeds, a whole number from 1 to 1000")
     at_once = own.get("jobs")
-    if at_once is not None and (not at_once.isdecimal() or not 1 <= int(at_once) <= 1000):
+    if at_once is not None and not _counts(at_once):
         raise UserError(f"jobs={at_once}: how many runs at a time, a whole number from 1 to 1000")
     names = pages.tasks() if own.get("task") == "all" else [own.get("task") or "ner"]
     cfg = pages.compose([f"task={pages.page(names[0]).stem}", *rest])
@@ -116,6 +116,11 @@ def main() -> None:
         report.show(tables.sections(records))
     if failed:
         raise failed[0]
+
+
+def _counts(text: str) -> bool:
+    """Whether a text is a whole number from 1 to 1000."""
+    return text.isdecimal() and len(text) < 5 and 1 <= int(text) <= 1000
 
 
 def _split(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages
+from elmo_bench.system import limits
 from elmo_bench.system.command import Argument, Command
 from elmo_bench.system.errors import UserError
 
@@ -40,6 +41,7 @@ def score(task: str, gold: str, predictions: str) -> dict[str, float]:
     """
     scorer = find(task)
     for path in (gold, predictions):
+        limits.regular(path)
         if not Path(path).is_file():
             raise UserError("no such file", path)
     return scorer(gold, predictions)

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 
 from elmo_bench.experiment import usage
 from elmo_bench.experiment.launch import train
-from elmo_bench.system import console, places
+from elmo_bench.system import children, console, places
 
 
 def main() -> None:
@@ -21,6 +21,8 @@ def main() -> None:
 
     @hydra.main(config_path=str(places.CONF), config_name="train", version_base="1.3")
     def command(cfg: DictConfig) -> float | None:
+        if "Joblib" in HydraConfig.get().launcher["_target_"]:
+            children.end_with_parent()
         try:
             record = train(cfg)
         except Exception as error:
@@ -33,7 +35,8 @@ def main() -> None:
         return record["metrics"]["dev"][record["config"]["task"]["monitor"]]
 
     def run() -> None:
-        command()
+        with children.told():
+            command()
         if failed:
             raise failed[0]
 

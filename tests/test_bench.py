@@ -110,6 +110,8 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     assert measured["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
     rates = measured["cache"]["bytes_a_second"]
     assert measured["cache"]["share_of_copy"] == pytest.approx(rates["read"] / rates["copy"])
+    assert set(measured["verification"]) == set(sizes)
+    assert all(seconds > 0 for row in measured["verification"].values() for seconds in row["seconds"].values())
     assert list(measured["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
     rates = measured["stack"]["sentences_a_second"]
     assert measured["stack"]["times_reference"] == pytest.approx(rates["ours"] / rates["reference"])
@@ -125,6 +127,7 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     text = console.export_text()
     assert "of the bound" in text
     assert "times nn.LSTM" in text
+    assert "what verification costs: opening a biLM (a," in text.replace("\n", " ")
 
 
 def test_the_memory_of_a_training_step_at_the_papers_sizes(tmp_path):

@@ -1,4 +1,4 @@
-"""The compiled functions compute what torch computes, are rebuilt when damaged, and are done without where they fail."""
+"""The compiled functions compute what torch computes, are built again when damaged, and done without where they fail."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, compiled, frozen, kernels
+from elmo_bench.system import places
 from tests.reference_bilm import PLAIN, STRANGE, near, write_random
 
 needs_compiler = pytest.mark.skipif(
@@ -19,7 +20,7 @@ needs_compiler = pytest.mark.skipif(
 @pytest.fixture
 def fresh(tmp_path, monkeypatch):
     """An empty folder for libraries, and nothing loaded."""
-    monkeypatch.setenv("ELMO_BENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(places, "machine_cache", lambda: tmp_path)
     compiled.kernels.cache_clear()
     yield tmp_path / "kernels"
     compiled.kernels.cache_clear()

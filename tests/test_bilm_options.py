@@ -118,3 +118,74 @@ def test_missing_options_are_named(official):
         assert repr(name) in error_of(official)
         write_options(official, {key: value for key, value in whole.items() if key != section})
         assert repr(section) in error_of(official)
+
+
+# Keys that are not of the release, and values that only its training uses.
+
+
+TRAINING = {
+    "bidirectional": True, "dropout": 0.1, "all_clip_norm_val": 10.0, "n_epochs": 10, "n_train_tokens": 768_648_884,
+    "batch_size": 128, "n_tokens_vocab": 793_471, "unroll_steps": 20, "n_negative_samples_batch": 8192,
+    "learning_rate": 0.2, "sample_softmax": True, "share_embedding_softmax": False,
+}  # fmt: skip
+
+
+def test_the_options_of_a_training_by_bilm_tf_are_read(official):
+    options = json.loads(official.read_text())
+    expected = Options.parse(options)
+    write_options(official, options | TRAINING)
+    assert Options.read(official) == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "nearest"),
+    [
+        ("lstm", "cell_clap", "cell_clip"), ("lstm", "projection_dims", "projection_dim"),
+        ("lstm", "use_skip_conections", "use_skip_connections"), ("lstm", "n_layer", "n_layers"),
+        ("char_cnn", "n_highways", "n_highway"), ("char_cnn", "activations", "activation"),
+        (None, "lstms", "lstm"), (None, "char_cn", "char_cnn"), (None, "dropuot", "dropout"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_option_is_never_ignored(official, section, key, nearest):
+    options = json.loads(official.read_text()) | TRAINING
+    where = options if section is None else options[section]
+    where[key] = where.get(nearest, 1)
+    for _ in range(2):  # beside the right one, and in its place
+        write_options(official, options)
+        assert f"unknown option {key!r}" in (message := error_of(official))
+        assert f"did you mean {nearest}?" in message
+        where.pop(nearest, None)
+
+
+def test_an_unknown_option_of_the_embedding_is_refused(official):
+    options = json.loads(official.read_text())
+    options["char_cnn"]["embedding"]["dims"] = 4
+    write_options(official, options)
+    assert "unknown option 'dims' in 'embedding'; did you mean dim?" in error_of(official)
+    options["char_cnn"]["embedding"] = {"dim": 4, "x" * 100_000: {}}
+    write_options(official, options)
+    error_of(official)
+
+
+@pytest.mark.parametrize("key", TRAINING)
+def test_what_only_training_uses_is_checked_too(official, key):
+    whole = json.loads(official.read_text())
+    wrong = {
+        bool: (1, 0, "true", None, [True]),
+        int: (True, 1.5, "1", None, [], -1, 10**400, float("nan")),
+        float: (True, "1", None, {"dim": 3}, -0.1, float("nan"), float("inf")),
+    }
+    for value in wrong[type(TRAINING[key])]:
+        write_options(official, json.dumps(whole | TRAINING | {key: value}))
+        assert repr(key) in error_of(official)
+
+
+@pytest.mark.parametrize(("key", "value"), [("bidirectional", False), ("share_embedding_softmax", True)])
+def test_a_model_that_is_no_character_biLM_is_refused(official, key, value):
+    write_options(official, json.loads(official.read_text()) | {key: value})
+    assert repr(key) in error_of(official)
+
+
+def test_a_key_that_occurs_twice_is_refused(official):
+    write_options(official, official.read_text().replace('"dim": 12', '"dim": 12, "dim": 9'))
+    assert "'dim' occurs twice" in error_of(official)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import shutil
 from pathlib import Path
 
@@ -274,3 +275,21 @@ def test_sizes_that_no_machine_holds_are_not_allocated(files):
 def test_an_unknown_state_is_refused(files):
     with pytest.raises(UserError, match="zero, warm, carry"):
         BiLM.from_files(*files, state="cold")
+
+
+def test_no_flipped_bit_of_safetensors_changes_the_weights(files, tmp_path):
+    weights, chance = tmp_path / "weights.safetensors", random.Random(1)
+    kept = BiLM.from_files(*files)
+    kept.export(files.options, weights)
+    content, found = weights.read_bytes(), 0
+    for _ in range(60):
+        changed = bytearray(content)
+        changed[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        weights.write_bytes(bytes(changed))
+        try:
+            read = BiLM.from_files(files.options, weights).state_dict()
+        except UserError:
+            found += 1
+            continue
+        assert all(torch.equal(read[name], tensor) for name, tensor in kept.state_dict().items())
+    assert found > 40

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
+import random
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +16,7 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.layers.source import frozen_layers
 from tests.fakes import FakeBiLM
 
 SENTENCES = [["the", "cat", "sat"], ["a"], ["Zürich", "is", "far", "away", "."], [], ["the", "cat", "sat"]]
@@ -102,36 +107,86 @@ def test_sources_do_not_share_numbers(bilm, tmp_path):
     assert len(folders) == 7
 
 
-@pytest.mark.parametrize("damage", ["truncated data", "no data", "truncated index", "garbage index", "flipped bits"])
-def test_damage_is_found_and_mended(bilm, tmp_path, damage):
+def flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+DAMAGES = {
+    "truncated data": ("bin", lambda content: content[:-10]),
+    "empty data": ("bin", lambda content: b""),
+    "a flipped bit": ("bin", lambda content: flipped(content, 50)),
+    "flipped bits": ("bin", lambda content: bytes(255 - byte for byte in content)),
+    "truncated index": ("npz", lambda content: content[:40]),
+    "empty index": ("npz", lambda content: b""),
+    "garbage index": ("npz", lambda content: b"not an archive"),
+    "a flipped bit of the index": ("npz", lambda content: flipped(content, 200)),
+}
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "no data"])
+def test_damage_is_found_and_mended(bilm, tmp_path, damage, capsys, monkeypatch):
     cache = ActivationCache(bilm, tmp_path / "cache")
     cache.prepare(SENTENCES)
-    data, index = next(cache.folder.glob("*.bin")), next(cache.folder.glob("*.npz"))
-    del cache
-    if damage == "truncated data":
-        data.write_bytes(data.read_bytes()[:-10])
-    elif damage == "no data":
-        data.unlink()
-    elif damage == "truncated index":
-        index.write_bytes(index.read_bytes()[:40])
-    elif damage == "garbage index":
-        index.write_bytes(b"not an archive")
-    else:
-        data.write_bytes(bytes(255 - byte for byte in data.read_bytes()))
+    expected = frozen_layers(bilm, SENTENCES)
+    suffix, change = DAMAGES.get(damage, ("bin", None))
+    (file,) = cache.folder.glob(f"*.{suffix}")
+    file.write_bytes(change(file.read_bytes())) if change else file.unlink()
     cache = ActivationCache(bilm, tmp_path / "cache")
-    torch.testing.assert_close(cache.layers(SENTENCES), bilm.layers(SENTENCES), atol=2e-3, rtol=2e-3)
-    cache.prepare(SENTENCES)
+    assert torch.equal(cache.layers(SENTENCES), expected)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    ActivationCache(bilm, tmp_path / "cache").prepare(SENTENCES)
     again = ActivationCache(bilm, tmp_path / "cache")
-    torch.testing.assert_close(again.layers(SENTENCES), bilm.layers(SENTENCES), atol=2e-3, rtol=2e-3)
+    monkeypatch.setattr(bilm, "batches", lambda sentences: never(sentences) if sentences else iter(()))
+    assert torch.equal(again.layers(SENTENCES), expected)
+    assert capsys.readouterr().err == ""
+
+
+def test_no_flipped_bit_anywhere_changes_a_layer(tmp_path):
+    source, draw = FakeBiLM(), random.Random(0)
+    cache = ActivationCache(source, tmp_path / "cache")
+    for some in (SENTENCES[:1], SENTENCES):
+        cache.prepare(some)
+    whole, expected = tmp_path / "whole", frozen_layers(source, SENTENCES)
+    shutil.copytree(cache.folder, whole)
+    for _ in range(60):
+        shutil.rmtree(cache.folder)
+        shutil.copytree(whole, cache.folder)
+        file = draw.choice(sorted(path for path in cache.folder.iterdir() if path.stat().st_size))
+        content = file.read_bytes()
+        file.write_bytes(flipped(content, draw.randrange(len(content))))
+        opened = ActivationCache(source, tmp_path / "cache")
+        assert torch.equal(opened.layers(SENTENCES), expected)
+        opened.prepare(SENTENCES)
+        assert torch.equal(ActivationCache(source, tmp_path / "cache").layers(SENTENCES), expected)
+
+
+def test_damage_where_nothing_can_be_written_is_computed_around(tmp_path, monkeypatch, capsys):
+    source = FakeBiLM()
+    ActivationCache(source, tmp_path / "cache").prepare(SENTENCES)
+    (index,) = (tmp_path / "cache").glob("*/*.npz")
+    index.write_bytes(b"")
+
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name in ("unlink", "mkdir"):
+        monkeypatch.setattr(Path, name, refuse)
+    cache = ActivationCache(source, tmp_path / "cache")
+    cache.prepare(SENTENCES)
+    assert torch.equal(cache.layers(SENTENCES), frozen_layers(source, SENTENCES))
+    first, second = capsys.readouterr().err.splitlines()
+    assert "damaged layers" in first
+    assert "cannot be written" in second
 
 
 def test_what_a_killed_writer_left_goes(bilm, tmp_path):
     cache = ActivationCache(bilm, tmp_path / "cache")
     cache.folder.mkdir(parents=True)
-    leftover = cache.folder / ".00000-1.bin.partial"
-    leftover.write_bytes(b"half")
+    leftovers = [cache.folder / ".00000-1.bin.partial", cache.folder / "00000-1.bin"]  # the second lacks its index
+    for leftover in leftovers:
+        leftover.write_bytes(b"half")
     cache.prepare(SENTENCES)
-    assert not leftover.exists()
+    assert not any(leftover.exists() for leftover in leftovers)
     assert len(cache.shards.places) == 3
 
 
@@ -155,6 +210,41 @@ def test_a_full_disk_is_said_and_computed_around(bilm, tmp_path, monkeypatch, ca
     assert torch.equal(cache.layers(SENTENCES), roomy.layers(SENTENCES))  # the same run, with or without room
 
 
+def test_a_disk_that_fills_up_is_said_and_computed_around(tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    cache = ActivationCache(FakeBiLM(), tmp_path)
+    monkeypatch.setattr("os.replace", full)
+    cache.prepare(SENTENCES)
+    assert "no space left on the disk" in capsys.readouterr().err
+    assert {path.name for path in cache.folder.iterdir()} <= {"lock"}
+    assert torch.equal(cache.layers(SENTENCES), frozen_layers(FakeBiLM(), SENTENCES))
+
+
+def test_two_machines_never_choose_one_name(tmp_path):
+    names = []
+    for machine in ("one", "two"):  # where the processes have the same number
+        cache = ActivationCache(FakeBiLM(), tmp_path / machine)
+        cache.prepare(SENTENCES)
+        names += [path.name for path in cache.folder.glob("*.bin")]
+    assert len(set(names)) == 2
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_sentence_has_the_same_bits_in_every_batch(bilm, monkeypatch, packed):
+    if not packed:
+        monkeypatch.setattr("elmo_bench.nn.packed_linear._onednn_works", lambda: False)
+    draw = random.Random(0)
+    sentences = [["".join(draw.choices("abcd", k=draw.randint(1, 9))) for _ in range(n % 13)] for n in range(40)]
+    together = bilm.module.encode(sentences)
+    for size in (1, 3, 7):
+        for start in range(0, len(sentences), size):
+            bilm.module.forget_words()
+            for i, layers in enumerate(bilm.module.encode(sentences[start : start + size]), start):
+                assert torch.equal(layers, together[i])
+
+
 def test_only_functions_of_the_sentence_are_cached(tmp_path, bilm):
     with pytest.raises(ValueError, match="one sentence"):
         ActivationCache(layers_of(tmp_path, "carry"), tmp_path)
@@ -162,20 +252,25 @@ def test_only_functions_of_the_sentence_are_cached(tmp_path, bilm):
         ActivationCache(BilmLayers.of(BiLM(bilm.module.options)), tmp_path)
 
 
-def prepare(folder, sentences):
-    ActivationCache(layers_of(folder), folder / "cache").prepare(sentences)
+def prepare_and_read(folder, sentences, expected):
+    cache = ActivationCache(layers_of(folder), folder / "cache")
+    cache.prepare(sentences)
+    assert torch.equal(cache.layers(sentences), expected)
 
 
-def test_two_processes_write_each_sentence_once(bilm, tmp_path):
+def test_eight_processes_write_each_sentence_once_and_read_the_same_layers(bilm, tmp_path):
     sentences = [[f"w{i}", "x"] for i in range(200)]
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=prepare, args=(tmp_path, sentences)) for _ in range(2)]
-    for process in processes:
-        process.start()
+    context = multiprocessing.get_context("fork")  # this process runs on one thread
+    processes = []
+    for number in range(8):
+        some = sentences[number * 20 :]  # they overlap
+        arguments = tmp_path, some, frozen_layers(bilm, some)
+        processes.append(context.Process(target=prepare_and_read, args=arguments))
+        processes[-1].start()
     for process in processes:
         process.join(120)
         assert process.exitcode == 0
     cache = ActivationCache(bilm, tmp_path / "cache")
     assert len(cache.shards.places) == 200
     assert sum(path.stat().st_size for path in cache.folder.glob("*.bin")) == 200 * cache.blocks.nbytes(2)
-    torch.testing.assert_close(cache.layers(sentences), bilm.layers(sentences), atol=2e-3, rtol=2e-3)
+    assert torch.equal(cache.layers(sentences), frozen_layers(bilm, sentences))

@@ -136,6 +136,7 @@ def test_faults_are_named_by_file_and_line(file, change, line, message):
         ((" 3)\n", " -\n"), 6, "cluster 3 is never closed"),
         (("(1|(2", "(1|((2"), 4, "not a cluster cell"),
         (("(1|(2", "(1|"), 4, "not a cluster cell"),
+        (("-\n", "(7)|(7)\n"), 3, "cluster 7 has this word as a mention twice"),
     ],
 )
 def test_faults_of_clusters(file, change, line, message):

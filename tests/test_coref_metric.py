@@ -167,6 +167,30 @@ def test_a_broken_file_is_refused_with_its_line(text, line, message, file):
     assert (raised.value.path, raised.value.line) == (path, line)
 
 
+@pytest.mark.parametrize(
+    ("gold", "line"), [("(0)|(0) (0) -", 2), ("- (0|(0 0)|0) (0)", 3), ("(1) (0 (0) 0) (1)|(1)", 6)]
+)
+def test_gold_with_a_mention_twice_in_a_chain_is_refused(file, gold, line):
+    """The reference scorer takes it, and prints 120 % for the CEAF of the first case."""
+    with pytest.raises(UserError, match=rf"gold:{line}: cluster \d has .* as a mention twice"):
+        score(file(document(gold), "gold"), file(document("(0) (0) -" if line == 2 else gold), "predicted"))
+
+
+def test_no_gold_that_is_accepted_gives_more_than_all(file):
+    rng = random.Random(1)
+    cells, scored = ["-", "(0)", "(1)", "(0)|(1)", "(1)|(1)", "(0|(1 0)|1)", "(0 0)", "(0 (0) 0)"], 0
+    for _ in range(150):
+        columns = [" ".join(rng.choice(cells) for _ in range(5)) for _ in range(2)]
+        columns = [" ".join((column.split() + ["-"] * 15)[:15]) for column in columns]
+        try:
+            found = score(*(file(document(column), name) for column, name in zip(columns, "gp", strict=True)))
+        except UserError:
+            continue
+        scored += 1
+        assert all(0 <= value <= 100 + 1e-9 for value in found.values())
+    assert scored > 10
+
+
 def test_many_repeated_mentions_are_refused_as_the_reference_scorer_does(file):
     gold, eleven = document(" ".join(["(0)"] * 12)), document(" ".join(["(0)|(1)"] * 11 + ["(0)"]))
     with pytest.raises(UserError, match="11 mentions of the key"):

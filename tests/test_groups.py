@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
 from elmo_bench.configuration import pages
 from elmo_bench.reporting import page, tables
+from elmo_bench.reporting.figures import figures
 from elmo_bench.reporting.groups import distinctions, flat, in_groups, in_words
 from elmo_bench.reporting.section import Section
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.integrity import sealed
 from tests.test_records import fake, save
 
 MINE, OTHER = "c" * 64, "d5" * 32  # two digests
@@ -98,6 +102,76 @@ def test_of_two_groups_for_one_cell_that_with_more_seeds_is_shown():
     assert section.rows[0][2] == "70.00 ± 0.00 (2)"
 
 
+# Records that claim one cell.
+
+
+def one_cell(seed=1, sha256=MINE, data_sha256=MINE, **more):
+    """A run of ELMo with this biLM on these data."""
+    bilm = {"name": "open", "sha256": sha256, "tuned": False}
+    return fake("input", seed, bilm=bilm, data_sha256=data_sha256, **more)
+
+
+@pytest.mark.parametrize(
+    ("other", "mark"),
+    [
+        ({"sha256": OTHER}, "biLM d5d5d5d5"),
+        ({"data_sha256": OTHER}, "data d5d5d5d5"),
+        ({"version": 2}, "version (1, 2)"),
+    ],
+)
+@pytest.mark.parametrize("group", [None, "another"])
+def test_records_that_claim_one_cell_have_a_row_each(tmp_path, capsys, other, mark, group):
+    """Whatever group the other names, it neither joins the runs nor hides them."""
+    runs = [one_cell(seed, f1=58.0 + seed) for seed in (1, 2, 3)]
+    save(tmp_path, *runs, one_cell(1, f1=1.0, group=group, run="other", **other))
+    save(tmp_path, fake("none", f1=50.0, data_sha256=MINE))
+    page.refresh(tmp_path)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("ner, scale open: records of one arm differ in ")
+    assert mark.replace("d5d5d5d5", "(cccccccc, d5d5d5d5)") in line
+    overview, section = tables.everything(page.read_all(tmp_path), tmp_path)
+    tests = {"60.00 ± 1.00", "1.00"}
+    rows = [row for row in section.rows if row[0].startswith("+ELMo")]
+    assert {row[4] for row in rows} == tests
+    assert len({row[0] for row in rows}) == 2
+    assert {row[3] for row in overview.rows if row[3]} == {"60.00 ± 1.00 (3)", "1.00 (1)"}
+    assert len({row[0] for row in overview.rows}) == len(overview.rows) == 2
+    if "version" not in mark:
+        assert any(mark in row[0] for row in rows)
+        assert any(mark in row[0] for row in overview.rows)
+    written = (tmp_path / "README.md").read_text() + (tmp_path / "report.html").read_text()
+    assert written.count("60.00 ± 1.00 (3)") == 2
+
+
+def test_runs_of_the_same_files_say_nothing(tmp_path, capsys):
+    save(tmp_path, *(one_cell(seed) for seed in (1, 2)), fake("none"))
+    page.refresh(tmp_path)
+    assert capsys.readouterr().err == ""
+
+
+def test_elmo_is_not_compared_with_a_baseline_on_other_data():
+    runs = [one_cell(f1=60.0), fake("none", f1=50.0, data_sha256=MINE), fake("none", group="x", data_sha256=OTHER)]
+    (gain,) = [line for line in tables.section(runs).remarks if "against" in line]
+    assert gain.endswith("data cccccccc: +10.00 test f1.")
+
+
+def test_a_copy_of_a_committed_record_with_another_biLM_is_a_row_of_its_own(tmp_path):
+    """And every row of the others stays as it was."""
+    committed = places.ROOT / "results" / "runs" / "mini" / "ner"
+    shutil.copytree(committed, tmp_path / "runs" / "mini" / "ner")
+    before = page.refresh(tmp_path)
+    path = next(p for p in sorted(committed.glob("*.json")) if json.loads(p.read_text())["arm"] == "elmo")
+    record = json.loads(path.read_text())
+    record["metrics"]["test"]["f1"] = 1.0
+    record |= {"bilm": record["bilm"] | {"sha256": OTHER}, "group": "0" * 16, "run": "1" * 16}
+    (tmp_path / "runs" / "mini" / "ner" / f"{'1' * 16}.json").write_text(json.dumps(record))
+    after = page.refresh(tmp_path)
+    for old, new in zip(before, after, strict=True):
+        assert len(new.rows) == len(old.rows) + 1
+        assert {row[2:] for row in old.rows} <= {row[2:] for row in new.rows}
+        assert sum("biLM d5d5d5d5" in row[0] for row in new.rows) == 1
+
+
 # Pages.
 
 
@@ -109,6 +183,23 @@ def test_the_html_escapes_everything_and_the_json_holds_the_same_cells(tmp_path)
     assert html.count("&lt;script&gt;") == 5
     (read,) = json.loads(page.data([section]))
     assert read == {"title": evil, "note": evil, "header": [evil], "rows": [[evil]], "remarks": [evil], "picture": None}
+
+
+FIGURE = {"title": "A", "note": "", "header": ["x"], "rows": [["1"]], "picture": "a.png"}
+
+
+@pytest.mark.parametrize(
+    "change", [{"rows": 3}, {"rows": ["ab"]}, {"rows": [[1]]}, {"header": None}, {"title": 1}, {"checksum": "0" * 64}]
+)
+def test_a_figure_with_a_wrong_value_is_named(tmp_path, change):
+    (tmp_path / "figures").mkdir()
+    path = tmp_path / "figures" / "a.json"
+    for text in (json.dumps(FIGURE), sealed(json.dumps(FIGURE, indent=1) + "\n")):
+        path.write_text(text)
+        assert [figure.rows for figure in figures(tmp_path)] == [[("1",)]]
+    path.write_text(json.dumps(FIGURE | change))
+    with pytest.raises(UserError, match=r"a\.json: (not a readable figure|damaged or changed)"):
+        figures(tmp_path)
 
 
 def test_a_missing_picture_is_named_and_nothing_is_written(tmp_path):

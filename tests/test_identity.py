@@ -17,6 +17,7 @@ from elmo_bench.experiment.arms import names, placed
 from elmo_bench.experiment.identity import Identity
 from elmo_bench.experiment.run_names import label
 from elmo_bench.experiment.settings import default, settings
+from elmo_bench.system import hashing
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.hashing import content_sha256, fingerprint
 
@@ -230,6 +231,18 @@ def test_digests_of_large_files_are_remembered_until_the_file_changes(tmp_path, 
     memory.write_text("{")
     large.write_bytes(b"abcd")
     assert content_sha256(large, memory) not in (first, None)
+
+
+def test_a_damaged_memory_of_digests_gives_no_other_id(tmp_path, monkeypatch):
+    monkeypatch.setattr("elmo_bench.system.hashing.REMEMBERED", 0)
+    large, memory = tmp_path / "large", tmp_path / "digests.json"
+    large.write_bytes(b"abc")
+    first = content_sha256(large, memory)
+    whole = memory.read_bytes()
+    for place in range(len(whole)):
+        memory.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        hashing._remembered.cache_clear()  # as another process
+        assert content_sha256(large, memory) == first
 
 
 @pytest.mark.parametrize("task", pages.tasks())

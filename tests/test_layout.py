@@ -29,7 +29,7 @@ from elmo_bench.system.places import CONF
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-FIXED_TARGETS = "setup reproduce table figure test lint help report pretrain bench clean-cache".split()
+FIXED_TARGETS = "setup reproduce table figure test drill lint help report pretrain bench clean-cache".split()
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 
 

@@ -186,6 +186,7 @@ def test_what_pretraining_writes_is_a_biLM(root):
 def test_a_softmax_of_another_biLM_is_refused(root):
     output = root / "models" / "tiny"
     pretrain(recipe(tokens=48), root, root / "work", output)
+    (output / "card.json").unlink()  # it would tell first
     vocabulary, softmax = output / "vocabulary.txt", output / "softmax.safetensors"
     words = vocabulary.read_text()
     vocabulary.write_text(words + "more\n")

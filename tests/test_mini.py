@@ -427,6 +427,32 @@ def test_ensure_generates_once_and_mends_what_is_damaged(tmp_path):
     assert text.read_text(encoding="utf-8") == files(1)["ner/dev.iob2"]
 
 
+TINY = {name: [1, 1, 1] for name in SMALL if name not in ("names", "invented")} | {"names": 200, "invented": 2}
+
+
+def test_a_damaged_manifest_is_made_again(tmp_path):
+    manifest = mini.ensure_data(tmp_path, 1, TINY) / mini.MANIFEST
+    whole = manifest.read_bytes()
+    seed, digit = whole.index(b'"seed": 1') + 8, whole.index(b'iob2": "') + 8
+    damages = [whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :] for place in (seed, digit, 0)]
+    for damaged in [*damages, whole[:90], b""]:
+        manifest.write_bytes(damaged)
+        mini.ensure_data(tmp_path, 1, TINY)
+        assert manifest.read_bytes() == whole
+
+
+def test_a_text_is_mended_before_a_pretraining_reads_it(tmp_path):
+    mini.mend(tmp_path)  # no data set: left alone
+    text = mini.ensure_data(tmp_path, 1, TINY) / "lm/train.txt"
+    whole = text.read_bytes()
+    text.write_bytes(whole[:-9])
+    mini.mend(tmp_path)
+    assert text.read_bytes() == whole
+    (tmp_path / mini.MANIFEST).write_bytes(b"")
+    with pytest.raises(UserError, match="generate the data again"):
+        mini.mend(tmp_path)
+
+
 def test_ensure_refuses_a_folder_of_another_data_set(tmp_path):
     mini.ensure_data(tmp_path, 1, SMALL)
     with pytest.raises(UserError, match="another seed, size or version"):
@@ -450,7 +476,7 @@ def test_wrong_sizes_are_named(sizes):
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="choose another folder"):
+    with pytest.raises(UserError, match="file: is a file where a folder is needed"):
         mini.generate(tmp_path / "file" / "data", 1, SMALL)
 
 

@@ -23,6 +23,7 @@ from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.experiment.usage import PRETRAIN
 from elmo_bench.pretrain import main
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.integrity import save_checkpoint
 from elmo_bench.system.locks import alone
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -171,6 +172,36 @@ def test_a_damaged_checkpoint_is_said_and_kept(place):
     assert files(place / "out") == files(place / "first")
 
 
+def test_a_loss_that_is_no_number_ends_a_training_and_leaves_its_checkpoint(place):
+    few = "recipe.tokens=960"
+    one_line(inside(place, few, "recipe.lr=1e30"), "update 2: the", "at learning rate", "lower recipe.lr")
+    assert not list(place.rglob("checkpoint.pt"))
+    assert not (place / "out").exists()
+    assert not list(place.glob(".out*"))
+
+
+def test_memory_that_runs_out_says_how_many_tokens_an_update_has(place, monkeypatch):
+    def full(*_):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+
+    monkeypatch.setattr("elmo_bench.bilm.pretraining.trainer.step.loss", full)
+    one_line(inside(place), "out of memory while training on 48 tokens (8 rows of 6 steps); lower recipe.rows")
+
+
+NUMBERS = {
+    "recipe.tokens=0": "recipe.tokens=0", "recipe.rows=-1": "recipe.rows=-1", "recipe.lr=1e38": "recipe.lr=1e+38",
+    "recipe.lr=nan": "recipe.lr=nan", "recipe.clip=0": "recipe.clip=0", "recipe.seed=-1": "recipe.seed=-1",
+    "+recipe.betas=[0.9]": "recipe.betas=[0.9]", "+recipe.dropout=inf": "recipe.dropout=inf", "every=nan": "every=nan",
+    "stop=-1": "stop=-1", "recipe.text=[[train.txt,0]]": "train.txt=0", "recipe.steps=1.5": "recipe.steps=1.5",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("argument", NUMBERS)
+def test_numbers_that_cannot_be_used_are_refused(place, argument):
+    one_line(inside(place, argument), NUMBERS[argument])
+    assert not (place / "cache").exists()
+
+
 def test_a_training_stopped_and_continued_elsewhere(place, tmp_path):
     """From the exported biLM alone: the same place in the text, the same end, a loss near that of an unbroken one."""
     assert inside(place, output="whole")[0] == 0
@@ -199,14 +230,14 @@ def test_a_training_stopped_and_continued_elsewhere(place, tmp_path):
 
 def test_a_checkpoint_is_whole_or_the_old_one(tmp_path, monkeypatch):
     path = tmp_path / "checkpoint.pt"
-    checkpoint.save({"a": torch.arange(5)}, path)
+    save_checkpoint({"a": torch.arange(5)}, path)
 
     def full(*_):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
-        checkpoint.save({"a": torch.zeros(5)}, path)
+        save_checkpoint({"a": torch.zeros(5)}, path)
     assert torch.equal(checkpoint.load(path)["a"], torch.arange(5))
 
 

@@ -1,6 +1,9 @@
 """What makes two runs the same, what a record is, and what the report makes of store."""
 
+import functools
+import hashlib
 import json
+import random
 import statistics
 import subprocess
 
@@ -12,6 +15,7 @@ from elmo_bench.reporting import tables
 from elmo_bench.reporting.statistics import ranges
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
+from tests.test_integrity import flipped
 
 # Records.
 
@@ -62,6 +66,90 @@ def test_a_broken_record_is_named(tmp_path, text):
     path.write_text(text)
     with pytest.raises(UserError, match=r"x\.json: "):
         store.read_all(tmp_path)
+
+
+def test_a_record_ends_with_the_checksum_of_its_text(tmp_path):
+    path = tmp_path / "x.json"
+    store.write(path, fake())
+    *body, last, end = path.read_text().splitlines()
+    text = "\n".join([*body[:-1], body[-1].removesuffix(","), end, ""])
+    assert last == f'"checksum": "{hashlib.sha256(text.encode()).hexdigest()}"'
+    assert text == store.dumps(fake())
+    path.write_text(text)  # as earlier versions wrote it
+    assert store.read(path) == fake()
+
+
+def test_no_flipped_bit_of_a_record_is_read(tmp_path):
+    path, chance, found = tmp_path / "x.json", random.Random(1), 0
+    store.write(path, fake())
+    content = path.read_bytes()
+    for _ in range(300):
+        path.write_bytes(flipped(content, chance))
+        try:
+            record = store.read(path)
+        except UserError as error:
+            assert "git checkout" in str(error)  # noqa: PT017
+            assert "\n" not in str(error)  # noqa: PT017
+            found += 1
+            continue
+        assert {key: record.get(key) for key in fake()} == fake()  # the bit is in the name of the checksum
+    assert found > 280
+    for length in range(0, len(content) - 1, 97):
+        path.write_bytes(content[:length])
+        with pytest.raises(UserError):
+            store.read(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("metrics.test.f1", "90"), ("metrics.test", {}), ("metrics.dev", [90.0]), ("metrics.test.f1", True),
+        ("metrics", None), ("seed", 1.0), ("seed", "1"), ("version", None), ("epoch", 3), ("epoch", 0), ("gamma", {}),
+        ("gamma", {"input": [1.0]}), ("layer_weights.input", [[0.1, 0.9], [1.0]]), ("layer_weights.input", [1, 2]),
+        ("seconds", "long"), ("bilm", "open"), ("bilm.sha256", 3), ("machine.cores", "2"), ("machine.gpu", 3),
+        ("config.task.monitor", 3), ("config.task.monitor", "f2"), ("config.task.paper", [90.15]),
+        ("config.task.paper", {"baseline": "90"}), ("config.scale", {}), ("config.elmo.where", None), ("variant", []),
+        ("settings", 3), ("finished", 2026), ("arm", None), ("peak_memory_mib", "9"), ("data_sha256", 9),
+    ],
+)  # fmt: skip
+def test_a_record_with_a_wrong_value_is_named(tmp_path, key, value):
+    record = fake()
+    *outer, last = key.split(".")
+    functools.reduce(lambda node, part: node[part], outer, record)[last] = value
+    save(tmp_path, record)
+    with pytest.raises(
+        UserError, match=rf"open-input-1\.json: not a record: .*({outer[0] if outer else last}|metrics).*; restore it"
+    ):
+        report.refresh(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
+def test_a_number_that_is_none_is_refused(tmp_path, value):
+    path = tmp_path / "x.json"
+    path.write_text(store.dumps(fake(f1=77.5)).replace("77.5", value))
+    with pytest.raises(UserError, match=r"x\.json: not a"):
+        store.read(path)
+
+
+def test_the_report_stops_at_a_damaged_record(results, monkeypatch, capsys):
+    path = results / "runs" / "open" / "ner" / "open-input-1.json"
+    path.write_text(path.read_text().replace("89.0", "99.0"))
+    monkeypatch.setattr("sys.argv", ["report", f"results_root={results}"])
+    with pytest.raises(SystemExit) as end:
+        report.COMMAND.run(report.main)
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {path}: damaged or changed since it was written")
+    assert not (results / "README.md").exists()
+
+
+def test_runs_of_one_group_must_have_the_same_metrics_and_layers(tmp_path):
+    scores = {"f1": 90.0, "recall": 80.0}
+    for other in ({"metrics": {"dev": scores, "test": scores}}, {"gamma": {}, "layer_weights": {}}):
+        save(tmp_path, fake(seed=1), fake(seed=2) | other)
+        with pytest.raises(UserError, match="open-input-1 and open-input-2 .* other metrics or layers"):
+            report.refresh(tmp_path)
 
 
 def test_mean_and_sample_deviation():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from elmo_bench.metrics.accuracy import Accuracy
 from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.system.errors import UserError
 from tests import toy
+from tests.test_integrity import flipped as flipped_bit
 from tests.test_items import same
 from tests.test_train import EVERYTHING
 
@@ -99,6 +101,23 @@ def test_a_damaged_file_is_named(tmp_path, damage):
     with pytest.raises(UserError, match=r"x\.items\.npz: not a readable file of items .* run again") as caught:
         run_items.read(path)
     assert "\n" not in str(caught.value)
+
+
+def test_no_flipped_bit_changes_the_items_that_are_read(tmp_path):
+    path, chance, found = tmp_path / "x.items.npz", random.Random(1), 0
+    kept = {"dev": some(), "test": some()}
+    run_items.write(path, kept)
+    content = path.read_bytes()
+    for _ in range(200):
+        path.write_bytes(flipped_bit(content, chance))
+        try:
+            read = run_items.read(path)
+        except UserError:
+            found += 1
+            continue
+        for split, items in kept.items():  # the bit is in a time or an attribute
+            same(items, read[split])
+    assert found > 120
 
 
 def test_a_file_of_something_else_is_named(tmp_path):

@@ -13,7 +13,7 @@ from pytorch_lightning.utilities.enums import GradClipAlgorithmType
 
 from elmo_bench.experiment import launch
 from elmo_bench.experiment.module import BenchModule
-from elmo_bench.experiment.store import KEYS
+from elmo_bench.experiment.store import KEYS, read
 from elmo_bench.system import locks, places
 from elmo_bench.system.errors import UserError
 from tests import toy
@@ -53,7 +53,7 @@ def no_training(monkeypatch):
 def test_a_run_leaves_a_whole_record(bench):
     record = bench.train("elmo.where=both", "seed=3")
     path = bench.results / "runs" / "open" / "toy" / f"{record['run']}.json"
-    assert json.loads(path.read_text()) == json.loads(json.dumps(record))
+    assert read(path) == json.loads(json.dumps(record))
     assert set(KEYS) <= set(record)
     assert (record["task"], record["scale"], record["seed"]) == ("toy", "open", 3)
     assert record["config"]["task"]["elmo"]["where"] == "both"
@@ -73,6 +73,23 @@ def test_a_run_leaves_a_whole_record(bench):
     csv = (bench.results / record["checkpoint"]).with_name("csv") / "version_0" / "metrics.csv"
     header = csv.read_text().splitlines()[0].split(",")
     assert {"dev/accuracy", "test/accuracy", "train/loss", "elmo/input/s0", "elmo/output/gamma"} <= set(header)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_run_is_the_same_with_a_cache_and_without_with_room_and_without_and_with_damage(bench, monkeypatch):
+    def losses(name: str, *changes: str) -> list[float]:
+        return bench.train("task.fit.epochs=2", f"results_root={bench.folder}/{name}", *changes)["history"]["loss"]
+
+    cached = losses("cached")
+    (data,) = (bench.folder / "cache" / "activations").glob("*/*.bin")
+    content = bytearray(data.read_bytes())
+    content[::97] = bytes(255 - byte for byte in content[::97])
+    data.write_bytes(content)
+    assert losses("damaged") == cached
+    assert losses("uncached", "bilm.cache=false") == cached
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    assert losses("no room", f"cache_root={bench.folder}/full") == cached
+    assert not list((bench.folder / "full").rglob("*.bin"))
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -112,7 +129,7 @@ def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     assert resumed.returncode == 0, resumed.stderr
     assert "resuming after epoch 2" in resumed.stdout
     (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
-    assert result(json.loads(path.read_text())) == result(whole)
+    assert result(read(path)) == result(whole)
 
 
 def test_ctrl_c_ends_in_one_line(bench):
@@ -283,7 +300,7 @@ def test_a_damaged_checkpoint_is_named(bench, monkeypatch):
         bench.train()
     (last,) = bench.results.rglob("last.ckpt")
     last.write_bytes(last.read_bytes()[:-500])
-    with pytest.raises(UserError, match=r"last\.ckpt: a damaged checkpoint"):
+    with pytest.raises(UserError, match=r"last\.ckpt: damaged.*force=true"):
         bench.train()
 
 

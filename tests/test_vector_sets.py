@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import lzma
+import random
+import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +19,7 @@ from pyarrow import parquet
 from elmo_bench import predict, reproduce
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import VectorSetConfig
+from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.tables import Table
 from elmo_bench.embedding.vectors import Columns, Lookup, find, word_embedding
 from elmo_bench.experiment import run, vector_files
@@ -20,7 +27,9 @@ from elmo_bench.experiment.arms import names, placed
 from elmo_bench.experiment.identity import Identity
 from elmo_bench.experiment.missing import check_files
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.hashing import content_sha256
 from elmo_bench.text.vocabulary import Vocabulary
+from tests.test_integrity import flipped
 
 WORDS = Vocabulary(["Ba", "ba", "De", "gi"])
 TURIAN = ["vectors=turian", "vectors.sets.turian.size=4"]
@@ -110,6 +119,78 @@ def test_a_matrix_of_another_shape_is_an_error(tmp_path):
     np.save(tmp_path / "m.npy", np.ones((2, 2)))
     with pytest.raises(UserError, match=r"shape \(2, 2\), and not \(1, 2\)"):
         rows(Table(tmp_path / "m.npy", tmp_path / "words.lst"), Lookup())
+
+
+LINES = "".join(f"w{i} {i}.5 {i}.25\n" for i in range(200)).encode()
+
+
+def npy() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.ones((200, 2), dtype=np.float32))
+    return file.getvalue()
+
+
+def zipped() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("v.txt", LINES)
+    return file.getvalue()
+
+
+DOWNLOADED = {
+    "v.txt.gz": lambda: gzip.compress(LINES), "v.txt.xz": lambda: lzma.compress(LINES), "v.zip": zipped, "v.npy": npy,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOWNLOADED)
+def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name):
+    """Where a format has a checksum, a flipped bit is found or changes nothing; .npy has none, and is in the record."""
+    chance, content = random.Random(name), DOWNLOADED[name]()
+    path = tmp_path / name
+    (tmp_path / "words.lst").write_text("".join(f"w{i}\n" for i in range(200)))
+    table = Table(path, tmp_path / "words.lst" if name == "v.npy" else None)
+    path.write_bytes(content)
+    whole = read(table, {"w7"}, 2)["w7"]
+    for length in (1, 20, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(UserError) as caught:
+            read(table, {"w7"}, 2)
+        assert "\n" not in str(caught.value)
+        assert path in (caught.value.path, tmp_path / "words.lst")
+    for _ in range(100):
+        path.write_bytes(flipped(content, chance))
+        with suppress(UserError):
+            found = read(table, {"w7"}, 2)
+            assert name == "v.npy" or torch.equal(found["w7"], whole)
+        with suppress(UserError):
+            content_sha256(tmp_path / name)
+
+
+def test_a_parquet_file_that_is_none_or_has_other_columns_is_one_error(tmp_path):
+    words = tmp_path / "words.parquet"
+    np.save(tmp_path / "m.npy", np.ones((2, 2), dtype=np.float32))
+    parquet.write_table(pa.table({"word": ["ba", "de"]}), words)
+    content = words.read_bytes()
+    assert set(read(Table(tmp_path / "m.npy", words), {"ba"}, 2)) == {"ba"}
+    parquet.write_table(pa.table({"word": [1, 2]}), words)
+    others = [words.read_bytes(), *(content[:length] for length in (0, 4, len(content) // 2, len(content) - 1))]
+    for other in others:
+        words.write_bytes(other)
+        with pytest.raises(UserError, match=r"words\.parquet: (cannot be read|its first column)") as caught:
+            read(Table(tmp_path / "m.npy", words), {"ba"}, 2)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [(np.array([[1, np.nan]]), "'ba' is not finite"), (np.array([[1, 2]]), "not floating-point"),
+     (np.array([["a", "b"]]), "not floating-point"), (np.array([[{}, {}]]), "cannot be read")],
+)  # fmt: skip
+def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message):
+    (tmp_path / "words.lst").write_text("ba\n")
+    np.save(tmp_path / "m.npy", matrix)
+    with pytest.raises(UserError, match=message):
+        read(Table(tmp_path / "m.npy", tmp_path / "words.lst"), {"ba"}, 2)
 
 
 def test_a_file_is_preferred_to_the_package_that_has_the_same_vectors(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ and .png under results.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,8 @@ from elmo_bench.experiment.makers import Makers
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import write_text
+from elmo_bench.system.files import write_bytes, write_text
+from elmo_bench.system.integrity import sealed
 
 SPLITS = ("dev", "test")  # the biLM was not trained on them
 LEAST = 4  # occurrences of each sense that a form must have
@@ -162,8 +164,9 @@ def draw(path: Path, forms: Sequence[Form], layers: Sequence[Tensor]) -> None:
             ax.set(xticks=[], yticks=[])
             ax.set_title(f"{form.form}, layer {layer}: {100 * accuracy(x[:, layer], form.senses):.0f} %", fontsize=9)
         row[0].legend(fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=110, metadata={"Software": None})
+    write_bytes(path, picture.getvalue())
 
 
 def plane(x: Tensor) -> Tensor:
@@ -208,5 +211,5 @@ def run(config: RunConfig) -> Path:
         "bilm": {"name": config.bilm.name, "sha256": source.sha256},
         "measured": measured,
     }
-    write_text(folder / f"{name}.json", json.dumps(page, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / f"{name}.json", sealed(json.dumps(page, indent=1, ensure_ascii=False) + "\n"))
     return folder / f"{name}.json"

@@ -12,14 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
+from elmo_bench.system.disk import Refused, steady, writing
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text, replacing
 from elmo_bench.system.hashing import sha256
+from elmo_bench.system.integrity import UNREADABLE, check_archive
 
 UNKNOWN = "<UNK>"
 
@@ -165,6 +166,8 @@ def rows_of(stream: Stream, rows: int) -> Stream:
 def numbered(source: Source, cache: Path | None = None) -> Corpus:
     """One source, with its types in order of first appearance; from the cache if it has been read before.
 
+    A damaged file of the cache is made again; a cache that cannot be written only costs time.
+
     Raises:
         UserError: the file is missing, not UTF-8, or contains no sentence.
     """
@@ -172,14 +175,22 @@ def numbered(source: Source, cache: Path | None = None) -> Corpus:
         return _number(source)
     kept = cache / f"{sha256(source.path)}-{'all' if source.tokens is None else source.tokens}.npz"
     if kept.is_file():
-        with suppress(OSError, ValueError, KeyError, BadZipFile), open(kept, "rb") as file, np.load(file) as arrays:
-            return Corpus(arrays["types"].tobytes().decode().split("\n"), arrays["tokens"], arrays["ends"])
+        with suppress(*UNREADABLE, UserError, KeyError):
+            return _restored(kept)
     corpus = _number(source)
-    cache.mkdir(parents=True, exist_ok=True)
     types = np.frombuffer("\n".join(corpus.types).encode(), dtype=np.uint8)
-    with replacing(kept, "wb") as file:
-        np.savez(file, types=types, tokens=corpus.tokens, ends=corpus.ends)
+    with suppress(Refused), writing(cache):  # a full disk only costs time
+        cache.mkdir(parents=True, exist_ok=True)
+        with replacing(kept, "wb") as file, steady(file) as stream:
+            np.savez(stream, types=types, tokens=corpus.tokens, ends=corpus.ends)  # type: ignore[arg-type]
     return corpus
+
+
+def _restored(kept: Path) -> Corpus:
+    """What `numbered` wrote. Raises one of several errors if the file is damaged."""
+    check_archive(kept, "it is made again")
+    with open(kept, "rb") as file, np.load(file) as arrays:
+        return Corpus(arrays["types"].tobytes().decode().split("\n"), arrays["tokens"], arrays["ends"])
 
 
 def _number(source: Source) -> Corpus:

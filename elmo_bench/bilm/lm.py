@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.corpus import Corpus, Stream, rows_of
 from elmo_bench.bilm.encoder import TokenEncoder
@@ -202,8 +203,9 @@ def load_lm(folder: Path) -> tuple[BidirectionalLM, list[str]]:
     """A biLM with its softmax, and the vocabulary, from a folder that `pretrain` wrote.
 
     Raises:
-        UserError: a file is missing or damaged.
+        UserError: a file is missing or damaged, or not the one that the card in the folder names.
     """
+    check_files(folder / "vocabulary.txt", folder / "softmax.safetensors")
     bilm = BiLM.from_files(folder / "options.json", folder / "weights.hdf5", state="carry")
     with open_text(folder / "vocabulary.txt") as lines:
         words = [line.rstrip("\n") for line in lines]

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.bilm.compiled import CompiledLSTM
 from elmo_bench.bilm.encoder import TokenEncoder
@@ -25,8 +26,11 @@ from elmo_bench.bilm.threads import direction_threads
 from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.nn.packing import Packing, budgeted
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.hashing import sha256
+from elmo_bench.system.integrity import note
 
+SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"
 STATES = ("zero", "warm", "carry")
 States = list[list[State]]  # by direction, by layer
 TRIMMED = 4  # free memory is returned to the system after this many batches
@@ -70,13 +74,17 @@ class BiLM(nn.Module):
         """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
 
         Raises:
-            UserError: a file is missing or damaged, the two do not match, or the state is unknown.
+            UserError: a file is missing or damaged, or not the one that the card beside it names; the two do not match;
+                the state is unknown.
         """
+        digests = check_files(options, weights)
         with torch.inference_mode(False):
             with torch.device("meta"):  # sizes only: nothing is drawn or allocated before the file is known to match
                 bilm = cls(Options.read(options), state, token_budget)
             load_weights(bilm, bilm.options, weights)
         bilm.weights_path = Path(weights)
+        if bilm.weights_path in digests:
+            bilm.sha256 = digests[bilm.weights_path]
         return bilm.requires_grad_(False).eval()
 
     @property
@@ -95,11 +103,25 @@ class BiLM(nn.Module):
         return None if self.weights_path is None else sha256(self.weights_path)
 
     def export(
-        self, options: str | PathLike[str], weights: str | PathLike[str], dtype: torch.dtype = torch.float32
+        self,
+        options: str | PathLike[str],
+        weights: str | PathLike[str],
+        dtype: torch.dtype = torch.float32,
+        noted: bool = False,
     ) -> None:
-        """Writes options.json and weights, in the official format (.hdf5) or ours (.safetensors)."""
+        """Writes options.json and weights, in the official format (.hdf5) or ours (.safetensors).
+
+        Args:
+            options, weights: the files.
+            dtype: of the numbers in the file.
+            noted: also writes the sha256 of each beside it, as FILE.sha256, which `from_files` compares. A .safetensors
+                file has a checksum in itself.
+        """
         self.options.write(options)
         export_weights(self, self.options, weights, dtype)
+        if noted:
+            note(Path(options))
+            note(Path(weights))
 
     @torch.no_grad()
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
@@ -110,6 +132,9 @@ class BiLM(nn.Module):
 
         Returns:
             A float32 tensor (L+1, tokens, 2P) for each sentence, in the order given.
+
+        Raises:
+            UserError: the memory runs out; it says how many tokens were computed at once.
         """
         answers: list[Tensor] = [torch.empty(0)] * len(sentences)
         for indices, layers in self.batches(sentences):
@@ -122,13 +147,19 @@ class BiLM(nn.Module):
         """The work of `encode`, batch by batch, longest sentences first: indices and (L+1, their tokens, 2P)."""
         if self.state == "carry":  # row k must stay row k, so the batch is used as given
             if sentences:
-                yield list(range(len(sentences))), self._run(sentences)
+                yield list(range(len(sentences))), self._whole(sentences)
             return
         lengths = [len(sentence) + 2 for sentence in sentences]
         for number, indices in enumerate(budgeted(lengths, self.token_budget), start=1):
-            yield indices, self._run([sentences[i] for i in indices])
+            yield indices, self._whole([sentences[i] for i in indices])
             if number % TRIMMED == 0:
                 trim()
+
+    def _whole(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """`_run`, with one line for memory that runs out."""
+        tokens = sum(map(len, sentences))
+        with saying(lambda: f"computing layers of {len(sentences)} sentences, {tokens} tokens", SMALLER):
+            return self._run(sentences)
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """All layers as one zero-padded batch, with gradients where the parameters ask for them.

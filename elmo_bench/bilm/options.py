@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 import reprlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from elmo_bench.system import limits
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing
 
 ACTIVATIONS = ("relu", "tanh")
 MOST = 65_536  # largest size accepted; an options.json that asks for more is damaged
 MOST_LAYERS = 100
+
+# The keys of the release's files; any other is an error, so that a misspelt one is never ignored.
+LSTM = ("cell_clip", "dim", "n_layers", "proj_clip", "projection_dim", "use_skip_connections")
+CHAR_CNN = ("activation", "embedding", "filters", "max_characters_per_token", "n_characters", "n_highway")
+# What bilm-tf writes beside them (train_elmo.py, training.py) and only its training uses: whole numbers, other numbers,
+# and choices, of which the character biLM has one.
+COUNTS = ("batch_size", "n_epochs", "n_negative_samples_batch", "n_tokens_vocab", "n_train_tokens", "unroll_steps")
+NUMBERS = ("all_clip_norm_val", "dropout", "learning_rate")
+SWITCHES = {"bidirectional": (True,), "sample_softmax": (True, False), "share_embedding_softmax": (False,)}
 
 
 @dataclass(frozen=True)
@@ -46,10 +59,11 @@ class Options:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Options:
-        """Reads a file. Raises `UserError` if it is missing or not JSON, or lacks a key or has a wrong value."""
+        """Reads a file. Raises `UserError` if it is missing or not JSON, or for an unknown, missing or wrong value."""
+        limits.regular(path)
         try:
             with open(path, encoding="utf-8") as file:
-                return cls.parse(json.load(file), path)
+                return cls.parse(json.load(file, object_pairs_hook=_once), path)
         except FileNotFoundError:
             raise UserError("no such options file; give the options.json that came with the weights", path) from None
         except json.JSONDecodeError as error:
@@ -61,11 +75,16 @@ class Options:
 
     @classmethod
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
-        """From the nested dict of an official options.json; keys that only training uses are ignored."""
-        whole = _Section(data, path)
-        lstm, cnn = whole.section("lstm"), whole.section("char_cnn")
+        """From the nested dict of an official options.json; what only training uses is checked, but not kept.
+
+        Raises:
+            UserError: an unknown or missing key, a wrong value.
+        """
+        whole = _Section(data, path, ("lstm", "char_cnn", *COUNTS, *NUMBERS, *SWITCHES))
+        whole.check_training()
+        lstm, cnn = whole.section("lstm", LSTM), whole.section("char_cnn", CHAR_CNN)
         options = cls(
-            char_dim=cnn.section("embedding").size("dim"),
+            char_dim=cnn.section("embedding", ("dim",)).size("dim"),
             filters=cnn.filters("filters"),
             n_highway=cnn.size("n_highway", 0, least=0, most=MOST_LAYERS),
             max_characters=cnn.size("max_characters_per_token", 50, least=4),
@@ -112,11 +131,37 @@ class Options:
             file.write(json.dumps(self.as_dict(), indent=2) + "\n")
 
 
-class _Section:
-    """One object of the file; a missing or invalid value raises `UserError`."""
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of the file. Raises `ValueError` if a key occurs twice: json would take the last."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {reprlib.repr(next(key for key in keys if keys.count(key) > 1))} occurs twice")
+    return values
 
-    def __init__(self, values: Any, path: str | PathLike[str] | None):
+
+class _Section:
+    """One object of the file, with the keys that it may have; an unknown key or an invalid value raises `UserError`."""
+
+    def __init__(self, values: Any, path: str | PathLike[str] | None, known: Sequence[str], name: str | None = None):
         self.values, self.path = values, path
+        for key in values if isinstance(values, dict) else ():
+            if key not in known:
+                where = f" in {name!r}" if name else ""
+                raise UserError(f"unknown option {reprlib.repr(key)}{where}; {choices(str(key)[:99], known)}", path)
+
+    def check_training(self) -> None:
+        """Checks the values that only training uses."""
+        for key in self.values if isinstance(self.values, dict) else ():
+            if key in COUNTS:
+                self.size(key, least=0, most=10**15)
+            elif key in NUMBERS:
+                value = self.values[key]
+                if type(value) not in (int, float) or not 0 <= value < math.inf:
+                    raise self._error(key, value, "it must be a number from 0")
+            elif key in SWITCHES and not any(self.values[key] is value for value in SWITCHES[key]):
+                wanted = " or ".join(json.dumps(value) for value in SWITCHES[key])
+                raise self._error(key, self.values[key], f"it must be {wanted}")
 
     def get(self, key: str, default: Any) -> Any:
         """A value, of the type of the default."""
@@ -125,8 +170,8 @@ class _Section:
             raise self._error(key, value, f"it must be a {type(default).__name__}")
         return value
 
-    def section(self, key: str) -> _Section:
-        return _Section(self._value(key), self.path)
+    def section(self, key: str, known: Sequence[str]) -> _Section:
+        return _Section(self._value(key), self.path, known, key)
 
     def size(self, key: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
         value = self._value(key, default)

@@ -5,14 +5,16 @@ What a model gains from it comes from the architecture (characters, recurrence, 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Protocol
 
 from omegaconf import OmegaConf
 
+from elmo_bench.bilm.card import check_files
+from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import read_text
+from elmo_bench.system.integrity import is_as_noted
 from elmo_bench.system.locks import held
 
 SEED = 1
@@ -47,7 +49,7 @@ class UntrainedBilm:
         return {"untrained": VERSION, "options": self._sizes()}
 
     def make(self) -> Path:
-        """Writes both files, unless weights of these sizes exist.
+        """Writes both files, unless weights of these sizes exist, unchanged since they were written.
 
         Raises:
             UserError: the sizes cannot be read, a file cannot be written.
@@ -62,23 +64,23 @@ class UntrainedBilm:
             if not self._fits(sizes):
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(SEED)
-                    BiLM(Options.parse(sizes)).export(self.options, self.weights)
+                    BiLM(Options.parse(sizes)).export(self.options, self.weights, noted=True)
         return self.weights
 
     def _sizes(self) -> dict[str, Any]:
+        check_files(self.like)
         text = read_text(self.like)
         try:
-            plain = OmegaConf.to_container(OmegaConf.create(text)) if self.like.suffix == ".yaml" else json.loads(text)
-            return plain["recipe"]["options"] if self.like.suffix == ".yaml" else plain  # type: ignore[index]
+            yaml = self.like.suffix == ".yaml"
+            plain = OmegaConf.to_container(OmegaConf.create(text)) if yaml else json_text.parse(text)
+            return plain["recipe"]["options"] if yaml else plain  # type: ignore[index]
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"does not contain the options of a biLM ({error})", self.like) from None
 
     def _fits(self, sizes: dict[str, Any]) -> bool:
-        from elmo_bench.bilm.model import BiLM
         from elmo_bench.bilm.options import Options
 
         try:
-            same = Options.read(self.options) == Options.parse(sizes)
-            return same and self.weights.is_file() and bool(BiLM.from_files(self.options, self.weights))
+            return is_as_noted(self.weights) and Options.read(self.options) == Options.parse(sizes)
         except UserError:
             return False

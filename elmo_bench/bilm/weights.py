@@ -6,7 +6,8 @@ input) as in torch, so most are transposed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -14,13 +15,15 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from elmo_bench.bilm.options import Options
+from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacement
+from elmo_bench.system.files import replacement, replacing
+from elmo_bench.system.integrity import CHECKSUM
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -66,6 +69,7 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
             weight).
     """
     path = Path(path)
+    limits.regular(path)
     try:
         with open(path, "rb") as file:
             signature = file.read(len(HDF5_SIGNATURE))
@@ -104,15 +108,23 @@ def export_weights(
     if broken := [name for name, tensor in ours.items() if not torch.isfinite(tensor).all()]:
         raise UserError(f"{broken[0]!r} has values that are not finite in {dtype}; nothing was written", path)
     try:
-        with replacement(path) as partial:
-            if path.suffix == ".safetensors":
-                save_file(ours, partial)
-            else:
-                with h5py.File(partial, "w") as file:
-                    for entry in official_layout(options):
-                        file[entry.name] = entry.to_official(ours).contiguous().numpy()
+        if path.suffix == ".safetensors":
+            with replacement(path) as partial:
+                save_file(ours, partial, {CHECKSUM: _digest(ours)})
+        else:
+            with replacing(path, "wb") as file:
+                file.write(_hdf5_image(options, ours))
     except (OSError, SafetensorError) as error:
         raise UserError(f"the weights cannot be written: {error}", path) from None
+
+
+def _hdf5_image(options: Options, ours: dict[str, Tensor]) -> bytes:
+    """The bytes of an HDF5 file, made in memory: HDF5 ends the process where a disk is full."""
+    with h5py.File("weights.hdf5", "w", driver="core", backing_store=False) as file:
+        for entry in official_layout(options):
+            file[entry.name] = entry.to_official(ours).contiguous().numpy()
+        file.flush()
+        return file.id.get_file_image()
 
 
 def _read_hdf5(options: Options, path: Path) -> dict[str, Tensor]:
@@ -163,14 +175,29 @@ def _numbers(file: h5py.File, entry: Entry, path: Path) -> Tensor:
 def _read_safetensors(options: Options, path: Path) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
+        with safe_open(path, "pt") as file:
+            recorded = (file.metadata() or {}).get(CHECKSUM)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         message = f"neither official HDF5 nor safetensors ({error}); download the weights again"
         raise UserError(message, path) from None
+    if recorded is not None and recorded != _digest(tensors):
+        raise UserError(
+            "damaged or changed: the weights do not match their checksum; restore or export them again", path
+        )
     if wrong := [name for name, tensor in tensors.items() if not tensor.is_floating_point()]:
         raise UserError(f"{wrong[0]!r} is not made of floating-point numbers", path)
     return {
         name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()
     }  # copied: the file may change
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """The sha256 of names, types, shapes and numbers; safetensors has no checksum of its own."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _with_mask_row(x: Tensor) -> Tensor:

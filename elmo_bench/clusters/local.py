@@ -12,15 +12,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from elmo_bench.system import children, signals
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
 from elmo_bench.system.progress import LINES, MARK
 
-GRACE = 10.0  # seconds that an interrupted command has to exit before it is killed
+GRACE = 5.0  # seconds that an interrupted command has to exit before it is killed
 
 
 class Job(NamedTuple):
@@ -36,7 +37,8 @@ def run_jobs(jobs: Sequence[Job], at_once: int) -> list[UserError | None]:
     Returns:
         For each job its error, or None.
 
-    An interrupt (Ctrl-C, SIGTERM) interrupts every running job, waits for it, and is raised as `KeyboardInterrupt`.
+    A signal that ends this process (`system.signals`) interrupts every running job, waits for it, and is raised as
+    `KeyboardInterrupt`. Where this process is killed, the jobs that are commands of ours end with it.
     """
     return _Pool(jobs, at_once).run()
 
@@ -51,7 +53,7 @@ class _Pool:
 
     def run(self) -> list[UserError | None]:
         waiting = list(range(len(self.jobs)))
-        with _terminable(), _Screen() as screen:
+        with signals.heard(), _Screen() as screen:
             try:
                 while waiting or self.processes:
                     while waiting and len(self.processes) < self.at_once:
@@ -67,7 +69,7 @@ class _Pool:
     def _start(self, i: int) -> None:
         """Starts a job in its own process group, so that a Ctrl-C on the terminal reaches it only once, through us."""
         threads = str(max(1, cores() // self.at_once))
-        environment = {"OMP_NUM_THREADS": threads, **os.environ, "PYTHONUNBUFFERED": "1"}
+        environment = {"OMP_NUM_THREADS": threads, **os.environ, **children.environment(), "PYTHONUNBUFFERED": "1"}
         if sys.stdout.isatty():
             environment |= {LINES: "1"}
         process = subprocess.Popen(
@@ -123,25 +125,6 @@ def _signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
     """Signals the command and all processes that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Turns SIGTERM and SIGHUP into interrupts, so that no job is left running; ignored ones (nohup) stay so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _Screen:

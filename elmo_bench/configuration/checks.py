@@ -6,6 +6,8 @@ from typing import Any
 
 from elmo_bench.system.errors import UserError
 
+LARGEST = 1e37  # of 32-bit floats, a tenth of the largest: room for the corrections of an optimizer
+
 
 def whole(value: Any, name: str, least: int, most: int = 2**31 - 1) -> None:
     """Raises `UserError` unless the value is a whole number from `least` to `most`."""
@@ -19,14 +21,33 @@ def one_of(value: Any, name: str, choices: tuple) -> None:
         raise UserError(f"{name}={show(value)}: choose from {', '.join(map(show, choices))}")
 
 
-def number(value: Any, name: str, least: float | None = None, below: float | None = None) -> None:
-    """Raises `UserError` unless the value is a number, at least `least` and smaller than `below` (None: no bound)."""
+def number(
+    value: Any, name: str, least: float | None = None, below: float | None = None, above: float | None = None
+) -> None:
+    """Raises `UserError` unless the value is a number within these bounds (None: no bound)."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise UserError(f"{name}={show(value)}: a number is needed")
-    if (least is not None and not value >= least) or (below is not None and not value < below):
+    low = (least is not None and value < least) or (above is not None and value <= above)
+    if not abs(value) <= LARGEST or low or (below is not None and value >= below):
         bounds = [] if least is None else [f"{least} or more"]
+        bounds += [] if above is None else [f"above {above}"]
         bounds += [] if below is None else [f"below {below}"]
-        raise UserError(f"{name}={show(value)}: a number of {' and '.join(bounds)} is needed")
+        wanted = f"a number of {' and '.join(bounds)}" if bounds else "a number that 32 bits can hold"
+        raise UserError(f"{name}={show(value)}: {wanted} is needed")
+
+
+def finite(value: Any, name: str) -> None:
+    """Raises `UserError` for a number, anywhere in plain containers, that is not finite or has no room in 32 bits."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            finite(inner, f"{name}.{key}")
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            finite(inner, name)
+    elif isinstance(value, float):
+        number(value, name)
+    elif isinstance(value, int):
+        whole(int(value), name, -(2**31))
 
 
 def show(value: Any) -> str:

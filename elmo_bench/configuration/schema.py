@@ -32,6 +32,8 @@ def key(
     choices: tuple = (),
     least: float | None = None,
     below: float | None = None,
+    above: float | None = None,
+    most: int | None = None,
     identity: bool = True,
 ) -> Any:
     """A field of the configuration.
@@ -40,10 +42,12 @@ def key(
         default: its value if no page sets one; `MISSING` if a page must.
         help: its meaning, for `--help`.
         choices: all allowed values.
-        least, below: bounds of a number: at least `least`, smaller than `below`.
+        least, below, above, most: bounds of a number: at least `least`, smaller than `below`, larger than `above`, at
+            most `most` (whole numbers).
         identity: False if no result depends on it.
     """
-    metadata = {"help": help, "choices": choices, "least": least, "below": below, "identity": identity}
+    bounds = {"least": least, "below": below, "above": above, "most": most}
+    metadata = {"help": help, "choices": choices, "bounds": bounds, "identity": identity}
     if isinstance(default, list | dict):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -141,7 +145,7 @@ class VectorsConfig:
     window: int = key(5, "context words on each side", least=1)
     negative: int = key(5, "negative samples", least=1)
     sample: float = key(1.0e-3, "words with a larger share of the text are subsampled", least=0)
-    alpha: float = key(0.025, "initial learning rate", least=0)
+    alpha: float = key(0.025, "initial learning rate", above=0)
     min_count: int = key(3, "rarer words get no vector", least=1)
     epochs: int = key(5, "passes over the text", least=1)
     seed: int = key(1, "of the training", least=0)
@@ -192,7 +196,7 @@ class BatchConfig:
 class ClipConfig:
     """Clipping of gradients."""
 
-    value: float | None = key(None, "bound; null: no clipping", least=0)
+    value: float | None = key(None, "bound; null: no clipping", above=0)
     by: str = key("norm", "what is bounded", choices=("norm", "value"))
 
 
@@ -236,8 +240,8 @@ class TrainerConfig:
     """Hardware and how it is used; devices, precision and limit_batches change results."""
 
     accelerator: str = key("auto", "cpu, gpu or auto", identity=False)
-    devices: int = key(1, "how many; each takes a batch of every update, which changes results", least=1)
-    threads: int | None = key(None, "threads of torch; null: one per core", least=1, identity=False)
+    devices: int = key(1, "how many; each takes a batch of every update, which changes results", least=1, most=64)
+    threads: int | None = key(None, "threads of torch; null: one per core", least=1, most=1024, identity=False)
     progress: Any = key("auto", "a progress bar; auto: on a terminal", choices=("auto", True, False), identity=False)
     precision: str = key("32-true", "a precision as Lightning names it, such as bf16-mixed")
     limit_batches: Any = key(None, "train on only this many batches of each epoch, for a quick test")
@@ -405,13 +409,28 @@ def check(block: Any, prefix: str = "") -> None:
             for part, inner in value.items():
                 if dataclasses.is_dataclass(inner):
                     check(inner, f"{name}.{part}.")
-            continue
-        choices, least, below = (each.metadata.get(part) for part in ("choices", "least", "below"))
-        if choices:
+        if choices := each.metadata.get("choices"):
             checks.one_of(value, name, choices)
-        if (least is None and below is None) or value is None:
-            continue
-        if str(each.type).startswith("int"):
-            checks.whole(value, name, int(least or 0))
-        else:
-            checks.number(value, name, least, below)
+        if value is not None:
+            _within(each, value, name)
+    if isinstance(block, TrainerConfig) and block.limit_batches is not None:
+        _check_batches(block.limit_batches, f"{prefix}limit_batches")
+
+
+def _within(each: dataclasses.Field, value: Any, name: str) -> None:
+    """Raises `UserError` for a number out of its field's bounds."""
+    bounds = each.metadata.get("bounds", {})
+    least, most = bounds.get("least"), bounds.get("most")
+    if str(each.type).startswith("int"):
+        checks.whole(value, name, int(least or 0), most or 2**31 - 1)
+    elif str(each.type).startswith("float"):
+        checks.number(value, name, least, bounds.get("below"), bounds.get("above"))
+    else:
+        checks.finite(value, name)
+
+
+def _check_batches(value: Any, name: str) -> None:
+    """Batches of an epoch: a number of them, or a share of all."""
+    if isinstance(value, float) and 0 < value < 1:
+        return
+    checks.whole(value, name, 1)

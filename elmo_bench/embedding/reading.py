@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import zipfile
-import zlib
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -16,8 +14,10 @@ import torch
 from torch import Tensor
 
 from elmo_bench.embedding.tables import Table
+from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import decode, open_text
+from elmo_bench.system.files import decode, open_member, open_text
+from elmo_bench.system.integrity import UNREADABLE
 
 
 def read(table: Table, words: Container[str], size: int) -> dict[str, Tensor]:
@@ -60,11 +60,23 @@ def _parse(lines: Iterable[str], words: Container[str], size: int, path: str | P
 def _names(path: Path) -> list[str]:
     """The words of a table whose numbers are in another file."""
     if path.suffix == ".parquet":
-        from pyarrow import parquet  # of the extra `glove`
-
-        return parquet.read_table(path).column(0).to_pylist()
+        return _parquet(path)
     with open_text(path) as lines:
         return [line.rstrip("\r\n") for line in lines]
+
+
+def _parquet(path: Path) -> list[str]:
+    """The only column of a .parquet file."""
+    from pyarrow import parquet  # of the extra `glove`
+
+    limits.regular(path)
+    try:
+        names = parquet.read_table(path, page_checksum_verification=True).column(0).to_pylist()
+    except (*UNREADABLE, MemoryError, IndexError) as error:  # pyarrow's own errors are ValueErrors or OSErrors
+        raise UserError(f"cannot be read ({error}); is the file damaged?", path) from None
+    if not all(isinstance(name, str) for name in names):
+        raise UserError("its first column is not a list of words", path)
+    return names
 
 
 def _joined(names: Sequence[str], lines: Iterable[str], path: Path) -> Iterator[str]:
@@ -79,14 +91,25 @@ def _joined(names: Sequence[str], lines: Iterable[str], path: Path) -> Iterator[
 
 
 def _read_matrix(path: Path, names: Sequence[str], words: Container[str], size: int) -> dict[str, Tensor]:
+    limits.regular(path)
     try:
-        matrix = np.load(path, mmap_mode="r")  # (words, size)
-    except (OSError, ValueError) as error:
+        matrix = np.lib.format.open_memmap(path, mode="r")  # (words, size)
+    except Exception as error:  # of a damaged header numpy raises whatever its parsers do
         raise UserError(f"cannot be read ({error}); is the file damaged?", path) from None
     if matrix.shape != (len(names), size):
         raise UserError(f"has the shape {matrix.shape}, and not ({len(names)}, {size})", path)
+    if matrix.dtype.kind != "f":
+        raise UserError(f"holds {matrix.dtype}, and not floating-point numbers", path)
     rows = {name: row for row, name in reversed(list(enumerate(names))) if name in words}
-    return {name: torch.tensor(matrix[row], dtype=torch.float32) for name, row in rows.items()}
+    vectors = {name: torch.from_numpy(_float32(matrix[row])) for name, row in rows.items()}
+    if broken := next((name for name, vector in vectors.items() if not vector.isfinite().all()), None):
+        raise UserError(f"a number of {broken!r} is not finite; is the file damaged?", path)
+    return vectors
+
+
+def _float32(row: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # overflow to infinity is reported by the caller
+        return row.astype(np.float32)
 
 
 def _with_spaces(line: str, size: int, path: str | PathLike[str], number: int) -> tuple[str, str]:
@@ -111,6 +134,8 @@ def _vector(numbers: str, path: str | PathLike[str], number: int) -> Tensor:
         values = [float(field) for field in numbers.split(" ")]
     except ValueError:
         raise UserError("a field after the word is not a number; correct the file", path, number) from None
+    if "_" in numbers or not numbers.isascii():  # Python's numbers may have them, GloVe's do not
+        raise UserError("a field after the word is not a number; correct the file", path, number)
     if not all(map(math.isfinite, values)):
         raise UserError("a number is not finite; correct the file", path, number)
     return torch.tensor(values)
@@ -123,13 +148,13 @@ def _open(path: Path, size: int) -> Iterator[Iterator[str]]:
         with open_text(path) as lines:
             yield lines
         return
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/")]
-            wanted = names if len(names) == 1 else [name for name in names if f".{size}d." in name]
-            if len(wanted) != 1:
-                raise UserError(f"contains {', '.join(names) or 'nothing'}; unpack it and name one file", path)
-            with archive.open(wanted[0]) as file:
-                yield decode(file, path)
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None
+
+    def choose(names: list[str]) -> str:
+        wanted = names if len(names) == 1 else [name for name in names if f".{size}d." in name]
+        if len(wanted) != 1:
+            raise UserError(f"contains {', '.join(names) or 'nothing'}; unpack it and name one file", path)
+        return wanted[0]
+
+    with open_member(path, choose) as file:
+        assert file is not None
+        yield decode(file, path)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.scalar_mix import ScalarMix
-from elmo_bench.layers.source import Layers
+from elmo_bench.layers.source import Layers, Sentences, frozen_layers
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded, Tokens
 from elmo_bench.text.tokens import sentences_of
@@ -115,10 +116,10 @@ class Elmo(nn.Module):
         if tokens.layers is not None:  # read from the cache ahead of the batch
             return tokens.layers.expand()
         if self.bilm is not None:
-            return layers_of(self.source, tokens)
+            return layers_of(self.source.layers, tokens)
         # Without autocast, as the cache is computed: `predict`, which has no cache, must see the same layers.
-        with torch.no_grad(), torch.autocast(tokens.mask.device.type, enabled=False):
-            return layers_of(self.source, tokens)
+        with torch.autocast(tokens.mask.device.type, enabled=False):
+            return layers_of(partial(frozen_layers, self.source), tokens)
 
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
         """ELMo_k for each place, (B, T, E), zero on padding unless projected."""
@@ -130,23 +131,27 @@ class Elmo(nn.Module):
         return vectors
 
 
-def layers_of(source: Layers, tokens: Tokens) -> Tensor:
+def layers_of(read: Callable[[Sentences], Tensor], tokens: Tokens) -> Tensor:
     """The layers of every row (B, n_layers, T, W), zero-padded; the parts of a row are read separately, then joined.
 
     A sentence that occurs several times in a batch (a paragraph of several questions) is read once. Sentences of
     similar length are read together, to save padding.
+
+    Args:
+        read: gives the layers of sentences, as `Layers.layers` does.
+        tokens: the rows.
     """
     if tokens.parts is None:
-        return source.layers(tokens.sentences)
+        return read(tokens.sentences)
     pieces = sentences_of(tokens)
     groups: dict[int, list[tuple[str, ...]]] = {}
     for piece in dict.fromkeys(piece for row in pieces for piece in row):
         groups.setdefault(len(piece).bit_length(), []).append(piece)
-    read: dict[tuple[str, ...], Tensor] = {}  # (n_layers, its length, W)
+    known: dict[tuple[str, ...], Tensor] = {}  # (n_layers, its length, W)
     for group in groups.values():
-        layers = source.layers([list(piece) for piece in group])  # (n, n_layers, T', W)
-        read |= {piece: one[:, : len(piece)] for piece, one in zip(group, layers, strict=True)}
-    rows = [torch.cat([read[piece] for piece in row], dim=1) for row in pieces]  # (n_layers, length, W) each
+        layers = read([list(piece) for piece in group])  # (n, n_layers, T', W)
+        known |= {piece: one[:, : len(piece)] for piece, one in zip(group, layers, strict=True)}
+    rows = [torch.cat([known[piece] for piece in row], dim=1) for row in pieces]  # (n_layers, length, W) each
     return torch.stack([F.pad(row, (0, 0, 0, tokens.mask.shape[1] - row.shape[1])) for row in rows])
 
 

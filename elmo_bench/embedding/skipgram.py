@@ -18,8 +18,9 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import Places, VectorsConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
+from elmo_bench.system.files import replacing, write_text
 from elmo_bench.system.hashing import MEMORY, content_sha256, fingerprint
+from elmo_bench.system.integrity import is_as_noted, note
 from elmo_bench.system.locks import held
 
 MODEL = ("size", "lower", "window", "negative", "sample", "alpha", "min_count", "epochs", "seed")
@@ -50,7 +51,7 @@ class SkipgramVectors:
         return {"version": VERSION, **{key: getattr(self.vectors, key) for key in MODEL}, "text": files, "read": read}
 
     def make(self) -> Path:
-        """The file of the vectors, which are trained, with a progress bar, if it does not exist yet."""
+        """The file of the vectors, which are trained, with a progress bar, if it does not exist yet or is damaged."""
         recipe = self.recipe()
         for path, _ in recipe["text"]:
             if not os.path.isfile(path):
@@ -58,12 +59,13 @@ class SkipgramVectors:
         digested = {**recipe, "text": [[content_sha256(path, self.memory), tokens] for path, tokens in recipe["text"]]}
         folder = self.cache / "vectors" / fingerprint(digested)
         path = folder / "vectors.txt"
-        if path.is_file():
+        if is_as_noted(path):
             return path
         with held(folder, f"another process is training the word vectors in {folder}; waiting for it"):
-            if not path.is_file():
-                (folder / "settings.json").write_text(json.dumps(digested, indent=1) + "\n", encoding="utf-8")
+            if not is_as_noted(path):
+                write_text(folder / "settings.json", json.dumps(digested, indent=1) + "\n")
                 train(recipe, path)
+                note(path)
         return path
 
 

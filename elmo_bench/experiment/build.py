@@ -14,6 +14,7 @@ from elmo_bench.embedding.representation import Elmo, Representation
 from elmo_bench.embedding.vectors import Columns
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
 from elmo_bench.task import Reader
 
 
@@ -65,7 +66,7 @@ def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
     """Calls the partial node `part` of a task's page; None if the page does not have it.
 
     Raises:
-        UserError: the page or the command line gives it arguments that it does not take.
+        UserError: the page or the command line gives it arguments that it does not take, or the memory runs out.
     """
     block = getattr(task, part)
     if block is None:
@@ -75,4 +76,8 @@ def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
         inspect.signature(maker.func).bind(*maker.args, *arguments, **maker.keywords, **keywords)
     except TypeError as error:
         raise UserError(f"task.{part}: {error}") from error
-    return maker(*arguments, **keywords)
+    with saying(lambda: f"making task.{part}", f"give task.{part} smaller sizes"):
+        try:
+            return maker(*arguments, **keywords)
+        except (ValueError, ArithmeticError, LookupError, AssertionError, TypeError) as error:
+            raise UserError(f"task.{part}: {error}") from error

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from elmo_bench.experiment import items
-from elmo_bench.system.files import replacing
+from elmo_bench.experiment import items, unfinished
+from elmo_bench.system.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.progress import tell
 
 MODEL = "the model alone"
@@ -29,7 +28,7 @@ class KeepBest(Checkpoint):
     """
 
     def __init__(self, folder: Path):
-        self.folder, self.best, self.last = folder, folder / "best.ckpt", folder / "last.ckpt"
+        self.folder, self.best, self.last = folder, folder / unfinished.BEST, folder / unfinished.LAST
         self.score: float | None = None
         self.epoch = -1
 
@@ -50,23 +49,24 @@ class KeepBest(Checkpoint):
             items.write_predictions(self.folder, module.test_predictions)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"score": self.score, "epoch": self.epoch}
+        return {"score": self.score, "epoch": self.epoch, "run": self.folder.name}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.score, self.epoch = state_dict["score"], state_dict["epoch"]
 
 
 class WholeFiles(TorchCheckpointIO):
-    """Writes checkpoints atomically: a process killed at any moment leaves either the old file or the new one."""
+    """Writes checkpoints atomically, so that a kill leaves the old file or the new one; verifies what it reads."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """`storage_options=MODEL` leaves out what is needed only for resuming."""
         if storage_options == MODEL:
             checkpoint = {key: value for key, value in checkpoint.items() if key not in FOR_RESUMING}
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path, "wb", locked=True) as file:
-            torch.save(checkpoint, file)
+        save_checkpoint(checkpoint, Path(path))
+
+    def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:
+        """Compares every part with its checksum first; on the CPU, nothing in the file is executed."""
+        return load_checkpoint(path, unfinished.AGAIN)
 
 
 def progress(wanted: str | bool) -> list[pl.Callback]:

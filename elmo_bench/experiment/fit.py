@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +15,14 @@ from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.strategies import DDPStrategy
 
 from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
-from elmo_bench.experiment import items
+from elmo_bench.experiment import unfinished
 from elmo_bench.experiment.callbacks import KeepBest, WholeFiles, progress
 from elmo_bench.experiment.data import Data
+from elmo_bench.experiment.faults import SMALLER
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.experiment.ranks import Environment, Rank
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
 
 ALONE = Rank()
 
@@ -79,34 +80,32 @@ def device_of(accelerator: str) -> str:
 
 
 def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) -> int:
-    """Trains, resuming after the last completed epoch; returns how many epochs were done before."""
-    resumed = keep.last if keep.last.is_file() else None
-    earlier = 0
-    if resumed:
-        try:
-            earlier = len(torch.load(resumed, map_location="cpu", weights_only=True)["history"])
-        except Exception as error:
-            raise UserError("a damaged checkpoint; remove it to start the run again", resumed) from error
-        if trainer.is_global_zero:
-            print(f"resuming after epoch {earlier}", flush=True)
-    with interruptible(trainer):
+    """Trains, resuming after the last completed epoch; returns how many epochs were done before.
+
+    Raises:
+        UserError: a loss, gradient, weight or metric is not finite; the memory runs out; the files of an unfinished
+            run are damaged.
+    """
+    earlier = unfinished.check(keep.folder)
+    if earlier and trainer.is_global_zero:
+        print(f"resuming after epoch {earlier}", flush=True)
+    resumed = keep.last if earlier else None
+    with interruptible(trainer), saying(module.doing, SMALLER):
         trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
     return earlier
 
 
 @contextmanager
 def interruptible(trainer: pl.Trainer) -> Iterator[None]:
-    """Turns the silent exit that Lightning makes of Ctrl-C back into a `KeyboardInterrupt`."""
+    """Turns the silent exit that Lightning makes of Ctrl-C back into a `KeyboardInterrupt`.
+
+    With several ranks, Lightning's own handler of SIGTERM would wait in vain for the other ranks to take part in it.
+    """
+    if trainer.world_size > 1:
+        trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
     try:
         yield
     except SystemExit as end:
         if trainer.interrupted:
             raise KeyboardInterrupt from end
         raise
-
-
-def clear(folder: Path) -> None:
-    """Removes the files of an unfinished run."""
-    for part in ("last.ckpt", "best.ckpt", items.DEV, items.PREDICTIONS):
-        (folder / part).unlink(missing_ok=True)
-    shutil.rmtree(folder / "csv", ignore_errors=True)

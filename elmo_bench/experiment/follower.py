@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 
 from elmo_bench.configuration import schema
-from elmo_bench.experiment.ranks import Rank, end_with
+from elmo_bench.experiment.ranks import Rank
 from elmo_bench.experiment.run import follow
-from elmo_bench.system import console
+from elmo_bench.system import children, console
 
 
 def main() -> None:
     """Reads the run from standard input, trains and scores its share of the batches, and writes nothing."""
     task = json.load(sys.stdin)
-    end_with(task["parent"])
+    children.end_with_parent(task["parent"])
     vectors = None if task["vectors"] is None else Path(task["vectors"])
     follow(schema.from_plain(task["config"]), Path(task["folder"]), Rank(*task["rank"]), vectors)
 

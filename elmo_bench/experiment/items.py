@@ -12,6 +12,7 @@ import numpy as np
 from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing, write_bytes
+from elmo_bench.system.integrity import damage
 
 if TYPE_CHECKING:  # importing torch is not needed for tables
     from elmo_bench.experiment.module import BenchModule
@@ -21,6 +22,7 @@ SPLITS = ("dev", "test")
 DEV, PREDICTIONS = "dev.items.npz", "predictions.test.jsonl"  # in a run's work folder
 TOLERANCE = 1e-6  # of a metric in percent
 AGAIN = "remove it and its record, and run again"
+RESTART = "start the run again with force=true"  # of a run that has no record yet
 
 
 def path_of(record: Path) -> Path:
@@ -63,6 +65,8 @@ def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
     """
     if not path.is_file():
         raise UserError(f"no such file of items; {mend}", path)
+    if found := damage(path):
+        raise UserError(f"not a readable file of items ({found}); {mend}", path)
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
@@ -134,7 +138,7 @@ def collect(folder: Path, module: BenchModule) -> dict[str, Items]:
     """
     if module.test_items is None:
         raise ValueError("the module has not been tested")
-    dev = read(folder / DEV, "start the run again with force=true")
+    dev = read(folder / DEV, RESTART)
     if "dev" not in dev:
-        raise UserError("contains no items of dev; start the run again with force=true", folder / DEV)
+        raise UserError(f"contains no items of dev; {RESTART}", folder / DEV)
     return {"dev": dev["dev"], "test": module.test_items}

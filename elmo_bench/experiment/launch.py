@@ -16,6 +16,7 @@ from elmo_bench.experiment.identity import Description, Identity, placeless
 from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.run_names import label, run_name, summary, title
 from elmo_bench.experiment.store import Record
+from elmo_bench.system.disk import writing
 from elmo_bench.system.locks import held
 
 
@@ -29,13 +30,13 @@ def train(cfg: DictConfig) -> Record:
     identity = Identity(run)
     path = store.place(run.results_root, run.scale.name, run.task.name, identity.run)
     if path.is_file() and not run.force:
-        record = store.read(path)
+        record = store.read(path, told=True)
         print(f"{title(record)}: recorded on {record['finished'][:10]}, not run again (force=true does)", flush=True)
         return record
     folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
     with held(folder, f"another process is training this run; waiting for its record, {path}") as waited:
         if path.is_file() and (waited or not run.force):  # it has just been made
-            return store.read(path)
+            return store.read(path, told=True)
         described = describe(run, identity, cfg)
         return _train(run, described, path, folder)
 
@@ -51,26 +52,30 @@ def finished(cfg: DictConfig) -> Record | None:
     """The record of a run, if there is one; nothing is made or trained. Raises `UserError` as `train` does."""
     run = schema.typed(cfg)
     path = store.place(run.results_root, run.scale.name, run.task.name, Identity(run).run)
-    return store.read(path) if path.is_file() else None
+    return store.read(path, told=True) if path.is_file() else None
 
 
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
     """Under the lock of the run's work folder."""
     from elmo_bench.experiment import items
     from elmo_bench.experiment.blocks import check_blocks
-    from elmo_bench.experiment.fit import clear
+    from elmo_bench.experiment.fit import device_of
+    from elmo_bench.experiment.rehearsal import rehearse
     from elmo_bench.experiment.run import run_once
+    from elmo_bench.experiment.unfinished import clear, is_whole
 
     check_blocks(run.task)
+    rehearse(run.task, device_of(run.trainer.accelerator))
     forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
-    if run.force and not forced.is_file():
+    if run.force and not (forced.is_file() and is_whole(folder)):
         clear(folder)
         forced.touch()
     vectors = Makers.of(run).make()
     name = label(described.arm, run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
     table = _table(run)
-    record, scored = run_once(run, described, table, vectors)
+    with writing(folder):
+        record, scored = run_once(run, described, table, vectors)
     store.write(path, record, {items.path_of(path): items.packed(scored)})
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)

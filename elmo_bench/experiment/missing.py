@@ -84,7 +84,7 @@ def _missing_splits(run: RunConfig, data: Plain, folder: Path | None) -> list[st
     missing = {
         split: path
         for split, path in files.items()
-        if (folder is not None or os.sep in str(path)) and not path.exists()
+        if (folder is not None or os.sep in str(path)) and not os.path.exists(path)
     }
     if missing and folder is None and "folder" in data:
         paths = ", ".join(map(str, missing.values()))
@@ -125,7 +125,7 @@ def _missing_layers(run: RunConfig) -> list[str]:
     if unnamed := [key for key, place in files.items() if place is None]:
         give = " ".join(f"bilm.{key}=..." for key in unnamed)
         return [f"bilm={bilm.name} names no {' and no '.join(unnamed)}: give {give}, or choose an arm without ELMo"]
-    absent = {key: place for key, place in files.items() if not Path(place).exists()}
+    absent = {key: place for key, place in files.items() if not os.path.exists(place)}
     return [_missing_bilm(run, absent)] if absent else []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable
 from itertools import chain
@@ -17,8 +18,10 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from elmo_bench.embedding.representation import Representation
+from elmo_bench.experiment.faults import Size, check_metrics, not_finite
 from elmo_bench.experiment.ranks import gathered
 from elmo_bench.metrics.items import Items
+from elmo_bench.nn.finite import Fault, Watch, all_finite, gradient_norm
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded, Head, Metric, Prediction
 from elmo_bench.text.vocabulary import Vocabulary
@@ -48,6 +51,7 @@ class BenchModule(pl.LightningModule):
         tested: the metrics of the last pass over the test set.
         dev_items, test_items: the items of the last pass over each split, in the order of its rows.
         test_predictions: a JSON value for each row of the test set, in the same order.
+        size: of the batch at hand.
     """
 
     def __init__(
@@ -80,6 +84,8 @@ class BenchModule(pl.LightningModule):
         self._schedule_state: dict | None = None
         self._metric: Metric | None = None
         self._dev: dict[str, float] = {}
+        self._watch = Watch()
+        self.size: Size | None = None
 
     # One batch.
 
@@ -92,14 +98,37 @@ class BenchModule(pl.LightningModule):
         loss = self(batch).loss
         self._losses.append(loss.detach())
         self._tokens += sum(len(s) for tokens in batch.texts.values() for s in tokens.sentences)
+        if self.trainer.world_size == 1:  # a rank must not stop alone; the gradients are those of all ranks
+            self._stop_at(self._watch.add(index + 1, "loss", loss))
         elmo = self.representation.elmo
         return loss if elmo is None or not self.penalty else loss + self.penalty * elmo.penalty()
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
+            return  # 16-mixed: the scaler itself finds gradients that overflow, and leaves out their step
+        norm = gradient_norm(p for group in optimizer.param_groups for p in group["params"])
+        self._stop_at(self._watch.add(len(self._losses), "gradient", norm))
+
+    def on_validation_start(self) -> None:
+        """A model of an epoch that went wrong is neither scored nor saved."""
+        self._stop_at(self._watch.look())
+        if not all_finite(p for p in self.parameters() if p.requires_grad):
+            self._stop_at(Fault(len(self._losses), "weight", math.nan))
+
+    def _stop_at(self, fault: Fault | None) -> None:
+        if fault is not None:
+            raise not_finite(self.current_epoch, fault, self._optimizer.param_groups[0]["lr"])
+
+    def doing(self) -> str:
+        """What it does just now, and with how large a batch, for messages."""
+        return f"{'training on' if self.training else 'scoring'} {self.size or 'no batch yet'}"
 
     def predict_step(self, batch: Batch, index: int = 0) -> list[Prediction]:
         return self.head.decode(self(batch), batch)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
         """Moves only the tensors: the rows are many plain Python objects."""
+        self.size = Size.of(batch)
         texts = {
             name: tokens._replace(
                 words=tokens.words.to(device),
@@ -155,6 +184,7 @@ class BenchModule(pl.LightningModule):
             rows = self.trainer.datamodule.splits[split].select(order)  # type: ignore[attr-defined]
             self._metric.update(list(chain.from_iterable(gathered(self._share))), list(rows))
         scores = {name: float(value) for name, value in self._metric.compute().items()}
+        check_metrics(split, scores)
         self.log_dict({f"{split}/{name}": value for name, value in scores.items()}, batch_size=1)
         items = self._metric.items().in_row_order(order)
         self._metric = None
@@ -177,6 +207,9 @@ class BenchModule(pl.LightningModule):
         wall, device = self._started
         s, gamma = self._mixes
         losses = gathered(float(torch.stack(self._losses).mean()))
+        for loss in losses:
+            if not math.isfinite(loss):
+                self._stop_at(Fault(len(self._losses), "mean loss", loss))
         self.history.append({
             "epoch": self.current_epoch,
             "updates": self.global_step,

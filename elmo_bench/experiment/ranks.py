@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
-from torch import distributed
+from torch import cuda, distributed
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
@@ -73,11 +72,13 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         folder: the run's work folder; what rank k prints goes to `rank<k>.log` in it.
 
     Raises:
-        UserError: another rank ended before this one.
+        UserError: the machine has fewer devices; another rank ended before this one.
     """
     if size == 1:
         yield Rank()
         return
+    if size > (most := max(2, cores(), cuda.device_count())):
+        raise UserError(f"trainer.devices={size}: this machine has {most} at most")
     rank = Rank(0, size, find_free_network_port())
     others = [_start(rank._replace(number=number), task, folder) for number in range(1, size)]
     watch = Watch(others)
@@ -85,6 +86,8 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         yield rank
         for other in others:
             other.wait(GRACE)
+    except UserError:  # of this rank: it says what is wrong
+        raise
     except Exception as error:
         if (broken := watch.broken(wait=True)) is None:
             raise
@@ -150,17 +153,6 @@ class Watch:
                           "resumes the run", file=sys.stderr, flush=True)  # fmt: skip
                     os._exit(2)
                 return
-
-
-def end_with(parent: int) -> None:
-    """Ends this process as soon as its parent has ended, from a thread of its own."""
-
-    def work() -> None:
-        while os.getppid() == parent:
-            time.sleep(POLL)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=work, daemon=True).start()
 
 
 def gathered(value: Any) -> list[Any]:

@@ -13,10 +13,11 @@ from pytorch_lightning.loggers import Logger
 
 from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig
 from elmo_bench.embedding.words import WordsUsed, look_up
-from elmo_bench.experiment import items, ranks, store
+from elmo_bench.experiment import items, ranks, store, unfinished
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.callbacks import KeepBest, quiet
 from elmo_bench.experiment.data import Data, sentences
+from elmo_bench.experiment.faults import SMALLER
 from elmo_bench.experiment.fit import device_of, fit, interruptible, make_trainer
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.experiment.ranks import Rank
@@ -29,6 +30,8 @@ from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.metrics.items import Items
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
 from elmo_bench.task import Reader
 
 
@@ -44,7 +47,7 @@ def run_once(
         vectors: the file of skip-gram vectors, if the run uses them.
 
     Raises:
-        UserError: malformed data, an unavailable device.
+        UserError: malformed data, an unavailable device; the errors of `fit`; items that do not belong to the run.
     """
     quiet()
     started = time.perf_counter()
@@ -61,7 +64,10 @@ def run_once(
     outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
     record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type, prepared.words)
     scored = items.collect(folder, module)
-    items.check(scored, record["metrics"], module.make_metric().from_totals)
+    try:
+        items.check(scored, record["metrics"], module.make_metric().from_totals)
+    except ValueError as error:
+        raise UserError(f"{error}; are its files of another run? {unfinished.AGAIN}", folder) from error
     return record, scored
 
 
@@ -110,8 +116,9 @@ def fit_and_test(
     module, data, _ = prepared
     trainer = make_trainer(run.task, run.trainer, keep.folder, [keep], loggers, rank)
     earlier = fit(trainer, module, data, keep)
-    module.load_state_dict(torch.load(keep.best, map_location="cpu", weights_only=True)["state_dict"])
-    with interruptible(trainer):
+    history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank
+    module.load_state_dict(unfinished.best(keep.folder, history)["state_dict"])
+    with interruptible(trainer), saying(module.doing, SMALLER):
         trainer.test(module, datamodule=data, verbose=False)
     return trainer, earlier
 

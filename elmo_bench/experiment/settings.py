@@ -127,4 +127,4 @@ def data_folder(data: Plain) -> Path | None:
     """The folder of the files that a `{root, folder, train, dev, test}` block names; None for any other block."""
     if not isinstance(data.get("folder"), str):
         return None
-    return Path(data.get("root") or "", data["folder"]).expanduser()
+    return Path(os.path.expanduser(Path(data.get("root") or "", data["folder"])))

@@ -1,6 +1,7 @@
 """Records, one JSON file per finished run, written last and atomically: a record exists only for a finished run.
 
-A record is compact: one line per key, one line per block of its configuration, and its epochs as columns.
+A record is compact: one line per key, one line per block of its configuration, and its epochs as columns. Its last key,
+`checksum`, is the sha256 of its text without that line; records of earlier versions have none.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from elmo_bench.experiment.record_shape import fault
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_bytes
+from elmo_bench.system.integrity import read_sealed, sealed
 
 Record = dict[str, Any]
 KEYS = ("task", "scale", "seed", "arm", "variant", "metrics", "config", "bilm", "seconds", "machine", "versions",
         "commit", "layer_weights", "gamma")  # fmt: skip
+AGAIN = "restore it (git checkout), or remove it and run again"
 BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
 
 
@@ -41,12 +45,12 @@ def write(path: Path, record: Record, beside: Mapping[Path, bytes] | None = None
     """
     if missing := [key for key in KEYS if key not in record]:
         raise ValueError(f"a record needs {', '.join(missing)}")
-    for file, content in {**(beside or {}), path: dumps(record).encode()}.items():
+    for file, content in {**(beside or {}), path: sealed(dumps(record)).encode()}.items():
         write_bytes(file, content)
 
 
 def dumps(record: Record) -> str:
-    """A record as JSON, one line per key."""
+    """A record as JSON, one line per key; without a checksum."""
     lines = [f"{json.dumps(key)}: {_value(key, value)}" for key, value in record.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -74,30 +78,36 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
     return {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, dict) else {key: value}
 
 
-def read(path: Path) -> Record:
-    """Reads a record. Raises `UserError` if the file is not a record, or one of an earlier version."""
+def read(path: Path, told: bool = False) -> Record:
+    """Reads a record.
+
+    Args:
+        told: whether it must have all that tables and messages tell of a run.
+
+    Raises:
+        UserError: the file is not a record, is damaged or changed, or is a record of an earlier version.
+    """
     record = read_any(path)
     if "settings" not in record:
         raise UserError("a record of an earlier version; rename it with `elmo-bench migrate`", path)
     if any(key not in record for key in KEYS):
-        raise UserError("a record that lacks required keys; remove it and run again", path)
+        raise UserError(f"a record that lacks required keys; {AGAIN}", path)
+    if wrong := fault(record, told):
+        raise UserError(f"not a record: {wrong}; {AGAIN}", path)
     return record
 
 
 def read_any(path: Path) -> Record:
-    """A record of this or an earlier version. Raises `UserError` if the file is not a record."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"not a readable record ({error}); remove it and run again", path) from None
-    if not isinstance(record, dict) or "task" not in record or "config" not in record:
-        raise UserError("not a record; remove it and run again", path)
+    """A record of this or an earlier version, without its checksum. Raises `UserError` as `read` does."""
+    record = read_sealed(path, "record", AGAIN)
+    if "task" not in record or "config" not in record:
+        raise UserError(f"not a record; {AGAIN}", path)
     return record
 
 
 def read_all(results_root: str | Path) -> list[Record]:
     """All records below `results_root`, in the order of their paths."""
-    return [read(path) for path in sorted((Path(results_root) / "runs").glob("*/*/*.json"))]
+    return [read(path, told=True) for path in sorted((Path(results_root) / "runs").glob("*/*/*.json"))]
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:

@@ -28,6 +28,7 @@ FORCE = Argument("force", "train again although there is a record", False, parse
 TASK = Argument("task", "the benchmark, a page of conf/task/", "ner")
 SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
 ARM = Argument("arm", "with ELMo or without: a page of conf/arm/", "elmo")
+AGAIN = "running the command again resumes from the last completed epoch"
 OVERRIDES = (
     "Any other key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner "
     "--cfg job` prints the whole configuration of a run."
@@ -79,6 +80,7 @@ TRAIN = Command(
         "A run that has a record is not run again, and an interrupted run resumes from its last completed epoch.",
         OVERRIDES,
     ),
+    again=AGAIN,
     overrides=True,
     more=_all_keys,
 )
@@ -105,6 +107,7 @@ REPRODUCE = Command(
         "Prints the results beside the paper's and writes them to results/README.md. Recorded runs are not run again.",
         OVERRIDES,
     ),
+    again=AGAIN,
     overrides=True,
     more=_all_keys,
 )  # fmt: skip
@@ -132,6 +135,7 @@ PRETRAIN = Command(
         "perplexities. Running the command again resumes from the last checkpoint.",
         "On several GPUs: torchrun --nproc-per-node=N -m elmo_bench.pretrain KEY=VALUE ...",
     ),
+    again="running the command again resumes from the last checkpoint",
     overrides=True,
     more=lambda: _pages(["pretrain"]),
 )

@@ -2,7 +2,8 @@
 
 Each source has a folder, named by a hash of everything that determines its numbers: files, settings, dtype. It contains
 shards (`shards.py`): readers map them into memory, and one writer at a time adds to the folder, so that the runs of a
-sweep and several processes can share it.
+sweep and several processes can share it. What is not in it, for want of room or because it was damaged, is computed
+when it is needed and rounded as if it had been stored.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from elmo_bench.layers.blocks import Blocks, digest
-from elmo_bench.layers.shards import Shards
+from elmo_bench.layers.shards import Damaged, Shards
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.layers.stored import Stored, stored
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.locks import held
 
 FORMAT = 2
@@ -55,6 +57,7 @@ class ActivationCache:
         self.folder = Path(folder) / key
         self.console = Console(stderr=True)
         self.shards = Shards(self.folder, self.blocks)
+        self._reported: set[Path] = set()  # damaged shards
         self._refresh()
 
     @property
@@ -91,26 +94,34 @@ class ActivationCache:
     def prepare(self, sentences: Sentences) -> None:
         """Computes and writes the layers of sentences that are not cached yet, showing progress.
 
-        Prints how much it will write, unless that is little. If the disk is too full it says so, and `layers` computes
-        them each time. After an interrupt, it resumes after the last complete shard.
+        Prints how much it will write, unless that is little. If the disk is too full or the folder cannot be written it
+        says so, and `layers` computes them each time, with the same result. After an interrupt, it resumes after the
+        last complete shard.
         """
         if not self._missing(sentences):
             return
-        with held(self.folder, f"another process is caching layers in {self.folder}; waiting for it"):
-            self._refresh()  # what another process has written meanwhile
-            missing = self._missing(sentences)
-            size = sum(self.blocks.nbytes(len(sentence)) for sentence in missing)
-            if not missing:
-                return
-            tokens = sum(map(len, missing))
-            what = f"{size / 1e6:.0f} MB of layers for {len(missing)} sentences ({tokens} tokens)"
-            if size + SPARE_BYTES > shutil.disk_usage(self.folder).free:
-                self._say(f"no room for {what} in {self.folder}: computing them again in every epoch")
-                return
-            if size >= SMALL:
-                self._say(f"caching {what} in {self.folder}")
-            self._write(missing)
-            self._refresh()
+        try:
+            with held(self.folder, f"another process is caching layers in {self.folder}; waiting for it"):
+                self._fill(sentences)
+        except (OSError, UserError) as error:
+            self._say(f"layers cannot be written ({error}): computing them again in every epoch")
+        self._refresh()
+
+    def _fill(self, sentences: Sentences) -> None:
+        """`prepare`, under the folder's lock."""
+        self._refresh()  # what another process has written meanwhile
+        missing = self._missing(sentences)
+        size = sum(self.blocks.nbytes(len(sentence)) for sentence in missing)
+        if not missing:
+            return
+        tokens = sum(map(len, missing))
+        what = f"{size / 1e6:.0f} MB of layers for {len(missing)} sentences ({tokens} tokens)"
+        if size + SPARE_BYTES > shutil.disk_usage(self.folder).free:
+            self._say(f"no room for {what} in {self.folder}: computing them again in every epoch")
+            return
+        if size >= SMALL:
+            self._say(f"caching {what} in {self.folder}")
+        self._write(missing)
 
     def _missing(self, sentences: Sentences) -> list[Sequence[str]]:
         """The distinct sentences that are not cached yet."""
@@ -153,13 +164,18 @@ class ActivationCache:
         """A sentence's block, or None if it is missing or damaged."""
         try:
             return self.shards.read(sentence)
-        except ValueError:
-            self._say(f"damaged layers in {self.folder}: computed again")
+        except Damaged as damage:
+            self._report(damage.args)
             return None
 
     def _refresh(self) -> None:
-        for index in self.shards.refresh():
-            self._say(f"damaged layers in {index}: removed, will be computed again")
+        self._report(self.shards.refresh())
+
+    def _report(self, damaged: Sequence[Path]) -> None:
+        """One line about damaged shards, named by their indices; nothing about those that were reported before."""
+        if new := [index.stem for index in damaged if index not in self._reported]:
+            self._say(f"damaged layers in {self.folder} ({', '.join(new)}): they are computed again")
+        self._reported.update(damaged)
 
     def _say(self, message: str) -> None:
         self.console.print(message, soft_wrap=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 from os import PathLike
 from pathlib import Path
 
+from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -25,7 +26,7 @@ def files(path: str | PathLike[str]) -> list[Path]:
         UserError: the folder, the configuration, the safetensors weights (pickled ones are never read) or the tokenizer
             is missing.
     """
-    folder = Path(path).expanduser()
+    folder = Path(os.path.expanduser(path))
     if not folder.is_dir():
         raise UserError("no such folder; bilm.path=FOLDER must be the folder of a Hugging Face model", folder)
     if not (folder / CONFIG).is_file():
@@ -44,10 +45,11 @@ def _weights(folder: Path) -> list[Path]:
     if not (folder / INDEX).is_file():
         raise UserError(f"has no {WEIGHTS}, and pickled weights are never read: save the model as safetensors", folder)
     try:
-        names = set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values())
+        names = set(json_text.read(folder / INDEX)["weight_map"].values())
+        missing = sorted(name for name in names if not (folder / name).is_file())
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise UserError(f"damaged index of the weights ({error}); download it again", folder / INDEX) from None
-    if missing := sorted(name for name in names if not (folder / name).is_file()):
+    if missing:
         raise UserError(f"names {missing[0]}, which does not exist; download it again", folder / INDEX)
     return [folder / INDEX, *(folder / name for name in names)]
 

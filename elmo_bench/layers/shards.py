@@ -1,23 +1,29 @@
 """The files of a cache folder: shards of sentences' blocks, written atomically.
 
 A shard's `.bin` file contains the blocks one after another; the `.npz` file beside it is their index, with checksums. A
-shard is complete once its `.npz` exists. (Written by hand because a raw file read through the page cache was as fast as
-any storage library tried, and the only one that was also fast when cold.)
+shard is complete once its `.npz` exists. The index is checked when it is opened, a block when a process first reads it;
+a shard in which anything is damaged is removed, and what it held is computed again.
+
+(Written by hand because a raw file read through the page cache was as fast as any storage library tried, and the only
+one that was also fast when cold.)
 """
 
 from __future__ import annotations
 
-import os
-import zipfile
+import uuid
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from elmo_bench.layers.blocks import DIGEST_BYTES, Blocks, digest
+from elmo_bench.system.disk import steady
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import replacing
+from elmo_bench.system.integrity import UNREADABLE, check_archive
 
 REMEMBERED = 1 << 18  # sentences whose blocks are found without computing their digests again
 
@@ -29,6 +35,10 @@ class Place(NamedTuple):
     offset: int  # elements
     tokens: int
     checksum: int
+
+
+class Damaged(Exception):
+    """A block does not match its checksum; the argument is the index of its shard."""
 
 
 class Shards:
@@ -46,25 +56,26 @@ class Shards:
         self.folder, self.blocks = folder, blocks
         self.places: dict[bytes, Place] = {}
         self._data: list[np.ndarray] = []
-        self._known: set[str] = set()
+        self._indices: list[Path] = []  # of the shards in `_data`
+        self._known: set[str] = set()  # names of indices, mapped or damaged
         self._checked: dict[tuple[str, ...], np.ndarray] = {}
 
     def refresh(self) -> list[Path]:
-        """Maps new shards into memory. Removes damaged ones, and returns their paths."""
-        removed = []
+        """Maps new shards into memory. Removes damaged ones, and returns the paths of their indices."""
+        damaged = []
         for index in sorted(self.folder.glob("*.npz")):
             if index.name in self._known:
                 continue
+            self._known.add(index.name)
             try:
                 self._open(index)
-                self._known.add(index.name)
-            except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error):
-                index.unlink(missing_ok=True)
-                index.with_suffix(".bin").unlink(missing_ok=True)
-                removed.append(index)
-        return removed
+            except (*UNREADABLE, UserError, KeyError):
+                _remove(index)
+                damaged.append(index)
+        return damaged
 
     def _open(self, index: Path) -> None:
+        check_archive(index, "removed")
         with open(index, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             digests, offsets, tokens, checksums = (arrays[n] for n in ("digests", "offsets", "tokens", "checksums"))
         data = np.memmap(index.with_suffix(".bin"), dtype=self.blocks.dtype, mode="r")
@@ -73,14 +84,16 @@ class Shards:
         if data.size != sum(map(self.blocks.elements, tokens.tolist())):
             raise ValueError("the data do not have the size given in the index")
         self._data.append(data)
+        self._indices.append(index)
         numbers = zip(offsets.tolist(), tokens.tolist(), checksums.tolist(), strict=True)
         for key, (offset, length, checksum) in zip(digests, numbers, strict=True):
             self.places[key.tobytes()] = Place(len(self._data) - 1, offset, length, checksum)
 
     def read(self, sentence: Sequence[str]) -> np.ndarray | None:
-        """A sentence's block, or None if there is none. If it is damaged, forgets it and raises `ValueError`.
+        """A sentence's block, or None if there is none. The checksum is computed when a process first reads the block.
 
-        The checksum is computed when a process first reads the block.
+        Raises:
+            Damaged: the block is not what was written; it is forgotten, and its shard removed for later processes.
         """
         words = tuple(sentence)
         if (checked := self._checked.get(words)) is not None:
@@ -98,12 +111,14 @@ class Shards:
         block = self._data[place.shard][place.offset : place.offset + self.blocks.elements(place.tokens)]
         if zlib.crc32(block.data) != place.checksum:
             del self.places[key]
-            raise ValueError("the checksum does not match")
+            _remove(self._indices[place.shard])  # stays mapped here: its other blocks can still be read
+            raise Damaged(self._indices[place.shard])
         return block
 
     def add(self, blocks: Iterable[tuple[Sequence[str], bytes]]) -> None:
         """Writes one shard of sentences and their blocks."""
-        name = f"{len(list(self.folder.glob('*.npz'))):05d}-{os.getpid()}"
+        last = max((int(path.name[:5]) for path in self.folder.glob("[0-9]" * 5 + "-*.npz")), default=-1)
+        name = f"{last + 1:05d}-{uuid.uuid4().hex}"  # unique, whichever machines share the folder
         data, index = self.folder / f"{name}.bin", self.folder / f"{name}.npz"
         digests, offsets, tokens, checksums, offset = [], [], [], [], 0
         with replacing(data, "wb", locked=True) as file:
@@ -114,9 +129,12 @@ class Shards:
                 tokens.append(len(sentence))
                 checksums.append(zlib.crc32(block))
                 offset += len(block) // self.blocks.dtype.itemsize
-        with replacing(index, "wb", locked=True) as file:  # the shard is complete once this file exists
+        with (
+            replacing(index, "wb", locked=True) as file,
+            steady(file) as stream,
+        ):  # the shard is complete once it exists
             np.savez(
-                file,
+                stream,  # type: ignore[arg-type]
                 digests=np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
                 offsets=np.array(offsets, dtype=np.int64),
                 tokens=np.array(tokens, dtype=np.int64),
@@ -124,6 +142,16 @@ class Shards:
             )
 
     def remove_leftovers(self) -> None:
-        """Removes incomplete files of a killed writer."""
+        """Removes incomplete files of a killed writer: temporary ones, and data without an index."""
         for leftover in self.folder.glob("*.partial*"):
             leftover.unlink()
+        for data in self.folder.glob("*.bin"):
+            if not data.with_suffix(".npz").exists():
+                data.unlink()
+
+
+def _remove(index: Path) -> None:
+    """Removes a shard; in a folder that cannot be written, every process finds the damage again."""
+    with suppress(OSError):
+        index.unlink(missing_ok=True)
+        index.with_suffix(".bin").unlink(missing_ok=True)

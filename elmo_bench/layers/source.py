@@ -1,5 +1,11 @@
 """Sources of layers: the interface of a biLM, or any other sentence encoder, to a model and to the cache.
 
+A model reads a frozen source through `frozen_layers`, which rounds to float16 as the cache does: a run gives the same
+result whether its layers come from the cache or are computed again. That takes a source that gives a sentence the same
+bits in every batch, as a frozen biLM does on the CPU; where they differ in the last digits (on a GPU, or in a Hugging
+Face model), a few of the rounded numbers differ too. A source trained with the model is not rounded, nor is what
+`BiLM.encode` and the command `embed` give.
+
 A source reads sentences and gives one vector per word and layer. To add one, write a class with the members of
 `LayersSource` and name it by `_target_` on a page of conf/bilm; the page's own keys become its arguments.
 """
@@ -68,6 +74,12 @@ class LayersSource(Layers, Protocol):
             The indices of a batch's sentences, and the layers (n_layers, N, W) of their N words in that order.
         """
         ...
+
+
+@torch.no_grad()
+def frozen_layers(source: Layers, sentences: Sentences) -> Tensor:
+    """The layers of a frozen source as a model sees them: (B, n_layers, T, W) float32, rounded to float16."""
+    return source.layers(sentences).half().float()
 
 
 def padded(flat: Tensor, lengths: Sequence[int]) -> Tensor:

@@ -17,8 +17,11 @@ from typing import Any
 from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
+from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
+from elmo_bench.system.files import write_bytes
+from elmo_bench.system.hashing import fingerprint
+from elmo_bench.system.integrity import check_digests
 
 MANIFEST = "mini.json"
 
@@ -48,15 +51,13 @@ def generate(
     sizes = sizes if isinstance(sizes, Sizes) else Sizes.of(sizes)
     folder = Path(folder)
     digests: dict[str, str] = {}
-    try:
-        for name, text in Builder(seed, sizes, progress).files():
-            data = text.encode()
-            digests[name] = hashlib.sha256(data).hexdigest()
-            _write(folder / name, data)
-        manifest = {**_identity(seed, sizes), "files": digests}
-        _write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
-    except OSError as error:
-        raise UserError(f"cannot be written ({error.strerror or error}); choose another folder", folder) from None
+    for name, text in Builder(seed, sizes, progress).files():
+        data = text.encode()
+        digests[name] = hashlib.sha256(data).hexdigest()
+        write_bytes(folder / name, data)
+    manifest = {**_identity(seed, sizes), "files": digests}
+    manifest["checksum"] = fingerprint(manifest)
+    write_bytes(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     return digests
 
 
@@ -79,6 +80,21 @@ def ensure_data(folder: str | PathLike[str], seed: int = 1, sizes: Sizes | Mappi
     if not (manifest and _intact(folder, manifest["files"])):
         _generate_visibly(folder, seed, sizes)
     return folder
+
+
+def mend(folder: str | PathLike[str]) -> None:
+    """Generates a data set again if a file in it is damaged; leaves any folder that is not one alone.
+
+    Raises:
+        UserError: the manifest itself is damaged, or another version of this code generated the files.
+    """
+    folder = Path(folder)
+    if not (folder / MANIFEST).is_file():
+        return
+    if (manifest := _manifest(folder)) is None:
+        raise UserError("damaged; generate the data again into this folder", folder / MANIFEST)
+    if not _intact(folder, manifest["files"]):
+        ensure_data(folder, manifest["seed"], manifest["sizes"])
 
 
 class MiniData:
@@ -111,26 +127,23 @@ def _identity(seed: int, sizes: Sizes) -> dict[str, Any]:
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest; None if the data set is missing or incomplete."""
+    """The manifest; None if it is missing or damaged, so that the data set has to be made again."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        manifest = json_text.read(folder / MANIFEST)
+    except UserError:
         return None
-    return manifest if isinstance(manifest, dict) and isinstance(manifest.get("files"), dict) else None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
+        return None
+    checksum = manifest.pop("checksum", None)  # older manifests have none
+    return manifest if checksum in (None, fingerprint(manifest)) else None
 
 
 def _intact(folder: Path, digests: Mapping[str, str]) -> bool:
     try:
-        return all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == d for name, d in digests.items())
-    except OSError:
+        check_digests(folder, digests, "generate it again")
+    except (OSError, UserError):
         return False
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "wb") as file:
-        file.write(data)
+    return True
 
 
 def _generate_visibly(folder: Path, seed: int, sizes: Sizes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import BilmConfig, Places
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.locks import held
 
 VERSION = 1  # of the training: raised when the same recipe gives another model, rounding aside
@@ -36,8 +36,8 @@ def ensure_bilm(folder: Path) -> Path:
     """The folder of the biLM inside a mini data set; conf/pretrain/mini.yaml is its recipe.
 
     An interrupted training resumes from its last checkpoint; of several processes one trains and the others wait. One
-    of another recipe is replaced. On one thread, whatever the machine has: for matrices this small it is the fastest,
-    and it leaves the other cores to the baseline.
+    of another recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this
+    small it is the fastest, and it leaves the other cores to the baseline.
     """
     output, work = folder / "bilm", folder / "pretrain"
     cfg = _page(folder)
@@ -64,10 +64,15 @@ def _page(folder: Path) -> DictConfig:
 
 
 def _trained(output: Path, recipe: DictConfig) -> bool:
-    """Whether there is a biLM whose card names this recipe."""
+    """Whether there is a biLM whose card names this recipe, and whose files are those of the card."""
+    from elmo_bench.bilm.card import check_folder, read_card  # imports torch, which a recorded run does not need
+
     try:
-        named = json.loads((output / "card.json").read_text(encoding="utf-8"))["recipe"]
-    except (OSError, ValueError, KeyError):
+        named = read_card(output).get("recipe")
+        check_folder(output)
+    except UserError:
+        return False
+    if not isinstance(named, dict):
         return False
     wanted = OmegaConf.to_container(recipe, resolve=True)
     return isinstance(wanted, dict) and all(named.get(key) == value for key, value in wanted.items())

@@ -13,9 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+LEAST = 16  # rows of a plain product: MKL computes fewer by other routines, which add up in another order
+
 
 class FixedLinear:
     """x -> x W^T + b for a frozen float32 weight on the CPU; anything else goes through `F.linear`.
+
+    On a CPU, a row's result has the same bits whatever the number of rows, from two on.
 
     Args:
         weight: (out, in).
@@ -31,14 +35,19 @@ class FixedLinear:
     def __call__(self, x: Tensor) -> Tensor:
         """(N, in) -> (N, out); N is at least 1."""
         if not self.packed:
-            return F.linear(x, self.weight, self.bias)
+            return F.linear(_filled(x), self.weight, self.bias)[: len(x)]
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
     def add_to(self, total: Tensor, x: Tensor) -> Tensor:
         """total + x W^T; the bias is not added."""
         if not self.packed:
-            return torch.addmm(total, x, self.weight.t())
+            return torch.addmm(_filled(total), _filled(x), self.weight.t())[: len(x)]
         return torch.ops.mkldnn._linear_pointwise(x, total, self.weight, None, "add")
+
+
+def _filled(x: Tensor) -> Tensor:
+    """(N, D) -> (N or LEAST, D), with rows of zeros below."""
+    return x if len(x) >= LEAST else F.pad(x, (0, 0, 0, LEAST - len(x)))
 
 
 @cache

@@ -72,10 +72,11 @@ def blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 def regular(rows: int) -> int:
-    """The row count rounded up to one of a few values, by at most REGULAR - 1.
+    """The row count rounded up to one of a few values from 2 on, by at most REGULAR - 1.
 
     oneDNN makes a kernel for every row count and keeps up to a thousand of them: with few different counts, a long
-    corpus takes no more memory than a short one.
+    corpus takes no more memory than a short one. A product with a single row takes another routine, which adds up in
+    another order; without one, a sentence has the same bits in every batch.
     """
     step = 1 if rows <= 32 else 32 if rows <= 128 else REGULAR
-    return -(-rows // step) * step
+    return max(2, -(-rows // step) * step)

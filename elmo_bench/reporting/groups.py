@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration import pages
 from elmo_bench.experiment import run_names
 from elmo_bench.experiment.store import Record, grouped
+from elmo_bench.system.errors import UserError
 
 PAGES = {"baseline": (False, False), "text": (False, True), "elmo": (True, False), "elmo+text": (True, True)}
 
@@ -35,6 +37,15 @@ class Group(NamedTuple):
     def version(self) -> int:
         return version(self.first)
 
+    @property
+    def sha256(self) -> str | None:
+        """The digest of the biLM's weights; None for a baseline."""
+        return self.first["bilm"]["sha256"]
+
+    @property
+    def data(self) -> str | None:
+        return data(self.first)
+
 
 def has_elmo(record: Record) -> bool:
     """Whether ELMo is part of the model."""
@@ -44,6 +55,11 @@ def has_elmo(record: Record) -> bool:
 def version(record: Record) -> int:
     """The version of the task's computation."""
     return record["version"]
+
+
+def data(record: Record) -> str | None:
+    """The digest of the data; None in records of earlier versions."""
+    return record.get("data_sha256")
 
 
 def newest_version(records: Sequence[Record]) -> int:
@@ -57,11 +73,14 @@ def arm_page(record: Record) -> tuple[bool, bool] | None:
 
 
 def in_groups(records: Iterable[Record]) -> list[Group]:
-    """The groups of one task at one scale; runs of different versions of the task are never in one group.
+    """The groups of one task at one scale; runs with another biLM, data or version of the task are in another group.
 
     If groups would have the same name, it includes how they differ; the name also marks versions before the newest.
+
+    Raises:
+        UserError: runs of one group have different metrics or layers: one of their records is wrong.
     """
-    members = [each for group in grouped(records).values() for each in _by_version(group)]
+    members = [each for group in grouped(records).values() for each in _alike(group)]
     newest = newest_version([group[0] for group in members])
     same: dict[tuple, list[list[Record]]] = {}
     for group in members:
@@ -69,14 +88,72 @@ def in_groups(records: Iterable[Record]) -> list[Group]:
     named = []
     for (name, _, number), groups in same.items():
         older = f", older version {number}" if number < newest else ""
-        for group, settings in zip(groups, distinctions(groups), strict=True):
-            named.append(Group(group, "; ".join([name + older, *in_words(settings)])))
+        for group, settings, files in zip(groups, distinctions(groups), _files(groups), strict=True):
+            words = in_words(settings)
+            unsaid = [file for file in files if file.rpartition(" ")[2] not in "; ".join(words)]
+            named.append(Group(group, "; ".join([name + older, *words, *unsaid])))
     return named
 
 
-def _by_version(group: list[Record]) -> list[list[Record]]:
-    numbers = sorted({version(record) for record in group})
-    return [[record for record in group if version(record) == number] for number in numbers]
+def _alike(group: list[Record]) -> list[list[Record]]:
+    """The runs of a group, apart by version, biLM and data."""
+    parts: dict[tuple, list[Record]] = {}
+    for record in group:
+        parts.setdefault((version(record), record["bilm"]["sha256"], data(record)), []).append(record)
+    for part in parts.values():
+        _check(part)
+    return [parts[key] for key in sorted(parts, key=lambda key: (key[0], str(key[1:])))]
+
+
+def _check(group: list[Record]) -> None:
+    """Raises `UserError` if runs that a table averages do not have the same metrics and layers."""
+    for record in group[1:]:
+        if _columns(record) != _columns(group[0]):
+            raise UserError(
+                f"the records {group[0]['run']} and {record['run']} ({record['task']}, scale {record['scale']}) differ "
+                "only in their seed, but have other metrics or layers; restore or remove the wrong one"
+            )
+
+
+def _columns(record: Record) -> tuple:
+    """The names of the metrics, and how many layers are weighted at each place."""
+    layers = {place: len(rows[0]) for place, rows in record["layer_weights"].items()}
+    return layers, *({*record["metrics"][split]} for split in ("dev", "test"))
+
+
+def _files(groups: Sequence[list[Record]]) -> list[list[str]]:
+    """How the files of groups of one arm differ: "biLM 1a2b3c4d", "data 5e6f7a8b"."""
+    digests = {
+        "biLM": [group[0]["bilm"]["sha256"] for group in groups],
+        "data": [data(group[0]) for group in groups],
+    }
+    told = {kind: values for kind, values in digests.items() if len(set(values)) > 1}
+    return [[f"{kind} {short(values[i])}" for kind, values in told.items()] for i in range(len(groups))]
+
+
+def conflicts(records: Iterable[Record]) -> list[str]:
+    """A line for each task and scale where records claim one cell with different biLMs, data or versions."""
+    cells: dict[tuple, dict[tuple, list[Record]]] = {}
+    for record in records:
+        cell = run_names.arm_of(record), record["bilm"]["name"]
+        cells.setdefault((record["task"], record["scale"]), {}).setdefault(cell, []).append(record)
+    lines = []
+    for (task, scale), claims in cells.items():
+        kinds = [f"{kind} ({', '.join(values)})" for kind, values in _claimed(claims.values()).items() if values]
+        if kinds:
+            differ = " and ".join(kinds)
+            lines.append(f"{task}, scale {scale}: records of one arm differ in {differ}: each has a row of its own")
+    return lines
+
+
+def _claimed(cells: Iterable[list[Record]]) -> dict[str, list[str]]:
+    """The values of biLM, data and version in those cells where they differ."""
+    read: dict[str, Callable[[Record], Any]] = {"biLM": lambda r: r["bilm"]["sha256"], "data": data, "version": version}
+    claimed: dict[str, set[str]] = {kind: set() for kind in read}
+    for cell, (kind, value) in product(cells, read.items()):
+        found = {short(value(record)) for record in cell}
+        claimed[kind] |= found if len(found) > 1 else set()
+    return {kind: sorted(values) for kind, values in claimed.items()}
 
 
 def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:
@@ -99,7 +176,7 @@ def other_changes(record: Record, baseline: Record) -> dict[str, Any]:
 
 def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
     """Settings as key=value, a sha256 cut to eight digits; after `most` of them, only the number of the rest."""
-    shown = [f"{key}={_short(value)}" for key, value in list(settings.items())[:most]]
+    shown = [f"{key}={short(value)}" for key, value in list(settings.items())[:most]]
     return shown + ([f"{len(settings) - most} more settings"] if len(settings) > most else [])
 
 
@@ -118,7 +195,8 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return by_key
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value in words, a sha256 cut to eight digits."""
     text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     text = text.removeprefix("sha256:")
     is_digest = len(text) == 64 and set(text) <= set("0123456789abcdef")

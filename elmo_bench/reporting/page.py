@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from elmo_bench.experiment.store import read_all
 from elmo_bench.reporting import tables
+from elmo_bench.reporting.groups import conflicts
 from elmo_bench.reporting.section import Section
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
@@ -25,6 +27,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
     """Writes README.md, report.html and report.json from all records, and the tables between `readme`'s markers.
 
+    Records that claim one cell of a table with different biLMs, data or versions are named on stderr.
+
     Raises:
         UserError: a record or a figure that cannot be read, a readme without the markers; then nothing is written.
     """
@@ -36,6 +40,8 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
         files[readme] = embedded(readme.read_text(encoding="utf-8"), tables.overview(records))
     for path, text in files.items():
         write_text(path, text)
+    for line in conflicts(records):
+        print(line, file=sys.stderr)
     return sections
 
 

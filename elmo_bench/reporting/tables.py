@@ -9,8 +9,18 @@ from pathlib import Path
 from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.figures import figures
-from elmo_bench.reporting.groups import PAGES, Group, arm_page, in_groups, in_words, newest_version, other_changes
+from elmo_bench.reporting.groups import (
+    PAGES,
+    Group,
+    arm_page,
+    in_groups,
+    in_words,
+    newest_version,
+    other_changes,
+    short,
+)
 from elmo_bench.reporting.section import Section
+from elmo_bench.system.errors import UserError
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
 SIDE_BY_SIDE = (
@@ -44,11 +54,20 @@ def _newest(records: Sequence[Record]) -> Record:
     return max(records, key=lambda record: record["finished"])
 
 
+def _metric(records: Sequence[Record]) -> str:
+    """The metric that the newest record of a task monitors. Raises `UserError` if another record lacks it."""
+    metric = _newest(records)["config"]["task"]["monitor"]
+    for record in records:
+        if any(metric not in record["metrics"][split] for split in ("dev", "test")):
+            where = f"{record['run']} ({record['task']}, scale {record['scale']})"
+            raise UserError(f"the record {where} has no {metric}, unlike others of the task; restore or remove it")
+    return metric
+
+
 def section(records: list[Record]) -> Section:
     """The table of one task at one scale: the baseline, +ELMo by the task's page, then the variants."""
     groups = sorted(in_groups(records), key=_order)
-    newest = _newest(records)
-    metric = newest["config"]["task"]["monitor"]
+    newest, metric = _newest(records), _metric(records)
     return Section(
         title=f"{newest['task']}, scale {newest['scale']}",
         note=newest["config"]["scale"]["note"],
@@ -111,7 +130,8 @@ def _gains(groups: list[Group], metric: str) -> list[str]:
 
 def _compares(group: Group, baseline: Group) -> bool:
     """Whether they differ only in ELMo and perhaps the word vectors."""
-    if not group.has_elmo or baseline.has_elmo or group.version != baseline.version:
+    same = (group.version, group.data) == (baseline.version, baseline.data)
+    if not group.has_elmo or baseline.has_elmo or not same:
         return False
     if not {group.first["arm"], baseline.first["arm"]} <= {*PAGES, "untrained"}:
         return False
@@ -150,7 +170,7 @@ def _machines(records: list[Record]) -> list[str]:
 
 
 def overview(records: Iterable[Record]) -> list[Section]:
-    """For each scale a table with a row for each task and biLM: with its own vectors and vectors=text."""
+    """For each scale a table with a row for each task, biLM and data: with its own vectors and vectors=text."""
     summaries = []
     places = _places(record for record in records if record["bilm"]["name"] != "untrained")
     for scale, tasks in groupby(places, key=lambda place: place[0]["scale"]):
@@ -162,20 +182,37 @@ def overview(records: Iterable[Record]) -> list[Section]:
 
 
 def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
-    """The rows of one task at one scale: one for each biLM, and for each older version of the task."""
+    """The rows of one task at one scale: one for each biLM (and its weights), data, and version of the task."""
     groups = in_groups(records)
-    metric = _newest(records)["config"]["task"]["monitor"]
+    metric = _metric(records)
     bilms = sorted({group.bilm for group in groups if group.bilm}) or [None]
     versions = sorted({group.version for group in groups}, reverse=True)
     newest = newest_version(records)
     rows = []
     for version, bilm in product(versions, bilms):
-        arms = _main_arms([g for g in groups if g.version == version and g.bilm in (None, bilm)])
-        if not arms and version != versions[0]:
-            continue
-        task = records[0]["task"] + (f" (older version {version})" if version < newest else "")
-        rows.append((task, metric, *_cells(arms, metric), _gain_of_paper(records[0], metric)))
+        here = [g for g in groups if g.version == version and g.bilm in (None, bilm)]
+        for marks, arms in _claims(here):
+            if not arms and version != versions[0]:
+                continue
+            marks = ([f"older version {version}"] if version < newest else []) + marks
+            task = records[0]["task"] + (f" ({'; '.join(marks)})" if marks else "")
+            rows.append((task, metric, *_cells(arms, metric), _gain_of_paper(records[0], metric)))
     return rows
+
+
+def _claims(groups: Sequence[Group]) -> list[tuple[list[str], dict[tuple[bool, bool], Group]]]:
+    """The main arms for each weights of the biLM and each data among them, and how they differ in words."""
+    main = [group for group in groups if arm_page(group.first) is not None]
+    weights = list(dict.fromkeys(group.sha256 for group in main if group.bilm)) or [None]
+    claims = []
+    for data in list(dict.fromkeys(group.data for group in main)) or [None]:
+        on_these = [group for group in main if group.data == data]
+        used = [sha256 for sha256 in weights if any(g.bilm and g.sha256 == sha256 for g in on_these)]
+        for sha256 in used or [None]:
+            marks = [f"biLM {short(sha256)}"] if len(weights) > 1 and used else []
+            marks += [f"data {short(data)}"] if len({group.data for group in main}) > 1 else []
+            claims.append((marks, _main_arms([g for g in on_these if not g.bilm or g.sha256 == sha256])))
+    return claims
 
 
 def _main_arms(groups: Sequence[Group]) -> dict[tuple[bool, bool], Group]:

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import gemm, heads, measure, reading, stack
+from elmo_bench.speed import gemm, heads, measure, reading, stack, verification
 from elmo_bench.speed.text import read_sentences
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
@@ -57,13 +57,15 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
     batches_needed = [plan.stack[1], *(number for _, number in plan.sizes.values())]
     most = max(plan.cached, measure.BATCH * max(batches_needed))
     sentences, source = read_sentences(data_root, most)
-    rates, sizes = [], {}
+    rates, sizes, opening = [], {}, {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for size, (options, number) in plan.sizes.items():
             step("matrix products")
             rates += gemm.rates()
             files = _random(options, folder, size)
+            step(f"{size}: verification")
+            opening[size] = verification.opening(*files, plan.rounds)
             step(f"{size}: drawing weights")
             bilm = BiLM.from_files(*files, state="zero")
             batches = measure.batches_of(sentences)[:number]
@@ -101,6 +103,7 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
         "gemm": [{"gflops": rate.flops / 1e9, "kernel": rate.kernel, "shape": rate.shape} for rate in rates],
         "best_gemm_gflops": best.flops / 1e9,
         "sizes": sizes,
+        "verification": opening,
         "cache": cache,
         "memory": memory,
         "stack": recurrent,
@@ -144,6 +147,8 @@ def show(measured: dict[str, Any], console: Console) -> None:
         share, times = f"{row['share_of_bound']:.1%}", f"{row['times_reference']:.1f}"
         table.add_row(size, f"{row['mflop_a_token']:.1f}", reference, encode, share, times, known)
     console.print(table)
+    for size, row in measured["verification"].items():
+        console.print(verification.told(size, row))
     cache, memory = measured["cache"], measured["memory"]
     write, compute, read = (f"{cache['tokens_a_second'][way]:,.0f}" for way in ("write", "compute", "read"))
     console.print(
@@ -163,7 +168,8 @@ def show(measured: dict[str, Any], console: Console) -> None:
         console.print(table)
     console.print(
         f"reading cached layers of a batch: {cache['bytes_a_second']['read'] / 1e9:.1f} GB/s, "
-        f"{cache['share_of_copy']:.0%} of a plain copy"
+        f"{cache['share_of_copy']:.0%} of a plain copy; in the first epoch, which checks them, "
+        f"{cache['bytes_a_second']['first'] / 1e9:.1f} GB/s"
     )
     for row in measured["waiting"]:
         console.print(

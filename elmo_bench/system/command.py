@@ -11,7 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from elmo_bench.system import console
+from elmo_bench.system import console, limits
 from elmo_bench.system.errors import UserError
 
 T = TypeVar("T")
@@ -79,6 +79,7 @@ class Command:
         arguments: its own `key=value` arguments; `debug` is added.
         examples: arguments of example calls, each with an explanation or "".
         notes: paragraphs on input and output; those with line breaks are printed unchanged.
+        again: how to go on after a signal.
         overrides: whether any key of the configuration may be given too; these are not parsed here.
         more: makes further sections; called only when the help is printed.
     """
@@ -88,6 +89,7 @@ class Command:
     arguments: Sequence[Argument] = ()
     examples: Sequence[tuple[str, str]] = ()
     notes: Sequence[str] = ()
+    again: str = "nothing is half-written; run the command again"
     overrides: bool = False
     more: Callable[[], Sequence[Section]] = lambda: ()
 
@@ -95,7 +97,7 @@ class Command:
         """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
         if any(argument in HELP for argument in sys.argv[1:]):
             return console.report(lambda: print(self.help()))
-        return console.report(main)
+        return console.report(main, self.again)
 
     def parse(self, argv: Sequence[str] | None = None) -> dict[str, Any]:
         """The values of all arguments, or their defaults; without `debug`.
@@ -134,7 +136,8 @@ def whole(least: int = 0, most: int | None = None) -> Callable[[str], int]:
     """Parses a whole number within limits."""
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+        digits = text.isascii() and text.isdecimal() and len(text) <= limits.DIGITS
+        if not digits or int(text) < least or (most is not None and int(text) > most):
             raise ValueError(f"a whole number from {least}" + ("" if most is None else f" to {most}"))
         return int(text)
 

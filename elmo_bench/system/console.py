@@ -9,44 +9,80 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import TypeVar
 
+from elmo_bench.system import disk, signals
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import ran_out
 
 T = TypeVar("T")
 # Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
 EXPLAINERS: list[Callable[[BaseException], str | None]] = []
 
+OUTPUT = "standard output or a temporary file"  # what an error of the disk is about that names no file
 
-def report(main: Callable[[], T]) -> T:
+
+def report(main: Callable[[], T], again: str = "run the command again") -> T:
     """Runs an entry point; an error that the user can correct becomes one line on stderr and exit status 2.
 
-    `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For other errors it is always shown.
+    `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For other errors it is always shown. A signal
+    ends it in one line, with exit status 130 (SIGINT), 143 (SIGTERM) or 129 (SIGHUP).
+
+    Args:
+        main: the entry point.
+        again: how to go on after a signal.
     """
+    with signals.heard(again):
+        try:
+            return _reported(main)
+        except BaseException:
+            if (number := signals.received()) is None:
+                raise
+        print(signals.line(number), file=sys.stderr, flush=True)
+        sys.exit(128 + number)
+
+
+def _reported(main: Callable[[], T]) -> T:
     before = os.environ.get("HYDRA_FULL_ERROR")
     full = before not in (None, "", "0") or "debug=true" in sys.argv
     os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise its errors instead of printing them
     try:
-        return main()
-    except KeyboardInterrupt:
-        print("interrupted; running the command again resumes from the last completed epoch", file=sys.stderr)
-        sys.exit(130)
+        done = main()
+        sys.stdout.flush()  # not left to the end of the process, where an error could not be told
+        return done
     except BrokenPipeError:  # the reader of our output has exited
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _mute()
         sys.exit(1)
     except Exception as error:
+        if signals.received() is not None:
+            raise
         message = explain(error)
         if message is None:
             raise
         if full:
             traceback.print_exc()
         show(error)
+        _flush()
         sys.exit(2)
     finally:
         os.environ.pop("HYDRA_FULL_ERROR")
         if before is not None:
             os.environ["HYDRA_FULL_ERROR"] = before
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _mute()
+
+
+def _mute() -> None:
+    """What stdout still holds goes nowhere: it cannot be written, and the end of the process would try it again."""
+    with suppress(OSError, ValueError):  # a stand-in for stdout is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show(error: BaseException) -> None:
@@ -61,6 +97,10 @@ def explain(error: BaseException) -> str | None:
     """One line for an error that the user can correct; None for any other."""
     if cause := next(_causes(error, UserError), None):
         return str(cause)
+    if ran_out(error):
+        return "out of memory; a smaller batch or model needs less, or another program holds the memory"
+    if isinstance(error, OSError) and (refused := disk.explain(error, OUTPUT)):
+        return str(refused)
     return next((line for explainer in EXPLAINERS if (line := explainer(error))), None)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+LONGEST = 2_000  # characters of a message
+
 
 class UserError(Exception):
     """Something outside the code is wrong: an argument, a file, a missing download.
@@ -27,7 +29,7 @@ class UserError(Exception):
         line: int | None = None,
         faults: Sequence[str] = (),
     ):
-        self.message = " ".join(str(message).split())
+        self.message = printable(" ".join(str(message).split()))
         self.faults = tuple(faults)
         self.path = None if path is None else Path(path)
         self.line = line
@@ -37,8 +39,22 @@ class UserError(Exception):
         message = "\n- ".join([self.message, *self.faults])
         if self.path is None:
             return message
-        where = str(self.path) if self.line is None else f"{self.path}:{self.line}"
+        where = printable(str(self.path)) + ("" if self.line is None else f":{self.line}")
         return f"{where}: {message}"
 
     def __reduce__(self):  # keeps path and line when a worker process passes the error on
         return type(self), (self.message, self.path, self.line, self.faults)
+
+
+def printable(text: str) -> str:
+    """The text with control characters as escapes such as \\x1b, and the middle of a long one left out.
+
+    Messages quote files, and these must neither steer the terminal nor fill it.
+    """
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(char: str) -> str:
+    return char if char.isprintable() else char.encode("unicode_escape").decode()

@@ -5,19 +5,16 @@ from __future__ import annotations
 import bz2
 import hashlib
 import json
-import lzma
 import os
-import zipfile
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from elmo_bench.system.errors import UserError
+from elmo_bench.system import limits
 from elmo_bench.system.files import OPENERS as TEXT_OPENERS
-from elmo_bench.system.files import replacing
+from elmo_bench.system.files import open_bytes, open_member, replacing
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
 MEMORY = "digests.json"  # in the cache: digests of large files
@@ -31,7 +28,8 @@ def fingerprint(plain: Any, digits: int = 16) -> str:
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """The sha256 of a file's bytes."""
+    """The sha256 of a file's bytes. Raises `UserError` for a pipe, a device or a folder, which are never opened."""
+    limits.regular(path)
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -44,7 +42,8 @@ def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> 
 
     Args:
         path: a file or a folder.
-        memory: a JSON file that stores the digests of large files for later processes.
+        memory: a JSON file that stores the digests of large files for later processes, each with a checksum: a
+            damaged entry is not used.
 
     Raises:
         UserError: the file cannot be read to its end.
@@ -66,21 +65,25 @@ def _plain_name(path: Path) -> str:
 @lru_cache
 def _remembered(path: str, state: tuple[int, ...], memory: Path | None) -> str:
     """The digest of a file in this state; cached because a sweep needs it for every run."""
-    known = {} if memory is None else _read(memory)
-    entry = known.get(path)
-    if isinstance(entry, list) and entry[:-1] == list(state):
+    entry = None if memory is None else _read(memory).get(path)
+    if isinstance(entry, list) and entry == _entry(path, state, entry[-1:]):
         return entry[-1]
     digest = _content(Path(path))
     if memory is not None:
         with suppress(OSError):  # a full or read-only disk only costs time
-            _write(memory, {**_read(memory), path: [*state, digest]})
+            _write(memory, {**_read(memory), path: _entry(path, state, [digest])})
     return digest
+
+
+def _entry(path: str, state: tuple[int, ...], digest: list[Any]) -> list[Any]:
+    """What is remembered of a file: its state, a checksum of the entry, its digest."""
+    return [*state, fingerprint([path, state, digest]), *digest]
 
 
 def _read(memory: Path) -> dict[str, Any]:
     try:
         known = json.loads(memory.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return known if isinstance(known, dict) else {}
 
@@ -92,15 +95,8 @@ def _write(memory: Path, known: dict[str, Any]) -> None:
 
 
 def _content(path: Path) -> str:
-    try:
-        if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                names = [name for name in archive.namelist() if not name.endswith("/")]
-                if len(names) == 1:
-                    with archive.open(names[0]) as file:
-                        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-            return sha256(path)
-        with OPENERS.get(path.suffix, open)(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
-        raise UserError(f"cannot be read to its end ({error}); is the file damaged?", path) from None
+    if path.suffix == ".zip":
+        with open_member(path, lambda names: names[0] if len(names) == 1 else None) as member:
+            return sha256(path) if member is None else hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
+    with open_bytes(path, OPENERS) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

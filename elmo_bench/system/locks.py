@@ -9,6 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from elmo_bench.system.disk import writing
 from elmo_bench.system.errors import UserError
 
 
@@ -17,14 +18,13 @@ def held(folder: Path, waiting: str) -> Iterator[bool]:
     """Creates and locks a folder; yields whether it had to wait, and then prints `waiting` first.
 
     The lock is released when its process ends, however that happens.
+
+    Raises:
+        Refused: the folder belongs to another user, or its disk is full or read-only.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    lock, waited = FileLock(folder / "lock"), False
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
+    lock = _lock(folder)
+    if waited := not _acquired(lock):
         print(waiting, file=sys.stderr, flush=True)
-        waited = True
         lock.acquire()
     try:
         yield waited
@@ -38,17 +38,31 @@ def alone(folder: Path, message: str, wanted: bool = True) -> Iterator[None]:
 
     Raises:
         UserError: with this message, if another process holds the lock.
+        Refused: as in `held`.
     """
     if not wanted:
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UserError(message, folder) from None
+    lock = _lock(folder)
+    if not _acquired(lock):
+        raise UserError(message, folder)
     try:
         yield
     finally:
         lock.release()
+
+
+def _lock(folder: Path) -> FileLock:
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder / "lock")
+
+
+def _acquired(lock: FileLock) -> bool:
+    """Whether the lock could be taken at once."""
+    try:
+        with writing(lock.lock_file):
+            lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    return True

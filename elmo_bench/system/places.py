@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -18,5 +17,4 @@ ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()
 
 def machine_cache() -> Path:
     """The folder of what is made for this machine and not for a run, such as compiled code."""
-    here = ROOT / ".cache" if CHECKOUT else Path.home() / ".cache" / "elmo_bench"
-    return Path(os.environ.get("ELMO_BENCH_CACHE") or here)
+    return ROOT / ".cache" if CHECKOUT else Path.home() / ".cache" / "elmo_bench"

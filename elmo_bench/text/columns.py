@@ -74,6 +74,8 @@ def read_blocks(
                 continue
             if split is None:
                 split = _split_tabs if "\t" in line else _FIELDS
+            if "\r" in line:
+                raise UserError(r"a carriage return in the line; end the lines with \n or \r\n", path, number)
             row = split(line)
             if not width or (widths == "sentence" and not block.rows):
                 width = len(row)

@@ -8,6 +8,7 @@ so sentences differ in width), coreference. An empty cell is written `-`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
@@ -24,7 +25,7 @@ DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, A
 WIDTH = 12  # columns of a sentence without predicates, including coreference
 ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files to look for in a folder
 PACKED = ("", ".gz", ".xz")
-_BEGIN = re.compile(r"#begin document \(?(.*?)\)?(?:;\s*part\s+(\S+))?\s*")
+_BEGIN = re.compile(r"#begin document \(?(.*?)\)?(?:;\s*part\s+(\S+))?")
 
 
 class Predicate(NamedTuple):
@@ -75,8 +76,12 @@ class Sentence(NamedTuple):
         return [Predicate(i, lemmas[i], frames[i], spans) for i, spans in zip(rows, arguments, strict=True)]
 
     def mentions(self) -> list[Span]:
-        """Of entities, by start, the outer one first; a span's type is its cluster. Raises `UserError`: brackets."""
-        return self._read(self.block.column(-1), brackets.mentions)
+        """Of entities, by start, the outer one first; a span's type is its cluster.
+
+        Raises:
+            UserError: unbalanced brackets, a cluster with the same mention twice.
+        """
+        return self._read(self.block.column(-1), _distinct_mentions)
 
     def _read(self, column: list[str], read: Callable[[Sequence[str]], list[Span]]) -> list[Span]:
         try:
@@ -94,6 +99,12 @@ class Sentence(NamedTuple):
         word = self.words[lost]
         message = f"the predicate {word!r} has no column of arguments: the sentence has {numbers}; correct the file"
         return UserError(message, self.block.path, self.block.lines[lost])
+
+
+def _distinct_mentions(column: Sequence[str]) -> list[Span]:
+    found = brackets.mentions(column)
+    brackets.check_distinct(found)
+    return found
 
 
 class Document(NamedTuple):
@@ -132,10 +143,10 @@ def read_documents(paths: str | PathLike[str] | Iterable[Path], minimum: int = W
     Raises:
         UserError: as `read_blocks`; also a part without beginning or end, or two parts with the same name.
     """
-    seen: dict[tuple[str, int | str], str] = {}
+    seen: dict[tuple[str, str], str] = {}
     for path in [Path(paths)] if isinstance(paths, str | PathLike) else paths:
         for document in _read_file(path, minimum):
-            part = int(document.part) if document.part.isdigit() else document.part
+            part = document.part.lstrip("0") if re.fullmatch("[0-9]+", document.part) else document.part
             where = f"{document.path}:{document.line}"
             if (first := seen.setdefault((document.name, part), where)) != where:
                 message = f"part {document.part} of document {document.name} occurs again; the first begins at {first}"
@@ -157,7 +168,7 @@ def _read_file(path: Path, minimum: int) -> Iterator[Document]:
         elif block.comments[0].startswith("#begin"):
             if document is not None:
                 raise UserError(f"a document begins before the one at line {document.line} ends", path, line)
-            match = _BEGIN.fullmatch(block.comments[0])
+            match = _BEGIN.fullmatch(block.comments[0].rstrip())
             if match is None:
                 raise UserError("expected '#begin document (NAME); part 000'", path, line)
             document, marked = Document(match[1], match[2] or "0", [], path, line), True
@@ -186,7 +197,7 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
     """
     if not isinstance(source, str | PathLike):
         return [path for each in source for path in find_files(each, folder)]
-    path = Path(folder or "", source).expanduser()
+    path = Path(os.path.expanduser(Path(folder or "", source)))
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if _is_conll(file.name) and file.is_file())
         if not files:
@@ -195,7 +206,7 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
             )
         return files
     if path.suffix in (".txt", ".list", ".id") and path.is_file():
-        return list(_listed(path, Path(folder).expanduser() if folder else path.parent))
+        return list(_listed(path, Path(os.path.expanduser(folder)) if folder else path.parent))
     return [path]
 
 
@@ -217,10 +228,15 @@ def _listed(path: Path, folder: Path) -> Iterator[Path]:
 def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:
     """A file, the files of a folder, or the file of a document, whatever version its ending names."""
     place = folder / name
-    if place.exists():
-        return find_files(place)
-    beside = place.parent.glob(f"{place.name}*") if place.parent.is_dir() else ()
-    files = sorted(file for file in beside if _is_conll(file.name) and re.match(r"[._]", file.name[len(place.name) :]))
+    if os.path.exists(place):
+        return find_files(place) if place.is_dir() else [place]
+    if os.path.isdir(place.parent):
+        prefixes = f"{place.name}.", f"{place.name}_"
+        files = sorted(
+            file for file in place.parent.iterdir() if file.name.startswith(prefixes) and _is_conll(file.name)
+        )
+    else:
+        files = []
     if not files:
         raise UserError(f"{name}: no such file, folder or document in {folder}", path, line)
     return files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ class Source:
         name = self.data.get(split)
         if name is None:
             raise UserError(f"no file is named for {split}: set task.data.{split}")
-        return Path(self.data.get("folder") or "", name).expanduser()
+        return Path(os.path.expanduser(Path(self.data.get("folder") or "", name)))
 
     def load(self, splits: Mapping[str, str] = SPLITS) -> dict[str, Dataset]:
         """The splits of the hub's data set, by our names.

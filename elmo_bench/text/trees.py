@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 
@@ -35,8 +36,8 @@ class Tree(NamedTuple):
     nodes: list[Node]
 
     @classmethod
-    def parse(cls, text: str) -> Tree:
-        """Parses one line. Raises `TreeError` with what is wrong."""
+    def parse(cls, text: str, deepest: int | None = None) -> Tree:
+        """Parses one line. Raises `TreeError` with what is wrong, also of nodes nested more than `deepest` deep."""
         words: list[str] = []
         nodes: list[Node] = []
         open_nodes: list[tuple[str, int, int]] = []  # label, first word, number of nodes closed before it
@@ -61,6 +62,8 @@ class Tree(NamedTuple):
                 label = next(parts, ")")
                 if label in "()":
                     raise TreeError("unbalanced, or a node without a label")
+                if len(open_nodes) == deepest:
+                    raise TreeError(f"nested more than {deepest} deep")
                 open_nodes.append((label, len(words), len(nodes)))
         if open_nodes or not nodes:
             raise TreeError(f"unbalanced: {len(open_nodes)} bracket(s) not closed" if open_nodes else "not a tree")
@@ -79,7 +82,7 @@ def read_trees(path: str | PathLike[str]) -> Iterator[tuple[int, Tree]]:
             if not line.strip():
                 continue
             try:
-                yield number, Tree.parse(line)
+                yield number, Tree.parse(line, limits.NESTING)
             except TreeError as error:
                 raise UserError(
                     f"{error}; expected one tree per line, such as (3 (2 a) (4 gem))", path, number

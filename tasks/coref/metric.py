@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elmo_bench.metrics.items import AdditiveMetric
+from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 from elmo_bench.text import brackets
@@ -181,8 +182,9 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     does not count (it is named on the standard error).
 
     Raises:
-        UserError: the files cannot be read; brackets that do not match; two parts under one name; another number of
-            words; no document in common; mentions of the key predicted more than once, over 10 times.
+        UserError: the files cannot be read; brackets that do not match; a chain of `gold` that has a mention twice,
+            with which the reference scorer goes above 100; two parts under one name; another number of words; no
+            document in common; mentions of the key predicted more than once, over 10 times.
     """
     key, response = (dict(_parts(Path(path))) for path in (gold, predictions))
     if not set(key) & set(response):
@@ -195,7 +197,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         if part.cells and answer.cells and len(part.cells) != len(answer.cells):
             message = f"document {name} has {len(answer.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
             raise UserError(message, predictions, answer.begin)
-        metric.add(_read(part, Path(gold)), _read(answer, Path(predictions)))
+        metric.add(_read(part, Path(gold), distinct=True), _read(answer, Path(predictions)))
     if metric.repeats > REPEATS:
         message = (
             f"{metric.repeats} mentions of the key are predicted more than once; the scorer refuses over {REPEATS}"
@@ -234,9 +236,14 @@ def _parts(path: Path) -> Iterator[tuple[str, Part]]:
         raise UserError("holds no document; expected '#begin document (NAME); part 000'", path)
 
 
-def _read(part: Part, path: Path) -> Chains:
-    """The chains, in the order in which the scorer meets them."""
+def _read(part: Part, path: Path, distinct: bool = False) -> Chains:
+    """The chains, in the order in which the scorer meets them; `distinct` refuses a mention twice in a chain."""
     try:
-        return [[(start, end - 1) for _, start, end in chain] for chain in brackets.chains(part.cells)]
+        found = brackets.chains(part.cells)
+        if distinct:
+            brackets.check_distinct(mention for chain in found for mention in chain)
     except brackets.BracketError as error:
         raise UserError(str(error), path, part.lines[error.index]) from None
+    if len(found) > limits.CLUSTERS:
+        raise UserError(f"a document of over {limits.CLUSTERS} clusters; is this the right file?", path, part.begin)
+    return [[(start, end - 1) for _, start, end in chain] for chain in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -166,7 +167,7 @@ class CorefReader:
         if "sentences" in raw:
             sentences = raw["sentences"]
         elif isinstance(raw.get("text"), str):
-            sentences = [words for line in raw["text"].splitlines() if (words := line.split())]
+            sentences = [words for line in re.split("\r\n?|\n", raw["text"]) if (words := line.split())]
         else:
             raise UserError('expected {"sentences": [[word, ...], ...]} or {"text": "one sentence per line"}')
         if not isinstance(sentences, list) or not all(sentence and are_words(sentence) for sentence in sentences):

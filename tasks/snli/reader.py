@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from elmo_bench.metrics.accuracy import NO_GOLD
+from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 from elmo_bench.task import Batch, Row
@@ -134,19 +134,19 @@ def tokenize(text: str) -> list[str]:
     tokenized distributions (Penn Treebank style) and in the text that the open biLM was trained on.
     """
     pieces = words(text)
-    merged: list[str] = []
+    merged: list[list[str]] = []
     for before, word in zip([None, *pieces], pieces, strict=False):
         if before is not None and before.end == word.start and _joined(before, word, merged[-1], text):
-            merged[-1] += word.form
+            merged[-1].append(word.form)
         else:
-            merged.append('"' if word.form in ("''", "``") else word.form)
-    return merged
+            merged.append(['"' if word.form in ("''", "``") else word.form])
+    return ["".join(parts) for parts in merged]
 
 
-def _joined(before: Word, word: Word, so_far: str, text: str) -> bool:
-    """Whether a hyphen, or the part after one, continues the compound `so_far`, whose last word is `before`."""
+def _joined(before: Word, word: Word, so_far: list[str], text: str) -> bool:
+    """Whether a hyphen, or the part after one, continues the compound of `so_far`, whose last word is `before`."""
     if word.form == "-":
-        return before.form[-1].isalnum() and so_far[0].isalnum() and text[word.end : word.end + 1].isalnum()
+        return before.form[-1].isalnum() and so_far[0][0].isalnum() and text[word.end : word.end + 1].isalnum()
     return before.form == "-" and len(so_far) > 1 and word.form[0].isalnum()
 
 
@@ -194,9 +194,9 @@ def _tsv_parser() -> Callable[[str], Sequence[str] | None]:
 
 def _parse_json(line: str) -> list[str]:
     try:
-        pair = json.loads(line)
+        pair = json_text.parse(line)
     except ValueError as error:
-        raise ValueError(f"not JSON ({error}); correct the file") from None
+        raise ValueError(f"{error}; correct the file") from None
     if not isinstance(pair, dict):
         raise ValueError("not a JSON object; correct the file")
     values = [pair.get(name) for name in COLUMNS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.json_text import read as read_json
 
 SLACK = 2  # characters by which an answer may be away from its place
 
@@ -36,19 +35,6 @@ class Paragraph(NamedTuple):
     title: str  # of its article
     context: str
     questions: list[Question]
-
-
-def read_json(path: str | PathLike[str]) -> Any:
-    """The value in a JSON file, plain, .gz or .xz. Raises `UserError` naming file and line."""
-    with open_text(path) as lines:
-        text = "".join(lines)
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        line = getattr(error, "lineno", None)
-        raise UserError(f"not JSON ({getattr(error, 'msg', error)})", path, line) from None
-    except RecursionError:
-        raise UserError("not readable JSON (nested too deeply)", path) from None
 
 
 def read_paragraphs(path: str | PathLike[str], answered: bool = True) -> list[Paragraph]:

@@ -158,16 +158,16 @@ class Sst5Reader:
 def tokenize(text: str) -> list[str]:
     """The words of a text; words joined by a hyphen or a slash stay one word, as in the treebank."""
     pieces = words(text)
-    tokens: list[str] = []
+    tokens: list[list[str]] = []
     for before, word, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
         touches = before is not None and before.end == word.start
         joint = word.form in ("-", "/") and after is not None and after.start == word.end and after.form[0].isalnum()
-        behind = before is not None and before.form in ("-", "/") and tokens[-1] != before.form  # a joining mark
-        if touches and (behind or (joint and tokens[-1][-1].isalnum())):
-            tokens[-1] += word.form
+        behind = before is not None and before.form in ("-", "/") and len(tokens[-1]) > 1  # a joining mark
+        if touches and (behind or (joint and tokens[-1][-1][-1].isalnum())):
+            tokens[-1].append(word.form)
         else:
-            tokens.append(word.form)
-    return tokens
+            tokens.append([word.form])
+    return ["".join(parts) for parts in tokens]
 
 
 def _row(tree: Tree, index: int) -> Row:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.system.disk import writing
 from elmo_bench.system.files import replacing
 
 
@@ -57,7 +59,7 @@ class Journal:
         """Adds a line."""
         values = asdict(entry)
         new = not self.path.exists()
-        with open(self.path, "a", newline="", encoding="utf-8") as file:
+        with writing(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             if new:
                 writer.writerow(values)
@@ -72,8 +74,8 @@ class Journal:
         if update == 0:
             self.path.unlink()
             return
-        header, *lines = self.path.read_text(encoding="utf-8").splitlines()
-        kept = [line for line in lines if line.split(",")[0].isdigit() and int(line.split(",")[0]) <= update]
+        header, *lines = self.path.read_text(encoding="utf-8").split("\n")
+        kept = [line for line in lines if (match := re.match("[0-9]{1,18},", line)) and int(match[0][:-1]) <= update]
         with replacing(self.path, locked=True) as file:
             file.write("\n".join([header, *kept]) + "\n")
 

@@ -7,6 +7,7 @@ averaged without sparse tensors.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Group:
             return cls()
         if not dist.is_initialized():
             dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+            atexit.register(dist.destroy_process_group)  # gloo's threads may abort a process that ends with them
         return cls(dist.get_rank(), dist.get_world_size())
 
     @property

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from elmo_bench.bilm.corpus import sources
+from elmo_bench.configuration import checks
 from elmo_bench.system import hashing
 from elmo_bench.system.errors import UserError
 
@@ -70,10 +69,18 @@ class Recipe:
         if self.optimiser not in ("adam", "adagrad"):
             raise UserError(f"recipe.optimiser={self.optimiser}: choose adam or adagrad")
         for name in ("vocabulary", "tokens", "rows", "steps", "negatives", "warmup"):
-            if not isinstance(value := getattr(self, name), int) or isinstance(value, bool) or value < 1:
-                raise UserError(f"recipe.{name}={value}: expected a whole number from 1")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"recipe.dropout={self.dropout}: expected 0 to below 1")
+            checks.whole(getattr(self, name), f"recipe.{name}", 1, 2**53)
+        checks.whole(self.seed, "recipe.seed", 0)
+        for name in ("lr", "clip", "softmax_lr", "accumulator", "loss_times"):
+            checks.number(getattr(self, name), f"recipe.{name}", above=0)
+        checks.number(self.dropout, "recipe.dropout", 0, 1)
+        for beta in self.betas:
+            checks.number(beta, "recipe.betas", 0, 1)
+        if len(self.betas) != 2:
+            raise UserError(f"recipe.betas={list(self.betas)}: two numbers are needed")
+        for path, tokens in [*self.text, *self.heldout]:
+            if tokens is not None:
+                checks.whole(tokens, f"recipe: the tokens of {path}", 1, 2**53)
         if not 2 <= self.negatives < self.vocabulary:
             raise UserError(f"recipe.negatives={self.negatives}: expected 2 to below the vocabulary, {self.vocabulary}")
 
@@ -108,14 +115,6 @@ class Recipe:
     def key(self, root: Path) -> str:
         """The identity of the run, a hash of its settings and its text."""
         return hashing.fingerprint(self.content(root), 12)
-
-
-def read_card(folder: Path) -> dict[str, Any]:
-    """The card of a biLM that was trained here. Raises `UserError` if it cannot be read."""
-    try:
-        return json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"no readable card.json ({error}); force=true trains it again", folder) from None
 
 
 def sha256(path: Path) -> str:

@@ -6,9 +6,9 @@ fine-tuning), and a card with perplexities. An interrupted run resumes from its 
 
 from __future__ import annotations
 
-import json
-import os
+import math
 import shutil
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,18 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
-from safetensors.torch import save_file
+from safetensors.torch import save
 
+from elmo_bench.bilm.card import write_card
 from elmo_bench.bilm.corpus import Corpus, sources
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.parallel import Group, choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.system.disk import writing
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import write_bytes, write_text
+from elmo_bench.system.hashing import fingerprint
 from elmo_bench.system.locks import alone
 
 
@@ -59,7 +63,11 @@ def pretrain(
     """
     folder, place = work / recipe.key(root), choose_device(device)
     group = Group.join(place)
-    with alone(folder, "another process is training this biLM; wait for it, or stop it first", group.first):
+    written = work / "outputs" / fingerprint(str(output.absolute()))
+    with (
+        alone(folder, "another process is training this biLM; wait for it, or stop it first", group.first),
+        alone(written, f"another process is training a biLM for {output}; wait for it, or stop it first", group.first),
+    ):
         if force and group.first:
             (folder / "checkpoint.pt").unlink(missing_ok=True)
         group.wait()
@@ -71,18 +79,19 @@ def pretrain(
 
 
 def _write(trainer: Trainer, root: Path, output: Path) -> dict:
-    """Exports the biLM and computes perplexities; `output` appears only when it is complete."""
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    """Exports the biLM and computes perplexities; `output` appears only when it is complete. Under its lock."""
+    partial = output.with_name(f".{output.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)  # of a killed process
     try:
+        with writing(partial):
+            partial.mkdir(parents=True)
         export(trainer.lm, trainer.words, partial)
         measured = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
-        card = {**trainer.card(), "perplexity": measured}
-        (partial / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
-        if output.exists():
-            shutil.rmtree(output)
-        partial.rename(output)
+        card = write_card(partial, {**trainer.card(), "perplexity": measured})
+        with writing(output):
+            if output.exists():
+                shutil.rmtree(output)
+            partial.rename(output)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return card
@@ -93,21 +102,35 @@ def export(lm: BidirectionalLM, words: list[str], folder: Path) -> None:
     lm.bilm.export(folder / "options.json", folder / "weights.hdf5", torch.float16)
     softmax = {"weight": lm.softmax.weight, "bias": lm.softmax_bias.weight.squeeze(-1)}
     half = {name: tensor.detach().half().contiguous() for name, tensor in softmax.items()}
-    save_file(half, folder / "softmax.safetensors")
-    (folder / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    write_bytes(folder / "softmax.safetensors", save(half))
+    write_text(folder / "vocabulary.txt", "".join(f"{word}\n" for word in words))
 
 
 def perplexities(
     folder: Path, root: Path, texts: list[tuple[str, int | None]], device: torch.device | None = None
 ) -> dict[str, dict[str, float]]:
-    """Forward, backward and mean full-softmax perplexity of an exported biLM, by the path of the text."""
+    """Forward, backward and mean full-softmax perplexity of an exported biLM, by the path of the text.
+
+    Raises:
+        UserError: one of them is not finite; a text cannot be read.
+    """
     lm, words = load_lm(folder)
     lm.to(device)
     by_text = {}
     for path, tokens in texts:
         corpus = Corpus.read(sources(root, [(path, tokens)]))
-        by_text[path] = lm.perplexity(corpus, words)
+        by_text[path] = _finite(lambda: lm.perplexity(corpus, words), path)  # noqa: B023 (called at once)
     return by_text
+
+
+def _finite(measure: Callable[[], dict[str, float]], text: str) -> dict[str, float]:
+    try:
+        measured = measure()
+    except OverflowError:
+        measured = {"mean": math.inf}
+    if all(map(math.isfinite, measured.values())):
+        return measured
+    raise UserError(f"the trained biLM has no finite perplexity on {text}; lower recipe.lr")
 
 
 def show(card: dict[str, Any], console: Console) -> None:

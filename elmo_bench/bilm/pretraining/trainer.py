@@ -6,6 +6,7 @@ the softmax has a separate optimiser for single rows, and checkpoints must inclu
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -20,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from torch import nn
 
+from elmo_bench.bilm.card import read_card
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, sources
 from elmo_bench.bilm.lm import BidirectionalLM, Chunk, chunks, load_lm
 from elmo_bench.bilm.lstm import State
@@ -32,12 +34,16 @@ from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.bilm.pretraining.optimisers import optimisers
 from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
-from elmo_bench.bilm.pretraining.recipe import Recipe, read_card, sha256
+from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
+from elmo_bench.nn.finite import Fault, Watch, all_finite
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.files import open_text
+from elmo_bench.system.integrity import save_checkpoint
 from elmo_bench.system.progress import tell
 
+SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
 CPU, ALONE = torch.device("cpu"), Group()
 
 
@@ -90,7 +96,7 @@ class Trainer:
         )
         self.states = self.lm.start(len(range(recipe.rows)[self.batcher.share]))
         self.first = self._start()
-        self.update, self.seconds = self.first, 0.0
+        self.update, self.seconds, self.watch = self.first, 0.0, Watch()
         self.pointwise = Pointwise.compiled() if compile else EAGER
         self._resume()
         self.journal = Journal(folder / "log.csv", wandb) if group.first else None
@@ -98,7 +104,11 @@ class Trainer:
             self.journal.shorten(self.update)
 
     def fit(self, stop: int | None = None) -> None:
-        """Trains to the end of the recipe or to update `stop`, with a progress bar on a terminal."""
+        """Trains to the end of the recipe or to update `stop`, with a progress bar on a terminal.
+
+        Raises:
+            UserError: a loss, gradient or weight is not finite, or the memory runs out.
+        """
         recipe, end, saved = self.recipe, self.recipe.end(stop), time.monotonic()
         started = saved - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -107,7 +117,8 @@ class Trainer:
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
             for batch in ahead(islice(self._batches(), max(0, end - self.update))):
-                loss = self._step(batch.to(self.device))
+                with saying(self._doing, SMALLER):
+                    loss = self._step(batch.to(self.device))
                 self.update += 1
                 self.seconds = time.monotonic() - started
                 last = self.update == end
@@ -186,13 +197,35 @@ class Trainer:
         gradients = [row.grad for row in rows if row.grad is not None]
         self.group.average([*(p.grad for p in self.dense if p.grad is not None), *gradients])
         clipped = [*self.dense, *rows] if recipe.clip_softmax else self.dense
-        nn.utils.clip_grad_norm_(clipped, recipe.clip)
+        norm = nn.utils.clip_grad_norm_(clipped, recipe.clip)
+        if self.group.size == 1:  # a process must not stop alone; the gradients are those of all
+            self._stop_at(self.watch.add(self.update + 1, "loss", loss))
+        self._stop_at(self.watch.add(self.update + 1, "gradient", norm))
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
         self.optimiser.zero_grad()
         self.row_optimiser.step(batch.ids, [row.detach() for row in rows], gradients, rate * recipe.softmax_lr)
         return loss.detach()
+
+    def _stop_at(self, fault: Fault | None) -> None:
+        """Raises `UserError` for a number that is not finite."""
+        if fault is None:
+            return
+        saved = "the last checkpoint is from before it" if self._checkpoint.exists() else "there is no checkpoint yet"
+        rate = self.recipe.rate(fault.step - 1, self.first)
+        raise UserError(
+            f"update {fault.step}: the {fault.what} is {fault.value} at learning rate {rate:g}; {saved}; "
+            "lower recipe.lr or recipe.clip"
+        )
+
+    def _doing(self) -> str:
+        tokens = self.recipe.rows * self.recipe.steps
+        return f"training on {tokens} tokens ({self.recipe.rows} rows of {self.recipe.steps} steps)"
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.folder / "checkpoint.pt"
 
     def _dropout(self) -> step.Dropout | None:
         """The dropout of this update and process."""
@@ -220,6 +253,7 @@ class Trainer:
         """Logs the progress; `told` is the update and the seconds at the previous log entry."""
         loss = loss.clone()
         self.group.average([loss])
+        self._stop_at(self.watch.look() or self.watch.add(self.update, "loss", loss) or self.watch.look())
         if self.journal is None:
             return
         rate = (self.update - told[0]) / max(self.seconds - told[1], 1e-9)
@@ -234,6 +268,10 @@ class Trainer:
         return (self.group.size == 1 or self.update % 10 == 0) and self.group.agree(seconds > self.every)
 
     def _save(self) -> None:
+        """Writes a checkpoint, unless the weights are no longer finite."""
+        self._stop_at(self.watch.look())
+        if not all_finite(self.lm.parameters()):
+            self._stop_at(Fault(self.update, "weight", math.nan))
         states = [[tuple(map(self.group.gather, layer)) for layer in layers] for layers in self.states]
         if self.group.first:
             state = {
@@ -244,14 +282,13 @@ class Trainer:
                 "update": self.update,
                 "seconds": self.seconds,
             }
-            checkpoint.save(state, self.folder / "checkpoint.pt")
+            save_checkpoint(state, self._checkpoint)
         self.group.wait()
 
     def _resume(self) -> None:
-        path = self.folder / "checkpoint.pt"
-        if not path.exists():
+        if not self._checkpoint.exists():
             return
-        state = checkpoint.load(path)
+        state = checkpoint.load(self._checkpoint)
         self.lm.load_state_dict(state["lm"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.row_optimiser.load_state_dict(state["row_optimiser"])

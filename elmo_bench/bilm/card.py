@@ -1,0 +1,68 @@
+"""The card of a biLM trained here: what it was trained on, and the sha256 of its files, compared before use."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import write_text
+from elmo_bench.system.integrity import check_digests, check_note, digests, read_sealed, sealed
+
+CARD = "card.json"
+FILES = ("options.json", "weights.hdf5", "softmax.safetensors", "vocabulary.txt")
+AGAIN = "force=true trains it again"
+RESTORE = "restore it (git checkout, or download it again), or train the biLM again"
+
+
+def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes the card of the files in a folder; returns it with their sha256 (`files`) and its own checksum."""
+    files = digests(folder, [name for name in FILES if (folder / name).is_file()])
+    text = sealed(json.dumps({**card, "files": files}, indent=2) + "\n")
+    write_text(folder / CARD, text)
+    return json.loads(text)
+
+
+def read_card(folder: Path, remedy: str = RESTORE) -> dict[str, Any]:
+    """The card in a folder, without its checksum.
+
+    Raises:
+        UserError: it is missing, damaged or changed; `remedy` ends the message.
+    """
+    return read_sealed(folder / CARD, "card of a biLM", remedy)
+
+
+def check_files(*paths: str | PathLike[str]) -> dict[Path, str]:
+    """Compares files of biLMs with the cards or notes beside them; of files without either nothing is known.
+
+    Returns:
+        The sha256 of those files that a card names.
+
+    Raises:
+        UserError: a file is missing or not the one that its card or note names, or the card itself is damaged.
+    """
+    known = {}
+    for path in map(Path, paths):
+        if digest := _files(path.parent).get(path.name):
+            check_digests(path.parent, {path.name: digest}, RESTORE)
+            known[path] = digest
+        else:
+            check_note(path, RESTORE)
+    return known
+
+
+def check_folder(folder: Path, remedy: str = RESTORE) -> None:
+    """Compares all files that the card in a folder names. Raises `UserError` if one is missing, damaged or changed."""
+    check_digests(folder, _files(folder), remedy)
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """The sha256 of each file, by name, from the card in a folder; empty without a card, or in an earlier one."""
+    files = read_card(folder).get("files", {}) if (folder / CARD).exists() else {}
+    if not isinstance(files, dict) or not all(re.fullmatch("[0-9a-f]{64}", str(each)) for each in files.values()):
+        raise UserError(f"damaged: `files` does not name the sha256 of each file; {RESTORE}", folder / CARD)
+    return files

@@ -1,0 +1,55 @@
+"""What a training says when it cannot go on: numbers that are not finite, memory that runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from elmo_bench.nn.finite import Fault
+from elmo_bench.system.errors import UserError
+
+if TYPE_CHECKING:
+    from elmo_bench.task import Batch
+
+LOWER = "lower task.optimizer.lr or task.clip.value"
+SMALLER = "lower task.batch.batch_size, or bound the tokens of a batch by task.batch.token_budget"
+
+
+class Size(NamedTuple):
+    """The size of a batch."""
+
+    rows: int
+    tokens: int
+    padded: int  # tokens, padding included
+
+    @classmethod
+    def of(cls, batch: Batch) -> Size:
+        lengths = [len(sentence) for tokens in batch.texts.values() for sentence in tokens.sentences]
+        return cls(len(batch.rows), sum(lengths), sum(tokens.words.numel() for tokens in batch.texts.values()))
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows, {self.tokens} tokens ({self.padded} with padding)"
+
+
+def not_finite(epoch: int, fault: Fault, rate: float) -> UserError:
+    """For a loss, a gradient or a weight.
+
+    Args:
+        epoch: counted from 0.
+        fault: its step is the batch, counted from 1.
+        rate: the learning rate.
+    """
+    before = f"best.ckpt and last.ckpt are of the {epoch} before" if epoch else "there is no earlier one"
+    return UserError(
+        f"epoch {epoch + 1}, batch {fault.step}: the {fault.what} is {fault.value} at learning rate {rate:g}; nothing "
+        f"of this epoch is kept ({before}); {LOWER}"
+    )
+
+
+def check_metrics(split: str, scores: Mapping[str, float]) -> None:
+    """Raises `UserError` for a metric that is not finite."""
+    for name, value in scores.items():
+        if not np.isfinite(value):
+            raise UserError(f"{split}/{name} is {value}: not a score; nothing of this epoch is kept; {LOWER}")

@@ -1,0 +1,58 @@
+"""Processes that end with the one that started them, also where that one is killed and cannot end them itself."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PARENT = "ELMO_BENCH_PARENT"  # set in the environment of a process that is to end with its parent: the parent's id
+POLL = 0.2  # seconds
+PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
+
+
+def environment() -> dict[str, str]:
+    """What to add to the environment of a process that this one starts."""
+    return {PARENT: str(os.getpid())}
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """In the block, what a library starts is told the id of its parent; it must call `end_with_parent` itself."""
+    os.environ.update(environment())
+    try:
+        yield
+    finally:
+        os.environ.pop(PARENT, None)
+
+
+def end_with_parent(parent: int | None = None) -> None:
+    """Ends this process as soon as its parent has ended: on Linux the kernel does it, elsewhere a thread.
+
+    Args:
+        parent: the id of the process that started this one; None: as `environment` says, if it does. It is compared
+            with the present parent, since that one may have ended before this call.
+    """
+    told = os.environ.pop(PARENT, None)  # what this process starts has another parent
+    parent = parent or (int(told) if told and told.isdecimal() else None)
+    if parent is None:
+        return
+    if sys.platform != "linux" or ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    if os.getppid() != parent:
+        _end()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(POLL)
+    _end()
+
+
+def _end() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

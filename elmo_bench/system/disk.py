@@ -1,0 +1,130 @@
+"""What the disk refuses (it is full, read-only, another user's), as one line that names the file and the remedy."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+from elmo_bench.system.errors import UserError
+
+FULL = "no space left on the disk; free some, then run the same command again"
+OTHERS = "this user may not read or write it; give another place, or ask for the right"
+MEANINGS = {
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL.replace("on the disk", "in this user's quota"),
+    errno.EFBIG: "no space left: larger than a file may be here (`ulimit -f` shows a limit)",
+    errno.EROFS: "the disk is read-only; give another place",
+    errno.EACCES: OTHERS,
+    errno.EPERM: OTHERS,
+    errno.ENOTDIR: "is a file where a folder is needed; give another place",
+    errno.EEXIST: "is a file where a folder is needed; give another place",
+    errno.EISDIR: "is a folder; give the name of a file",
+    errno.EIO: "the disk reports an error in reading or writing",
+}
+
+
+class Refused(UserError):
+    """The disk refuses to hold something."""
+
+
+def explain(error: OSError, path: str | PathLike[str] | None = None) -> Refused | None:
+    """The error of one line for one of the system, or None if it has another cause than the disk.
+
+    Args:
+        error: of the system.
+        path: what was being written, named where the error names no file, or a temporary one.
+    """
+    meaning = MEANINGS.get(error.errno or 0)
+    if meaning is None:
+        return None
+    named = error.filename
+    if path is not None and (named is None or str(named).endswith(".partial")):
+        named = path
+    return Refused(meaning, _culprit(error, Path(named)) if isinstance(named, (str, PathLike)) else None)
+
+
+def _culprit(error: OSError, path: Path) -> Path:
+    """The file on the way to a path that should be a folder, or the path itself."""
+    if error.errno != errno.ENOTDIR:
+        return path
+    return next((parent for parent in reversed(path.parents) if parent.is_file()), path)
+
+
+@contextmanager
+def writing(path: str | PathLike[str]) -> Iterator[None]:
+    """Names the file, or the folder, in errors of the disk.
+
+    Raises:
+        Refused: the disk is full or read-only, or the place belongs to another user.
+    """
+    try:
+        yield
+    except OSError as error:
+        if (refused := explain(error, path)) is None:
+            raise
+        raise refused from error
+
+
+class _Steady:
+    """A binary file that pretends after its first error."""
+
+    def __init__(self, file: IO[bytes]):
+        self.file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        self._attempt(lambda: self.file.write(data))
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        self._attempt(self.file.flush)
+
+    def truncate(self, size: int | None = None) -> int:
+        self._attempt(lambda: self.file.truncate(size))
+        return 0 if size is None else size
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._attempt(lambda: self.file.seek(offset, whence))  # may write what is buffered
+        return offset if whence == 0 or self.error else self.file.tell()
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        return self.file.read(size)
+
+    def readinto(self, buffer: Any) -> int:
+        return self.file.readinto(buffer)  # type: ignore[attr-defined]
+
+    def check(self) -> None:
+        """Raises the first error, so that no more is computed for a file that will not come."""
+        if self.error is not None:
+            raise self.error
+
+    def _attempt(self, action: Any) -> None:
+        if self.error is None:
+            try:
+                action()
+            except OSError as error:
+                self.error = error
+
+
+@contextmanager
+def steady(file: IO[bytes]) -> Iterator[_Steady]:
+    """A binary file for libraries that an error of the disk would bring down, such as HDF5 and torch's writer.
+
+    After the first error it pretends to write; that error is raised at the end of the block, and by `check()`.
+    """
+    pretending = _Steady(file)
+    try:
+        yield pretending
+        pretending.flush()
+    finally:
+        if pretending.error is not None:
+            with suppress(OSError):  # what is buffered cannot be written
+                file.close()
+            raise pretending.error

@@ -1,0 +1,55 @@
+"""The limits of what is read. A file beyond one of them ends in one line, and never fills the memory or waits.
+
+Real data stay far below: the longest line of word vectors has a few kilobytes, SQuAD's training file is 33 MB in one
+line of JSON, text is packed to a fourth of its size, and the deepest tree of the sentiment treebank has 30 levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import IO
+
+from elmo_bench.system.errors import UserError
+
+LINE = 1 << 24  # bytes, unpacked: of a line of a text that is read line by line
+WHOLE = 1 << 28  # bytes, unpacked: of a file that is read as a whole, such as JSON
+RATIO = 200  # how many times its size a packed file may have once unpacked ...
+UNPACKED = 1 << 24  # ... if that is more than so many bytes
+NESTING = 200  # brackets open at once, in JSON and in trees
+DIGITS = 20  # of a whole number: those of the largest one of 64 bits
+CLUSTERS = 5_000  # of coreference in one document: their alignment takes a matrix of all pairs
+
+
+def regular(path: str | PathLike[str]) -> None:
+    """Refuses what exists and is no regular file: a folder has no content, and a pipe or a device may have no end.
+
+    Raises:
+        UserError: a folder, a pipe (also `<(command)` of a shell), a device or a socket.
+    """
+    path = Path(path)
+    try:
+        if path.is_file() or not path.exists():
+            return
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise UserError(f"cannot be read: {error.strerror}", path) from None
+    what = "a folder" if path.is_dir() else "a pipe, a device or a socket; save what it gives as a file first"
+    raise UserError(f"expected a regular file, and it is {what}", path)
+
+
+def lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """The lines of an open file. Raises `UserError` for one that is longer than LINE."""
+    for number, line in enumerate(iter(partial(file.readline, LINE + 1), b""), start=1):
+        if len(line) > LINE:
+            raise UserError(f"a line of over {LINE >> 20} MiB; is this the right file?", path, number)
+        yield line
+
+
+def whole(file: IO[bytes], path: Path) -> bytes:
+    """All of an open file. Raises `UserError` if that is more than WHOLE."""
+    content = file.read(WHOLE + 1)
+    if len(content) > WHOLE:
+        raise UserError(f"holds more than {WHOLE >> 20} MiB; is this the right file?", path)
+    return content

@@ -1,0 +1,110 @@
+"""The end of a command by a signal: Ctrl-C, `kill`, or a closed terminal end it within seconds, in one line.
+
+The first signal raises `KeyboardInterrupt` in the main thread, so that temporary files are removed and processes that
+were started are ended. Where that does not come through, in a long call of a library or one that swallows it, a thread
+ends the process after `GRACE` seconds. What was ignored when the process started (`nohup`, a background job) stays so.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+GRACE = 8.0  # seconds
+
+
+class _Command:
+    """What is known of the command that is running."""
+
+    running = False
+    received: int | None = None  # the first signal
+    advice = "run the command again"
+
+
+def received() -> int | None:
+    """The number of the signal that is ending the running command, if there is one."""
+    return _Command.received
+
+
+def line(number: int) -> str:
+    """What is said at the end."""
+    name = "" if number == signal.SIGINT else f" ({signal.Signals(number).name})"
+    return f"interrupted{name}; {_Command.advice}"
+
+
+@contextmanager
+def heard(advice: str = _Command.advice) -> Iterator[None]:
+    """While the block runs, a signal raises `KeyboardInterrupt` in it, and the process ends at the latest after GRACE.
+
+    Does nothing in other threads than the main one, or inside another such block.
+
+    Args:
+        advice: how to go on, the second half of the line that is printed.
+    """
+    if _Command.running or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _Command.running, _Command.received, _Command.advice = True, None, advice
+    before = {number: signal.signal(number, _interrupt) for number in HEARD if _default(number)}
+    watch = _Watch()
+    try:
+        yield
+    finally:
+        watch.stop()
+        _Command.running = False
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def at_once() -> None:
+    """Until a command runs, and after it, a signal ends the process in one line: modules are still being imported."""
+    for number in HEARD:
+        if _default(number):
+            signal.signal(number, lambda number, _: end(number))
+
+
+def end(number: int) -> None:
+    """Ends the process at once with the line and the exit status that tell of a signal."""
+    with suppress(OSError):
+        os.write(2, f"{line(number)}\n".encode())
+    os._exit(128 + number)
+
+
+def _default(number: int) -> bool:
+    """Whether a signal is not ignored."""
+    return signal.getsignal(number) not in (signal.SIG_IGN, None)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    if _Command.received is None:  # a second one would interrupt the tidying up
+        _Command.received = number
+        raise KeyboardInterrupt
+
+
+class _Watch:
+    """A thread that the system tells of a signal even while the main thread is in a long call."""
+
+    def __init__(self) -> None:
+        self.reading, self.writing = os.pipe()
+        os.set_blocking(self.writing, False)
+        self.before = signal.set_wakeup_fd(self.writing, warn_on_full_buffer=False)
+        self.stopped = threading.Event()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def stop(self) -> None:
+        signal.set_wakeup_fd(self.before)
+        self.stopped.set()
+        os.close(self.writing)
+
+    def _work(self) -> None:
+        with open(self.reading, "rb", buffering=0) as pipe:
+            while number := pipe.read(1):
+                if number[0] in HEARD and _default(number[0]):
+                    break
+        if number and not self.stopped.wait(GRACE):
+            end(_Command.received or number[0])

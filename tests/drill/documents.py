@@ -1,0 +1,142 @@
+"""Small valid files of every kind that is read, of invented words: what the drill of inputs mutates."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import numpy as np
+
+COLUMNS = """\
+# one
+Mira B-PER
+Tolk I-PER
+left O
+Gorvale B-LOC
+. O
+
+Gorvale S-LOC
+sleeps O
+
+The O
+Tolk B-ORG
+Works E-ORG
+"""
+NER = COLUMNS.replace("S-LOC", "B-LOC").replace("E-ORG", "I-ORG")
+
+
+def conll(documents: list[tuple[str, list[str]]]) -> str:
+    """CoNLL-2012 text of parts, each with the lines of its sentences."""
+    parts = [f"#begin document ({name}); part {i:03}\n" + "\n".join(rows) + "\n#end document\n"
+             for i, (name, rows) in enumerate(documents)]  # fmt: skip
+    return "".join(parts)
+
+
+TAKES = [
+    "a/b 0 0 Mira NNP (S* - - - Ann (PER) (ARG0*) (0)",
+    "a/b 0 1 takes VBZ * take 01 1 Ann * (V*) -",
+    "a/b 0 2 her PRP$ * - - - Ann * (ARG1* (1|(0)",
+    "a/b 0 3 lamp NN *) - - - Ann * *) 1)",
+    "",
+]
+SHE = [
+    "a/b 0 0 She PRP (S* - - - Bo * (ARG0*) * (0)",
+    "a/b 0 1 says VBZ * say 01 1 Bo * (V*) * -",
+    "a/b 0 2 it PRP * - - - Bo * (ARG1* (ARG1*) (1)",
+    "a/b 0 3 glows VBZ *) glow 02 1 Bo * *) (V*) -",
+    "",
+]
+CONLL = conll([("a/b", [*TAKES, *SHE]), ("c", [*SHE])])
+
+PAIRS = [
+    {"gold_label": "neutral", "sentence1": "A crow sits.", "sentence2": "It is dark-blue."},
+    {"gold_label": "entailment", "sentence1": "Two masons don't rest.", "sentence2": "Masons work."},
+    {"gold_label": "-", "sentence1": "A lamp.", "sentence2": "The lamp glows."},
+    {"gold_label": "contradiction", "sentence1": 'The "ferry" left.', "sentence2": "It stays."},
+]
+SNLI_JSONL = "".join(
+    json.dumps({**pair, "pairID": str(i), "n": i, "x": [1.5, None]}) + "\n" for i, pair in enumerate(PAIRS)
+)
+SNLI_TSV = "gold_label\tsentence1\tsentence2\n" + "".join("\t".join(pair.values()) + "\n" for pair in PAIRS)
+TREES = """\
+(3 (2 A) (4 (3 bright) (2 gem)))
+(1 (2 It) (1 (1 drags) (2 -LRB-)))
+(2 (2 so) (2 (2 very) (2 (2 plain) (2 .))))
+"""
+CONTEXT = "The ferry of Gorvale carries 1,000 lamps. Mira Tolk lit them in 1840."
+SQUAD = {
+    "version": "1.1",
+    "data": [
+        {
+            "title": f"Gorvale {part}",
+            "paragraphs": [
+                {
+                    "context": CONTEXT,
+                    "qas": [
+                        {"id": f"{part}1", "question": "Who lit the lamps?",
+                         "answers": [{"text": "Mira Tolk", "answer_start": CONTEXT.index("Mira")}]},
+                        {"id": f"{part}2", "question": "How many lamps?",
+                         "answers": [{"text": "1,000", "answer_start": CONTEXT.index("1,000")},
+                                     {"text": "1,000 lamps", "answer_start": CONTEXT.index("1,000")}]},
+                    ],
+                }
+            ],
+        }
+        for part in "ab"
+    ],
+}  # fmt: skip
+ANSWERS = {"a1": "Tolk", "a2": "1,000", "b1": "the lamps", "b2": ""}
+WORDS = ["Mira", "lamp", "ferry", ",", "héron", "the"]
+NUMBERS = [[round(0.1 * i - 0.25 * k, 3) for k in range(4)] for i in range(len(WORDS))]
+VECTORS = "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in zip(WORDS, NUMBERS, strict=True))
+WORD_LIST = "".join(f"{word}\n" for word in WORDS)
+NUMBER_LIST = "".join(" ".join(map(str, row)) + "\n" for row in NUMBERS)
+OPTIONS = {
+    "lstm": {
+        "use_skip_connections": True, "projection_dim": 8, "cell_clip": 3, "proj_clip": 3.0, "dim": 16, "n_layers": 2,
+    },
+    "char_cnn": {
+        "activation": "relu", "embedding": {"dim": 4}, "filters": [[1, 4], [2, 8]], "max_characters_per_token": 50,
+        "n_characters": 262, "n_highway": 1,
+    },
+}  # fmt: skip
+SENTENCES = "the crow sat by the lamp .\nMira left\n\nher ferry , héron and all , has gone\nthe lamp glows\n"
+VOCABULARY = "<S>\n</S>\n<UNK>\nthe\nlamp\ncrow\nferry\n"
+FIGURE = {"title": "T", "note": "n", "header": ["a", "b"], "rows": [["1", "2"]], "picture": "t.png"}
+PREDICT = {
+    "ner": [{"tokens": ["Mira", "left"]}, {"text": "The Tolk Works ."}],
+    "srl": [{"tokens": ["Mira", "takes", "it"], "predicates": [1]}, {"text": "She says so", "predicates": [1, 2]}],
+    "coref": [
+        {"sentences": [["Mira", "left", "."], ["She", "ran"]], "speakers": ["Ann", ["Bo", "-"]], "genre": "a"},
+        {"text": "Mira left .\nShe ran", "document": "d"},
+    ],
+    "snli": [{"premise": "A crow sits.", "hypothesis": "It doesn't."}],
+    "sst5": [{"tokens": ["A", "gem"]}, {"text": "it's half-good (or not)"}],
+    "squad": [{"context": CONTEXT, "question": "Who?", "id": "q1"}, {"context": "A lamp.", "question": "What?"}],
+}
+
+
+def renamed() -> str:
+    """CONLL with other names of documents."""
+    return CONLL.replace("(a/b)", "(d)").replace("(c)", "(e)")
+
+
+def jsonl(rows: list[dict]) -> str:
+    """JSON lines."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def matrix() -> bytes:
+    """NUMBERS as a .npy file."""
+    file = io.BytesIO()
+    np.save(file, np.array(NUMBERS, dtype=np.float32))
+    return file.getvalue()
+
+
+def archive() -> bytes:
+    """VECTORS in a .zip file."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("vectors.4d.txt", VECTORS)
+    return file.getvalue()

@@ -1,0 +1,144 @@
+"""Damage to every kind of file that the project writes and later trusts.
+
+After it, what reads the file must give the same result as before, or one line for the user.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.mini import ensure_data
+from elmo_bench.system.hashing import MEMORY, REMEMBERED, content_sha256
+from tests.drill import results, scene, warm
+from tests.drill.damage import damage
+from tests.drill.trial import EQUAL, FAULT, Answer, Area
+
+
+class Kind:
+    """A kind of file.
+
+    Args:
+        make: the scene.
+        pattern: of the files in it.
+        use: reads them; its value is compared.
+    """
+
+    def __init__(self, make: Callable[[Path], Any], pattern: str, use: Callable[[Path], Any]):
+        self.make, self.pattern, self.use = make, pattern, use
+
+    @cached_property
+    def scene(self) -> scene.Scene:
+        return scene.of(self.make)
+
+    @cached_property
+    def expected(self) -> Any:
+        """What comes of undamaged files."""
+        self.scene.restore()
+        outcome, value = self.read()
+        if outcome != warm.VALUE:
+            raise RuntimeError(value)
+        return value
+
+    def read(self) -> tuple[str, Any]:
+        return warm.call(lambda: self.use(self.scene.place))
+
+    def trial(self, draw: random.Random) -> Answer:
+        """Damages one file."""
+        expected = self.expected
+        self.scene.restore()
+        files = [path for path in sorted(self.scene.place.glob(self.pattern)) if path.stat().st_size]
+        done = damage(draw.choice(files), draw)
+        outcome, told = self.read()
+        if outcome == warm.VALUE:
+            outcome, told = (EQUAL, "") if told == expected else (FAULT, "another result, without a word")
+        return outcome, f"{told}\n{done}: {_last(told)}"
+
+
+def _last(told: str) -> str:
+    return (told.strip().splitlines() or ["equal"])[-1]
+
+
+def _safetensors(folder: Path) -> None:
+    """A biLM with its weights in our format beside those in the official one."""
+    made = scene.bilm(folder)
+    BiLM.from_files(made / "options.json", made / "weights.hdf5").export(
+        made / "options.json", made / "weights.safetensors"
+    )
+
+
+def _layers_of_safetensors(place: Path) -> Any:
+    bilm = BilmLayers(place / "bilm" / "options.json", place / "bilm" / "weights.safetensors")
+    return bilm.sha256, bilm.layers(results.SENTENCES).numpy().tobytes()
+
+
+def _half_pretrained(folder: Path) -> None:
+    scene.text(folder)
+    shutil.rmtree(scene.pretrained(folder, "stop=20"))
+
+
+def _numbered_text(folder: Path) -> None:
+    """A text that has been numbered, and no biLM yet."""
+    shutil.rmtree(scene.bilm(folder))
+    for checkpoint in folder.rglob("checkpoint.pt"):
+        checkpoint.unlink()
+
+
+def _cached(folder: Path) -> None:
+    scene.bilm(folder)
+    results.cached(folder)
+
+
+def _vectors(folder: Path) -> None:
+    scene.bench(folder)
+    scene.vectors(folder)
+    shutil.rmtree(folder / "results")
+
+
+def _reported(folder: Path) -> None:
+    scene.bench(folder)
+    scene.sweep(folder)
+
+
+def _large(folder: Path) -> None:
+    """A file whose digest is remembered."""
+    (folder / "large.txt").write_text("ba de gi\n" * (REMEMBERED // 8))
+    _digest(folder)
+
+
+def _digest(folder: Path) -> str:
+    return content_sha256(folder / "large.txt", folder / MEMORY)
+
+
+def _world(folder: Path) -> Any:
+    ensure_data(folder, sizes=scene.WORLD)
+    return results.contents(folder)
+
+
+KINDS = {
+    "options.json": Kind(scene.bilm, "bilm/options.json", results.layers),
+    "weights.hdf5": Kind(scene.bilm, "bilm/weights.hdf5", results.layers),
+    "weights.safetensors": Kind(_safetensors, "bilm/weights.safetensors", _layers_of_safetensors),
+    "softmax.safetensors": Kind(scene.bilm, "bilm/softmax.safetensors", results.language_model),
+    "vocabulary.txt": Kind(scene.bilm, "bilm/vocabulary.txt", results.language_model),
+    "card.json": Kind(scene.bilm, "bilm/card.json", results.card),
+    "cache": Kind(_cached, "layers/*/[!l]*", results.cached),
+    "best.ckpt": Kind(scene.trained, "results/work/*/*/*/best.ckpt", results.predicted),
+    "resumed": Kind(scene.interrupted, "results/work/*/*/*/[!l]*.ckpt", results.of_run),
+    "last.ckpt": Kind(scene.interrupted, "results/work/*/*/*/last.ckpt", results.of_run),
+    "dev.items.npz": Kind(scene.interrupted, "results/work/*/*/*/dev.items.npz", results.of_run),
+    "checkpoint.pt": Kind(_half_pretrained, "cache/pretrain/*/checkpoint.pt", results.exported),
+    "text.npz": Kind(_numbered_text, "cache/pretrain/text/*", results.exported),
+    "vectors": Kind(_vectors, "cache/vectors/*/[!l]*", results.of_vectors),
+    "mini": Kind(_world, "**/*.*", _world),
+    "items.npz": Kind(scene.trained, "results/runs/*/*/*.items.npz", results.of_items),
+    "record": Kind(_reported, "results/runs/*/*/*.json", results.reported),
+    "digests.json": Kind(_large, MEMORY, _digest),
+}
+AREAS = [Area(f"flips:{name}", 30, partial(Kind.trial, kind)) for name, kind in KINDS.items()]

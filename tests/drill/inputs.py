@@ -1,0 +1,302 @@
+"""The drill of inputs: mutated files of every kind that is read. A trial ends with a result or in one line.
+
+For each kind a valid file is mutated, in one of three trials also packed, and read in this process as the commands read
+it. Scores must stay within 0 to 100, and be the same for predictions that differ in their packing or line ends alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr
+from functools import cache, partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import torch
+
+from elmo_bench import predict, score
+from elmo_bench.bilm.characters import character_table
+from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.options import Options
+from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.bilm.pretraining.vocabulary import count_words
+from elmo_bench.embed import embed
+from elmo_bench.embedding.reading import read as read_table
+from elmo_bench.embedding.tables import Table
+from elmo_bench.reporting.figures import figures
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.hashing import content_sha256
+from tasks.coref.reader import CorefReader
+from tasks.ner.reader import NerReader
+from tasks.snli.reader import SnliReader
+from tasks.squad.reader import SquadReader
+from tasks.srl.reader import SrlReader
+from tasks.sst5.reader import Sst5Reader
+from tests.drill import documents as docs
+from tests.drill.mutations import PACKERS, mutated
+
+RESULT, ONE_LINE, FAULT = "result", "one line", "fault"
+Paths = Mapping[str, Path]
+READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "ner": lambda data: NerReader(data | {"comment": "# "}, min_count=1),
+    "srl": SrlReader,
+    "coref": lambda data: CorefReader(data, min_count=1),
+    "snli": SnliReader,
+    "sst5": lambda data: Sst5Reader(data, phrases="all"),
+    "squad": SquadReader,
+}
+LABELS = {"snli": ("neutral", "entailment", "-", "contradiction"), "sst5": ("0", "4", "2", "3", "1")}
+
+
+class Kind(NamedTuple):
+    """Files of one kind and what reads them.
+
+    Attributes:
+        files: content by name; the drill mutates those of `targets`.
+        read: of the paths of the files by their names; an exception other than `UserError` is a fault.
+        packable: whether a target may also be packed: its name then has another ending.
+    """
+
+    files: Mapping[str, str | bytes]
+    targets: tuple[str, ...]
+    read: Callable[[Paths], None]
+    packable: bool = True
+
+
+class Area(NamedTuple):
+    """What the drill conducts: so many trials, each of at most `limit` seconds."""
+
+    name: str
+    trials: int
+    trial: Callable[[random.Random], tuple[str, str]]
+    limit: float = 120.0
+
+
+def trial(kind: Kind, chance: random.Random) -> tuple[str, str]:
+    """One trial: RESULT, ONE_LINE or FAULT, and what was read and what came of it."""
+    with tempfile.TemporaryDirectory(prefix="drill-") as name:
+        target = chance.choice(kind.targets)
+        contents = {key: each.encode() if isinstance(each, str) else each for key, each in kind.files.items()}
+        contents[target] = mutated(contents[target], chance)
+        paths = {key: Path(name, key) for key in contents}
+        if kind.packable and chance.random() < 0.3:
+            suffix = chance.choice(sorted(PACKERS))
+            contents[target] = PACKERS[suffix](contents[target])
+            contents[target] = mutated(contents[target], chance) if chance.random() < 0.3 else contents[target]
+            paths[target] = Path(name, target + suffix)
+        for key, path in paths.items():
+            path.write_bytes(contents[key])
+        return _outcome(partial(kind.read, paths), f"{paths[target].name}: {_shown(contents[target])}")
+
+
+def _outcome(read: Callable[[], None], told: str) -> tuple[str, str]:
+    try:
+        with redirect_stderr(io.StringIO()):
+            read()
+    except UserError as error:
+        lines = str(error).splitlines()
+        return (ONE_LINE, lines[0]) if len(lines) == 1 and lines[0].isprintable() else (FAULT, f"{told}\n{error!r}")
+    except Exception:
+        return FAULT, f"{told}\n{traceback.format_exc()}"
+    return RESULT, told
+
+
+def _shown(content: bytes) -> str:
+    return repr(content if len(content) < 2000 else content[:1000] + b" ... " + content[-1000:])
+
+
+# What reads each kind.
+
+
+def load(task: str, paths: Paths) -> None:
+    """A task's three splits, and a batch of each; also the digest that names the data."""
+    splits: dict[str, Any] = dict(zip(("train", "dev", "test"), map(str, paths.values()), strict=True))
+    reader = READERS[task](splits)
+    loaded = reader.load()
+    for rows in loaded.values():
+        batch = [rows[i] for i in range(min(len(rows), 8))]
+        if batch:
+            reader.collate(batch)
+        json.dumps(batch, ensure_ascii=False, allow_nan=False).encode()
+    for path in paths.values():
+        content_sha256(path)
+
+
+def rows_of_text(task: str, paths: Paths) -> None:
+    """The rows and the echo of the input lines of `predict`."""
+    (path,) = map(str, paths.values())
+    reader = trained(task)
+    pairs = predict.read_rows(reader, path, task)
+    if pairs:
+        reader.collate([row for _, row in pairs[:8]])
+    for raw, row in pairs:
+        json.dumps(predict.echo(raw, row, reader.fields), ensure_ascii=False, allow_nan=False).encode()
+
+
+def rows_of_file(paths: Paths) -> None:
+    """`predict` of a file of SQuAD's own format."""
+    rows = trained("squad").from_file(str(paths["in.json"]))
+    trained("squad").collate(rows[:8])
+    answers = trained("squad").official([{"answer": ""} for _ in rows], rows)
+    json.dumps(answers, ensure_ascii=False).encode()
+
+
+@cache
+def trained(task: str) -> Any:
+    """A task's reader with the vocabularies of the valid files."""
+    with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
+        kind = KINDS[task]
+        paths = {name: Path(folder, name) for name in kind.files}
+        for name, path in paths.items():
+            path.write_text(str(kind.files[name]), encoding="utf-8")
+        reader = READERS[task](dict(zip(("train", "dev", "test"), map(str, paths.values()), strict=True)))
+        reader.load()
+        return reader
+
+
+def scores(task: str, paths: Paths) -> None:
+    """The scores of predictions, within 0 to 100, and the same whatever their packing and line ends."""
+    gold, predictions = paths.values()
+    scorer = scorer_of(task)
+    found = scorer(str(gold), str(predictions))
+    json.dumps(found, allow_nan=False)
+    for name, value in found.items():
+        assert 0 <= value <= 100 + 1e-9, f"{name} = {value}"  # NaN is neither
+    if predictions.suffix in PACKERS:
+        return
+    content = predictions.read_bytes()
+    packed = predictions.with_name(f"again{predictions.name}.gz")
+    packed.write_bytes(PACKERS[".gz"](content))
+    others = [packed]
+    if b"\r" not in content:
+        others.append(predictions.with_name(f"crlf{predictions.name}"))
+        others[-1].write_bytes(content.replace(b"\n", b"\r\n"))
+    for other in others:
+        assert scorer(str(gold), str(other)) == found, f"{other.name} has other scores"
+
+
+scorer_of = cache(score.find)
+
+
+def table(paths: Paths) -> None:
+    """Word vectors."""
+    vectors, words = [*paths.values(), None][:2]
+    assert vectors is not None
+    found = read_table(Table(vectors, words), {*docs.WORDS, "²", ""}, 4)
+    assert all(row.shape == (4,) and torch.isfinite(row).all() for row in found.values())
+    content_sha256(vectors)
+
+
+def options(paths: Paths) -> None:
+    """The options of a biLM: what is read is written and read again as the same."""
+    read = Options.read(paths["options.json"])
+    assert Options.parse(read.as_dict()) == read
+
+
+def text(paths: Paths) -> None:
+    """The text of a biLM, also counted and as the two streams."""
+    source = Source(paths["text.txt"])
+    corpus = Corpus.read([source], seed=1)
+    counts = count_words([source])
+    assert counts.total() == len(corpus.tokens)
+    forward, backward = corpus.streams(corpus.vocabulary(20))
+    assert len(forward.inputs) == len(backward.targets) == len(corpus.tokens) + len(corpus.ends)
+    character_table(corpus.types)
+
+
+def vocabulary(paths: Paths) -> None:
+    """The words of a softmax."""
+    (path,) = paths.values()
+    recipe = SimpleNamespace(words=path.name, vocabulary=docs.VOCABULARY.count("\n"))
+    corpus = Corpus(["<S>", "</S>", "the", "lamp"], torch.tensor([2, 3, 2]).numpy(), torch.tensor([3]).numpy())
+    Trainer._vocabulary(SimpleNamespace(recipe=recipe, root=path.parent, corpus=corpus))  # type: ignore[arg-type]
+
+
+class NoLayers:
+    """Stands in for the biLM: layers of zeros."""
+
+    def encode(self, sentences: list[list[str]]) -> list[torch.Tensor]:
+        """(3, tokens, 2) for each sentence; the characters of its words are looked up."""
+        character_table(word for sentence in sentences for word in sentence)
+        return [torch.zeros(3, len(sentence), 2) for sentence in sentences]
+
+
+def layers(paths: Paths) -> None:
+    """The input of `embed`."""
+    (path,) = paths.values()
+    embed(NoLayers(), path, path.parent / "layers.hdf5")  # type: ignore[arg-type]
+
+
+def figure(paths: Paths) -> None:
+    """A figure of the report."""
+    (path,) = paths.values()
+    (path.parent / "figures").mkdir()
+    shutil.move(path, path.parent / "figures" / path.name)
+    figures(path.parent)
+
+
+def listed(paths: Paths) -> None:
+    """A list of files."""
+    splits: dict[str, Any] = dict.fromkeys(("train", "dev", "test"), str(paths["files.list"]))
+    SrlReader(splits).load()
+
+
+def _splits(task: str, content: str, suffix: str) -> Kind:
+    files = {f"{split}{suffix}": content for split in ("train", "dev", "test")}
+    return Kind(files, tuple(files), partial(load, task))
+
+
+def _pairs(task: str, gold: str, predictions: str) -> Kind:
+    return Kind(
+        {"gold": gold, "predictions": predictions}, ("predictions", "predictions", "gold"), partial(scores, task)
+    )
+
+
+def _labels(task: str) -> Kind:
+    lines = [f"{label}\n" for label in LABELS[task]]
+    return _pairs(task, "".join(lines), lines[0] + lines[1] * (len(lines) - 1))
+
+
+KINDS: dict[str, Kind] = {
+    "ner": _splits("ner", docs.NER, ".iob2"),
+    "srl": _splits("srl", docs.CONLL, ".conll"),
+    "coref": _splits("coref", docs.CONLL, ".conll"),
+    "snli": _splits("snli", docs.SNLI_TSV, ".tsv"),
+    "snli.jsonl": _splits("snli", docs.SNLI_JSONL, ".jsonl"),
+    "sst5": _splits("sst5", docs.TREES, ".txt"),
+    "squad": _splits("squad", json.dumps(docs.SQUAD), ".json"),
+    "list": Kind({"files.list": "a.conll\nb\n", "a.conll": docs.CONLL, "b.gold_conll": docs.renamed()},
+                 ("files.list",), listed, packable=False),
+    "score ner": _pairs("ner", docs.NER[6:], docs.NER[6:].replace("B-ORG", "O")),
+    "score srl": _pairs("srl", docs.CONLL, docs.CONLL.replace("ARG1", "ARG2", 1)),
+    "score coref": _pairs("coref", docs.CONLL, docs.CONLL.replace("(1)", "(0)", 1)),
+    "score snli": _labels("snli"),
+    "score sst5": _labels("sst5"),
+    "score squad": _pairs("squad", json.dumps(docs.SQUAD), json.dumps(docs.ANSWERS)),
+    **{f"predict {task}": Kind({"in.jsonl": docs.jsonl(rows)}, ("in.jsonl",), partial(rows_of_text, task))
+       for task, rows in docs.PREDICT.items()},
+    "predict squad.json": Kind({"in.json": json.dumps(docs.SQUAD)}, ("in.json",), rows_of_file),
+    "vectors": Kind({"vectors.txt": docs.VECTORS}, ("vectors.txt",), table),
+    "vectors.zip": Kind({"vectors.zip": docs.archive()}, ("vectors.zip",), table, packable=False),
+    "vectors beside words": Kind({"numbers.txt": docs.NUMBER_LIST, "words.lst": docs.WORD_LIST},
+                                 ("numbers.txt", "words.lst"), table),
+    "vectors.npy": Kind({"numbers.npy": docs.matrix(), "words.lst": docs.WORD_LIST}, ("numbers.npy", "words.lst"),
+                        table, packable=False),
+    "options": Kind({"options.json": json.dumps(docs.OPTIONS)}, ("options.json",), options, packable=False),
+    "text": Kind({"text.txt": docs.SENTENCES}, ("text.txt",), text),
+    "vocabulary": Kind({"words.txt": docs.VOCABULARY}, ("words.txt",), vocabulary),
+    "embed": Kind({"in.txt": docs.SENTENCES}, ("in.txt",), layers),
+    "figure": Kind({"figure.json": json.dumps(docs.FIGURE)}, ("figure.json",), figure, packable=False),
+}  # fmt: skip
+TRIALS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
+    name: partial(trial, kind) for name, kind in KINDS.items()
+}
+# Of the readers of data, of `score`, of `predict` and of vectors there are several kinds each, so that all have 20,000.
+AREAS = [Area(f"inputs:{name}", 20_000 if name in ("options", "embed") else 5_000, do) for name, do in TRIALS.items()]

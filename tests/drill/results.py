@@ -1,0 +1,126 @@
+"""What of the files of a scene is compared: results without the times of day, durations and process ids."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from elmo_bench import embed, predict, report
+from elmo_bench.bilm.lm import load_lm
+from elmo_bench.experiment import items, store
+from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.layers.cache import ActivationCache
+from tests.drill import scene
+from tests.test_train import result
+
+SENTENCES = [["ba", "de"], ["gi"], ["ko", "lu", "ba", "far"], ["de", "de", "lu"]]
+
+
+def printed(action: Callable[[], Any]) -> str:
+    """What an action prints on stdout."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        action()
+    return said.getvalue()
+
+
+def contents(folder: Path, *but: str) -> dict[str, bytes]:
+    """Every file below a folder, except those of these names."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in but)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def source(place: Path) -> BilmLayers:
+    """The scene's biLM."""
+    return BilmLayers(place / "bilm" / "options.json", place / "bilm" / "weights.hdf5")
+
+
+def layers(place: Path) -> Any:
+    """Of the scene's biLM, with what identifies it."""
+    bilm = source(place)
+    return bilm.sha256, bilm.settings, bilm.layers(SENTENCES).numpy().tobytes()
+
+
+def language_model(place: Path) -> Any:
+    """The softmax and the vocabulary of the scene's biLM."""
+    lm, words = load_lm(place / "bilm")
+    return words, [parameter.detach().numpy().tobytes() for parameter in (lm.softmax.weight, lm.softmax_bias.weight)]
+
+
+def card(place: Path) -> Any:
+    """The scene's biLM as `pretrain` shows it, and its layers."""
+    return printed(lambda: scene.pretrained(place)), layers(place)
+
+
+def exported(place: Path, every: float = 300.0) -> Any:
+    """The files of the scene's biLM, trained if necessary; the card tells the time."""
+    scene.pretrained(place, f"every={every}")
+    return contents(place / "bilm", "card.json")
+
+
+def cached(place: Path) -> Any:
+    """Layers from the cache, filled if necessary: as its process reads them, and as the next one does."""
+    first, second = (ActivationCache(source(place), place / "layers") for _ in range(2))
+    first.prepare(SENTENCES)
+    return [cache.layers(SENTENCES).numpy().tobytes() for cache in (first, second)]
+
+
+def of_run(place: Path, *changes: str) -> Any:
+    """A run's record and items."""
+    return compared(place, scene.run(place, *changes))
+
+
+def of_vectors(place: Path) -> Any:
+    """The record and items of a run with vectors of the text."""
+    return compared(place, scene.vectors(place))
+
+
+def compared(place: Path, record: dict[str, Any]) -> Any:
+    """What of a record and its items does not depend on the time."""
+    path = store.place(place / "results", record["scale"], record["task"], record["run"])
+    told = result(json.loads(path.read_text()))
+    told.pop("checksum", None)  # of the times, too
+    return told, items.path_of(path).read_bytes()
+
+
+def records(place: Path) -> Any:
+    """All records and their items."""
+    return [compared(place, json.loads(path.read_text())) for path in sorted((place / "results/runs").rglob("*.json"))]
+
+
+def of_items(place: Path) -> Any:
+    """The items of the scene's run as they are read."""
+    (path,) = (place / "results" / "runs").rglob("*.items.npz")
+    return items.packed(items.read(path))
+
+
+def reported(place: Path) -> Any:
+    """The pages of the report, and the records as they are read."""
+    scene.opened(place)
+    report.refresh(place / "results", None)
+    return store.read_all(place / "results"), pages(place)
+
+
+def pages(place: Path) -> Any:
+    """The pages of the report."""
+    return {name: (place / "results" / name).read_bytes() for name in ("README.md", "report.html", "report.json")}
+
+
+def predicted(place: Path) -> Any:
+    """Predictions of the run's best epoch."""
+    scene.opened(place)
+    (checkpoint,) = (place / "results" / "work").rglob("best.ckpt")
+    (place / "in.jsonl").write_text("".join(json.dumps({"tokens": tokens}) + "\n" for tokens in SENTENCES))
+    predict.predict(str(checkpoint), str(place / "in.jsonl"), str(place / "out.jsonl"))
+    return (place / "out.jsonl").read_bytes()
+
+
+def embedded(place: Path) -> Any:
+    """The output of `embed`."""
+    files = f"options={place}/bilm/options.json", f"weights={place}/bilm/weights.hdf5"
+    with scene.arguments(*files, f"input={place}/train.txt", f"output={place}/layers.hdf5", "group=10"):
+        embed.main()
+    return (place / "layers.hdf5").read_bytes()

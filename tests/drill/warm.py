@@ -1,0 +1,87 @@
+"""Actions in forks of this process, which has imported all that they need: a fork starts in milliseconds.
+
+Nothing that an action does to its process (signals, maps of files, remembered values) reaches the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from tests.drill.trial import FAULT, Answer, of_error
+
+VALUE = "value"
+
+
+def start(action: Callable[[], Any], report: Callable[[tuple[str, Any]], None] = lambda told: None) -> int:
+    """Begins an action in a fork, and returns its process id.
+
+    Args:
+        action: its exit status is 0, that of a `SystemExit`, 2 for an error of one line, or 1.
+        report: called in the fork, with (VALUE, the action's value) or what `of_error` makes of its exception.
+    """
+    ready()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if child := os.fork():
+        return child
+    status = 1
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        status = _act(action, report)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _act(action: Callable[[], Any], report: Callable[[tuple[str, Any]], None]) -> int:
+    try:
+        report((VALUE, action()))
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except Exception as error:
+        traceback.print_exc()
+        outcome, told = of_error(error)
+        report((outcome, told))
+        return 1 if outcome == FAULT else 2
+    return 0
+
+
+def call(action: Callable[[], Any]) -> tuple[str, Any]:
+    """(VALUE, what the action returns), or what its exception or its death is as an outcome of a trial."""
+    reading, writing = os.pipe()
+
+    def report(told: tuple[str, Any]) -> None:
+        with open(writing, "wb") as file:
+            pickle.dump(told, file)
+
+    child = start(action, report)
+    os.close(writing)
+    with open(reading, "rb") as file:
+        content = file.read()
+    _, status = os.waitpid(child, 0)
+    return pickle.loads(content) if content else _died(status)
+
+
+def _died(status: int) -> Answer:
+    code = os.waitstatus_to_exitcode(status)
+    return FAULT, f"the process died of {signal.Signals(-code).name}" if code < 0 else f"exit status {code}, no result"
+
+
+@cache
+def ready() -> None:
+    """Imports what the actions need, on one thread: a fork of a process with several may wait for one of them."""
+    import torch
+
+    from tests.drill import scene
+
+    torch.set_num_threads(1)
+    scene.rehearse()

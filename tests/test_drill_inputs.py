@@ -1,0 +1,43 @@
+"""A cut of the drill of inputs: mutated files of every kind end in a result or in one line."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.drill import inputs
+from tests.drill.inputs import FAULT, KINDS, ONE_LINE, RESULT, TRIALS
+from tests.drill.mutations import mutations
+
+CUT = 150  # of 20,000
+
+
+@pytest.mark.parametrize("kind", TRIALS)
+def test_mutated_files_end_in_a_result_or_in_one_line(kind):
+    outcomes = [TRIALS[kind](random.Random(f"{kind} {number}")) for number in range(CUT)]
+    assert [told for outcome, told in outcomes if outcome == FAULT] == []
+    assert {outcome for outcome, _ in outcomes} == {RESULT, ONE_LINE}  # the drill is neither too mild nor too rough
+
+
+@pytest.mark.parametrize("kind", TRIALS)
+def test_the_files_before_the_mutation_are_valid(kind, monkeypatch):
+    monkeypatch.setattr(inputs, "mutated", lambda content, chance: content)
+    for number in range(8):
+        outcome, told = TRIALS[kind](random.Random(number))
+        assert outcome == RESULT, told
+
+
+def test_mutations_are_those_of_their_seed():
+    content = str(KINDS["srl"].files["train.conll"]).encode()
+    assert list(mutations(content, 1, 50)) == list(mutations(content, 1, 50))
+    assert list(mutations(content, 1, 50)) != list(mutations(content, 2, 50))
+    assert sum(each != content for each in mutations(content, 3, 200)) > 180
+
+
+def test_a_fault_is_told_with_what_was_read(monkeypatch):
+    monkeypatch.setitem(KINDS, "text", KINDS["text"]._replace(read=lambda paths: 1 / 0))
+    outcome, told = inputs.trial(KINDS["text"], random.Random(1))
+    assert outcome == FAULT
+    assert "text.txt" in told
+    assert "ZeroDivisionError" in told
