@@ -1,4 +1,4 @@
-"""The compiled functions compute what torch computes, are built again when damaged, and replaced by torch if they fail."""
+"""The compiled functions compute what torch does, are built again when damaged, and replaced by torch if they fail."""
 
 from __future__ import annotations
 
