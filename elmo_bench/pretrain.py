@@ -19,6 +19,7 @@ def main() -> None:
     from rich.console import Console
 
     from elmo_bench.bilm.card import AGAIN, check_folder, read_card
+    from elmo_bench.bilm.pretraining.parallel import leave
     from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
     from elmo_bench.mini import mend
 
@@ -49,6 +50,7 @@ def main() -> None:
         card = pretrain(recipe, root, work, output, cfg.compile, cfg.every, cfg.force, cfg.device, wandb, cfg.stop)
     if card:
         show(card, Console())
+    leave()
 
 
 if __name__ == "__main__":

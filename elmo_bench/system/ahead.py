@@ -10,6 +10,7 @@ from typing import TypeVar
 from elmo_bench.system.machine import cores
 
 T = TypeVar("T")
+PATIENCE = 5.0  # seconds to wait for the item that the thread is preparing
 
 
 def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
@@ -41,7 +42,8 @@ def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
         except BaseException as error:
             put(None, error)
 
-    threading.Thread(target=work, daemon=True).start()
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
     try:
         while True:
             item, error = queue.get()
@@ -52,3 +54,4 @@ def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
             yield item  # type: ignore[misc]
     finally:
         stopped.set()
+        thread.join(PATIENCE)  # a thread that is still in torch when the process ends would abort it
