@@ -75,9 +75,9 @@ class Worker:
     def end(self) -> str:
         """Kills the process and all that it started; says how it ended, and what it printed last."""
         self.process.join(0.2)  # one that is dying may finish it
+        code = self.process.exitcode  # asked before the kill: after it, a process that hung would seem to have died
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid or 0, signal.SIGKILL)
-        code = self.process.exitcode
         self.process.kill()
         self.process.join()
         how = "did not end" if code is None else f"died: {code}"
