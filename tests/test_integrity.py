@@ -33,6 +33,25 @@ def test_no_flipped_bit_of_a_checkpoint_changes_what_is_read(tmp_path):
     assert found > 200
 
 
+def test_no_flipped_bit_of_an_archive_hides_a_member(tmp_path):
+    """A wrong length in the directory of a zip file makes an entry swallow those after it."""
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, right=np.ones(9), total=np.ones(9))
+    content, found = path.read_bytes(), 0
+    for position in range(8 * len(content)):
+        changed = bytearray(content)
+        changed[position // 8] ^= 1 << position % 8
+        path.write_bytes(changed)
+        try:
+            check_archive(path, "remove it")
+        except UserError:
+            found += 1
+            continue
+        with np.load(path) as arrays:
+            assert {name: values.sum() for name, values in arrays.items()} == {"right": 9, "total": 9}
+    assert found > 4 * len(content)
+
+
 @pytest.mark.parametrize("length", [0, 10, 200, -1])
 def test_a_truncated_archive_is_damaged(tmp_path, length):
     path = tmp_path / "a.npz"

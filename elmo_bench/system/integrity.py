@@ -8,6 +8,7 @@ record, a card) ends with the checksum of its own text.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import struct
 import zipfile
@@ -24,6 +25,7 @@ from elmo_bench.system.files import replacing, write_text
 from elmo_bench.system.hashing import sha256
 
 CHECKSUM = "checksum"  # the last key of a sealed JSON object
+MORE = 0xFFFF  # what the end of an archive says of more members than it can count
 # What the readers of damaged archives, pickles and compressed files raise.
 UNREADABLE = (
     *files.UNREADABLE, ValueError, LookupError, TypeError, AttributeError, OverflowError, struct.error,
@@ -50,10 +52,26 @@ def damage(path: str | PathLike[str]) -> str | None:
     """What is wrong with an archive, in words; None if every member matches its checksum."""
     try:
         with zipfile.ZipFile(path) as archive:
+            if _members(path) not in (len(archive.infolist()), MORE):
+                return "damaged: its directory lists fewer members than were written"
             damaged = archive.testzip()
     except UNREADABLE as error:
         return f"damaged, or not such a file ({_why(error)})"
     return None if damaged is None else f"damaged: {damaged} in it does not match its checksum"
+
+
+def _members(path: str | PathLike[str]) -> int:
+    """How many members the end of an archive counts.
+
+    `zipfile` does not compare the number: an entry of the directory with a wrong length hides those after it.
+    """
+    end = struct.Struct("<4s4H2LH")  # signature, disks, entries here and in all, size, offset, length of the comment
+    with open(path, "rb") as file:
+        file.seek(-end.size, os.SEEK_END)
+        signature, _, _, _, entries, *_ = end.unpack(file.read())
+    if signature != b"PK\5\6":
+        raise ValueError("its end is not that of an archive")
+    return entries
 
 
 def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:

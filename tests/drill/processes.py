@@ -38,7 +38,7 @@ PATIENCE = 240  # seconds that an undisturbed command may take on a busy machine
 WITHIN = 20  # seconds in which a signal must end a command
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TIMES = ("seconds", "device_seconds", "tokens_per_second", "peak_memory_mib", "finished", "checkpoint", "machine",
-         "commit", "dirty", "history")  # fmt: skip
+         "commit", "dirty", "history", "checksum")  # fmt: skip
 OPTIONS = {
     "lstm": {"dim": 12, "projection_dim": 6, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
     "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [3, 8]], "n_highway": 1},
