@@ -108,6 +108,17 @@ def test_a_signal_while_modules_are_imported_is_one_line():
     assert said == "interrupted; run the command again\n"
 
 
+def test_a_signal_in_code_made_from_text_ends_with_the_same_status(tmp_path):
+    """Python's dataclasses are such code; `-m` ends another way than a script."""
+    text = "import os, time; os.kill(os.getpid(), 15); time.sleep(60)"
+    (tmp_path / "made.py").write_text(
+        f"from elmo_bench.system import console\nconsole.report(lambda: exec({text!r}))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    done = subprocess.run([sys.executable, "-m", "made"], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (143, "interrupted (SIGTERM); run the command again\n")
+
+
 def gone(pid: int) -> bool:
     """Whether a process has ended; one that nobody has waited for yet counts as ended."""
     status = Path(f"/proc/{pid}/stat")

@@ -41,6 +41,9 @@ def report(main: Callable[[], T], again: str = "run the command again") -> T:
             if (number := signals.received()) is None:
                 raise
         print(signals.line(number), file=sys.stderr, flush=True)
+        # An interrupt that came through exec(), as in the import of a dataclass, stays noted in the interpreter, which
+        # would then end itself by SIGINT instead of with this status. The next exec() forgets it.
+        exec("")
         sys.exit(128 + number)
 
 
