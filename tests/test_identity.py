@@ -39,6 +39,7 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
     same = [
         f"data_root={elsewhere}", f"bilm.weights={elsewhere}/w2", "results_root=r", "cache_root=c", "logger=wandb",
         "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "bilm.name=other", "task.arms=[elmo]",
+        "fraction=1",
     ]  # fmt: skip
     first = run_id(bench)
     for change in same:
@@ -47,7 +48,7 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.epochs=5", "task.version=2",
+    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.epochs=5", "task.version=2", "fraction=0.5",
      "task.batch.batch_size=4", "bilm.state=zero", "bilm.cache=false", "trainer.precision=bf16-mixed"],
 )  # fmt: skip
 def test_what_can_change_a_result_makes_another_run(bench, change):
@@ -172,6 +173,7 @@ PINNED = {
     "ScaleConfig.sizes": None,
     "FitConfig.epochs": "???",
     "FitConfig.patience": None,
+    "FitConfig.least_updates": 1000,
     "BatchConfig.batch_size": "???",
     "BatchConfig.token_budget": None,
     "ClipConfig.value": None,

@@ -26,6 +26,16 @@ class Data(pl.LightningDataModule):
 
     With several devices the batches are dealt to the ranks in turn: an update takes one batch of each, and in training
     the last batches that do not go round are left out, others in every epoch. Every row of dev and test is scored once.
+
+    Args:
+        batch: the size of batches.
+        seed: of the run.
+        reader: makes batches of rows.
+        splits: their rows.
+        cache: of the layers of all sentences.
+
+    Attributes:
+        passes: how often an epoch passes over the training rows, each time in other batches.
     """
 
     def __init__(
@@ -37,7 +47,7 @@ class Data(pl.LightningDataModule):
         cache: ActivationCache | None = None,
     ):
         super().__init__()
-        self.cache = cache
+        self.cache, self.passes = cache, 1
         self.reader, self.splits, self.seed = reader, splits, seed
         for split in ("train", "dev", "test"):
             if not len(splits[split]):
@@ -45,11 +55,17 @@ class Data(pl.LightningDataModule):
         self.lengths = {split: lengths(rows, reader.fields) for split, rows in splits.items()}
         self.sampler = partial(BucketSampler, seed=seed, batch_size=batch.batch_size, token_budget=batch.token_budget)
 
+    @property
+    def pass_length(self) -> int:
+        """The number of training batches in one pass over the rows."""
+        return len(self.sampler(self.lengths["train"]))
+
     def train_dataloader(self) -> DataLoader | ReadAhead:
         """Called before every epoch."""
         assert self.trainer is not None
         epoch = self.trainer.current_epoch
-        batches = self.sampler(self.lengths["train"]).batches(epoch)
+        sampler, first = self.sampler(self.lengths["train"]), epoch * self.passes
+        batches = [batch for number in range(first, first + self.passes) for batch in sampler.batches(number)]
         size, number = self.trainer.world_size, self.trainer.global_rank
         dealt = batches[: len(batches) // size * size][number::size]
         return self._loader("train", dealt, self._sampled(epoch, number))

@@ -48,6 +48,8 @@ def relevant(run: RunConfig) -> Plain:
     if run.sets:  # otherwise task.words says it all
         plain["vectors"] = {"source": "sets", "sets": _sets(run)}
     plain["trainer"] = counted(run.trainer)
+    if run.fraction != 1:
+        plain["fraction"] = run.fraction
     return {key: value for key, value in plain.items() if value != {}}
 
 
