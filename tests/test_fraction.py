@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -25,7 +26,7 @@ def test_smaller_parts_are_in_larger_ones_and_keep_the_order(seed):
     items = list(range(1000))
     parts = [Part(fraction, seed).of(items, "items") for fraction in FRACTIONS]
     assert [len(part) for part in parts] == [3, 10, 30, 100, 300, 1000]
-    for smaller, larger in zip(parts, parts[1:], strict=False):
+    for smaller, larger in pairwise(parts):
         assert set(smaller) < set(larger)
     assert all(part == sorted(part) for part in parts)
 

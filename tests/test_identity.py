@@ -48,7 +48,8 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.epochs=5", "task.version=2", "fraction=0.5",
+    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.epochs=5", "task.version=2",
+     "fraction=0.5", "bilm.state=carry", "elmo.gamma=false",
      "task.batch.batch_size=4", "bilm.state=zero", "bilm.cache=false", "trainer.precision=bf16-mixed"],
 )  # fmt: skip
 def test_what_can_change_a_result_makes_another_run(bench, change):
