@@ -10,6 +10,7 @@ import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.experiment.data import sentences, stored_layers
+from elmo_bench.experiment.module import BenchModule
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.carried import CarriedLayers, read_text
 from elmo_bench.layers.source import frozen_layers
@@ -119,18 +120,29 @@ def bilm(files):
     return f"bilm.options={files[0]}", f"bilm.weights={files[1]}"
 
 
-def test_the_three_states_are_three_runs_and_killed_they_go_on_alike(bench, files):
+def test_the_three_states_are_three_runs_and_one_that_breaks_off_goes_on_alike(bench, files, monkeypatch):
     runs = {state: bench.train(*bilm(files), f"bilm.state={state}") for state in ("zero", "warm", "carry")}
     assert len({record["run"] for record in runs.values()}) == 3
     assert len({tuple(record["history"]["loss"]) for record in runs.values()}) == 3
     assert runs["carry"]["variant"] == {"bilm.state": "carry"}
     torn = f"results_root={bench.folder}/torn"
-    changes = bench.overrides(*bilm(files), "bilm.state=carry", torn)
-    assert bench.command("train", *changes, STOP="2,3").returncode == -9
+    with monkeypatch.context() as patch:
+        patch.setattr(BenchModule, "training_step", broken_off(BenchModule.training_step))
+        with pytest.raises(ZeroDivisionError):
+            bench.train(*bilm(files), "bilm.state=carry", torn)
     resumed = bench.train(*bilm(files), "bilm.state=carry", torn)
     for key in ("metrics", "layer_weights", "gamma"):
         assert resumed[key] == json.loads(json.dumps(runs["carry"][key]))
     assert resumed["history"]["loss"] == runs["carry"]["history"]["loss"]
+
+
+def broken_off(step):
+    """A training step that fails in the third epoch."""
+
+    def failing(self, *arguments):
+        return step(self, *arguments) if (self.current_epoch, arguments[1]) < (2, 3) else 1 // 0
+
+    return failing
 
 
 def test_predictions_are_those_of_the_run_where_the_text_is_the_same(bench, files):

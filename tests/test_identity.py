@@ -148,6 +148,7 @@ PINNED = {
     "BilmConfig.weights": None,
     "BilmConfig.state": "warm",
     "BilmConfig.like": None,
+    "BilmConfig.seed": 1,
     "TransformersConfig._target_": "???",
     "TransformersConfig.cache": True,
     "TransformersConfig.path": None,
@@ -292,6 +293,12 @@ def test_switches_that_make_a_run_another_arm_give_it_that_arms_name_and_id(benc
     assert arm_and_variant(bench, "elmo.where=none", "elmo.lambda=3") == ("baseline", {})
     assert run_id(bench, "elmo.where=none") == run_id(bench, "arm=baseline")
     assert arm_and_variant(bench, "bilm=untrained")[0] == "untrained"
+
+
+def test_a_run_with_elmo_is_never_placed_in_an_arm_without(bench):
+    changes = {"elmo.where": "output", "elmo.gamma": False, "elmo.layers": "last"}
+    given = [f"{key}={value}" for key, value in changes.items()]
+    assert arm_and_variant(bench, *given) == ("elmo", changes)
 
 
 def test_what_an_arm_changes_besides_elmo_is_part_of_it():

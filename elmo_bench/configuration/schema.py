@@ -90,6 +90,7 @@ class BilmConfig(LayersConfig):
     options: str | None = key(None, "options.json")
     weights: str | None = key(None, "weights, .hdf5 or .safetensors")
     state: str = key("warm", "LSTM state at the start of a sentence", choices=("zero", "warm", "carry"))
+    seed: int = key(1, "of the training of a biLM that a run makes itself (bilm=mini)", least=0)
     like: str | None = key(
         None, "for an untrained biLM: the source of its sizes, an options file or a recipe under conf/pretrain"
     )

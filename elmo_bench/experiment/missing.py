@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.schema import Plain, RunConfig
+from elmo_bench.configuration.schema import BilmConfig, Plain, RunConfig
 from elmo_bench.experiment import vector_files
+from elmo_bench.experiment.makers import is_seeded
 from elmo_bench.experiment.settings import data_folder
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -64,14 +65,19 @@ def check_vectors(run: RunConfig) -> None:
 
 def check_layers(run: RunConfig) -> None:
     """Raises `UserError` for settings of the source of layers that do not go together."""
-    if run.baseline or getattr(run.bilm, "state", None) != "carry":
+    bilm = run.bilm
+    if run.baseline or not isinstance(bilm, BilmConfig):
+        return
+    if bilm.seed != 1 and not is_seeded(bilm):
+        raise UserError(f"bilm.seed={bilm.seed}: bilm={bilm.name} is not trained by a run; bilm=mini is")
+    if bilm.state != "carry":
         return
     if run.elmo.finetune != "none":
         raise UserError(
             f"bilm.state=carry and elmo.finetune={run.elmo.finetune}: not both; carried states are computed once, with "
             "fixed weights"
         )
-    if not run.bilm.cache:
+    if not bilm.cache:
         raise UserError("bilm.state=carry and bilm.cache=false: not both; the layers of a text are computed once")
 
 

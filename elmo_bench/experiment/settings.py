@@ -29,7 +29,7 @@ def settings(run: RunConfig) -> Plain:
     if makers.vectors is not None:
         plain["vectors"] = {"source": run.vectors.source, "recipe": makers.vectors.recipe()}
     if makers.bilm is not None:
-        made = {"options", "weights", "like"}
+        made = {"options", "weights", "like", "seed"}
         plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in made}
         plain["bilm"]["recipe"] = makers.bilm.recipe()
     if "path" in plain.get("bilm", {}):  # hash only the files that decide the layers, not e.g. a README
