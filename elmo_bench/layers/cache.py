@@ -39,7 +39,8 @@ class ActivationCache:
     """Replaces a frozen source of layers in a model.
 
     Args:
-        source: frozen, from files, each sentence's layers a function of the sentence alone (`cacheable`).
+        source: frozen, from files, each sentence's layers a function of its settings and of the sentence alone
+            (`cacheable`).
         folder: shared by all sources; each gets a subfolder.
         dtype: of the stored numbers, "float16" (half the size; relative error below 1e-3) or "float32".
 

@@ -30,6 +30,7 @@ from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Sentences, padded
 from elmo_bench.system.errors import UserError
 
+# Part of what the state is: other numbers give other layers.
 STREAMS = 32  # at most; they are read side by side
 SHORTEST = 32  # sentences of a stream at least: few sentences begin at zero
 
@@ -48,7 +49,7 @@ class CarriedLayers(BilmLayers):
 
     @property
     def cacheable(self) -> bool:
-        """In the cache of this text: `settings` contain the text."""
+        """In a cache of its own, because `settings` contain the text."""
         return self.sha256 is not None
 
     @property
