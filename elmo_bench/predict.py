@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
@@ -96,7 +97,8 @@ def predict(checkpoint: str, input: str, output: str, format: str = "json", **op
     own_input = _own_format(reader, ReadsFiles, input, cfg.task.name)
     inputs = [({}, row) for row in reader.from_file(input)] if own_input else read_rows(reader, input, cfg.task.name)
     rows = [row for _, row in inputs]
-    answers = run(cfg, saved, reader, rows) if rows else []
+    with TemporaryDirectory() as folder:
+        answers = run(cfg, saved, reader, rows, folder) if rows else []
     if official:
         lines = [reader.official([answer.prediction for answer in answers], rows)]
     elif format == "plain":
@@ -175,16 +177,17 @@ def _check_version(task: Mapping[str, Any], checkpoint: str) -> None:
         )
 
 
-def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[Answer]:
-    """The model's answers, in the order of the rows."""
+def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: str) -> list[Answer]:
+    """The model's answers, in the order of the rows; stores their layers in `folder` if the biLM carries its state."""
     import pytorch_lightning as pl
     from torch.utils.data import DataLoader
 
     from elmo_bench.experiment.answers import Answers
     from elmo_bench.experiment.build import build
     from elmo_bench.experiment.callbacks import progress, quiet
-    from elmo_bench.experiment.data import lengths
+    from elmo_bench.experiment.data import lengths, sentences
     from elmo_bench.experiment.run import layers_source
+    from elmo_bench.layers.carried import carries, read_text
     from elmo_bench.system.exhaustion import saying
     from elmo_bench.text.batching import BucketSampler
     from elmo_bench.text.vocabulary import Vocabulary
@@ -195,6 +198,8 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any]) -> list[A
         cfg.task.words["path"] = None  # the vectors are in the checkpoint
     cfg.bilm.cache = False
     source = None if cfg.baseline else layers_source(cfg.bilm, cfg, saved["bilm_sha256"])
+    if carries(source):
+        source = read_text(source, list(sentences([rows], reader.fields)), folder)
     module = build(cfg, reader, source)
     try:
         module.load_state_dict(saved["state_dict"])

@@ -19,6 +19,7 @@ from datasets import DatasetDict
 from torch import Tensor
 
 from elmo_bench.metrics.items import Items
+from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.tokens import Tokens
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -67,8 +68,13 @@ class Reader(Protocol):
     lower: bool
     vocabularies: dict[str, Vocabulary]
 
-    def load(self) -> DatasetDict:
-        """Splits "train", "dev", "test". Raises `UserError` naming file and line on malformed data."""
+    def load(self, part: Part = WHOLE) -> DatasetDict:
+        """Splits "train", "dev", "test". Raises `UserError` naming file and line on malformed data.
+
+        Args:
+            part: of the training data. `part.of(items, unit)` takes it from a list of what the task naturally draws
+                (sentences, documents), before the vocabularies are counted.
+        """
         ...
 
     def collate(self, rows: Sequence[Row]) -> Batch: ...

@@ -21,6 +21,7 @@ from elmo_bench.experiment.missing import check_files
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Tokens
+from elmo_bench.text.part import Part
 from elmo_bench.text.vocabulary import Vocabulary
 from tests.fakes import FakeBiLM
 
@@ -64,9 +65,9 @@ def batch_of(loaded, split="train", size=6) -> Batch:
     return reader.collate([splits[split][i] for i in range(min(size, len(splits[split])))])
 
 
-def model(loaded, where="none"):
+def model(loaded, where="none", gamma=True):
     run, reader, _ = loaded
-    run = dataclasses.replace(run, elmo=dataclasses.replace(run.elmo, where=where))
+    run = dataclasses.replace(run, elmo=dataclasses.replace(run.elmo, where=where, gamma=gamma))
     torch.manual_seed(1)
     return build(run, reader, None if where == "none" else FakeBiLM())
 
@@ -92,6 +93,27 @@ def test_the_reader_gives_three_splits_and_vocabularies_from_training_alone(task
     assert all(isinstance(vocabulary, Vocabulary) for vocabulary in reader.vocabularies.values())
     assert "words" in reader.vocabularies
     json.dumps(splits["train"][0])
+
+
+def test_a_part_of_the_training_data_has_vocabularies_of_its_own(task, loaded):
+    run, reader, whole = loaded
+    sizes = []
+    for fraction in (0.3, 0.6):
+        other = instantiate(run.task.reader)
+        splits = other.load(Part(fraction, seed=2))
+        rows = [json.dumps(row, sort_keys=True) for row in splits["train"]]
+        everything = [json.dumps(row, sort_keys=True) for row in whole["train"]]
+        assert rows == [row for row in everything if row in set(rows)]  # in the order of the file
+        assert all(splits[split].to_list() == whole[split].to_list() for split in ("dev", "test"))
+        used = {word.lower() if other.lower else word for row in splits["train"] for word in words_in(row, other)}
+        assert {*other.vocabularies["words"].items[2:]} <= used
+        sizes.append(len(other.vocabularies["words"]))
+    assert sizes[0] < sizes[1] < len(reader.vocabularies["words"])
+
+
+def words_in(row, reader):
+    values = [value for field in reader.fields for value in row[field]]
+    return [word for value in values for word in ([value] if isinstance(value, str) else value)]
 
 
 def test_batches_are_padded_as_the_contract_says(task, loaded):
@@ -121,6 +143,14 @@ def test_the_head_learns_wherever_elmo_stands(task, loaded, where):
     expected = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}[where]
     for place in ("input", "output"):
         assert (f"representation.elmo.mixes.{place}.gamma" in learnt) is (place in expected)
+
+
+def test_the_head_learns_without_gamma_at_both_places(task, loaded):
+    module, batch = model(loaded, "both", gamma=False).train(), batch_of(loaded)
+    module(batch).loss.backward()
+    mixes = {name: p.grad for name, p in module.named_parameters() if ".mixes." in name}
+    assert set(mixes) == {f"representation.elmo.mixes.{place}.w" for place in ("input", "output")}
+    assert all(grad is not None and grad.abs().sum() > 0 for grad in mixes.values())
 
 
 @pytest.mark.parametrize("where", ["none", "both"])

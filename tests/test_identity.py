@@ -39,6 +39,7 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
     same = [
         f"data_root={elsewhere}", f"bilm.weights={elsewhere}/w2", "results_root=r", "cache_root=c", "logger=wandb",
         "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "bilm.name=other", "task.arms=[elmo]",
+        "fraction=1",
     ]  # fmt: skip
     first = run_id(bench)
     for change in same:
@@ -48,6 +49,7 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
 @pytest.mark.parametrize(
     "change",
     ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.epochs=5", "task.version=2",
+     "fraction=0.5", "bilm.state=carry", "elmo.gamma=false",
      "task.batch.batch_size=4", "bilm.state=zero", "bilm.cache=false", "trainer.precision=bf16-mixed"],
 )  # fmt: skip
 def test_what_can_change_a_result_makes_another_run(bench, change):
@@ -146,6 +148,7 @@ PINNED = {
     "BilmConfig.weights": None,
     "BilmConfig.state": "warm",
     "BilmConfig.like": None,
+    "BilmConfig.seed": 1,
     "TransformersConfig._target_": "???",
     "TransformersConfig.cache": True,
     "TransformersConfig.path": None,
@@ -172,6 +175,7 @@ PINNED = {
     "ScaleConfig.sizes": None,
     "FitConfig.epochs": "???",
     "FitConfig.patience": None,
+    "FitConfig.least_updates": 1000,
     "BatchConfig.batch_size": "???",
     "BatchConfig.token_budget": None,
     "ClipConfig.value": None,
@@ -289,6 +293,12 @@ def test_switches_that_make_a_run_another_arm_give_it_that_arms_name_and_id(benc
     assert arm_and_variant(bench, "elmo.where=none", "elmo.lambda=3") == ("baseline", {})
     assert run_id(bench, "elmo.where=none") == run_id(bench, "arm=baseline")
     assert arm_and_variant(bench, "bilm=untrained")[0] == "untrained"
+
+
+def test_a_run_with_elmo_is_never_placed_in_an_arm_without(bench):
+    changes = {"elmo.where": "output", "elmo.gamma": False, "elmo.layers": "last"}
+    given = [f"{key}={value}" for key, value in changes.items()]
+    assert arm_and_variant(bench, *given) == ("elmo", changes)
 
 
 def test_what_an_arm_changes_besides_elmo_is_part_of_it():

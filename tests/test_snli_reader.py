@@ -13,7 +13,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.experiment import run
+from elmo_bench.experiment.data import sentences
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
@@ -196,7 +196,7 @@ def test_the_cache_holds_each_sentence_once(data, tmp_path):
     assert len(distinct) == 5 < len(given) == 18
     bilm = small_bilm(tmp_path)
     cache = ActivationCache(BilmLayers.of(bilm), tmp_path / "cache")
-    cache.prepare(list(run.sentences(splits, reader.fields)))
+    cache.prepare(list(sentences(splits.values(), reader.fields)))
     assert len(cache.shards.places) == len(distinct)
     stored = sum(file.stat().st_size for file in cache.folder.glob("*.bin"))
     tokens = sum(map(len, distinct))

@@ -120,7 +120,7 @@ def test_a_batch(folder):
 
 def test_a_shared_paragraph_is_cached_once(folder):
     splits = make(folder).load()
-    read = list(sentences(splits, SquadReader.fields))
+    read = list(sentences(splits.values(), SquadReader.fields))
     assert len(read) == len({tuple(sentence) for sentence in read}) == 12  # six of contexts, six questions
     assert lengths(splits["train"], SquadReader.fields) == [28, 28, 28, 8, 5, 5]
 

@@ -117,7 +117,7 @@ def test_two_runs_of_a_seed_agree_and_two_seeds_differ(bench):
     assert one["group"] == other["group"]
 
 
-@pytest.mark.parametrize("changes", [(), EVERYTHING], ids=["frozen", "everything"])
+@pytest.mark.parametrize("changes", [(), EVERYTHING, ("fraction=0.5",)], ids=["frozen", "everything", "fraction"])
 @pytest.mark.usefixtures("stand_in")
 def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     whole = bench.train(*changes)

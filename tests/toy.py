@@ -13,6 +13,7 @@ from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch
 from elmo_bench.text.batching import pad, pad_tokens
+from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.vocabulary import Vocabulary
 
 PAGE = """
@@ -61,9 +62,10 @@ class ToyReader:
     def __init__(self, data):
         self.data, self.vocabularies = data, {}
 
-    def load(self) -> DatasetDict:
+    def load(self, part: Part = WHOLE) -> DatasetDict:
         folder = Path(self.data["root"], self.data["folder"])
         splits = {split: read(folder / self.data[split]) for split in ("train", "dev", "test")}
+        splits["train"] = part.of(splits["train"], "sentences")
         self.vocabularies = {
             "words": Vocabulary.count(word for row in splits["train"] for word in row["tokens"]),
             "labels": Vocabulary(["A", "B"], special=False),

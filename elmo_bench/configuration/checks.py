@@ -22,16 +22,23 @@ def one_of(value: Any, name: str, choices: tuple) -> None:
 
 
 def number(
-    value: Any, name: str, least: float | None = None, below: float | None = None, above: float | None = None
+    value: Any,
+    name: str,
+    least: float | None = None,
+    below: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
 ) -> None:
     """Raises `UserError` unless the value is a number within these bounds (None: no bound)."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise UserError(f"{name}={show(value)}: a number is needed")
     low = (least is not None and value < least) or (above is not None and value <= above)
-    if not abs(value) <= LARGEST or low or (below is not None and value >= below):
+    high = (most is not None and value > most) or (below is not None and value >= below)
+    if not abs(value) <= LARGEST or low or high:
         bounds = [] if least is None else [f"{least} or more"]
         bounds += [] if above is None else [f"above {above}"]
         bounds += [] if below is None else [f"below {below}"]
+        bounds += [] if most is None else [f"at most {most}"]
         wanted = f"a number of {' and '.join(bounds)}" if bounds else "a number that 32 bits can hold"
         raise UserError(f"{name}={show(value)}: {wanted} is needed")
 

@@ -18,12 +18,19 @@ from elmo_bench.system.errors import UserError
 def register() -> None:
     """Makes the schema and the resolvers known to Hydra.
 
-    `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c".
+    `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", and
+    `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
     OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
+    OmegaConf.register_new_resolver("seeded", seeded, replace=True)
     schema.register()
+
+
+def seeded(name: str, seed: int) -> str:
+    """The name of a folder for what is made from a seed."""
+    return name if seed == 1 else f"{name}-seed{seed}"
 
 
 register()  # at import, so that the worker processes of a launcher have them too

@@ -33,7 +33,7 @@ def key(
     least: float | None = None,
     below: float | None = None,
     above: float | None = None,
-    most: int | None = None,
+    most: float | None = None,
     identity: bool = True,
 ) -> Any:
     """A field of the configuration.
@@ -43,7 +43,7 @@ def key(
         help: its meaning, for `--help`.
         choices: all allowed values.
         least, below, above, most: bounds of a number: at least `least`, smaller than `below`, larger than `above`, at
-            most `most` (whole numbers).
+            most `most`.
         identity: False if no result depends on it.
     """
     bounds = {"least": least, "below": below, "above": above, "most": most}
@@ -90,6 +90,7 @@ class BilmConfig(LayersConfig):
     options: str | None = key(None, "options.json")
     weights: str | None = key(None, "weights, .hdf5 or .safetensors")
     state: str = key("warm", "LSTM state at the start of a sentence", choices=("zero", "warm", "carry"))
+    seed: int = key(1, "of the training of a biLM that a run makes itself (bilm=mini)", least=0)
     like: str | None = key(
         None, "for an untrained biLM: the source of its sizes, an options file or a recipe under conf/pretrain"
     )
@@ -182,6 +183,12 @@ class FitConfig:
 
     epochs: int = key(MISSING, "largest number of epochs", least=1)
     patience: int | None = key(None, "epochs without a better dev score before training stops; null: never", least=0)
+    least_updates: int = key(
+        1000,
+        "with a fraction of the training data, an epoch passes over it several times, for at least this many updates "
+        "in all epochs (but no more than all of the data would take)",
+        least=0,
+    )
 
 
 @dataclass
@@ -278,6 +285,7 @@ class RunConfig:
     """One run of one task."""
 
     seed: int = key(1, "of the run", least=0)
+    fraction: float = key(1.0, "of the training data: a random subset that follows from the seed", above=0, most=1)
     force: bool = key(False, "train again even if there is a record", identity=False)
     debug: bool = key(False, "show the traceback of an error", identity=False)
     data_root: str | None = key(None, "folder of the data", identity=False)
@@ -422,9 +430,9 @@ def _within(each: dataclasses.Field, value: Any, name: str) -> None:
     bounds = each.metadata.get("bounds", {})
     least, most = bounds.get("least"), bounds.get("most")
     if str(each.type).startswith("int"):
-        checks.whole(value, name, int(least or 0), most or 2**31 - 1)
+        checks.whole(value, name, int(least or 0), int(most or 2**31 - 1))
     elif str(each.type).startswith("float"):
-        checks.number(value, name, least, bounds.get("below"), bounds.get("above"))
+        checks.number(value, name, least, bounds.get("below"), bounds.get("above"), most)
     else:
         checks.finite(value, name)
 

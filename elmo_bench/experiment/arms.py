@@ -32,12 +32,13 @@ def placed(run: RunConfig) -> tuple[str, dict[str, Any]]:
     """The arm of a run, and its variant: what differs from that arm's page, as dotted keys and values.
 
     The arm is the one that the configuration names, unless switches on the command line (`elmo.where=none`) make the
-    run closer to another arm.
+    run closer to another arm. A run with ELMo never counts as one without, nor the other way round.
     """
     changes = variant(run, run.arm)
     if not _switched(changes):
         return run.arm, changes
-    candidates = {arm: variant(run, arm) for arm in [run.arm, *names()]}
+    alike = [arm for arm in [run.arm, *names()] if _page_of(run, arm).baseline == run.baseline]
+    candidates = {arm: variant(run, arm) for arm in alike or [run.arm]}
     nearest = min(candidates, key=lambda arm: (_switched(candidates[arm]), len(candidates[arm])))
     return nearest, candidates[nearest]
 
@@ -49,8 +50,7 @@ def _switched(changes: dict[str, Any]) -> int:
 
 def variant(run: RunConfig, arm: str) -> dict[str, Any]:
     """What differs from the page of an arm at the same task, scale and biLM."""
-    roots = tuple(getattr(run, place) for place in PLACES)
-    page = _page(places.CONF, run.task.name, run.scale.name, arm, _bilm_page(run), roots)
+    page = _page_of(run, arm)
     ours, theirs = (relative(relevant(each)) for each in (run, page))
     changes = differences(ours, theirs)
     if _tables(run) != _tables(page):
@@ -62,6 +62,12 @@ def variant(run: RunConfig, arm: str) -> dict[str, Any]:
     elif not run.baseline and "untrained" in (run.bilm.name, page.bilm.name) and run.bilm.name != page.bilm.name:
         changes["bilm"] = run.bilm.name  # an untrained control is a different arm
     return {key: value for key, value in changes.items() if key not in NAMED}
+
+
+def _page_of(run: RunConfig, arm: str) -> RunConfig:
+    """What the page of an arm gives at the same task, scale and biLM."""
+    roots = tuple(getattr(run, place) for place in PLACES)
+    return _page(places.CONF, run.task.name, run.scale.name, arm, _bilm_page(run), roots)
 
 
 def _tables(run: RunConfig) -> str:

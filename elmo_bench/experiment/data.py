@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 
 from elmo_bench.configuration.schema import BatchConfig
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.layers.carried import carries, read_text
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Reader, Row, Samples
@@ -26,6 +27,16 @@ class Data(pl.LightningDataModule):
 
     With several devices the batches are dealt to the ranks in turn: an update takes one batch of each, and in training
     the last batches that do not go round are left out, others in every epoch. Every row of dev and test is scored once.
+
+    Args:
+        batch: the size of batches.
+        seed: of the run.
+        reader: makes batches of rows.
+        splits: their rows.
+        caches: by split, of the layers of its sentences; none where layers are computed as they are needed.
+
+    Attributes:
+        passes: how often an epoch passes over the training rows, each time in other batches.
     """
 
     def __init__(
@@ -34,10 +45,10 @@ class Data(pl.LightningDataModule):
         seed: int,
         reader: Reader,
         splits: DatasetDict,
-        cache: ActivationCache | None = None,
+        caches: Mapping[str, ActivationCache] | None = None,
     ):
         super().__init__()
-        self.cache = cache
+        self.caches, self.passes = caches or {}, 1
         self.reader, self.splits, self.seed = reader, splits, seed
         for split in ("train", "dev", "test"):
             if not len(splits[split]):
@@ -45,11 +56,17 @@ class Data(pl.LightningDataModule):
         self.lengths = {split: lengths(rows, reader.fields) for split, rows in splits.items()}
         self.sampler = partial(BucketSampler, seed=seed, batch_size=batch.batch_size, token_budget=batch.token_budget)
 
+    @property
+    def pass_length(self) -> int:
+        """The number of training batches in one pass over the rows."""
+        return len(self.sampler(self.lengths["train"]))
+
     def train_dataloader(self) -> DataLoader | ReadAhead:
         """Called before every epoch."""
         assert self.trainer is not None
         epoch = self.trainer.current_epoch
-        batches = self.sampler(self.lengths["train"]).batches(epoch)
+        sampler, first = self.sampler(self.lengths["train"]), epoch * self.passes
+        batches = [batch for number in range(first, first + self.passes) for batch in sampler.batches(number)]
         size, number = self.trainer.world_size, self.trainer.global_rank
         dealt = batches[: len(batches) // size * size][number::size]
         return self._loader("train", dealt, self._sampled(epoch, number))
@@ -82,10 +99,10 @@ class Data(pl.LightningDataModule):
             collate_fn=collate or self.reader.collate,
             generator=torch.Generator(),  # separate: an iterator must not draw its seed from the model's generator
         )
-        if self.cache is None:
+        if split not in self.caches:
             return loader
         assert self.trainer is not None
-        return ReadAhead(loader, self.cache, self.trainer.strategy.root_device.type == "cuda")
+        return ReadAhead(loader, self.caches[split], self.trainer.strategy.root_device.type == "cuda")
 
 
 class ReadAhead:
@@ -120,10 +137,26 @@ def lengths(rows: Dataset | Sequence[Row], fields: Sequence[str]) -> list[int]:
     return [max(sum(map(len, _sentences(row[field]))) for field in fields) for row in rows]  # type: ignore[index]
 
 
-def sentences(splits: DatasetDict, fields: Sequence[str]) -> Iterator[list[str]]:
-    """All distinct sentences of all splits, as the biLM will see them (many questions may share a paragraph)."""
+def stored_layers(
+    source: Any, splits: DatasetDict, fields: Sequence[str], cache_root: str
+) -> dict[str, ActivationCache]:
+    """By split, the stored layers of its sentences; empty if the source is to compute them as they are needed.
+
+    The splits share one cache, unless the state is carried on through the text of a split.
+    """
+    if carries(source):
+        texts = {str(split): list(sentences([rows], fields)) for split, rows in splits.items()}
+        return {split: read_text(source, text, cache_root) for split, text in texts.items()}
+    if not isinstance(source, ActivationCache):
+        return {}
+    source.prepare(list(sentences(splits.values(), fields)))
+    return {str(split): source for split in splits}
+
+
+def sentences(splits: Iterable[Dataset | Sequence[Row]], fields: Sequence[str]) -> Iterator[list[str]]:
+    """All distinct sentences of the splits, as the biLM will see them (many questions may share a paragraph)."""
     seen: set[tuple[str, ...]] = set()
-    for rows in splits.values():
+    for rows in splits:
         for row in rows:
             for field in fields:
                 for sentence in _sentences(row[field]):  # type: ignore[index]

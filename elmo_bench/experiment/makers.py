@@ -17,7 +17,8 @@ from elmo_bench.configuration.schema import Places, RunConfig
 class Maker(Protocol):
     """Built as `maker(block, places)` with the typed block of the page that names it.
 
-    Neither the constructor nor `recipe` reads or makes any of the files.
+    Neither the constructor nor `recipe` reads or makes any of the files. A class with a true attribute `seeded` makes
+    other files for another `seed` in its block.
     """
 
     def recipe(self) -> dict[str, Any]:
@@ -50,6 +51,11 @@ class Makers(NamedTuple):
         """
         *_, vectors = [None if maker is None else maker.make() for maker in self]
         return vectors
+
+
+def is_seeded(block: Any) -> bool:
+    """Whether the files of a block are made here, from its seed."""
+    return block.maker is not None and getattr(get_class(block.maker), "seeded", False)
 
 
 def _maker(block: Any, places: Places) -> Maker | None:

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.schema import Plain, RunConfig
+from elmo_bench.configuration.schema import BilmConfig, Plain, RunConfig
 from elmo_bench.experiment import vector_files
+from elmo_bench.experiment.makers import is_seeded
 from elmo_bench.experiment.settings import data_folder
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -18,12 +19,13 @@ def check_files(*runs: RunConfig) -> None:
     """Checks one or several runs of a task, before anything is made or trained.
 
     Raises:
-        UserError: the task does not offer the scale or cannot use the word vectors, or files are missing: one is named
-            in one line, several in a list of lines.
+        UserError: the task does not offer the scale or cannot use the word vectors or the biLM as it is told to, or
+            files are missing: one is named in one line, several in a list of lines.
     """
     for run in runs:
         check_scale(run)
         check_vectors(run)
+        check_layers(run)
     found = [[*_missing_data(run), *_missing_vectors(run), *_missing_layers(run)] for run in runs]
     problems = list(dict.fromkeys(problem for each in found for problem in each))
     if len(problems) == 1:
@@ -59,6 +61,24 @@ def check_vectors(run: RunConfig) -> None:
             f"vectors=page: task.words.path names no file, and scale={run.scale.name} takes random word vectors only "
             "with vectors=random"
         )
+
+
+def check_layers(run: RunConfig) -> None:
+    """Raises `UserError` for settings of the source of layers that do not go together."""
+    bilm = run.bilm
+    if run.baseline or not isinstance(bilm, BilmConfig):
+        return
+    if bilm.seed != 1 and not is_seeded(bilm):
+        raise UserError(f"bilm.seed={bilm.seed}: bilm={bilm.name} is not trained by a run; bilm=mini is")
+    if bilm.state != "carry":
+        return
+    if run.elmo.finetune != "none":
+        raise UserError(
+            f"bilm.state=carry and elmo.finetune={run.elmo.finetune}: not both; carried states are computed once, with "
+            "fixed weights"
+        )
+    if not bilm.cache:
+        raise UserError("bilm.state=carry and bilm.cache=false: not both; the layers of a text are computed once")
 
 
 def _missing_data(run: RunConfig) -> list[str]:

@@ -13,10 +13,10 @@ from pytorch_lightning.loggers import Logger
 
 from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig
 from elmo_bench.embedding.words import WordsUsed, look_up
-from elmo_bench.experiment import items, ranks, store, unfinished
+from elmo_bench.experiment import items, learning_curve, ranks, store, unfinished
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.callbacks import KeepBest, quiet
-from elmo_bench.experiment.data import Data, sentences
+from elmo_bench.experiment.data import Data, stored_layers
 from elmo_bench.experiment.faults import SMALLER
 from elmo_bench.experiment.fit import device_of, fit, interruptible, make_trainer
 from elmo_bench.experiment.module import BenchModule
@@ -97,16 +97,16 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
         torch.set_num_threads(threads)
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
-    splits = reader.load()
+    splits = learning_curve.load(reader, run)
     sets, block = located(run), None if run.words_dropped else run.task.words
     source = None if run.baseline else layers_source(run.bilm, run)
-    cache = source if isinstance(source, ActivationCache) else None
-    if cache is not None:
-        cache.prepare(list(sentences(splits, reader.fields)))
+    caches = stored_layers(source, splits, reader.fields, run.cache_root)
     words = None if block is None else look_up(block, sets, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
-    module = build(run, reader, source, words and words.columns, config)
-    return Prepared(module, Data(run.task.batch, run.seed, reader, splits, cache), words)
+    module = build(run, reader, caches.get("train", source), words and words.columns, config)
+    data = Data(run.task.batch, run.seed, reader, splits, caches)
+    data.passes = learning_curve.passes(run, data.pass_length)
+    return Prepared(module, data, words)
 
 
 def fit_and_test(

@@ -29,7 +29,7 @@ def settings(run: RunConfig) -> Plain:
     if makers.vectors is not None:
         plain["vectors"] = {"source": run.vectors.source, "recipe": makers.vectors.recipe()}
     if makers.bilm is not None:
-        made = {"options", "weights", "like"}
+        made = {"options", "weights", "like", "seed"}
         plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in made}
         plain["bilm"]["recipe"] = makers.bilm.recipe()
     if "path" in plain.get("bilm", {}):  # hash only the files that decide the layers, not e.g. a README
@@ -48,6 +48,8 @@ def relevant(run: RunConfig) -> Plain:
     if run.sets:  # otherwise task.words says it all
         plain["vectors"] = {"source": "sets", "sets": _sets(run)}
     plain["trainer"] = counted(run.trainer)
+    if run.fraction != 1:
+        plain["fraction"] = run.fraction
     return {key: value for key, value in plain.items() if value != {}}
 
 

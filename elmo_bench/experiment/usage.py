@@ -67,6 +67,7 @@ TRAIN = Command(
         SCALE,
         ARM,
         Argument("seed", "of the weights, the order of batches and dropout", 1, parse=whole()),
+        Argument("fraction", "of the training data: a random subset that follows from the seed", 1.0),
         FORCE,
         *PLACES,
     ),

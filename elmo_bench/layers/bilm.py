@@ -18,7 +18,8 @@ class BilmLayers:
     Args:
         options: options.json.
         weights: official HDF5, or our safetensors.
-        state: LSTM state at the start of a sentence: "zero", "warm" or "carry" (see `BiLM`; "carry" cannot be cached).
+        state: LSTM state at the start of a sentence: "zero", "warm" or "carry" (see `BiLM`; the layers of "carry" are
+            cached for a whole text, see `carried.py`).
 
     Raises:
         UserError: a file is missing or damaged, the files do not match, or the state is unknown.

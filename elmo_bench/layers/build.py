@@ -17,7 +17,7 @@ from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 
 # Keys of a page that say how to use, name or make a source; all others are arguments of the source.
-COMMON = (*(each.name for each in dataclasses.fields(LayersConfig)), "like")
+COMMON = (*(each.name for each in dataclasses.fields(LayersConfig)), "like", "seed")
 
 
 def open_source(

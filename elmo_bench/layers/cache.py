@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +32,15 @@ FORMAT = 2
 SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
 SPARE_BYTES = 1 << 30  # disk space left free
 SMALL = 1_000_000  # bytes; smaller writes are not announced
+Packed = tuple[Sequence[str], bytes]  # a sentence and its block
 
 
 class ActivationCache:
     """Replaces a frozen source of layers in a model.
 
     Args:
-        source: frozen, from files, each sentence's layers a function of the sentence alone (`cacheable`).
+        source: frozen, from files, each sentence's layers a function of its settings and of the sentence alone
+            (`cacheable`).
         folder: shared by all sources; each gets a subfolder.
         dtype: of the stored numbers, "float16" (half the size; relative error below 1e-3) or "float32".
 
@@ -102,26 +105,32 @@ class ActivationCache:
             return
         try:
             with held(self.folder, f"another process is caching layers in {self.folder}; waiting for it"):
-                self._fill(sentences)
+                obstacle = self._fill(sentences)
         except (OSError, UserError) as error:
-            self._say(f"layers cannot be written ({error}): computing them again in every epoch")
+            obstacle = f"layers cannot be written ({error})"
         self._refresh()
+        if obstacle:
+            self._unstored(obstacle)
 
-    def _fill(self, sentences: Sentences) -> None:
-        """`prepare`, under the folder's lock."""
+    def _unstored(self, why: str) -> None:
+        """What happens if layers cannot be stored."""
+        self._say(f"{why}: computing them again in every epoch")
+
+    def _fill(self, sentences: Sentences) -> str | None:
+        """`prepare`, under the folder's lock; says what stands against it."""
         self._refresh()  # what another process has written meanwhile
         missing = self._missing(sentences)
         size = sum(self.blocks.nbytes(len(sentence)) for sentence in missing)
         if not missing:
-            return
+            return None
         tokens = sum(map(len, missing))
         what = f"{size / 1e6:.0f} MB of layers for {len(missing)} sentences ({tokens} tokens)"
         if size + SPARE_BYTES > shutil.disk_usage(self.folder).free:
-            self._say(f"no room for {what} in {self.folder}: computing them again in every epoch")
-            return
+            return f"no room for {what} in {self.folder}"
         if size >= SMALL:
             self._say(f"caching {what} in {self.folder}")
         self._write(missing)
+        return None
 
     def _missing(self, sentences: Sentences) -> list[Sequence[str]]:
         """The distinct sentences that are not cached yet."""
@@ -132,24 +141,10 @@ class ActivationCache:
         columns = TextColumn("layers"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
             bar = progress.add_task("", total=len(sentences))
-            for group in self._shard_groups(sentences):
-                self.shards.add(self._packed(group, lambda: progress.advance(bar)))
+            for shard in _in_shards(self._packed(sentences, lambda: progress.advance(bar))):
+                self.shards.add(shard)
 
-    def _shard_groups(self, sentences: list[Sequence[str]]) -> Iterator[list[Sequence[str]]]:
-        """Sentences for one shard each."""
-        group, size = [], 0
-        for sentence in sentences:
-            group.append(sentence)
-            size += self.blocks.nbytes(len(sentence))
-            if size >= SHARD_BYTES:
-                yield group
-                group, size = [], 0
-        if group:
-            yield group
-
-    def _packed(
-        self, sentences: list[Sequence[str]], advance: Callable[[], None]
-    ) -> Iterator[tuple[Sequence[str], bytes]]:
+    def _packed(self, sentences: list[Sequence[str]], advance: Callable[[], None]) -> Iterator[Packed]:
         """Each sentence with its block, in the order of computation."""
         for i, layers in self._compute(sentences):
             yield sentences[i], self.blocks.pack(layers)
@@ -179,3 +174,16 @@ class ActivationCache:
 
     def _say(self, message: str) -> None:
         self.console.print(message, soft_wrap=True)
+
+
+def _in_shards(packed: Iterator[Packed]) -> Iterator[Iterator[Packed]]:
+    """Blocks for one shard each, as they are computed; each shard must be read to its end before the next."""
+    for first in packed:
+        yield chain([first], _until_full(packed, len(first[1])))
+
+
+def _until_full(packed: Iterator[Packed], size: int) -> Iterator[Packed]:
+    """Further blocks of a shard that has `size` bytes."""
+    while size < SHARD_BYTES and (block := next(packed, None)) is not None:
+        size += len(block[1])
+        yield block

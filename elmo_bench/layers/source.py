@@ -53,7 +53,7 @@ class LayersSource(Layers, Protocol):
     """Computes the layers, and tells the cache what it needs to know.
 
     Attributes:
-        cacheable: the layers of a sentence are a function of that sentence alone.
+        cacheable: the layers of a sentence are a function of the files, of `settings` and of that sentence alone.
         doubled_first_layer: layer 0 repeats one vector of W/2 numbers, so that the cache stores it once.
         settings: everything that determines the layers besides the files, as plain JSON; part of the cache's key.
     """

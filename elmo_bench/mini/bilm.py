@@ -18,29 +18,31 @@ VERSION = 1  # of the training: raised when the same recipe gives another model,
 class MiniBilm:
     """Makes the biLM of `bilm=mini`: the folder of its options lies in that of the text."""
 
+    seeded = True
+
     def __init__(self, bilm: BilmConfig, places: Places):
         assert bilm.options is not None
-        self.folder = Path(bilm.options).parent.parent
+        self.folder, self.seed = Path(bilm.options).parent.parent, bilm.seed
 
     def recipe(self) -> dict[str, Any]:
-        """conf/pretrain/mini.yaml; the text is that of the scale."""
-        recipe: Any = OmegaConf.to_container(_page(self.folder).recipe, resolve=True)
+        """conf/pretrain/mini.yaml with the seed of the block; the text is that of the scale."""
+        recipe: Any = OmegaConf.to_container(_page(self.folder, self.seed).recipe, resolve=True)
         return {"version": VERSION, **recipe}
 
     def make(self) -> Path:
         """The folder of the biLM."""
-        return ensure_bilm(self.folder)
+        return ensure_bilm(self.folder, self.seed)
 
 
-def ensure_bilm(folder: Path) -> Path:
-    """The folder of the biLM inside a mini data set; conf/pretrain/mini.yaml is its recipe.
+def ensure_bilm(folder: Path, seed: int = 1) -> Path:
+    """The folder of the biLM of a seed inside a mini data set; conf/pretrain/mini.yaml is its recipe.
 
     An interrupted training resumes from its last checkpoint; of several processes one trains and the others wait. One
     of another recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this
     small it is the fastest, and it leaves the other cores to the baseline.
     """
-    output, work = folder / "bilm", folder / "pretrain"
-    cfg = _page(folder)
+    output, work = (folder / pages.seeded(name, seed) for name in ("bilm", "pretrain"))
+    cfg = _page(folder, seed)
     if _trained(output, cfg.recipe):
         return output
     import torch
@@ -48,9 +50,10 @@ def ensure_bilm(folder: Path) -> Path:
     from elmo_bench.bilm.pretraining.run import make_recipe, pretrain
 
     threads = torch.get_num_threads()
-    with held(work, f"another process is training the biLM of {folder}; waiting for it"):
+    with held(work, f"another process is training the biLM of {output}; waiting for it"):
         if not _trained(output, cfg.recipe):
-            print("training a biLM on the generated text, about a minute and a half", flush=True)
+            of_seed = "" if seed == 1 else f" from seed {seed}"
+            print(f"training a biLM on the generated text{of_seed}, about a minute and a half", flush=True)
             torch.set_num_threads(1)
             try:
                 pretrain(make_recipe(cfg.recipe), folder, work, output, cfg.compile, cfg.every)
@@ -59,8 +62,8 @@ def ensure_bilm(folder: Path) -> Path:
     return output
 
 
-def _page(folder: Path) -> DictConfig:
-    return pages.compose(["pretrain=mini", f"root={folder}"], "pretrain")
+def _page(folder: Path, seed: int) -> DictConfig:
+    return pages.compose(["pretrain=mini", f"root={folder}", f"recipe.seed={seed}"], "pretrain")
 
 
 def _trained(output: Path, recipe: DictConfig) -> bool:

@@ -89,7 +89,7 @@ def main(task: str, file: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         cache = ActivationCache(RandomLayers(), folder)
         cache.console.quiet = True
-        cache.prepare(list(sentences({"train": rows}, reader.fields)))  # type: ignore[arg-type]
+        cache.prepare(list(sentences([rows], reader.fields)))
         build(run, reader, cache).train()(reader.collate(rows)).loss.backward()
     print(json.dumps({"rows": len(rows), "words": max(lengths(rows, reader.fields)), "peak_mib": peak_mib()}))
 

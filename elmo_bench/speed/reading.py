@@ -36,7 +36,7 @@ def main(task: str, words: str, mode: str, bounded: str) -> None:
     cfg = schema.typed(pages.compose([f"task={task}", "scale=paper", "arm=baseline"]))
     reader = instantiate(cfg.task.reader)
     row = reader.example(int(words))
-    seen = [word for sentence in sentences({"train": [row]}, reader.fields) for word in sentence]  # type: ignore
+    seen = [word for sentence in sentences([[row]], reader.fields) for word in sentence]
     reader.vocabularies = {"words": Vocabulary.count(seen), "chars": Vocabulary.count("".join(seen))}
     module = build(cfg, reader, None)
     bounds, budget = cfg.task.batch, cfg.task.batch.token_budget if bounded == "yes" else None

@@ -49,7 +49,7 @@ def _made(run: RunConfig, folder: Path, number: int) -> tuple[ReadAhead, BenchMo
     cache = open_source(run.bilm, cache_root=folder, cached=True)
     assert isinstance(cache, ActivationCache)
     cache.console.quiet = True
-    cache.prepare(list(sentences({"train": [rows[i] for batch in batches for i in batch]}, reader.fields)))  # type: ignore
+    cache.prepare(list(sentences([[rows[i] for batch in batches for i in batch]], reader.fields)))
     loader = DataLoader(rows, batch_sampler=batches, collate_fn=reader.collate)  # type: ignore[arg-type]
     return ReadAhead(loader, cache), build(run, reader, cache)
 

@@ -14,6 +14,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text import tags
 from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import words_of
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.vocabulary import Vocabulary
@@ -69,8 +70,10 @@ class TaggingReader:
         self.vocabularies: dict[str, Vocabulary] = {}
         self.repairs: list[str] = []
 
-    def load(self) -> DatasetDict:
+    def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits, makes the vocabularies, and prints which tags were repaired, if any.
+
+        A part of the training data is drawn from its sentences.
 
         Raises:
             UserError: a missing setting or file, rows of different widths, tags that follow no scheme, no spans at all;
@@ -84,7 +87,8 @@ class TaggingReader:
         splits = {split: self._rows(sentences, split) for split, sentences in sources.items()}
         if self.repairs:
             print(f"tags repaired as conlleval reads them: {'; '.join(self.repairs)}", file=sys.stderr)
-        self._make_vocabularies(splits["train"])
+        splits["train"] = part.of(splits["train"], "sentences")
+        self._make_vocabularies(splits["train"], part)
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 
     def _from_file(self, split: str) -> Iterator[Sentence]:
@@ -122,11 +126,11 @@ class TaggingReader:
             self.repairs.append(_repairs(settled, kept, split))
         return rows
 
-    def _make_vocabularies(self, train: Sequence[Row]) -> None:
+    def _make_vocabularies(self, train: Sequence[Row], part: Part) -> None:
         words = [word.lower() if self.lower else word for row in train for word in row["tokens"]]
         types = {tag[2:] for row in train for tag in row["tags"] if tag != "O"}
         if not types:
-            raise UserError("the training data contain no span; is task.data.tag_column right?")
+            raise UserError(f"the training data contain no span; {part.mend('is task.data.tag_column right?')}")
         self.vocabularies = {
             "words": Vocabulary.count(words, self.min_count),
             "chars": Vocabulary.count(

@@ -14,6 +14,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.conll2012 import Document, find_files, read_documents
+from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -57,16 +58,20 @@ class CorefReader:
         self.lower, self.min_count, self.char_min_count, self.char_limit = lower, min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}
 
-    def load(self) -> DatasetDict:
+    def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
+
+        A part of the training data is drawn from its documents, because clusters belong to a document.
 
         Raises:
             UserError: a missing setting or file, malformed columns or brackets, two parts with the same name, training
                 data without clusters; it names file and line.
         """
         splits = {split: self._rows(split) for split in SPLITS}
+        splits["train"] = part.of(splits["train"], "documents")
         if not any(row["clusters"] for row in splits["train"]):
-            raise UserError("the training data contain no cluster; is coreference their last column?")
+            mend = part.mend("is coreference their last column?")
+            raise UserError(f"the training data contain no cluster; {mend}")
         self._make_vocabularies(splits["train"])
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 

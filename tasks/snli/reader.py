@@ -16,6 +16,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import Word, words
 from elmo_bench.text.vocabulary import Vocabulary
@@ -58,8 +59,10 @@ class SnliReader:
         self.vocabularies: dict[str, Vocabulary] = {}
         self.left_out: dict[str, int] = {}
 
-    def load(self) -> DatasetDict:
+    def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
+
+        A part of the training data is drawn from its pairs, each of which has a label.
 
         Raises:
             UserError: a missing setting or file, a missing column, an unknown label, a line that is not a JSON object,
@@ -70,6 +73,7 @@ class SnliReader:
         else:
             sources = {split: read_pairs(self.source.path(split)) for split in SPLITS}
         splits = {split: self._rows(pairs, split) for split, pairs in sources.items()}
+        splits["train"] = part.of(splits["train"], "pairs")
         train_words = (self._key(word) for row in splits["train"] for field in self.fields for word in row[field])
         self.vocabularies = {
             "words": Vocabulary.count(train_words, self.min_count),

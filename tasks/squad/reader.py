@@ -14,6 +14,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.source import Source
 from elmo_bench.text.tokenizer import Word
 from elmo_bench.text.vocabulary import Vocabulary
@@ -83,8 +84,11 @@ class SquadReader:
 
     # Reading.
 
-    def load(self) -> DatasetDict:
+    def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits, makes the vocabularies, and prints how many answers begin or end inside a word.
+
+        A part of the training data is drawn from its paragraphs (`train_questions` counts first), each with all its
+        questions: they share their words.
 
         Raises:
             UserError: as `read_paragraphs` and `parted`.
@@ -92,6 +96,7 @@ class SquadReader:
         paragraphs = self._paragraphs()
         if self.train_questions is not None:
             paragraphs["train"] = chosen(paragraphs["train"], self.train_questions, self.draw)
+        paragraphs["train"] = part.of(paragraphs["train"], "paragraphs", lambda paragraph: len(paragraph.questions))
         splits = DatasetDict({split: self._split(paragraphs[split], split) for split in ("train", "dev", "test")})  # type: ignore
         self._make_vocabularies(splits["train"])
         return splits

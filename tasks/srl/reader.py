@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text import tags
 from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.conll2012 import Predicate, Sentence, find_files, read_documents
+from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import words_of
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -53,8 +56,10 @@ class SrlReader:
             raise UserError(f"task.data.every={self.every}: must be a whole number, at least 1")
         self.vocabularies: dict[str, Vocabulary] = {}
 
-    def load(self) -> DatasetDict:
+    def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
+
+        A part of the training data is drawn from its sentences, each with all its predicates: they share their words.
 
         Raises:
             UserError: a missing setting or file, malformed columns or brackets, overlapping arguments, no predicates at
@@ -65,6 +70,8 @@ class SrlReader:
             if not rows:
                 hint = " whose part of speech is VB*; set predicates=all" if self.chosen == "verbs" else ""
                 raise UserError(f"the {split} data contain no predicate{hint}", self.data[split])
+        sentences = [list(rows) for _, rows in groupby(splits["train"], itemgetter("sentence"))]
+        splits["train"] = list(chain.from_iterable(part.of(sentences, "sentences", len)))
         words: dict[tuple[str, ...], None] = dict.fromkeys(tuple(row["tokens"]) for row in splits["train"])
         roles = {tag[2:] for row in splits["train"] for tag in row["tags"][0] if tag != "O"}
         self.vocabularies = {

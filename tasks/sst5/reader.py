@@ -12,6 +12,7 @@ from elmo_bench.configuration.checks import whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
+from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import words_of
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import words
@@ -60,8 +61,10 @@ class Sst5Reader:
         self.lower, self.min_count, self.unescape = lower, min_count, unescape
         self.vocabularies: dict[str, Vocabulary] = {}
 
-    def load(self) -> DatasetDict:
+    def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabulary.
+
+        A part of the training data is drawn from its sentences, each with all its phrases: they share their words.
 
         Raises:
             UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
@@ -69,26 +72,26 @@ class Sst5Reader:
         """
         hub = self.source.load() if self.source.from_hub else {}
         if all(TREE in dataset.column_names for dataset in hub.values()):
-            splits = self._with_phrases({split: list(self._trees(split, hub.get(split))) for split in SPLITS})
+            splits = self._with_phrases({split: list(self._trees(split, hub.get(split))) for split in SPLITS}, part)
         else:
-            splits = self._sentences(hub)
+            splits = self._sentences(hub, part)
         if not splits["train"]:
             raise UserError(f"no training phrase has {self.long} words; set task.reader.long or task.reader.phrases")
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 
-    def _with_phrases(self, trees: dict[str, list[Tree]]) -> dict[str, list[Row]]:
-        trees["train"] = trees["train"][: self.train_sentences]
-        self._count(tree.words for tree in trees["train"])
-        least = {"long": self.long, "all": 1}.get(self.phrases)
+    def _with_phrases(self, trees: dict[str, list[Tree]], part: Part) -> dict[str, list[Row]]:
+        train = trees["train"][: self.train_sentences]
+        train = part.of(train, "sentences", lambda tree: len(self._phrases(tree)))
+        self._count(tree.words for tree in train)
         splits = {split: [_row(tree, -1) for tree in trees[split]] for split in SPLITS}
-        if least is not None:
-            splits["train"] = [
-                _row(tree, i)
-                for tree in trees["train"]
-                for i, node in enumerate(tree.nodes)
-                if node.end - node.start >= least
-            ]
-        return splits
+        return splits | {"train": [_row(tree, i) for tree in train for i in self._phrases(tree)]}
+
+    def _phrases(self, tree: Tree) -> list[int]:
+        """The nodes of a tree that are trained on."""
+        if self.phrases == "sentences":
+            return [-1]
+        least = self.long if self.phrases == "long" else 1
+        return [i for i, node in enumerate(tree.nodes) if node.end - node.start >= least]
 
     def _trees(self, split: str, hub: Dataset | None) -> Iterator[Tree]:
         """The trees of a split's file or, if given, of the hub's data set."""
@@ -111,7 +114,7 @@ class Sst5Reader:
     def _plain(self, word: str) -> str:
         return unescaped(word) if self.unescape else word
 
-    def _sentences(self, hub: Mapping[str, Dataset]) -> dict[str, list[Row]]:
+    def _sentences(self, hub: Mapping[str, Dataset], part: Part) -> dict[str, list[Row]]:
         """Whole sentences of a data set without trees."""
         if self.phrases != "sentences":
             raise self.source.unfit("has no phrases: set task.reader.phrases=sentences")
@@ -120,7 +123,7 @@ class Sst5Reader:
             if not {"text", "label"} <= set(dataset.column_names):
                 raise self.source.unfit("lacks text or label")
             splits[split] = [self._hub_row(row, f"{split} row {i}") for i, row in enumerate(dataset.to_list())]
-        splits["train"] = splits["train"][: self.train_sentences]
+        splits["train"] = part.of(splits["train"][: self.train_sentences], "sentences")
         self._count(row["tokens"] for row in splits["train"])
         return splits
 

@@ -1,0 +1,48 @@
+"""Training on a fraction of the data (paper, section 5.4 and Figure 1): which part is read, and for how long.
+
+The paper does not say how long its models were trained on a fraction. With the epochs of the page alone, one percent of
+the data would give one percent of the updates: a model that has not begun to learn. Here an epoch passes over the
+subset as often as is needed for `task.fit.least_updates` updates in all epochs, or for those that all of the data would
+take, if these are fewer. The number of epochs, of dev scores and the patience stay those of the page.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+
+from datasets import DatasetDict
+
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.system.errors import UserError
+from elmo_bench.task import Reader
+from elmo_bench.text.part import Part
+
+
+def load(reader: Reader, run: RunConfig) -> DatasetDict:
+    """The splits of a run: dev and test whole, of train the run's fraction.
+
+    Raises:
+        UserError: the errors of the reader; a fraction that does not fill a batch, or a reader that knows no fractions.
+    """
+    if run.fraction == 1:
+        return reader.load()
+    if "part" not in inspect.signature(reader.load).parameters:
+        raise UserError(f"fraction={run.fraction}: the reader of task={run.task.name} can only read all of its data")
+    splits = reader.load(Part(run.fraction, run.seed, run.task.batch.batch_size))
+    print(f"fraction={run.fraction}: training on {len(splits['train'])} examples", file=sys.stderr)
+    return splits
+
+
+def passes(run: RunConfig, batches: int) -> int:
+    """How often an epoch passes over the training data: once, if these are all of them.
+
+    Args:
+        run: its configuration.
+        batches: the number of batches in one pass.
+    """
+    if run.fraction == 1:
+        return 1
+    updates = run.task.fit.epochs * max(batches // run.trainer.devices, 1)  # of all epochs, with one pass each
+    return max(1, math.ceil(min(run.task.fit.least_updates / updates, 1 / run.fraction)))

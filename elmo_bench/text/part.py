@@ -1,0 +1,78 @@
+"""The part of the training data that a run reads: all of it, or a random subset for a learning curve (section 5.4)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import NamedTuple, TypeVar
+
+from elmo_bench.system.errors import UserError
+
+T = TypeVar("T")
+
+
+class Part(NamedTuple):
+    """A fraction of the training data.
+
+    The items are put in a random order that follows from the seed, and the first of them are taken. For one seed every
+    part is thus contained in every larger one.
+
+    Attributes:
+        fraction: above 0, at most 1.
+        seed: of the run.
+        least: the fewest examples that a run can train on: those of one batch.
+    """
+
+    fraction: float = 1.0
+    seed: int = 1
+    least: int = 1
+
+    @property
+    def is_whole(self) -> bool:
+        return self.fraction == 1
+
+    def of(self, items: Sequence[T], unit: str, examples: Callable[[T], int] = lambda item: 1) -> list[T]:
+        """The items of this part, in the order of the file.
+
+        Args:
+            items: what is drawn: all items of the training data.
+            unit: what they are called in messages, such as "sentences".
+            examples: how many training examples an item gives.
+
+        Raises:
+            UserError: the part does not fill a batch; it says how many items there are, and the smallest fraction.
+        """
+        if self.is_whole:
+            return list(items)
+        order = sorted(range(len(items)), key=self._place)
+        number = math.floor(round(self.fraction * len(items), 6))  # 0.29 * 100 is 28.999...
+        totals = list(accumulate(examples(items[i]) for i in order))
+        if not number or totals[number - 1] < self.least:
+            found = totals[number - 1] if number else 0
+            raise UserError(
+                f"fraction={self.fraction}: {number} of {len(items)} {unit} give {found} examples, fewer than a batch "
+                f"of {self.least}; the smallest fraction is {self._smallest(totals)}"
+            )
+        return [items[i] for i in sorted(order[:number])]
+
+    def _place(self, item: int) -> bytes:
+        """Sorts the items at random, in the same way on every machine."""
+        return hashlib.blake2b(f"{self.seed} {item}".encode(), digest_size=16).digest()
+
+    def _smallest(self, totals: Sequence[int]) -> float:
+        """The smallest fraction, in two digits, whose items give a batch of examples, from their running totals."""
+        needed = sum(total < self.least for total in totals) + 1
+        if needed > len(totals):
+            return 1
+        share = needed / len(totals)
+        digit = 10.0 ** (math.floor(math.log10(share)) - 1)
+        return min(float(f"{math.ceil(share / digit) * digit:.2g}"), 1)
+
+    def mend(self, whole: str) -> str:
+        """What to do about training data that lack something; `whole` is the advice for all of the data."""
+        return whole if self.is_whole else "take a larger fraction, or another seed"
+
+
+WHOLE = Part()
