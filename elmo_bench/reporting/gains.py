@@ -1,0 +1,232 @@
+"""Gains between two arms with their 95 % intervals and tests, honest at few seeds.
+
+The interval is the mean gain ± t * s. s is the deviation of the gain over 2,000 draws of the multi-bootstrap (seeds and
+clusters of items, `resampling`), t the quantile of Student's distribution whose degrees of freedom follow Welch and
+Satterthwaite from the three parts of the variance: the seeds of either arm, and the items. The percentiles of a plain
+bootstrap over three seeds would be too narrow; `analysis.coverage` measures how often the interval covers the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elmo_bench.reporting import resampling
+from elmo_bench.reporting.evidence import Evidence, of_arm
+from elmo_bench.reporting.groups import Group
+
+CONFIDENCE, POWER = 0.95, 0.8
+
+
+class Gain(NamedTuple):
+    """By how much one arm is better than another, in percent points.
+
+    Attributes:
+        mean: of the treated arm minus mean of the control, over their seeds.
+        low, high: the 95 % interval; None where nothing is known of the spread.
+        p_items: for each seed of the treated arm, the p of a paired permutation test against the control's run of the
+            same seed, over clusters of items; None where there is no such run, or no items.
+        p_seeds: of Welch's t over the seeds; None with a single seed in one arm, or no spread.
+        p_holm: p_seeds, or with one seed in each arm its p_items, corrected for the number of gains in a table.
+        smallest: the smallest true gain that these items show (p < 0.05) four times out of five, were there no
+            noise of seeds; None without items.
+        seeds: their numbers in the treated arm and in the control.
+        note: what the interval leaves out, in words; empty if nothing.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    p_items: list[float | None]
+    p_seeds: float | None
+    p_holm: float | None
+    smallest: float | None
+    seeds: tuple[int, int]
+    note: str
+
+
+class Arm(NamedTuple):
+    """The scores of an arm's seeds.
+
+    Attributes:
+        scores: (n,) percent, on all items.
+        drawn: (n, DRAWS) percent, on each draw of clusters; (n, 1) `scores` without items.
+        clusters: their number; 0 without items.
+    """
+
+    scores: np.ndarray
+    drawn: np.ndarray
+    clusters: int
+
+    @classmethod
+    def of(cls, scores: Sequence[float], evidence: Sequence[Evidence] | None) -> Arm:
+        """From the recorded scores, and the evidence of each run if there is any."""
+        values = np.array(scores)
+        if evidence is None:
+            return cls(values, values[:, None], 0)
+        return cls(values, np.stack([each.drawn for each in evidence]), len(evidence[0].table))
+
+    @property
+    def size(self) -> int:
+        """The number of seeds."""
+        return len(self.scores)
+
+    @property
+    def variance(self) -> float:
+        """Of a seed's score, unbiased."""
+        return float(self.scores.var(ddof=1))
+
+
+def gain(treated: Group, control: Group, split: str = "test") -> Gain:
+    """The gain of one arm over another in the metric by which their task selects its epoch.
+
+    Args:
+        treated, control: groups of runs of one task on the same data.
+        split: "dev" or "test". Dev has chosen the epoch of every run, so its scores are a little too high in both arms.
+
+    Raises:
+        UserError: a damaged file of items.
+    """
+    metric = treated.first["config"]["task"]["monitor"]
+    scores = [[r["metrics"][split][metric] for r in group.records] for group in (treated, control)]
+    evidence = _paired(treated, control, split, metric)
+    arms = Arm.of(scores[0], evidence and evidence[0]), Arm.of(scores[1], evidence and evidence[1])
+    p_items: list[float | None] = [None] * len(treated.records)
+    if evidence is not None:
+        seeds = [[record["seed"] for record in group.records] for group in (treated, control)]
+        p_items = _p_items(dict(zip(seeds[0], evidence[0], strict=True)), dict(zip(seeds[1], evidence[1], strict=True)))
+    low, high = interval(*arms)
+    mean = float(arms[0].scores.mean() - arms[1].scores.mean())
+    sizes = arms[0].size, arms[1].size
+    return Gain(mean, low, high, p_items, _welch(*arms), None, _smallest(*arms), sizes, _note(*arms))
+
+
+def _paired(treated: Group, control: Group, split: str, metric: str) -> tuple[list[Evidence], list[Evidence]] | None:
+    """The evidence of both arms; None unless all runs have it, of the same items."""
+    one, other = (of_arm(group.records, split, metric) for group in (treated, control))
+    return None if one is None or other is None or not one[0].pairs_with(other[0]) else (one, other)
+
+
+# The interval.
+
+
+def interval(treated: Arm, control: Arm) -> tuple[float | None, float | None]:
+    """The 95 % interval of the gain, in percent points; None where there is one seed in each arm and no items.
+
+    With one seed in only one arm, its seeds are taken to vary as the other arm's.
+    """
+    from scipy.stats import t
+
+    degrees = _degrees(treated, control)
+    if degrees is None:
+        return None, None
+    known = [arm if arm.size > 1 else other for arm, other in ((treated, control), (control, treated))]
+    noise = [
+        resampling.seed_noise(source.drawn, arm.size, stream)
+        for stream, (source, arm) in enumerate(zip(known, (treated, control), strict=True))
+    ]
+    draws = treated.drawn.mean(0) - control.drawn.mean(0) + noise[0] - noise[1]  # (DRAWS,)
+    half = float(t.ppf((1 + CONFIDENCE) / 2, degrees) * draws.std(ddof=1))
+    mean = float(treated.scores.mean() - control.scores.mean())
+    return mean - half, mean + half
+
+
+def _degrees(treated: Arm, control: Arm) -> float | None:
+    """Welch and Satterthwaite's degrees of freedom of the variance of a gain; None if nothing is known of it."""
+    parts = []  # a variance and its degrees of freedom
+    if treated.size > 1 and control.size > 1:
+        parts += [(arm.variance / arm.size, arm.size - 1) for arm in (treated, control)]
+    elif treated.size > 1 or control.size > 1:
+        many = treated if treated.size > 1 else control
+        parts.append((many.variance * (1 / many.size + 1), many.size - 1))
+    if treated.clusters > 1:
+        parts.append((_items_deviation(treated, control) ** 2, treated.clusters - 1))
+    if not parts:
+        return None
+    total = sum(variance for variance, _ in parts)
+    spread = sum(variance**2 / degrees for variance, degrees in parts)
+    return total**2 / spread if spread else 1.0
+
+
+def _items_deviation(treated: Arm, control: Arm) -> float:
+    """The deviation of the mean gain over draws of the items, with the same seeds."""
+    return float((treated.drawn.mean(0) - control.drawn.mean(0)).std(ddof=1))
+
+
+def _smallest(treated: Arm, control: Arm) -> float | None:
+    from scipy.stats import norm
+
+    if treated.clusters < 2:
+        return None
+    return float((norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER)) * _items_deviation(treated, control))
+
+
+def _note(treated: Arm, control: Arm) -> str:
+    single = [arm.size == 1 for arm in (treated, control)]
+    if not treated.clusters:
+        if all(single):
+            return "one seed in each arm and no items recorded: no interval"
+        without = "no items recorded: over seeds alone"
+        return f"{without}; one arm has one seed, whose deviation is taken from the other" if any(single) else without
+    if all(single):
+        return "one seed in each arm: over items alone, other seeds may differ more"
+    return "one arm has one seed, whose deviation is taken from the other" if any(single) else ""
+
+
+# Tests.
+
+
+def _p_items(treated: dict[int, Evidence], control: dict[int, Evidence]) -> list[float | None]:
+    """By seed, where both arms have it."""
+    return [
+        resampling.permutation_p(one.table, control[seed].table, one.metric.of) if seed in control else None
+        for seed, one in treated.items()
+    ]
+
+
+def _welch(treated: Arm, control: Arm) -> float | None:
+    from scipy.stats import ttest_ind_from_stats
+
+    if min(treated.size, control.size) < 2 or treated.variance + control.variance == 0:
+        return None
+    arms = [value for arm in (treated, control) for value in (arm.scores.mean(), arm.variance**0.5, arm.size)]
+    return float(ttest_ind_from_stats(*arms, equal_var=False).pvalue)
+
+
+def holm(gains: Sequence[Gain]) -> list[Gain]:
+    """The gains of one table with `p_holm`, by Holm's step-down method; the others that have a p count as tests."""
+    known = {i: p for i, each in enumerate(gains) if (p := _tested(each)) is not None}
+    corrected: dict[int, float] = {}
+    largest = 0.0
+    for rank, i in enumerate(sorted(known, key=lambda i: known[i])):
+        largest = max(largest, min(1.0, (len(known) - rank) * known[i]))
+        corrected[i] = largest
+    return [each._replace(p_holm=corrected.get(i)) for i, each in enumerate(gains)]
+
+
+def _tested(gain: Gain) -> float | None:
+    """The p to be corrected: over seeds, or with one seed in each arm over its items."""
+    return gain.p_items[0] if gain.seeds == (1, 1) else gain.p_seeds
+
+
+# In words.
+
+
+def in_words(gain: Gain) -> str:
+    """ "+5.31 [+4.10, +6.52]"; without an interval only the mean."""
+    mean = f"{gain.mean:+.2f}"
+    return mean if gain.low is None or gain.high is None else f"{mean} [{gain.low:+.2f}, {gain.high:+.2f}]"
+
+
+def shown_by(seeds: int) -> str:
+    """What a number of seeds in each arm can and cannot show."""
+    if seeds == 1:
+        return "One seed shows nothing about other seeds: its interval and its p are about the items alone."
+    smallest = 2.0 ** (1 - seeds)
+    can = "can" if smallest < 0.05 else "cannot"
+    return (
+        f"{seeds} seeds: an exact sign-flip test over them cannot go below p = {smallest:.2g}, so that they {can} show "
+        "a gain at p < 0.05 without an assumption; Welch's t assumes that the scores of seeds are normally distributed."
+    )
