@@ -24,6 +24,7 @@ COMMANDS = {
     "migrate": "rename the records of an earlier version; nothing is trained",
     "mini": "write the generated data set of the mini scale",
     "analysis.senses": "how well each layer of a biLM tells the senses of a word apart",
+    "analysis.coverage": "how often the intervals of gains cover the truth, in simulation",
 }
 USAGE = "Usage: elmo-bench COMMAND [KEY=VALUE ...]"
 

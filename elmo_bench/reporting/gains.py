@@ -1,9 +1,11 @@
 """Gains between two arms with their 95 % intervals and tests, honest at few seeds.
 
-The interval is the mean gain ± t * s. s is the deviation of the gain over 2,000 draws of the multi-bootstrap (seeds and
-clusters of items, `resampling`), t the quantile of Student's distribution whose degrees of freedom follow Welch and
-Satterthwaite from the three parts of the variance: the seeds of either arm, and the items. The percentiles of a plain
-bootstrap over three seeds would be too narrow; `analysis.coverage` measures how often the interval covers the truth.
+The interval is the mean gain ± t * s. s is the deviation of the gain over 2,000 draws of a multi-bootstrap: seeds are
+drawn in each arm apart, clusters of items for both arms together. With few seeds the plain one is too narrow, because
+resampled seeds vary less than new ones: their deviations are multiplied by sqrt(n/(n - 1)), and t is the quantile of
+Student's distribution with the degrees of freedom that Welch and Satterthwaite give for the parts of the variance.
+With many seeds it is too wide, because it counts the noise of one seed on one item several times: here it counts once.
+`elmo-bench analysis.coverage` measures how often the interval covers the truth.
 """
 
 from __future__ import annotations
@@ -78,6 +80,11 @@ class Arm(NamedTuple):
         """Of a seed's score, unbiased."""
         return float(self.scores.var(ddof=1))
 
+    @property
+    def noise(self) -> float:
+        """The variance over draws of clusters of how far a seed's score lies from the mean over seeds, unbiased."""
+        return float((self.drawn - self.drawn.mean(0)).var(axis=1).sum() / (self.size - 1))
+
 
 def gain(treated: Group, control: Group, split: str = "test") -> Gain:
     """The gain of one arm over another in the metric by which their task selects its epoch.
@@ -112,47 +119,75 @@ def _paired(treated: Group, control: Group, split: str, metric: str) -> tuple[li
 # The interval.
 
 
-def interval(treated: Arm, control: Arm) -> tuple[float | None, float | None]:
-    """The 95 % interval of the gain, in percent points; None where there is one seed in each arm and no items.
+class Part(NamedTuple):
+    """One source of the variance of a gain."""
 
-    With one seed in only one arm, its seeds are taken to vary as the other arm's.
-    """
+    variance: float
+    degrees: int  # of freedom, with which the variance is estimated
+
+
+def interval(treated: Arm, control: Arm) -> tuple[float | None, float | None]:
+    """The 95 % interval of the gain, in percent points; None where there is one seed in each arm and no items."""
     from scipy.stats import t
 
-    degrees = _degrees(treated, control)
-    if degrees is None:
+    parts = _parts(treated, control)
+    if not parts:
         return None, None
-    known = [arm if arm.size > 1 else other for arm, other in ((treated, control), (control, treated))]
-    noise = [
-        resampling.seed_noise(source.drawn, arm.size, stream)
-        for stream, (source, arm) in enumerate(zip(known, (treated, control), strict=True))
-    ]
-    draws = treated.drawn.mean(0) - control.drawn.mean(0) + noise[0] - noise[1]  # (DRAWS,)
-    half = float(t.ppf((1 + CONFIDENCE) / 2, degrees) * draws.std(ddof=1))
+    spread = sum(variance**2 / degrees for variance, degrees in parts)
+    degrees = sum(variance for variance, _ in parts) ** 2 / spread if spread else 1.0
+    half = float(t.ppf((1 + CONFIDENCE) / 2, degrees) * draws(treated, control).std(ddof=1))
     mean = float(treated.scores.mean() - control.scores.mean())
     return mean - half, mean + half
 
 
-def _degrees(treated: Arm, control: Arm) -> float | None:
-    """Welch and Satterthwaite's degrees of freedom of the variance of a gain; None if nothing is known of it."""
-    parts = []  # a variance and its degrees of freedom
+def draws(treated: Arm, control: Arm) -> np.ndarray:
+    """(DRAWS,) the gain on each draw of seeds and clusters of items, less its mean.
+
+    Seeds are drawn in each arm apart, clusters for both together.
+    """
+    one, other = _sources(treated, control)
+    seeds = resampling.seed_noise(one, treated.size, 0) - resampling.seed_noise(other, control.size, 1)
+    return seeds + _items_share(treated, control) ** 0.5 * _over_items(treated, control)
+
+
+def _sources(treated: Arm, control: Arm) -> tuple[np.ndarray, np.ndarray]:
+    """The scores from which the seeds of each arm are drawn: a single seed says nothing, so the other arm's."""
+    return (
+        treated.scores if treated.size > 1 else control.scores,
+        control.scores if control.size > 1 else treated.scores,
+    )
+
+
+def _parts(treated: Arm, control: Arm) -> list[Part]:
+    """The parts of the variance of a gain: seeds of either arm, and items; none where nothing is known of it."""
+    parts = []
     if treated.size > 1 and control.size > 1:
-        parts += [(arm.variance / arm.size, arm.size - 1) for arm in (treated, control)]
+        parts = [Part(arm.variance / arm.size, arm.size - 1) for arm in (treated, control)]
     elif treated.size > 1 or control.size > 1:
-        many = treated if treated.size > 1 else control
-        parts.append((many.variance * (1 / many.size + 1), many.size - 1))
+        many = max(treated, control, key=lambda arm: arm.size)
+        parts = [Part(many.variance * (1 / many.size + 1), many.size - 1)]
     if treated.clusters > 1:
-        parts.append((_items_deviation(treated, control) ** 2, treated.clusters - 1))
-    if not parts:
-        return None
-    total = sum(variance for variance, _ in parts)
-    spread = sum(variance**2 / degrees for variance, degrees in parts)
-    return total**2 / spread if spread else 1.0
+        variance = _items_share(treated, control) * float(_over_items(treated, control).var(ddof=1))
+        parts.append(Part(variance, treated.clusters - 1))
+    return parts
 
 
-def _items_deviation(treated: Arm, control: Arm) -> float:
-    """The deviation of the mean gain over draws of the items, with the same seeds."""
-    return float((treated.drawn.mean(0) - control.drawn.mean(0)).std(ddof=1))
+def _over_items(treated: Arm, control: Arm) -> np.ndarray:
+    """(DRAWS,) or (1,) the mean gain of the seeds on each draw of clusters, less its mean."""
+    gains = treated.drawn.mean(0) - control.drawn.mean(0)
+    return gains - gains.mean()
+
+
+def _items_share(treated: Arm, control: Arm) -> float:
+    """How much of the variance over draws of clusters is new, from 0 to 1.
+
+    The rest is the noise of single seeds on single items: seeds differ from each other by it too, so that adding both
+    variances would count it twice (Owen 2007, "The pigeonhole bootstrap").
+    """
+    whole = float(_over_items(treated, control).var())
+    known = [arm.noise for arm in (treated, control) if arm.size > 1]
+    own = sum((arm.noise if arm.size > 1 else max(known, default=0.0)) / arm.size for arm in (treated, control))
+    return max(0.0, 1 - own / whole) if whole else 0.0
 
 
 def _smallest(treated: Arm, control: Arm) -> float | None:
@@ -160,7 +195,7 @@ def _smallest(treated: Arm, control: Arm) -> float | None:
 
     if treated.clusters < 2:
         return None
-    return float((norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER)) * _items_deviation(treated, control))
+    return float((norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER)) * _over_items(treated, control).std(ddof=1))
 
 
 def _note(treated: Arm, control: Arm) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 DRAWS = 2000
 PERMUTATIONS = 999
-BUNDLES = 500  # clusters swapped together in the permutation test, which bounds its time
+BUNDLES = 200  # clusters swapped together in the permutation test, which bounds its time
 BLOCK = 250  # draws computed together, which bounds the memory
 
 
@@ -38,7 +38,7 @@ def seed_noise(scores: np.ndarray, size: int, stream: int) -> np.ndarray:
     sqrt(n/(n - 1)) makes up for it.
 
     Args:
-        scores: (n, DRAWS) of each seed, on each draw of clusters; or (n, 1), on all items.
+        scores: (n,) percent, of each seed.
         size: the number of seeds in a draw.
         stream: a number for each arm, so that their seeds are drawn independently.
 
@@ -50,8 +50,7 @@ def seed_noise(scores: np.ndarray, size: int, stream: int) -> np.ndarray:
         return np.zeros(DRAWS)
     picked = np.random.default_rng([2, stream, n, size]).integers(0, n, (DRAWS, size))
     shares = (picked[:, :, None] == np.arange(n)).mean(1)  # (DRAWS, n)
-    deviations = (scores - scores.mean(0)) * np.sqrt(n / (n - 1))  # (n, DRAWS) or (n, 1)
-    return (shares * deviations.T).sum(1)
+    return shares @ (scores - scores.mean()) * np.sqrt(n / (n - 1))
 
 
 def permutation_p(treated: np.ndarray, control: np.ndarray, metric: Callable[[np.ndarray], np.ndarray]) -> float:
