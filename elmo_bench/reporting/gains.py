@@ -253,7 +253,7 @@ READING = (
     "articles, documents). p: items is a paired permutation test over the test items, for each seed; p: seeds is "
     "Welch's t over the seeds; p: Holm corrects the latter (with one seed, the former) for the number of gains in the "
     "table. smallest is the true gain that the test items would show four times out of five, were there no noise of "
-    "seeds. Dev has chosen the epochs, so that its scores are a little high in every arm. Nothing is averaged over tasks."
+    "seeds. Dev has chosen the epochs, so that its scores are a little high. Nothing is averaged over tasks."
 )
 
 
