@@ -6,8 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, schema
+from elmo_bench.experiment import ensemble_store
 from elmo_bench.experiment.usage import ENSEMBLE as COMMAND
+from elmo_bench.experiment.usage import FORCE
 from elmo_bench.system.errors import UserError
 
 
@@ -20,15 +22,15 @@ def ensemble(seeds: Sequence[int], overrides: Sequence[str], force: bool = False
         force: make it again although it is recorded.
 
     Raises:
-        UserError: a run without a record or a checkpoint, and the errors of `experiment.ensemble`.
+        UserError: a run without a record or a checkpoint, and the errors of `experiment.ensemble.make`.
     """
-    from elmo_bench.experiment import ensemble as making
-
     cfgs = [pages.compose([*overrides, f"seed={seed}"]) for seed in seeds]
-    found = making.members(cfgs, " ".join(overrides))
-    path = making.place(cfgs[0].results_root, [member.record for member in found])
+    found = ensemble_store.members(cfgs, " ".join(overrides))
+    path = ensemble_store.place(cfgs[0].results_root, [member.record for member in found])
     if force or not path.is_file():
-        making.write(path, *making.make(cfgs, found))
+        from elmo_bench.experiment.ensemble import make
+
+        ensemble_store.write(path, *make(schema.typed(cfgs[0]), found))
     return path
 
 
@@ -47,8 +49,6 @@ def seeds_of(text: str) -> list[int]:
 
 def main() -> None:
     """The entry point."""
-    from elmo_bench.experiment.store import read_sealed
-
     own, overrides = {"seeds": "3", "force": "false"}, []
     for argument in sys.argv[1:]:
         key, _, value = argument.partition("=")
@@ -56,8 +56,8 @@ def main() -> None:
             own[key] = value
         else:
             overrides.append(argument)
-    path = ensemble(seeds_of(own["seeds"]), overrides, own["force"] == "true")
-    record = read_sealed(path, "ensemble", "make it again with force=true")
+    path = ensemble(seeds_of(own["seeds"]), overrides, FORCE.read(own["force"]))
+    record = ensemble_store.read(path)
     for split, metrics in record["metrics"].items():
         print(f"{split}: {', '.join(f'{name} {value:.2f}' for name, value in metrics.items())}")
     print(f"{record['method']} of seeds {', '.join(map(str, record['seeds']))}; {path}")

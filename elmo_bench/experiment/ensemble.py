@@ -14,33 +14,29 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import import_module
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from operator import itemgetter
+from typing import Any, Protocol
 
 import pytorch_lightning as pl
 import torch
-from omegaconf import DictConfig
 
-from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.experiment import items
 from elmo_bench.experiment.callbacks import progress, quiet
+from elmo_bench.experiment.ensemble_store import KEPT, Member
 from elmo_bench.experiment.fit import device_of
-from elmo_bench.experiment.launch import finished
 from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.module import BenchModule, row_order
 from elmo_bench.experiment.run import Prepared, prepare
-from elmo_bench.experiment.store import Record, dumps
+from elmo_bench.experiment.store import Record
 from elmo_bench.metrics.items import Items
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-from elmo_bench.system.files import write_bytes
-from elmo_bench.system.hashing import fingerprint
-from elmo_bench.system.integrity import load_checkpoint, sealed
+from elmo_bench.system.integrity import load_checkpoint
 from elmo_bench.task import Batch, Head, Prediction, Row
 
-KEPT = ("task", "scale", "arm", "variant", "version", "group", "bilm", "data_sha256")  # of the members' records
+AGAIN = "train the run again with force=true"
 
 
 class Ensemble(Protocol):
@@ -67,62 +63,17 @@ class Votes:
         return [json.loads(Counter(answers).most_common(1)[0][0]) for answers in zip(*texts, strict=True)]
 
 
-class Member(NamedTuple):
-    """A recorded run and its checkpoint."""
-
-    record: Record
-    checkpoint: Path
-
-
-def place(results_root: str | Path, members: Sequence[Record]) -> Path:
-    """The path of an ensemble's record; its name follows from those of its members."""
-    folder = Path(results_root) / "ensembles" / members[0]["scale"] / members[0]["task"]
-    return folder / f"{fingerprint(sorted(record['run'] for record in members))}.json"
-
-
-def members(cfgs: Sequence[DictConfig], command: str) -> list[Member]:
-    """The recorded runs of these configurations, which differ only in their seed.
+def make(run: RunConfig, found: Sequence[Member]) -> tuple[Record, dict[str, Items]]:
+    """Scores an ensemble on dev and test; returns its record and its items, unwritten.
 
     Args:
-        command: the overrides that choose them besides the seed, for messages.
-
-    Raises:
-        UserError: a run has no record or no checkpoint (the command that makes them is named); runs on other data, or
-            with another biLM or version of the task.
-    """
-    records = [finished(cfg) for cfg in cfgs]
-    if unrecorded := [cfg.seed for cfg, record in zip(cfgs, records, strict=True) if record is None]:
-        raise UserError(f"no recorded run of {_train(unrecorded, command)}")
-    found = [
-        Member(record, Path(cfg.results_root) / record["checkpoint"])
-        for cfg, record in zip(cfgs, records, strict=True)
-        if record is not None
-    ]
-    if gone := [member.record["seed"] for member in found if not member.checkpoint.is_file()]:
-        raise UserError(f"recorded, but without its checkpoint: {_train(gone, f'{command} force=true')}")
-    for member in found[1:]:
-        for key in KEPT:
-            if member.record.get(key) != found[0].record.get(key):
-                raise UserError(
-                    f"the runs of seeds {found[0].record['seed']} and {member.record['seed']} differ in {key}"
-                )
-    return found
-
-
-def _train(seeds: Sequence[int], command: str) -> str:
-    named = ", ".join(map(str, seeds))
-    several = "-m " if len(seeds) > 1 else ""
-    return f"seed {named}; train it with: elmo-bench train {several}{command} seed={named.replace(' ', '')}"
-
-
-def make(cfgs: Sequence[DictConfig], found: Sequence[Member]) -> tuple[Record, dict[str, Items]]:
-    """Scores an ensemble on dev and test; returns its record and its items, unwritten.
+        run: the configuration of any member.
+        found: the members.
 
     Raises:
         UserError: a checkpoint that is damaged or of another model; missing or malformed data.
     """
     quiet()
-    run = schema.typed(cfgs[0])
     prepared = prepare(run, Makers.of(run).make())
     ours = task_ensemble(run.task.reader["_target_"])
     opinions = [_opinions(run, prepared, ours, member) for member in found]
@@ -149,29 +100,37 @@ def task_ensemble(reader: str) -> Ensemble:
 
 def _opinions(run: RunConfig, prepared: Prepared, ours: Ensemble, member: Member) -> dict[str, list[Any]]:
     """What one member makes of the rows of dev and test, in the order of the rows."""
-    saved = load_checkpoint(member.checkpoint, "train the run again with force=true")
-    state = {name: vocabulary.state() for name, vocabulary in prepared.module.vocabularies.items()}
-    if saved.get("vocabularies") != state:
-        raise UserError(
-            "has another vocabulary than the data give; train the run again with force=true", member.checkpoint
-        )
+    _load(prepared.module, member)
+    return {split: _of_split(run, prepared, ours, split) for split in items.SPLITS}
+
+
+def _load(module: BenchModule, member: Member) -> None:
+    """Gives the module the weights of a member. Raises `UserError` if the checkpoint is not of this model."""
+    saved = load_checkpoint(member.checkpoint, AGAIN)
+    vocabularies = {name: vocabulary.state() for name, vocabulary in module.vocabularies.items()}
+    for key, value in (("vocabularies", vocabularies), ("bilm_sha256", module.bilm_sha256)):
+        if saved.get(key) != value:
+            what = "another biLM than the one here" if key == "bilm_sha256" else "other vocabularies than the data give"
+            raise UserError(f"was trained with {what}; {AGAIN}", member.checkpoint)
     try:
-        prepared.module.load_state_dict(saved["state_dict"])
+        module.load_state_dict(saved["state_dict"])
     except RuntimeError as error:
-        raise UserError(f"does not fit its model: {str(error).splitlines()[-1]}", member.checkpoint) from error
-    found = {}
-    for split in items.SPLITS:
-        listener, bar = Listener(prepared.module, ours), progress(run.trainer.progress)
-        trainer = pl.Trainer(
-            accelerator=run.trainer.accelerator, devices=1, precision=run.trainer.precision, logger=False,
-            enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
-        )  # fmt: skip
-        apply, loaders = (trainer.validate, "val_dataloaders") if split == "dev" else (trainer.test, "test_dataloaders")
-        with saying(prepared.module.doing, "lower task.batch.batch_size"):
-            apply(listener, datamodule=prepared.data, verbose=False)
-        by_row = zip(row_order(getattr(trainer, loaders)).tolist(), listener.opinions, strict=True)
-        found[split] = [opinion for _, opinion in sorted(by_row, key=lambda pair: pair[0])]
-    return found
+        raise UserError(f"does not fit its model: {str(error).splitlines()[-1]}; {AGAIN}", member.checkpoint) from error
+
+
+def _of_split(run: RunConfig, prepared: Prepared, ours: Ensemble, split: str) -> list[Any]:
+    """The opinions of the member whose weights are loaded, in the order of a split's rows."""
+    listener, bar = Listener(prepared.module, ours), progress(run.trainer.progress)
+    trainer = pl.Trainer(
+        accelerator=run.trainer.accelerator, devices=1, precision=run.trainer.precision, logger=False,
+        enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
+    )  # fmt: skip
+    score = trainer.validate if split == "dev" else trainer.test
+    with saying(prepared.module.doing, "lower task.batch.batch_size"):
+        score(listener, datamodule=prepared.data, verbose=False)
+    order = row_order(trainer.val_dataloaders if split == "dev" else trainer.test_dataloaders).tolist()
+    by_row = sorted(zip(order, listener.opinions, strict=True), key=itemgetter(0))
+    return [opinion for _, opinion in by_row]
 
 
 class Listener(pl.LightningModule):
@@ -200,17 +159,3 @@ def _record(found: Sequence[Record], metrics: dict[str, dict[str, float]], metho
         "metrics": metrics,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def read(path: Path) -> Record:
-    """The record of an ensemble. Raises `UserError` if it is damaged, or something else."""
-    record = read_sealed(path, "ensemble", AGAIN)
-    if missing := [key for key in (*KEPT, "method", "seeds", "runs", "metrics") if key not in record]:
-        raise UserError(f"not the record of an ensemble: it lacks {', '.join(missing)}; {AGAIN}", path)
-    return record
-
-
-def write(path: Path, record: Record, scored: dict[str, Items]) -> None:
-    """Writes the record of an ensemble after its items, each atomically."""
-    write_bytes(items.path_of(path), items.packed(scored))
-    write_bytes(path, sealed(dumps(record)).encode())

@@ -7,7 +7,7 @@ from itertools import groupby, product
 from pathlib import Path
 
 from elmo_bench.experiment.store import Record
-from elmo_bench.reporting import comparisons, gains, statistics
+from elmo_bench.reporting import comparisons, ensembles, gains, statistics
 from elmo_bench.reporting.figures import figures
 from elmo_bench.reporting.groups import (
     Group,
@@ -70,7 +70,7 @@ def section(records: list[Record]) -> Section:
         title=f"{newest['task']}, scale {newest['scale']}",
         note=newest["config"]["scale"]["note"],
         header=tuple(cell.format(m=metric) for cell in HEADER),
-        rows=[_row(group, metric) for group in groups],
+        rows=[row for group in groups for row in (_row(group, metric), *ensembles.rows(group, metric))],
         remarks=[*_details(groups, metric), *_machines(records)],
     )
 
