@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from elmo_bench.reporting import resampling
-from elmo_bench.reporting.gains import Arm, interval
+from elmo_bench.reporting.intervals import Arm, interval
 from elmo_bench.system.command import Argument, Command, whole
 
 NOISES = (0.0, 0.05, 0.2, 0.5)  # deviations of the seed effect, in logits
@@ -24,7 +24,7 @@ COMMAND = Command(
         Argument("clusters", "of items in the test set", 300, "N", whole(2)),
         Argument("trials", "for each deviation of the seeds", 2000, "N", whole(1)),
     ),
-    (("", "three seeds, about two minutes"), ("seeds=5 clusters=50", "another experiment")),
+    (("", "three seeds, about ten minutes"), ("seeds=5 clusters=50", "another experiment")),
     ("Prints, for several deviations of the seeds, the share of intervals that hold the true gain, 0.",),
 )
 

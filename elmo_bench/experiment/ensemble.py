@@ -122,9 +122,15 @@ def _of_split(run: RunConfig, prepared: Prepared, ours: Ensemble, split: str) ->
     """The opinions of the member whose weights are loaded, in the order of a split's rows."""
     listener, bar = Listener(prepared.module, ours), progress(run.trainer.progress)
     trainer = pl.Trainer(
-        accelerator=run.trainer.accelerator, devices=1, precision=run.trainer.precision, logger=False,
-        enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
-    )  # fmt: skip
+        accelerator=run.trainer.accelerator,
+        devices=1,
+        precision=run.trainer.precision,  # type: ignore[arg-type]
+        logger=False,
+        enable_progress_bar=bool(bar),
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        callbacks=bar,
+    )
     score = trainer.validate if split == "dev" else trainer.test
     with saying(prepared.module.doing, "lower task.batch.batch_size"):
         score(listener, datamodule=prepared.data, verbose=False)
