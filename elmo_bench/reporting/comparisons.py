@@ -29,7 +29,8 @@ def comparisons(groups: Sequence[Group]) -> list[Comparison]:
     """Each arm of ELMo's with the settings of the task's page beside each baseline with the same other settings."""
     pairs = [(group, baseline) for group, baseline in product(groups, groups) if compares(group, baseline)]
     tests = holm([gain(*pair) for pair in pairs])
-    return [Comparison(*pair, gain(*pair, split="dev"), test) for pair, test in zip(pairs, tests, strict=True)]
+    dev = [gain(*pair, split="dev", permute=False) for pair in pairs]
+    return [Comparison(*pair, *gains) for pair, *gains in zip(pairs, dev, tests, strict=True)]
 
 
 def compares(group: Group, baseline: Group) -> bool:

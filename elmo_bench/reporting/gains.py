@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from elmo_bench.reporting import resampling
@@ -39,12 +38,13 @@ class Gain(NamedTuple):
     note: str
 
 
-def gain(treated: Group, control: Group, split: str = "test") -> Gain:
+def gain(treated: Group, control: Group, split: str = "test", *, permute: bool = True) -> Gain:
     """The gain of one arm over another in the metric by which their task selects its epoch.
 
     Args:
         treated, control: groups of runs of one task on the same data.
         split: "dev" or "test". Dev has chosen the epoch of every run, so its scores are a little too high in both arms.
+        permute: whether to make the permutation tests, which take most of the time; else `p_items` has no p.
 
     Raises:
         UserError: a damaged file of items.
@@ -54,13 +54,16 @@ def gain(treated: Group, control: Group, split: str = "test") -> Gain:
     evidence = _paired(treated, control, split, metric)
     arms = Arm.of(scores[0], evidence and evidence[0]), Arm.of(scores[1], evidence and evidence[1])
     p_items: list[float | None] = [None] * len(treated.records)
-    if evidence is not None:
-        seeds = [[record["seed"] for record in group.records] for group in (treated, control)]
-        p_items = _p_items(dict(zip(seeds[0], evidence[0], strict=True)), dict(zip(seeds[1], evidence[1], strict=True)))
+    if evidence is not None and permute:
+        p_items = _p_items(_by_seed(treated, evidence[0]), _by_seed(control, evidence[1]))
     low, high = interval(*arms)
     mean = float(arms[0].scores.mean() - arms[1].scores.mean())
     sizes = arms[0].size, arms[1].size
     return Gain(mean, low, high, p_items, _welch(*arms), None, smallest_shown(*arms), sizes, _note(*arms))
+
+
+def _by_seed(group: Group, evidence: Sequence[Evidence]) -> dict[int, Evidence]:
+    return {record["seed"]: each for record, each in zip(group.records, evidence, strict=True)}
 
 
 def _paired(treated: Group, control: Group, split: str, metric: str) -> tuple[list[Evidence], list[Evidence]] | None:
@@ -82,13 +85,10 @@ def _note(treated: Arm, control: Arm) -> str:
 
 def _p_items(treated: dict[int, Evidence], control: dict[int, Evidence]) -> list[float | None]:
     """By seed, where both arms have it."""
-    return [_permuted(one, control[seed]) if seed in control else None for seed, one in treated.items()]
-
-
-@lru_cache(maxsize=4096)
-def _permuted(one: Evidence, other: Evidence) -> float:
-    """Remembered, because a report shows a gain in more than one table."""
-    return resampling.permutation_p(one.table, other.table, one.metric.of)
+    return [
+        resampling.permutation_p(one.table, control[seed].table, one.metric.of) if seed in control else None
+        for seed, one in treated.items()
+    ]
 
 
 def _welch(treated: Arm, control: Arm) -> float | None:

@@ -207,7 +207,8 @@ def _cells(arms: dict[tuple[bool, bool], Group], metric: str) -> list[str]:
         pair = [arms.get((elmo, text)) for elmo in (False, True)]
         cells += [f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in pair]
         baseline, elmo = pair
-        cells.append("" if baseline is None or elmo is None else gains.in_words(gains.gain(elmo, baseline)))
+        compared = baseline and elmo and gains.gain(elmo, baseline, permute=False)
+        cells.append(gains.in_words(compared) if compared else "")
     return cells
 
 
