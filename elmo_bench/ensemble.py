@@ -52,6 +52,8 @@ def main() -> None:
     own, overrides = {"seeds": "3", "force": "false"}, []
     for argument in sys.argv[1:]:
         key, _, value = argument.partition("=")
+        if key == "seed":
+            raise UserError("seed: an ensemble has several; give seeds=N")
         if key in own:
             own[key] = value
         else:

@@ -79,7 +79,7 @@ def make(run: RunConfig, found: Sequence[Member]) -> tuple[Record, dict[str, Ite
     opinions = [_opinions(run, prepared, ours, member) for member in found]
     scored, metrics = {}, {}
     for split in items.SPLITS:
-        rows = list(prepared.data.splits[split])
+        rows: Any = list(prepared.data.splits[split])
         metric = prepared.module.make_metric()
         metric.update(ours.agreed([each[split] for each in opinions], prepared.module.head, rows), rows)
         scored[split], metrics[split] = metric.items(), metric.compute()
