@@ -14,6 +14,7 @@ from elmo_bench.system.errors import UserError
 COMMANDS = {
     "reproduce": "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
     "train": "one run, or with -m a sweep of runs",
+    "ensemble": "the recorded runs of an arm, one for each seed, as one model",
     "report": "write the tables and figures of all recorded runs",
     "predict": "apply a trained model to new text",
     "score": "the official metrics of a file of predictions, as one JSON object",
@@ -24,6 +25,7 @@ COMMANDS = {
     "migrate": "rename the records of an earlier version; nothing is trained",
     "mini": "write the generated data set of the mini scale",
     "analysis.senses": "how well each layer of a biLM tells the senses of a word apart",
+    "analysis.coverage": "how often the intervals of gains cover the truth, in simulation",
 }
 USAGE = "Usage: elmo-bench COMMAND [KEY=VALUE ...]"
 

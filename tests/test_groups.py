@@ -55,17 +55,16 @@ def test_versions_are_never_averaged_and_older_ones_are_marked(tmp_path):
         save(tmp_path, *(fake(where, seed, f1 + 10 * (where == "input"), version=number, run=f"{where}{seed}{number}")
                          for where in ("none", "input") for seed in (1, 2)))  # fmt: skip
     page.refresh(tmp_path)
-    all_tasks, one_task = tables.everything(page.read_all(tmp_path), tmp_path)
+    all_tasks, one_task, gains = tables.everything(page.read_all(tmp_path), tmp_path)
     assert [(row[0], row[4]) for row in one_task.rows] == [
         ("baseline", "80.00 ± 0.00"),
         ("+ELMo (input)", "90.00 ± 0.00"),
         ("baseline, older version 1", "60.00 ± 0.00"),
         ("+ELMo (input), older version 1", "70.00 ± 0.00"),
     ]
-    gains = [line.partition(":")[0] for line in one_task.remarks if "against" in line]
-    assert gains == [
-        "+ELMo (input), biLM open, against the baseline",
-        "+ELMo (input), older version 1, biLM open, against the baseline, older version 1",
+    assert [row[:2] for row in gains.rows] == [
+        ("+ELMo (input), biLM open", "baseline"),
+        ("+ELMo (input), older version 1, biLM open", "baseline, older version 1"),
     ]
     assert [row[0] for row in all_tasks.rows] == ["ner", "ner (older version 1)"]
 
@@ -92,8 +91,7 @@ def test_the_arm_of_a_record_places_it_in_the_overview():
     ]
     (section,) = tables.overview(runs)
     assert section.rows[0][2:8] == ("50.00 (1)", "60.00 (1)", "+10.00", "55.00 (1)", "", "")
-    gains = [line for line in tables.section(runs).remarks if "against" in line]
-    assert [gain.partition(": ")[2] for gain in gains] == ["+10.00 test f1.", "+5.00 test f1."]
+    assert [row[4] for row in tables.gains_section(runs).rows] == ["+10.00", "+5.00"]
 
 
 def test_of_two_groups_for_one_cell_that_with_more_seeds_is_shown():
@@ -129,7 +127,7 @@ def test_records_that_claim_one_cell_have_a_row_each(tmp_path, capsys, other, ma
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("ner, scale open: records of one arm differ in ")
     assert mark.replace("d5d5d5d5", "(cccccccc, d5d5d5d5)") in line
-    overview, section = tables.everything(page.read_all(tmp_path), tmp_path)
+    overview, section, *_ = tables.everything(page.read_all(tmp_path), tmp_path)
     tests = {"60.00 ± 1.00", "1.00"}
     rows = [row for row in section.rows if row[0].startswith("+ELMo")]
     assert {row[4] for row in rows} == tests
@@ -151,8 +149,9 @@ def test_runs_of_the_same_files_say_nothing(tmp_path, capsys):
 
 def test_elmo_is_not_compared_with_a_baseline_on_other_data():
     runs = [one_cell(f1=60.0), fake("none", f1=50.0, data_sha256=MINE), fake("none", group="x", data_sha256=OTHER)]
-    (gain,) = [line for line in tables.section(runs).remarks if "against" in line]
-    assert gain.endswith("data cccccccc: +10.00 test f1.")
+    (gain,) = tables.gains_section(runs).rows
+    assert gain[1].endswith("data cccccccc")
+    assert gain[4] == "+10.00"
 
 
 def test_a_copy_of_a_committed_record_with_another_biLM_is_a_row_of_its_own(tmp_path):

@@ -198,7 +198,9 @@ def test_the_report_has_ours_beside_the_papers(results):
         "input: 0.10 0.30 0.60; 1.25", "100 s",
     ]  # fmt: skip
     assert row(real, "+ELMo (input; layers=last)")[2:6] == ["1", "81.00", "80.00", ""]
-    assert "against the baseline: +4.00 test f1 (the two deviations together: 2.00)." in real
+    assert row(real, "+ELMo (input), biLM open")[1:6] == [
+        "baseline", "3", "+4.00 [+1.74, +6.26]", "+4.00 [+1.74, +6.26]", "",
+    ]  # fmt: skip
     assert "The paper's gain: +2.07." in real
     assert "note on open" in real
     assert "note on mini" in mini
@@ -213,7 +215,7 @@ def test_tasks_stand_side_by_side_without_variants_and_controls(results):
     save(results, fake("input", 1, 10.0, group="control", arm="untrained", bilm=untrained))
     real, mini = tables.overview(store.read_all(results))
     assert (real.title, mini.title) == ("all tasks, scale open", "all tasks, scale mini")
-    cells = "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00", "87.00 (1)", "92.00 (1)", "+5.00"
+    cells = "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00 [+1.74, +6.26]", "87.00 (1)", "92.00 (1)", "+5.00"
     assert real.rows == [("ner", "f1", *cells, "90.15, 92.22: +2.07")]
     assert mini.rows == [("ner", "f1", "70.00 (1)", "", "", "", "", "", "90.15, 92.22: +2.07")]
 
@@ -259,11 +261,11 @@ def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
     for i, (where, arm, changes, f1) in enumerate(runs):
         save(tmp_path, fake(where, 1, f1, group=str(i), arm=arm, variant=changes))
     report.refresh(tmp_path)
-    lines = [line for line in (tmp_path / "README.md").read_text().splitlines() if "against the" in line]
-    assert [line.partition("against the ")[2] for line in lines] == [
-        "baseline: +4.00 test f1.",
-        "baseline, text vectors: +3.00 test f1.",
-        "baseline (task.reader.phrases=sentences): +2.00 test f1.",
+    (table,) = [section for section in tables.sections(store.read_all(tmp_path)) if "gains" in section.title]
+    assert [(row[1], row[4]) for row in table.rows] == [
+        ("baseline", "+4.00"),
+        ("baseline, text vectors", "+3.00"),
+        ("baseline (task.reader.phrases=sentences)", "+2.00"),
     ]
 
 
@@ -310,7 +312,7 @@ def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
     report.refresh(tmp_path)
     text = (tmp_path / "README.md").read_text()
     assert row(text, "+ELMo (input)")[5] == ""
-    assert "+ELMo (input), biLM untrained, against the baseline: +1.00" in text
+    assert row(text, "+ELMo (input), biLM untrained")[1:5] == ["baseline", "1", "+1.00", "+1.00"]
 
 
 def test_seeds_are_shown_as_ranges():

@@ -15,7 +15,7 @@ from elmo_bench.experiment.arms import placed
 from elmo_bench.experiment.identity import Description, Identity, placeless
 from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.run_names import label, run_name, summary, title
-from elmo_bench.experiment.store import Record
+from elmo_bench.experiment.store import Record, Stored
 from elmo_bench.system.disk import writing
 from elmo_bench.system.locks import held
 
@@ -80,7 +80,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)
-    return record
+    return Stored(record, path)
 
 
 def _table(run: RunConfig) -> str:

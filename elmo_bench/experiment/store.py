@@ -24,6 +24,18 @@ AGAIN = "restore it (git checkout), or remove it and run again"
 BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
 
 
+class Stored(dict[str, Any]):
+    """A record that was read from a file.
+
+    Attributes:
+        path: of the file; the run's items lie beside it.
+    """
+
+    def __init__(self, record: Record, path: Path):
+        super().__init__(record)
+        self.path = path
+
+
 def place(results_root: str | Path, scale: str, task: str, run: str) -> Path:
     """The path of a run's record."""
     return Path(results_root) / "runs" / scale / task / f"{run}.json"
@@ -78,7 +90,7 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
     return {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, dict) else {key: value}
 
 
-def read(path: Path, told: bool = False) -> Record:
+def read(path: Path, told: bool = False) -> Stored:
     """Reads a record.
 
     Args:
@@ -94,7 +106,7 @@ def read(path: Path, told: bool = False) -> Record:
         raise UserError(f"a record that lacks required keys; {AGAIN}", path)
     if wrong := fault(record, told):
         raise UserError(f"not a record: {wrong}; {AGAIN}", path)
-    return record
+    return Stored(record, path)
 
 
 def read_any(path: Path) -> Record:
@@ -105,7 +117,7 @@ def read_any(path: Path) -> Record:
     return record
 
 
-def read_all(results_root: str | Path) -> list[Record]:
+def read_all(results_root: str | Path) -> list[Stored]:
     """All records below `results_root`, in the order of their paths."""
     return [read(path, told=True) for path in sorted((Path(results_root) / "runs").glob("*/*/*.json"))]
 

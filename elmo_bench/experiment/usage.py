@@ -155,4 +155,25 @@ SENSES = Command(
     more=lambda: _pages(["bilm"]),
 )
 
-COMMANDS = {command.name: command for command in (TRAIN, REPRODUCE, PRETRAIN, SENSES)}
+ENSEMBLE = Command(
+    "ensemble",
+    "the recorded runs of an arm, one for each seed, as one model",
+    (
+        TASK,
+        SCALE,
+        ARM,
+        Argument("seeds", "the first so many, or their numbers as 1,2,4", 3, "N"),
+        Argument("force", "make it again although it is recorded", False, parse=flag),
+        *PLACES,
+    ),
+    (("task=sst5 scale=mini seeds=3", "+ELMo"), ("task=ner scale=mini arm=baseline seeds=1,2", "the baseline")),
+    (
+        "Reads the checkpoints of the runs in the results folder, averages their scores or counts their votes, and "
+        "writes a record with the official metrics, ensembles/SCALE/TASK/ID.json, which the report shows as a row.",
+        OVERRIDES,
+    ),
+    overrides=True,
+    more=_pages,
+)
+
+COMMANDS = {command.name: command for command in (TRAIN, REPRODUCE, PRETRAIN, SENSES, ENSEMBLE)}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from elmo_bench.experiment.store import read_all
 from elmo_bench.reporting import tables
+from elmo_bench.reporting.gains import READING
 from elmo_bench.reporting.groups import conflicts
 from elmo_bench.reporting.section import Section
 from elmo_bench.system.errors import UserError
@@ -50,7 +51,7 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
 
 def markdown(sections: Sequence[Section]) -> str:
     """results/README.md."""
-    parts = ["# Results", INTRODUCTION]
+    parts = ["# Results", INTRODUCTION, READING]
     for section in sections:
         parts += [f"## {section.title}", section.note, _pipes(section)]
         if section.remarks:
@@ -99,7 +100,7 @@ def html(sections: Sequence[Section]) -> str:
     )  # fmt: skip
     environment.filters["data_url"] = _data_url
     page = environment.get_template("report.html")
-    return page.render(introduction=INTRODUCTION.replace("`", ""), sections=sections)
+    return page.render(introduction=INTRODUCTION.replace("`", ""), reading=READING, sections=sections)
 
 
 def _data_url(picture: Path) -> str:
@@ -119,6 +120,7 @@ def data(sections: Sequence[Section]) -> str:
             "rows": section.rows,
             "remarks": section.remarks,
             "picture": f"figures/{section.picture.name}" if section.picture else None,
+            **({"numbers": section.numbers} if section.numbers else {}),
         }
         for section in sections
     ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Section(NamedTuple):
-    """A table with a title, a note above it and remarks below it; for a figure, also the path of its picture."""
+    """A table with a title, a note above it and remarks below it.
+
+    A figure also has the path of its picture; a table of gains also has `numbers`, for report.json: an object a row.
+    """
 
     title: str
     note: str
@@ -15,3 +19,4 @@ class Section(NamedTuple):
     rows: list[tuple[str, ...]]
     remarks: list[str]
     picture: Path | None = None
+    numbers: Sequence[dict[str, Any]] = ()

@@ -7,16 +7,13 @@ from itertools import groupby, product
 from pathlib import Path
 
 from elmo_bench.experiment.store import Record
-from elmo_bench.reporting import statistics
+from elmo_bench.reporting import comparisons, ensembles, gains, statistics
 from elmo_bench.reporting.figures import figures
 from elmo_bench.reporting.groups import (
-    PAGES,
     Group,
     arm_page,
     in_groups,
-    in_words,
     newest_version,
-    other_changes,
     short,
 )
 from elmo_bench.reporting.section import Section
@@ -37,8 +34,9 @@ def everything(records: Sequence[Record], results_root: str | Path) -> list[Sect
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
-    """A section for every task and scale that has records: real data first, mini last."""
-    return [section(place) for place in _places(records)]
+    """For every task and scale that has records a section, and one of its gains: real data first, mini last."""
+    parts = [part for place in _places(records) for part in (section(place), gains_section(place))]
+    return [part for part in parts if part is not None]
 
 
 def _places(records: Iterable[Record]) -> list[list[Record]]:
@@ -72,9 +70,16 @@ def section(records: list[Record]) -> Section:
         title=f"{newest['task']}, scale {newest['scale']}",
         note=newest["config"]["scale"]["note"],
         header=tuple(cell.format(m=metric) for cell in HEADER),
-        rows=[_row(group, metric) for group in groups],
-        remarks=[*_gains(groups, metric), *_details(groups, metric), *_machines(records)],
+        rows=[row for group in groups for row in (_row(group, metric), *ensembles.rows(group, metric))],
+        remarks=[*_details(groups, metric), *_machines(records)],
     )
+
+
+def gains_section(records: list[Record]) -> Section | None:
+    """The gains of ELMo for one task at one scale; None without a baseline to compare with."""
+    newest = _newest(records)
+    groups = sorted(in_groups(records), key=_order)
+    return comparisons.table(f"{newest['task']}, scale {newest['scale']}", groups, _metric(records))
 
 
 def _order(group: Group) -> tuple:
@@ -108,35 +113,6 @@ def _paper(record: Record, metric: str) -> str:
 
 
 # Remarks.
-
-
-def _gains(groups: list[Group], metric: str) -> list[str]:
-    """The gain of ELMo, with the settings of the task's page, over each baseline with the same other settings."""
-    remarks = []
-    for group, baseline in product(groups, groups):
-        if not _compares(group, baseline):
-            continue
-        (before, d0), (after, d1) = (statistics.score(each.records, "test", metric) for each in (baseline, group))
-        spread = "" if d0 is None or d1 is None else f" (the two deviations together: {d0 + d1:.2f})"
-        gain = f"{after - before:+.2f} test {metric}{spread}"
-        besides = in_words(other_changes(group.first, baseline.first))
-        also = f"; besides ELMo, it has {', '.join(besides)}" if besides else ""
-        remarks.append(f"{group.name}, biLM {group.bilm}, against the {baseline.name}: {gain}{also}.")
-    before, after = statistics.of_paper(groups[0].first, metric)
-    if remarks and before is not None and after is not None:
-        remarks.append(f"The paper's gain: {after - before:+.2f}.")
-    return remarks
-
-
-def _compares(group: Group, baseline: Group) -> bool:
-    """Whether they differ only in ELMo and perhaps the word vectors."""
-    same = (group.version, group.data) == (baseline.version, baseline.data)
-    if not group.has_elmo or baseline.has_elmo or not same:
-        return False
-    if not {group.first["arm"], baseline.first["arm"]} <= {*PAGES, "untrained"}:
-        return False
-    one, other = group.first["variant"], baseline.first["variant"]
-    return not any(key.startswith("elmo.") for key in one) and one == other
 
 
 def _details(groups: list[Group], metric: str) -> list[str]:
@@ -230,8 +206,9 @@ def _cells(arms: dict[tuple[bool, bool], Group], metric: str) -> list[str]:
     for text in (False, True):
         pair = [arms.get((elmo, text)) for elmo in (False, True)]
         cells += [f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in pair]
-        before, after = (statistics.score(g.records, "test", metric)[0] if g else None for g in pair)
-        cells.append("" if before is None or after is None else f"{after - before:+.2f}")
+        baseline, elmo = pair
+        compared = baseline and elmo and gains.gain(elmo, baseline, permute=False)
+        cells.append(gains.in_words(compared) if compared else "")
     return cells
 
 

@@ -1,0 +1,88 @@
+"""Resampling of clusters of items and of seeds: the multi-bootstrap, and a permutation test of two runs.
+
+The multi-bootstrap is that of Sellam et al. 2022 ("The MultiBERTs: BERT reproductions for robustness analysis"): items
+are paired between the arms, seeds are not. Every number here is a function of its arguments alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+DRAWS = 2000
+PERMUTATIONS = 999
+BUNDLES = 200  # clusters swapped together in the permutation test, which bounds its time
+BLOCK = 250  # draws computed together, which bounds the memory
+
+
+@lru_cache(maxsize=2)
+def cluster_draws(clusters: int) -> np.ndarray:
+    """(DRAWS, K) how often each draw, with replacement, of K from K clusters has each of them."""
+    random = np.random.default_rng([1, clusters])
+    draws = [np.bincount(random.integers(0, clusters, clusters), minlength=clusters) for _ in range(DRAWS)]
+    return np.array(draws, dtype=np.uint16)
+
+
+def resampled_sums(table: np.ndarray) -> np.ndarray:
+    """(K, M) counts of each cluster -> (DRAWS, M) their sums over each draw of clusters."""
+    draws = cluster_draws(len(table))
+    return np.concatenate([draws[i : i + BLOCK].astype(np.float64) @ table for i in range(0, DRAWS, BLOCK)])
+
+
+def seed_noise(scores: np.ndarray, size: int, stream: int) -> np.ndarray:
+    """How far the mean over `size` seeds lies from its expectation, in each draw of seeds with replacement.
+
+    Resampled deviations from the mean of n seeds have only (n - 1)/n of the variance of seeds; the factor
+    sqrt(n/(n - 1)) makes up for it.
+
+    Args:
+        scores: (n,) percent, of each seed.
+        size: the number of seeds in a draw.
+        stream: a number for each arm, so that their seeds are drawn independently.
+
+    Returns:
+        (DRAWS,) percent; zeros for a single seed.
+    """
+    n = len(scores)
+    if n == 1:
+        return np.zeros(DRAWS)
+    picked = np.random.default_rng([2, stream, n, size]).integers(0, n, (DRAWS, size))
+    shares = (picked[:, :, None] == np.arange(n)).mean(1)  # (DRAWS, n)
+    return shares @ (scores - scores.mean()) * np.sqrt(n / (n - 1))
+
+
+def permutation_p(treated: np.ndarray, control: np.ndarray, metric: Callable[[np.ndarray], np.ndarray]) -> float:
+    """The two-sided p of a paired permutation test of two runs: the arms change places cluster by cluster.
+
+    Clusters on which both runs have the same counts change nothing and are left out. The others are swapped in at most
+    BUNDLES bundles; swapping a bundle is as likely as not if the arms do not differ, so that the test stays exact.
+
+    Args:
+        treated, control: (K, M) counts of each cluster.
+        metric: (n, M) sums -> (n,) percent.
+    """
+    from scipy.stats import permutation_test
+
+    differences = _bundled((treated - control)[(treated != control).any(1)])  # (B, M)
+    if not len(differences):
+        return 1.0
+    sums = treated.sum(0), control.sum(0)  # (M,) each
+
+    def gain(first: np.ndarray, second: np.ndarray, axis: int) -> np.ndarray:
+        moved = (
+            np.moveaxis(first, axis, -1).reshape(-1, len(differences)) @ differences
+        )  # (n, M); first is 1 if swapped
+        return (metric(sums[0] - moved) - metric(sums[1] + moved)).reshape(first.shape[:-1])
+
+    pairs = np.zeros(len(differences)), np.ones(len(differences))
+    test = permutation_test(
+        pairs, gain, permutation_type="samples", vectorized=True, n_resamples=PERMUTATIONS, batch=100, rng=3
+    )
+    return float(test.pvalue)
+
+
+def _bundled(rows: np.ndarray) -> np.ndarray:
+    """(n, M) -> (at most BUNDLES, M): the sums of every BUNDLES-th row."""
+    return np.stack([rows[i::BUNDLES].sum(0) for i in range(min(BUNDLES, len(rows)))]) if len(rows) else rows
