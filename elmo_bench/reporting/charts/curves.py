@@ -1,4 +1,4 @@
-"""Curves with a band over the seeds: layer weights and gamma over epochs, dev scores over epochs, training fractions."""
+"""Curves with a band over the seeds: weights of the layers, dev scores over epochs, parts of the training data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,13 @@ def layers_over_epochs(group: Group, place: str) -> Chart:
     last = ", ".join(f"s_{j} {_mean(rows[-1]):.2f}" for j, rows in enumerate(weights))
     alt = f"{BAND} After the last epoch: {last}, gamma {_mean(data['gamma'][-1]):.2f}."
     task, scale = group.first["task"], group.first["scale"]
-    return Chart(f"layers-{scale}-{task}-{place}", f"{task}, {place}", alt, (3.6, 2.9), data, _draw_layers)
+    return Chart(
+        f"layers-{scale}-{task}-{place}", f"{task}, {place}, scale {scale}", alt, (3.6, 2.9), data, _draw_layers
+    )
+
+
+def _title(record: Record) -> str:
+    return f"{record['task']}, scale {record['scale']}"
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -79,7 +85,7 @@ def training(arms: Sequence[Group], metric: str) -> Chart:
     best = "; ".join(f"{line['name']}, best mean {max(map(_mean, line['dev'])):.1f}" for line in lines)
     name = f"training-{first['scale']}-{first['task']}"
     data = {"metric": metric, "lines": lines}
-    return Chart(name, f"{first['task']}: dev {metric}", f"{BAND} {best}.", (3.6, 2.4), data, _draw_training)
+    return Chart(name, f"{_title(first)}: dev {metric}", f"{BAND} {best}.", (3.6, 2.4), data, _draw_training)
 
 
 def _dev(record: Record, metric: str) -> list[float | None]:
@@ -118,7 +124,7 @@ def fractions(arms: Mapping[str, Sequence[Group]], metric: str) -> Chart:
     told = "; ".join(f"{line['arm']}: " + ", ".join(map(_in_words, line["points"])) for line in lines)
     name = f"fractions-{first['scale']}-{first['task']}"
     data = {"metric": metric, "lines": lines}
-    return Chart(name, f"{first['task']}: test {metric}", f"{BAND} {told}.", (3.6, 2.4), data, _draw_fractions)
+    return Chart(name, f"{_title(first)}: test {metric}", f"{BAND} {told}.", (3.6, 2.4), data, _draw_fractions)
 
 
 def _points(groups: Sequence[Group], metric: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.reporting.charts.svg import COLOURS, FAINT, INK, Chart, axes_in, tip
-from elmo_bench.reporting.comparisons import Comparison, Place
+from elmo_bench.reporting.outcomes import Comparison, Outcome
 from elmo_bench.reporting.statistics import gain_of_paper
 
 if TYPE_CHECKING:
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 ROW, EDGES = 0.3, 0.95  # inches: the height of a row, and of the title, the axis and its label together
 
 
-def forest(name: str, title: str, scales: Mapping[str, Sequence[Place]]) -> Chart:
+def forest(name: str, title: str, scales: Mapping[str, Sequence[Outcome]]) -> Chart:
     """A panel for each scale with its tasks."""
-    panels = [{"title": f"scale {scale}", "rows": _rows(places)} for scale, places in scales.items()]
+    panels = [{"title": f"scale {scale}", "rows": _rows(outcomes)} for scale, outcomes in scales.items()]
     height = ROW * max(len(panel["rows"]) for panel in panels) + EDGES
     size = 3.6 * len(panels), round(height, 2)
     alt = " ".join(f"{panel['title']}: {'; '.join(map(_in_words, panel['rows']))}." for panel in panels)
     return Chart(name, title, alt, size, {"panels": panels}, _draw)
 
 
-def _rows(places: Sequence[Place]) -> list[dict[str, Any]]:
-    return [_row(place.main) for place in places if place.main]
+def _rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    return [_row(outcome.main) for outcome in outcomes if outcome.main]
 
 
 def _row(main: Comparison) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -110,12 +110,26 @@ def _tidy(text: str, chart: Chart, page: bool) -> str:
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', text))
     for node in root.iter():
         _tidy_node(node, chart.name, used)
+    root[:] = _shown(root)
     width, height = (f"{96 * inches:.0f}" for inches in chart.size)
     root.attrib |= {"width": width, "height": height, "role": "img", "aria-label": f"{chart.title}. {chart.alt}",
                     "stroke-linejoin": "round", "font-family": "system-ui, 'DejaVu Sans', sans-serif"}  # fmt: skip
     ElementTree.register_namespace("", SVG[1:-1])
     written = ElementTree.tostring(root, encoding="unicode")
-    return re.sub(r"\n\s*", "\n", written.replace(INK, "currentColor") if page else written)
+    return written.replace(INK, "currentColor") if page else written
+
+
+def _shown(nodes: Iterable[ElementTree.Element]) -> list[ElementTree.Element]:
+    """The parts of a picture that show something, taken out of groups that have neither a name nor a tooltip."""
+    shown: list[ElementTree.Element] = []
+    for node in nodes:
+        node[:] = _shown(node)
+        node.text, node.tail = (node.text or "").strip() or None, "\n"
+        if node.tag == f"{SVG}g" and not node.attrib and node.find(f"{SVG}title") is None:
+            shown += node
+        elif node.get("style") != "fill: none" and (len(node) or node.tag != f"{SVG}defs"):
+            shown.append(node)
+    return shown
 
 
 def _tidy_node(node: ElementTree.Element, name: str, used: set[str]) -> None:
@@ -136,7 +150,7 @@ def _tidy_node(node: ElementTree.Element, name: str, used: set[str]) -> None:
 
 def _short(key: str, value: str) -> str:
     if key == "style":
-        return value.replace("font-family: 'DejaVu Sans'; ", "")
+        return value.replace("font: 9px 'DejaVu Sans'; ", "").replace("font-family: 'DejaVu Sans'; ", "")
     if key in ("d", "x", "y", "width", "height", "transform", "points"):
         return re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
     return value
