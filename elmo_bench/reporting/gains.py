@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.groups import Group
@@ -37,7 +37,7 @@ def gain(treated: Group, control: Group, split: str = "test") -> Gain:
     seeds = len(after), len(before)
     if min(seeds) < 2:
         return Gain(mean, None, None, [], None, None, None, seeds, "one seed: no interval")
-    test = ttest_ind(after, before, equal_var=False)
+    test: Any = ttest_ind(after, before, equal_var=False)
     low, high = test.confidence_interval(0.95)
     return Gain(mean, float(low), float(high), [], float(test.pvalue), None, None, seeds, "")
 

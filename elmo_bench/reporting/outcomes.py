@@ -20,10 +20,19 @@ class Comparison(NamedTuple):
     gain: Gain
 
     @property
+    def task(self) -> str:
+        return self.treated.first["task"]
+
+    @property
     def is_main(self) -> bool:
         """Whether these are the paper's two arms, as the task's page has them."""
         trained = self.treated.bilm != "untrained"
         return trained and [arm_page(g.first) for g in (self.treated, self.control)] == [(True, False), (False, False)]
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the task's version has been raised since."""
+        return "older version" in self.treated.name
 
 
 class Outcome(NamedTuple):

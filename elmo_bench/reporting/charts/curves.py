@@ -101,8 +101,10 @@ def _draw_training(figure: Figure, data: Mapping[str, Any]) -> None:
 
 
 def _count_epochs(axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axes.set_xlabel("epoch")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
 
 
 def _short(name: str) -> str:

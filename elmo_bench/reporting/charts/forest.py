@@ -31,7 +31,8 @@ def _rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 def _row(main: Comparison) -> dict[str, Any]:
     mean, low, high = (None if x is None else round(x, 2) for x in main.gain[:3])
-    return {"task": main.task, "gain": mean, "low": low, "high": high, "seeds": min(main.gain.seeds),
+    task = main.task + (f" (v{main.treated.version})" if main.is_older else "")
+    return {"task": task, "gain": mean, "low": low, "high": high, "seeds": min(main.gain.seeds),
             "paper": gain_of_paper(main.treated.first)}  # fmt: skip
 
 
@@ -45,7 +46,7 @@ def _in_words(row: Mapping[str, Any]) -> str:
 def _draw(figure: Figure, data: Mapping[str, Any]) -> None:
     width = figure.get_size_inches()[0]
     for i, panel in enumerate(data["panels"]):
-        axes = axes_in(figure, 3.6 * i + 0.6, width - 3.6 * (i + 1) + 0.65, 0.6, 0.33)
+        axes = axes_in(figure, 3.6 * i + 0.75, width - 3.6 * (i + 1) + 0.65, 0.6, 0.33)
         _draw_panel(axes, panel)
 
 

@@ -81,12 +81,11 @@ def _row(task: str, scales: Scales) -> list[str | Number]:
 def _cell(main: Comparison) -> Number:
     metric = main.treated.first["config"]["task"]["monitor"]
     before, after = (statistics.score(g.records, "test", metric)[0] for g in (main.control, main.treated))
-    seeds = min(main.gain.seeds)
-    sure = verdict(main.gain) if seeds < 2 else f"{verdict(main.gain)}, {seeds} seeds"
-    lines = [interval(main.gain), f"{before:.2f} → {after:.2f}", sure, _older(main)]
+    seeds = "one seed" if min(main.gain.seeds) == 1 else f"{min(main.gain.seeds)} seeds"
+    sure = verdict(main.gain)
+    lines = (
+        ", ".join(filter(None, (interval(main.gain), sure if sure != "one seed" else ""))),
+        f"{before:.2f} → {after:.2f}, {seeds}",
+        f"older version {main.treated.version}" if main.is_older else "",
+    )
     return Number(f"{main.gain.mean:+.2f}", runs_of(main.treated, main.control), tuple(filter(None, lines)))
-
-
-def _older(main: Comparison) -> str:
-    _, found, rest = main.treated.name.partition("older version ")
-    return found + rest.partition(";")[0]

@@ -15,7 +15,7 @@ from elmo_bench.reporting.web.parts import Chapter, Number, Table, linked, mean_
 
 # Gains.
 
-GAINS = ("task", "compared", "gain", "95 % interval", "p, seeds", "p, items of each seed", "p, Holm",
+GAINS = ("compared", "gain", "95 % interval", "p, seeds", "p, items of each seed", "p, Holm",
          "smallest gain to be seen", "seeds")  # fmt: skip
 TESTS = (
     "Gains on test in points. p, seeds: Welch's t over the seeds. p, items: a permutation test over the items of the "
@@ -43,16 +43,16 @@ def _gain_table(scale: str, outcomes: Sequence[Outcome]) -> Table:
 
 
 def _gain_row(each: Comparison) -> list[str | Number]:
-    runs, gain = runs_of(each.treated, each.control), each.gain
+    gain, runs = each.gain, runs_of(each.treated, each.control)
+    name = f"{each.task}: {each.treated.name}, biLM {each.treated.bilm}, against {each.control.name}"
     besides = in_words(other_changes(each.treated.first, each.control.first))
-    also = (f"besides: {', '.join(besides)}",) if besides else ()
+    also = (f"besides ELMo: {', '.join(besides)}",) if besides else ()
     items = ", ".join(_p(p) for p in gain.p_items if p is not None)
-    smallest = "" if gain.smallest is None else f"{gain.smallest:.2f}"
     return [
-        each.task,
-        Number(f"{each.treated.name}, biLM {each.treated.bilm}, against {each.control.name}", [], also),
+        Number(name, [], also),
         Number(f"{gain.mean:+.2f}", runs, (gain.note,) if gain.note else ()),
-        *(interval(gain), _p(gain.p_seeds), items, _p(gain.p_holm), smallest),
+        *(interval(gain), _p(gain.p_seeds), items, _p(gain.p_holm)),
+        "" if gain.smallest is None else f"{gain.smallest:.2f}",
         " + ".join(map(str, gain.seeds)),
     ]
 
