@@ -24,8 +24,8 @@ COMMAND = Command(
     (("", "all recorded runs"), ("results_root=FOLDER", "those of another folder")),
     (
         "Prints the tables, our results beside the paper's, and writes README.md, report.html (a self-contained page) "
-        "and report.json (the same numbers as data) into the folder, and figures/gains.svg, the gains as a picture. The "
-        "same records give the same bytes.",
+        "and report.json (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. "
+        "The same records give the same bytes.",
     ),
 )
 

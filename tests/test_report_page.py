@@ -9,7 +9,7 @@ import pytest
 from elmo_bench import report
 from elmo_bench.experiment import store
 from elmo_bench.reporting.charts import curves, forest, heat, svg
-from elmo_bench.reporting.outcomes import by_scale
+from elmo_bench.reporting.outcomes import by_scale, compared
 from elmo_bench.reporting.web import answer, layers, learning, results
 from tests.test_records import fake, save
 
@@ -87,9 +87,20 @@ def test_what_a_run_contributes_stands_beside_its_link(page):
 # The parts.
 
 
+def test_without_both_arms_the_answer_is_that_there_is_none():
+    (line,) = answer.answer(by_scale([fake("none")])).words
+    assert line == "No task has recorded runs with and without ELMo."
+
+
 @pytest.mark.parametrize(
     ("seeds", "low", "high", "said"),
-    [((3, 3), 0.1, 2, "clear"), ((3, 3), -1, 2, "not shown"), ((3, 3), -2, -1, "worse"), ((1, 3), 1, 2, "one seed")],
+    [
+        ((3, 3), 0.1, 2, "clear"),
+        ((3, 3), -1, 2, "not shown"),
+        ((3, 3), -2, -1, "worse"),
+        ((1, 3), 1, 2, "one seed"),
+        ((3, 3), None, None, "no interval"),
+    ],
 )
 def test_how_sure_a_gain_is(records, seeds, low, high, said):
     gain = by_scale(records)["open"][0].main.gain
@@ -161,7 +172,7 @@ def test_the_heat_map_marks_small_and_large_weights():
 
 
 def test_pictures_repeat_byte_for_byte_and_hold_text(records):
-    chart = forest.forest("gains", "Gains", by_scale(records))
+    chart = forest.forest("gains", "Gains", compared(by_scale(records)))
     drawn = svg.drawn(chart, page=False)
     assert drawn == svg.drawn(chart, page=False)
     root = ElementTree.fromstring(drawn)
@@ -187,7 +198,7 @@ def test_a_tooltip_may_hold_any_text():
 def test_the_users_own_style_changes_no_picture(records):
     import matplotlib
 
-    chart = forest.forest("gains", "Gains", by_scale(records))
+    chart = forest.forest("gains", "Gains", compared(by_scale(records)))
     before = svg.drawn(chart)
     with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "svg.fonttype": "path"}):
         assert svg.drawn(chart) == before

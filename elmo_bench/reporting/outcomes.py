@@ -68,6 +68,12 @@ class Outcome(NamedTuple):
 Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale
 
 
+def compared(scales: Scales) -> dict[str, list[Comparison]]:
+    """The paper's comparison of every task, for the scales that have any."""
+    mains = {scale: [outcome.main for outcome in outcomes if outcome.main] for scale, outcomes in scales.items()}
+    return {scale: found for scale, found in mains.items() if found}
+
+
 def _rank(each: Comparison) -> tuple:
     return min(each.gain.seeds), tables.newest_record(each.treated.records)["finished"]
 

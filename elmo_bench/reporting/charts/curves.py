@@ -60,7 +60,8 @@ def _draw_layers(figure: Figure, data: Mapping[str, Any]) -> None:
     for j, rows in enumerate(data["weights"]):
         band(upper, _epochs(rows), rows, f"s_{j}", j, LAYERS[j % len(LAYERS)])
     upper.axhline(1 / len(data["weights"]), color=FAINT, linewidth=0.6)
-    upper.set(ylim=(0, None), xticklabels=[])
+    upper.set_ylim(0, None)
+    upper.tick_params(bottom=False, labelbottom=False)
     upper.legend(**BESIDE)
     band(lower, _epochs(data["gamma"]), data["gamma"], "γ", 0, COLOURS["elmo+text"])
     lower.legend(**BESIDE)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.reporting.charts.svg import COLOURS, FAINT, INK, Chart, axes_in, tip
-from elmo_bench.reporting.outcomes import Comparison, Outcome
+from elmo_bench.reporting.outcomes import Comparison
 from elmo_bench.reporting.statistics import gain_of_paper
 
 if TYPE_CHECKING:
@@ -16,17 +16,13 @@ if TYPE_CHECKING:
 ROW, EDGES = 0.3, 0.95  # inches: the height of a row, and of the title, the axis and its label together
 
 
-def forest(name: str, title: str, scales: Mapping[str, Sequence[Outcome]]) -> Chart:
-    """A panel for each scale with its tasks."""
-    panels = [{"title": f"scale {scale}", "rows": _rows(outcomes)} for scale, outcomes in scales.items()]
+def forest(name: str, title: str, scales: Mapping[str, Sequence[Comparison]]) -> Chart:
+    """A panel for each scale with a row for each of its comparisons, one a task."""
+    panels = [{"title": f"scale {scale}", "rows": [*map(_row, mains)]} for scale, mains in scales.items()]
     height = ROW * max(len(panel["rows"]) for panel in panels) + EDGES
     size = 3.6 * len(panels), round(height, 2)
     alt = " ".join(f"{panel['title']}: {'; '.join(map(_in_words, panel['rows']))}." for panel in panels)
     return Chart(name, title, alt, size, {"panels": panels}, _draw)
-
-
-def _rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    return [_row(outcome.main) for outcome in outcomes if outcome.main]
 
 
 def _row(main: Comparison) -> dict[str, Any]:
@@ -57,7 +53,8 @@ def _draw_panel(axes: Axes, panel: Mapping[str, Any]) -> None:
         _draw_row(axes, y, row)
     axes.set_yticks(range(len(rows)), [row["task"] for row in rows])
     axes.set(ylim=(len(rows) - 0.5, -0.5), title=panel["title"])
-    axes.set_xlabel("gain of +ELMo on test, points\n◆ the paper   ○ one seed", fontsize=8)
+    older = "   (v): older version" if any(" (v" in row["task"] for row in rows) else ""
+    axes.set_xlabel(f"gain of +ELMo on test, points\n◆ the paper   ○ one seed{older}", fontsize=8)
     axes.tick_params(axis="y", length=0)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.gains import Gain
-from elmo_bench.reporting.outcomes import Comparison, Outcome, Scales
+from elmo_bench.reporting.outcomes import Comparison, Scales, compared
 from elmo_bench.reporting.web.parts import Chapter, Number, Table, runs_of
 
 NOTE = (
@@ -17,33 +17,26 @@ NOTE = (
 
 def answer(scales: Scales) -> Chapter:
     """A few sentences for each scale, and one table of all tasks."""
-    words = [sentence for scale, outcomes in scales.items() if (sentence := _sentence(scale, _mains(outcomes)))]
-    tasks = list(dict.fromkeys(outcome.task for outcomes in scales.values() for outcome in outcomes if outcome.main))
-    rows = [_row(task, scales) for task in sorted(tasks)]
-    header = ("task", *(f"scale {scale}" for scale in scales), "the paper")
-    return Chapter("answer", "Does ELMo help, where, and how sure is that?", words,
-                   [Table("", NOTE, header, rows, narrow=True)] if rows else [])  # fmt: skip
+    found = compared(scales)
+    title = "Does ELMo help, where, and how sure is that?"
+    if not found:
+        return Chapter("answer", title, ["No task has recorded runs with and without ELMo."], [])
+    tasks = sorted({main.task for mains in found.values() for main in mains})
+    header = ("task", *(f"scale {scale}" for scale in found), "the paper")
+    table = Table("", NOTE, header, [_row(task, found) for task in tasks], narrow=True)
+    return Chapter("answer", title, [_sentences(scale, mains) for scale, mains in found.items()], [table])
 
 
-def _mains(outcomes: Sequence[Outcome]) -> list[Comparison]:
-    return [outcome.main for outcome in outcomes if outcome.main]
-
-
-def _sentence(scale: str, mains: Sequence[Comparison]) -> str:
-    """Scale open: +ELMo is above the baseline on 6 of 6 tasks, by 2.04 (sst5) to 33.06 points (squad). ..."""
-    if not mains:
-        return ""
-    mains = sorted(mains, key=lambda each: each.gain.mean)
-    least, most = mains[0], mains[-1]
+def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
+    by_gain = sorted(mains, key=lambda each: each.gain.mean)
+    least, most = by_gain[0], by_gain[-1]
     higher = sum(each.gain.mean > 0 for each in mains)
+    by_verdict = {key: [each.task for each in mains if verdict(each.gain) == key] for key in MEANING}
     parts = [
         f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {_tasks(len(mains))}; "
-        f"the gains are {least.gain.mean:+.2f} ({least.task}) to {most.gain.mean:+.2f} points ({most.task})."
+        f"the gains are {least.gain.mean:+.2f} ({least.task}) to {most.gain.mean:+.2f} points ({most.task}).",
+        *(f"{MEANING[key]}: {', '.join(tasks)}." for key, tasks in by_verdict.items() if tasks),
     ]
-    by_verdict: dict[str, list[str]] = {}
-    for each in sorted(mains, key=lambda each: each.task):
-        by_verdict.setdefault(verdict(each.gain), []).append(each.task)
-    parts += [f"{MEANING[key]}: {', '.join(by_verdict[key])}." for key in MEANING if key in by_verdict]
     return " ".join(parts)
 
 
@@ -56,13 +49,16 @@ MEANING = {
     "not shown": "The 95 % interval includes zero for",
     "worse": "The 95 % interval is below zero for",
     "one seed": "One seed, which says nothing about other seeds",
+    "no interval": "Without an interval",
 }
 
 
 def verdict(gain: Gain) -> str:
     """How sure a gain is: a key of `MEANING`."""
-    if min(gain.seeds) < 2 or gain.low is None or gain.high is None:
+    if min(gain.seeds) < 2:
         return "one seed"
+    if gain.low is None or gain.high is None:
+        return "no interval"
     return "clear" if gain.low > 0 else "worse" if gain.high < 0 else "not shown"
 
 
@@ -71,21 +67,19 @@ def interval(gain: Gain) -> str:
     return "" if gain.low is None or gain.high is None else f"{gain.low:+.2f} to {gain.high:+.2f}"
 
 
-def _row(task: str, scales: Scales) -> list[str | Number]:
-    mains = [next((main for main in _mains(outcomes) if main.task == task), None) for outcomes in scales.values()]
-    papers = [statistics.gain_of_paper(main.treated.first) for main in mains if main]
-    paper = "" if papers[0] is None else f"{papers[0]:+.2f}"
-    return [task, *(_cell(main) if main else "" for main in mains), paper]
+def _row(task: str, scales: Mapping[str, Sequence[Comparison]]) -> list[str | Number]:
+    mains = [next((main for main in mains if main.task == task), None) for mains in scales.values()]
+    paper = next(statistics.gain_of_paper(main.treated.first) for main in mains if main)
+    return [task, *(_cell(main) if main else "" for main in mains), "" if paper is None else f"{paper:+.2f}"]
 
 
 def _cell(main: Comparison) -> Number:
     metric = main.treated.first["config"]["task"]["monitor"]
     before, after = (statistics.score(g.records, "test", metric)[0] for g in (main.control, main.treated))
-    seeds = "one seed" if min(main.gain.seeds) == 1 else f"{min(main.gain.seeds)} seeds"
-    sure = verdict(main.gain)
-    lines = (
-        ", ".join(filter(None, (interval(main.gain), sure if sure != "one seed" else ""))),
-        f"{before:.2f} → {after:.2f}, {seeds}",
+    seeds, sure = min(main.gain.seeds), verdict(main.gain)
+    lines = [
+        f"{interval(main.gain)}, {sure}".removeprefix(", "),
+        f"{before:.2f} → {after:.2f}" + (f", {seeds} seeds" if seeds > 1 else ""),
         f"older version {main.treated.version}" if main.is_older else "",
-    )
+    ]
     return Number(f"{main.gain.mean:+.2f}", runs_of(main.treated, main.control), tuple(filter(None, lines)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from elmo_bench.reporting.charts import curves
 from elmo_bench.reporting.charts.heat import heat_map
 from elmo_bench.reporting.groups import Group
-from elmo_bench.reporting.outcomes import Outcome, Scales
+from elmo_bench.reporting.outcomes import Outcome, Scales, compared
 from elmo_bench.reporting.web.parts import Chapter, Number, Table, mean_of
 
 FIGURE_2 = (
@@ -70,7 +70,7 @@ def _weight_row(group: Group, place: str, depth: int) -> list[str | Number]:
 
 def over_epochs(scales: Scales) -> Chapter:
     """s_j and gamma of +ELMo after every epoch, at every place."""
-    mains = [outcome.main.treated for outcomes in scales.values() for outcome in outcomes if outcome.main]
-    charts = [curves.layers_over_epochs(group, place) for group in mains for place in group.first["layer_weights"]]
+    groups = [main.treated for mains in compared(scales).values() for main in mains]
+    charts = [curves.layers_over_epochs(group, place) for group in groups for place in group.first["layer_weights"]]
     return Chapter("epochs", "Layer weights and γ over epochs", [BY_EPOCH + curves.BAND] if charts else [], [],
                    charts)  # fmt: skip

@@ -10,11 +10,11 @@ from pathlib import Path
 from elmo_bench.experiment.store import Record
 from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.charts.svg import drawn
-from elmo_bench.reporting.outcomes import Scales, by_scale
+from elmo_bench.reporting.outcomes import Scales, by_scale, compared
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.web import layers, learning, results
 from elmo_bench.reporting.web.answer import answer
-from elmo_bench.reporting.web.parts import Chapter, Image, Table, as_json
+from elmo_bench.reporting.web.parts import Chapter, Image, Number, Table, as_json
 from elmo_bench.system.errors import UserError
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -40,9 +40,9 @@ def chapters(scales: Scales, figures: Sequence[Section]) -> list[Chapter]:
 def _picture(section: Section) -> Chapter:
     """The chapter of a figure of the folder figures/."""
     images = [Image(section.title, section.picture)] if section.picture else []
-    anchor = section.picture.stem if section.picture else section.title
+    anchor = section.picture.stem if section.picture else section.title.replace(" ", "-")
     table = Table("", "", section.header, [list(row) for row in section.rows])
-    return Chapter(anchor, section.title, [section.note], [table], images)
+    return Chapter(anchor, section.title, [section.note], [table], images=images)
 
 
 def pages(records: Sequence[Record], figures: Sequence[Section]) -> dict[str, str]:
@@ -54,11 +54,9 @@ def pages(records: Sequence[Record], figures: Sequence[Section]) -> dict[str, st
     scales = by_scale(records)
     found = chapters(scales, figures) if records or figures else []
     made = {"report.html": html(found, _notes(scales)), "report.json": data(found)}
-    compared = {scale: outcomes for scale, outcomes in scales.items() if any(outcome.main for outcome in outcomes)}
-    if compared:
-        made["figures/gains.svg"] = (
-            drawn(forest("gains", "Gain of +ELMo over the baseline", compared), page=False) + "\n"
-        )
+    if mains := compared(scales):
+        picture = forest("gains", "Gain of +ELMo over the baseline", mains)
+        made["figures/gains.svg"] = drawn(picture, page=False) + "\n"
     return made
 
 
@@ -90,7 +88,7 @@ def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters |= {"data_url": _data_url, "drawn": lambda chart: Markup(drawn(chart))}
-    environment.tests |= {"image": lambda chart: isinstance(chart, Image), "number": lambda cell: hasattr(cell, "runs")}
+    environment.tests["number"] = lambda cell: isinstance(cell, Number)
     return environment.get_template("report.html").render(chapters=chapters, notes=notes)
 
 

@@ -57,7 +57,8 @@ class Chapter(NamedTuple):
     title: str
     words: list[str]
     tables: list[Table]
-    charts: Sequence[Chart | Image] = ()
+    charts: Sequence[Chart] = ()
+    images: Sequence[Image] = ()
 
 
 def linked(record: Record, value: str) -> Run:
@@ -94,20 +95,21 @@ def mean_of(group: Group, values: Mapping[str, float], text: str) -> Number:
 
 def as_json(chapter: Chapter) -> dict[str, Any]:
     """A chapter for other programs."""
-    tables = [
-        {"title": t.title, "note": t.note, "header": t.header, "rows": [[_cell(c) for c in row] for row in t.rows]}
-        for t in chapter.tables
-    ]
-    return {"title": chapter.title, "words": chapter.words, "tables": tables, "charts": [*map(_chart, chapter.charts)]}
+    return {
+        "title": chapter.title,
+        "words": chapter.words,
+        "tables": [_table(table) for table in chapter.tables],
+        "charts": [{"title": chart.title, "alt": chart.alt, "data": chart.data} for chart in chapter.charts],
+        "images": [{"title": image.title, "file": f"figures/{image.path.name}"} for image in chapter.images],
+    }
+
+
+def _table(table: Table) -> dict[str, Any]:
+    rows = [[_cell(cell) for cell in row] for row in table.rows]
+    return {"title": table.title, "note": table.note, "header": table.header, "rows": rows}
 
 
 def _cell(cell: str | Number) -> Any:
     if isinstance(cell, str):
         return cell
     return {"text": cell.text, "below": cell.below, "runs": [each.run for each in cell.runs]}
-
-
-def _chart(chart: Chart | Image) -> dict[str, Any]:
-    if isinstance(chart, Image):
-        return {"title": chart.title, "file": f"figures/{chart.path.name}"}
-    return {"title": chart.title, "alt": chart.alt, "data": chart.data}

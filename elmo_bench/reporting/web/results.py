@@ -8,7 +8,7 @@ from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.groups import Group, in_words, other_changes
-from elmo_bench.reporting.outcomes import Comparison, Outcome, Scales
+from elmo_bench.reporting.outcomes import Comparison, Outcome, Scales, compared
 from elmo_bench.reporting.tables import paper_score
 from elmo_bench.reporting.web.answer import interval
 from elmo_bench.reporting.web.parts import Chapter, Number, Table, linked, mean_of, runs_of
@@ -26,13 +26,10 @@ TESTS = (
 
 def gains(scales: Scales) -> Chapter:
     """Every gain of ELMo over a baseline with the same other settings, and the paper's comparison as a picture."""
-    tables = [
-        _gain_table(scale, outcomes) for scale, outcomes in scales.items() if any(p.comparisons for p in outcomes)
-    ]
+    tables = [table for scale, outcomes in scales.items() if (table := _gain_table(scale, outcomes)).rows]
     charts = [
-        forest(f"gains-{scale}", f"Gains with 95 % intervals, scale {scale}", {scale: outcomes})
-        for scale, outcomes in scales.items()
-        if any(outcome.main for outcome in outcomes)
+        forest(f"gains-{scale}", f"Gains with 95 % intervals, scale {scale}", {scale: mains})
+        for scale, mains in compared(scales).items()
     ]
     return Chapter("gains", "Gains with intervals", [TESTS] if tables else [], tables, charts)
 
@@ -98,12 +95,18 @@ def further_metrics(scales: Scales) -> Chapter:
 
 
 def _further(outcome: Outcome) -> Table:
-    named = [(g, name) for g in _unchanged(outcome) for name in g.first["metrics"]["test"] if name != outcome.metric]
+    named = [(g, name) for g in _unchanged(outcome) for name in _shared(g) if name != outcome.metric]
     rows: list[list[str | Number]] = [
         [group.name, _opening(group, name), name, *(statistics.scores(group.records, split, name) for split in SPLITS)]
         for group, name in named
     ]
     return Table(f"{outcome.task}, scale {outcome.scale}", "", FURTHER, rows)
+
+
+def _shared(group: Group) -> list[str]:
+    """The metrics that dev and test have."""
+    dev, test = (group.first["metrics"][split] for split in SPLITS)
+    return [name for name in test if name in dev]
 
 
 def _unchanged(outcome: Outcome) -> list[Group]:
