@@ -16,16 +16,16 @@ from tests.test_records import fake, save
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def history(*dev):
-    return {"history": {"updates": [10 * (i + 1) for i in range(len(dev))], "dev.f1": list(dev)}}
+def learned(*dev):
+    """The keys of a record that say how its dev score rose, ten updates an epoch; the last epoch is the best."""
+    updates = [10 * (i + 1) for i in range(len(dev))]
+    return {"history": {"updates": updates, "dev.f1": list(dev)}, "selected_updates": updates[-1]}
 
 
 @pytest.fixture
 def records(tmp_path):
-    baseline = [
-        fake("none", seed, 84.0 + seed, **history(70.0, 80.0 + seed), selected_updates=20) for seed in (1, 2, 3)
-    ]
-    elmo = [fake("input", seed, 88.0 + seed, **history(75.0, 83.0, 86.0 + seed)) for seed in (1, 2, 3)]
+    baseline = [fake("none", seed, 84.0 + seed) | learned(70.0, 80.0 + seed) for seed in (1, 2, 3)]
+    elmo = [fake("input", seed, 88.0 + seed) | learned(75.0, 83.0, 86.0 + seed) for seed in (1, 2, 3)]
     save(tmp_path, *baseline, *elmo, fake("none", 1, 70.0, scale="mini"), fake("input", 1, 72.0, scale="mini"))
     return store.read_all(tmp_path)
 

@@ -81,13 +81,12 @@ def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
         UserError: a picture that cannot be read.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"data_url": _data_url, "drawn": lambda chart: Markup(drawn(chart))}
+    environment.filters |= {"data_url": _data_url, "drawn": drawn}
     environment.tests["number"] = lambda cell: isinstance(cell, Number)
     return environment.get_template("report.html").render(chapters=chapters, notes=notes)
 
