@@ -111,6 +111,7 @@ def test_no_flipped_bit_of_a_record_is_read(tmp_path):
         ("config.task.monitor", 3), ("config.task.monitor", "f2"), ("config.task.paper", [90.15]),
         ("config.task.paper", {"baseline": "90"}), ("config.scale", {}), ("config.elmo.where", None), ("variant", []),
         ("settings", 3), ("finished", 2026), ("arm", None), ("peak_memory_mib", "9"), ("data_sha256", 9),
+        ("tokens_per_second", "9"), ("history", 3), ("history", {"dev.f1": ["9"]}), ("config.fraction", "all"),
     ],
 )  # fmt: skip
 def test_a_record_with_a_wrong_value_is_named(tmp_path, key, value):

@@ -86,9 +86,14 @@ def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"data_url": _data_url, "drawn": drawn}
+    environment.filters |= {"data_url": _data_url, "drawn": drawn, "unbroken": _unbroken}
     environment.tests["number"] = lambda cell: isinstance(cell, Number)
     return environment.get_template("report.html").render(chapters=chapters, notes=notes)
+
+
+def _unbroken(text: str) -> str:
+    """A short text with spaces at which no line breaks, so that long texts beside it give way."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}") if len(text) <= len("100.00 ± 10.00") else text
 
 
 def _data_url(picture: Path) -> str:
