@@ -41,10 +41,8 @@ def layers_over_epochs(group: Group, place: str) -> Chart:
     data = {"weights": weights, "gamma": over_seeds([record["gamma"][place] for record in records])}
     last = ", ".join(f"s_{j} {_mean(rows[-1]):.2f}" for j, rows in enumerate(weights))
     alt = f"{BAND} After the last epoch: {last}, gamma {_mean(data['gamma'][-1]):.2f}."
-    task, scale = group.first["task"], group.first["scale"]
-    return Chart(
-        f"layers-{scale}-{task}-{place}", f"{task}, {place}, scale {scale}", alt, (3.6, 2.9), data, _draw_layers
-    )
+    name = f"layers-{group.first['scale']}-{group.first['task']}-{place}"
+    return Chart(name, f"{_title(group.first)}, {place}", alt, (3.6, 2.9), data, _draw_layers)
 
 
 def _title(record: Record) -> str:
