@@ -1,6 +1,7 @@
 """Our results beside the paper's, from the records: `elmo-bench report` writes README.md, report.html, report.json.
 
-In a checkout, it also writes the first tables into the project's own README.md, between two markers.
+It also draws figures/gains.svg. In a checkout, it writes the first tables into the project's own README.md, between two
+markers.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from elmo_bench.reporting.page import MARKS, embedded, markdown, refresh
+from elmo_bench.reporting.page import MARKS, contents, embedded, markdown, refresh
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
 from elmo_bench.system.command import Argument, Command
 
-__all__ = ["COMMAND", "MARKS", "embedded", "main", "markdown", "refresh", "show"]
+__all__ = ["COMMAND", "MARKS", "contents", "embedded", "main", "markdown", "refresh", "show"]
 
 COMMAND = Command(
     "report",
@@ -23,7 +24,8 @@ COMMAND = Command(
     (("", "all recorded runs"), ("results_root=FOLDER", "those of another folder")),
     (
         "Prints the tables, our results beside the paper's, and writes README.md, report.html (a self-contained page) "
-        "and report.json (the same tables as data) into the folder. The same records give the same bytes.",
+        "and report.json (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. "
+        "The same records give the same bytes.",
     ),
 )
 

@@ -101,7 +101,11 @@ TOLD: dict[str, tuple[Check, str]] = {
 OPTIONAL: dict[str, tuple[Check, str]] = {
     "data_sha256": (_text, "a text"),
     "generated_sha256": (_table(_text), "a table of texts"),
-    "peak_memory_mib": (_number, "a number"),
+    **dict.fromkeys(
+        ("peak_memory_mib", "tokens_per_second", "parameters", "selected_updates", "config.fraction"),
+        (_number, "a number"),
+    ),
+    "history": (_table(_list(_or_none(_number))), "a table of lists of numbers"),
     "machine.gpu": (_text, "a text"),
     "config.task.paper": (_or_none(_paper), "a table of the paper's scores"),
 }

@@ -62,6 +62,11 @@ def data(record: Record) -> str | None:
     return record.get("data_sha256")
 
 
+def fraction(record: Record) -> float:
+    """The share of the training data that the run was trained on."""
+    return record["config"].get("fraction", 1.0)
+
+
 def newest_version(records: Sequence[Record]) -> int:
     """The newest version of a task: that of its page, or of a later record; 0 without records."""
     return max([pages.version(records[0]["task"]), *map(version, records)]) if records else 0

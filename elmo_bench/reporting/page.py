@@ -1,18 +1,17 @@
-"""The pages of a report: sections as markdown, as one HTML file and as JSON. The same sections give the same bytes."""
+"""The files of a report: README.md, report.html, report.json and the picture. The same records give the same bytes."""
 
 from __future__ import annotations
 
-import base64
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from elmo_bench.experiment.store import read_all
+from elmo_bench.experiment.store import Record, read_all
 from elmo_bench.reporting import tables
 from elmo_bench.reporting.gains import READING
 from elmo_bench.reporting.groups import conflicts
 from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.web import page
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
 
@@ -22,11 +21,10 @@ INTRODUCTION = (
     "numbers of different scales, or of different biLMs, do not compare."
 )
 MARKS = "<!-- tables: written by make report -->", "<!-- /tables -->"
-TEMPLATES = Path(__file__).parent / "templates"
 
 
 def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
-    """Writes README.md, report.html and report.json from all records, and the tables between `readme`'s markers.
+    """Writes the files of the report from all records, and the tables between `readme`'s markers.
 
     Records that claim one cell of a table with different biLMs, data or versions are named on stderr.
 
@@ -35,8 +33,7 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
     """
     records = read_all(results_root)
     sections = tables.everything(records, results_root)
-    pages = {"README.md": markdown(sections), "report.html": html(sections), "report.json": data(sections)}
-    files = {Path(results_root) / name: text for name, text in pages.items()}
+    files = {Path(results_root) / name: text for name, text in contents(records, results_root).items()}
     if readme is not None:
         files[readme] = embedded(readme.read_text(encoding="utf-8"), tables.overview(records))
     for path, text in files.items():
@@ -44,6 +41,12 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
     for line in conflicts(records):
         print(line, file=sys.stderr)
     return sections
+
+
+def contents(records: Sequence[Record], results_root: str | Path) -> dict[str, str]:
+    """The files of the report, by their path below `results_root`. Raises `UserError` as `refresh` does."""
+    text = markdown(tables.everything(records, results_root))
+    return {"README.md": text, **page.pages(records, tables.figures(results_root))}
 
 
 # Markdown.
@@ -81,47 +84,3 @@ def _pipes(section: Section) -> str:
 
 def _pipe(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-# HTML and JSON.
-
-
-def html(sections: Sequence[Section]) -> str:
-    """results/report.html, a self-contained page.
-
-    Raises:
-        UserError: a picture that cannot be read.
-    """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
-    environment.filters["data_url"] = _data_url
-    page = environment.get_template("report.html")
-    return page.render(introduction=INTRODUCTION.replace("`", ""), reading=READING, sections=sections)
-
-
-def _data_url(picture: Path) -> str:
-    try:
-        return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
-    except OSError as error:
-        raise UserError(f"cannot be read ({error.strerror}); make the figure again", picture) from None
-
-
-def data(sections: Sequence[Section]) -> str:
-    """results/report.json: the same tables for other programs, a list of sections whose rows are lists of cells."""
-    listed = [
-        {
-            "title": section.title,
-            "note": section.note,
-            "header": section.header,
-            "rows": section.rows,
-            "remarks": section.remarks,
-            "picture": f"figures/{section.picture.name}" if section.picture else None,
-            **({"numbers": section.numbers} if section.numbers else {}),
-        }
-        for section in sections
-    ]
-    return json.dumps(listed, ensure_ascii=False, indent=1) + "\n"

@@ -29,6 +29,12 @@ def of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:
     return before, after
 
 
+def gain_of_paper(record: Record) -> float | None:
+    """The paper's gain of ELMo in the monitored metric."""
+    before, after = of_paper(record, record["config"]["task"]["monitor"])
+    return None if before is None or after is None else round(after - before, 2)
+
+
 def layer_weights(records: Sequence[Record]) -> str:
     """Mean layer weights and gamma at the selected epochs, for each place where ELMo enters."""
     cells = []

@@ -35,11 +35,11 @@ def everything(records: Sequence[Record], results_root: str | Path) -> list[Sect
 
 def sections(records: Iterable[Record]) -> list[Section]:
     """For every task and scale that has records a section, and one of its gains: real data first, mini last."""
-    parts = [part for place in _places(records) for part in (section(place), gains_section(place))]
+    parts = [part for place in by_place(records) for part in (section(place), gains_section(place))]
     return [part for part in parts if part is not None]
 
 
-def _places(records: Iterable[Record]) -> list[list[Record]]:
+def by_place(records: Iterable[Record]) -> list[list[Record]]:
     """The records of each task and scale, in the order of the report."""
     places: dict[tuple[str, str], list[Record]] = {}
     for record in records:
@@ -48,13 +48,13 @@ def _places(records: Iterable[Record]) -> list[list[Record]]:
     return [places[place] for place in sorted(places, key=lambda place: (order.get(place[0], len(SCALES)), place))]
 
 
-def _newest(records: Sequence[Record]) -> Record:
+def newest_record(records: Sequence[Record]) -> Record:
     return max(records, key=lambda record: record["finished"])
 
 
-def _metric(records: Sequence[Record]) -> str:
+def monitored(records: Sequence[Record]) -> str:
     """The metric that the newest record of a task monitors. Raises `UserError` if another record lacks it."""
-    metric = _newest(records)["config"]["task"]["monitor"]
+    metric = newest_record(records)["config"]["task"]["monitor"]
     for record in records:
         if any(metric not in record["metrics"][split] for split in ("dev", "test")):
             where = f"{record['run']} ({record['task']}, scale {record['scale']})"
@@ -64,8 +64,8 @@ def _metric(records: Sequence[Record]) -> str:
 
 def section(records: list[Record]) -> Section:
     """The table of one task at one scale: the baseline, +ELMo by the task's page, then the variants."""
-    groups = sorted(in_groups(records), key=_order)
-    newest, metric = _newest(records), _metric(records)
+    groups = sorted(in_groups(records), key=row_order)
+    newest, metric = newest_record(records), monitored(records)
     return Section(
         title=f"{newest['task']}, scale {newest['scale']}",
         note=newest["config"]["scale"]["note"],
@@ -77,12 +77,12 @@ def section(records: list[Record]) -> Section:
 
 def gains_section(records: list[Record]) -> Section | None:
     """The gains of ELMo for one task at one scale; None without a baseline to compare with."""
-    newest = _newest(records)
-    groups = sorted(in_groups(records), key=_order)
-    return comparisons.table(f"{newest['task']}, scale {newest['scale']}", groups, _metric(records))
+    newest = newest_record(records)
+    groups = sorted(in_groups(records), key=row_order)
+    return comparisons.table(f"{newest['task']}, scale {newest['scale']}", groups, monitored(records))
 
 
-def _order(group: Group) -> tuple:
+def row_order(group: Group) -> tuple:
     is_variant = arm_page(group.first) not in ((False, False), (True, False))
     return -group.version, group.has_elmo, is_variant, group.bilm or "", group.name, group.first["group"]
 
@@ -94,13 +94,13 @@ def _row(group: Group, metric: str) -> tuple[str, ...]:
         statistics.ranges([record["seed"] for record in group.records]),
         statistics.scores(group.records, "dev", metric),
         statistics.scores(group.records, "test", metric),
-        _paper(group.first, metric),
+        paper_score(group.first, metric),
         statistics.layer_weights(group.records),
         statistics.duration(group.records),
     )
 
 
-def _paper(record: Record, metric: str) -> str:
+def paper_score(record: Record, metric: str) -> str:
     """The paper's figure, for its two arms only."""
     arm = arm_page(record)
     if arm not in ((False, False), (True, False)) or record["bilm"]["name"] == "untrained":
@@ -148,7 +148,7 @@ def _machines(records: list[Record]) -> list[str]:
 def overview(records: Iterable[Record]) -> list[Section]:
     """For each scale a table with a row for each task, biLM and data: with its own vectors and vectors=text."""
     summaries = []
-    places = _places(record for record in records if record["bilm"]["name"] != "untrained")
+    places = by_place(record for record in records if record["bilm"]["name"] != "untrained")
     for scale, tasks in groupby(places, key=lambda place: place[0]["scale"]):
         here = list(tasks)
         rows = [row for place in here for row in _side_by_side(place)]
@@ -160,7 +160,7 @@ def overview(records: Iterable[Record]) -> list[Section]:
 def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
     """The rows of one task at one scale: one for each biLM (and its weights), data, and version of the task."""
     groups = in_groups(records)
-    metric = _metric(records)
+    metric = monitored(records)
     bilms = sorted({group.bilm for group in groups if group.bilm}) or [None]
     versions = sorted({group.version for group in groups}, reverse=True)
     newest = newest_version(records)
@@ -187,14 +187,14 @@ def _claims(groups: Sequence[Group]) -> list[tuple[list[str], dict[tuple[bool, b
         for sha256 in used or [None]:
             marks = [f"biLM {short(sha256)}"] if len(weights) > 1 and used else []
             marks += [f"data {short(data)}"] if len({group.data for group in main}) > 1 else []
-            claims.append((marks, _main_arms([g for g in on_these if not g.bilm or g.sha256 == sha256])))
+            claims.append((marks, main_arms([g for g in on_these if not g.bilm or g.sha256 == sha256])))
     return claims
 
 
-def _main_arms(groups: Sequence[Group]) -> dict[tuple[bool, bool], Group]:
+def main_arms(groups: Sequence[Group]) -> dict[tuple[bool, bool], Group]:
     """The arms of the main comparison, by `arm_page`; of several groups the one with most seeds, then the newest."""
     arms: dict[tuple[bool, bool], Group] = {}
-    for group in sorted(groups, key=lambda g: (len(g.records), _newest(g.records)["finished"], g.first["group"])):
+    for group in sorted(groups, key=lambda g: (len(g.records), newest_record(g.records)["finished"], g.first["group"])):
         if (arm := arm_page(group.first)) is not None:
             arms[arm] = group
     return arms

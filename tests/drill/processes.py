@@ -158,7 +158,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "mini": Subject(lambda i, o: ["-m", "elmo_bench.mini", f"out={o}/world", *WORLD], _files("world/mini.json")),
     "report": Subject(
         lambda i, o: ["-m", "elmo_bench.report", f"results_root={o}/results"],
-        _files("results/README.md", "results/report.html", "results/report.json"),
+        _files(*(f"results/{name}" for name in ("README.md", "report.html", "report.json", "figures/gains.svg"))),
         lambda o: shutil.copytree(ROOT / RECORDS, o / RECORDS),
     ),
 }  # fmt: skip

@@ -1,0 +1,100 @@
+"""What the runs of each task at each scale say of ELMo: its gain over each baseline with the same other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, product
+from typing import NamedTuple
+
+from elmo_bench.experiment.store import Record
+from elmo_bench.reporting import tables
+from elmo_bench.reporting.comparisons import compares
+from elmo_bench.reporting.gains import Gain, gain, holm
+from elmo_bench.reporting.groups import Group, arm_page, fraction, in_groups
+
+
+class Comparison(NamedTuple):
+    """Two groups of runs, and the gain of the first over the second on test."""
+
+    treated: Group
+    control: Group
+    gain: Gain
+
+    @property
+    def task(self) -> str:
+        return self.treated.first["task"]
+
+    @property
+    def is_main(self) -> bool:
+        """Whether these are the paper's two arms, as the task's page has them."""
+        trained = self.treated.bilm != "untrained"
+        return trained and [arm_page(g.first) for g in (self.treated, self.control)] == [(True, False), (False, False)]
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the task's version has been raised since."""
+        return "older version" in self.treated.name
+
+
+class Outcome(NamedTuple):
+    """The runs of one task at one scale, and the gains among those of the newest version that has any."""
+
+    records: list[Record]
+    groups: list[Group]
+    metric: str
+    comparisons: list[Comparison]
+
+    @property
+    def task(self) -> str:
+        return self.records[0]["task"]
+
+    @property
+    def scale(self) -> str:
+        return self.records[0]["scale"]
+
+    @property
+    def main(self) -> Comparison | None:
+        """The paper's comparison; of several the one with most seeds, then the newest."""
+        return max((each for each in self.comparisons if each.is_main), key=_rank, default=None)
+
+    @property
+    def arms(self) -> list[Group]:
+        """The groups of the main comparison: baseline, +ELMo, and the same two with vectors of the biLM's text."""
+        newest = max(group.version for group in self.groups)
+        version = self.main.treated.version if self.main else newest
+        chosen = tables.main_arms([g for g in self.groups if g.version == version and g.bilm != "untrained"])
+        return [chosen[arm] for arm in sorted(chosen, key=lambda arm: (arm[1], arm[0]))]
+
+
+Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale
+
+
+def compared(scales: Scales) -> dict[str, list[Comparison]]:
+    """The paper's comparison of every task, for the scales that have any."""
+    mains = {scale: [outcome.main for outcome in outcomes if outcome.main] for scale, outcomes in scales.items()}
+    return {scale: found for scale, found in mains.items() if found}
+
+
+def _rank(each: Comparison) -> tuple:
+    return min(each.gain.seeds), tables.newest_record(each.treated.records)["finished"]
+
+
+def by_scale(records: Iterable[Record]) -> dict[str, list[Outcome]]:
+    """The tasks of every scale, real data first and mini last.
+
+    Raises:
+        UserError: runs of one group have different metrics or layers: one of their records is wrong.
+    """
+    outcomes = [_outcome(each) for each in tables.by_place(records)]
+    return {scale: list(here) for scale, here in groupby(outcomes, key=lambda outcome: outcome.scale)}
+
+
+def _outcome(records: list[Record]) -> Outcome:
+    groups = sorted(in_groups(records), key=tables.row_order)
+    whole = [group for group in groups if fraction(group.first) == 1]
+    pairs = [(one, other) for one, other in product(whole, whole) if compares(one, other)]
+    version = max((one.version for one, _ in pairs), default=0)
+    pairs = [pair for pair in pairs if pair[0].version == version]
+    gains = holm([gain(*pair) for pair in pairs])
+    compared = [Comparison(*pair, each) for pair, each in zip(pairs, gains, strict=True)]
+    return Outcome(records, groups, tables.monitored(records), compared)
