@@ -1,7 +1,7 @@
 """A table or figure of the paper as one sweep: `python -m elmo_bench.sweep +sweep=table2 task=snli scale=open seeds=3`.
 
-Trains the runs of a page of conf/sweep/ that have no record yet, each in a process of its own; prints the table that they
-make, beside the paper's, and writes it below results/tables/. Typing it again runs only what is missing.
+Trains the runs of a page of conf/sweep/ that have no record yet, each in a process of its own; prints the table that
+they make, beside the paper's, and writes it below results/tables/. Typing it again runs only what is missing.
 """
 
 from __future__ import annotations

@@ -11,27 +11,36 @@ import time
 
 import pytest
 
-from elmo_bench.clusters import local
 from elmo_bench.experiment import asked, together
 from elmo_bench.experiment.asked import Asked
-from elmo_bench.experiment.plan import plan
+from elmo_bench.experiment.plan import Plan, plan
 from elmo_bench.system.errors import UserError
 from tests.conftest import ROOT, clean_environment
 from tests.drill.processes import TIMES
 
 SHORT = "task.fit.epochs=1"
+PAGE = """# @package _global_
+hydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: "none,input", seed: "1,2"}}}
+"""
 
 
 @pytest.fixture
 def toy(bench):
-    """The toy task and a sweep of three settings of it."""
-    page = '# @package _global_\nhydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: "none,input,output", seed: "1,2"}}}'
-    (bench.conf / "sweep" / "places.yaml").write_text(page)
+    """The toy task and a sweep of two settings of it."""
+    (bench.conf / "sweep" / "places.yaml").write_text(PAGE)
     return bench
 
 
-def sweep(toy, *changes: str, name: str = "places") -> subprocess.CompletedProcess[str]:
-    return toy.command("sweep", f"+sweep={name}", *toy.overrides(*changes))
+def sweep(toy, *changes: str) -> subprocess.CompletedProcess[str]:
+    return toy.command("sweep", "+sweep=places", "seeds=1", *toy.overrides(*changes))
+
+
+def begun(toy, *changes: str) -> subprocess.Popen[str]:
+    arguments = ["+sweep=places", "seeds=1", *toy.overrides(*changes)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.command", str(toy.conf), "sweep", *arguments],
+        cwd=ROOT, env=clean_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
 
 
 def records(toy) -> dict[str, dict]:
@@ -40,35 +49,38 @@ def records(toy) -> dict[str, dict]:
     return {run: {key: value for key, value in record.items() if key not in TIMES} for run, record in found.items()}
 
 
+def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
+    return plan(Asked("places", ["toy"], "open", seeds, run=run, overrides=toy.shared(SHORT, *changes)))
+
+
 def test_what_is_recorded_is_not_run_again_and_what_is_missing_is(toy):
-    first = sweep(toy, SHORT, "seeds=1")
+    first = sweep(toy, SHORT)
     assert first.returncode == 0, first.stderr
-    assert len(records(toy)) == 3
-    assert "1 of 3 runs are recorded\n" in first.stdout
-    assert first.stdout.splitlines()[-1] == "places: 3 of 3 runs are recorded"
+    assert len(records(toy)) == 2
+    assert "1 of 2 runs are recorded\n" in first.stdout
+    assert first.stdout.splitlines()[-1] == "places: 2 of 2 runs are recorded"
+    (toy.results / "runs" / "open" / "toy" / f"{min(records(toy))}.json").unlink()
     more = sweep(toy, SHORT)
-    assert "3 of 6 runs are recorded and not run again (force=true does)\n" in more.stdout
-    assert more.stdout.count(": training\n") == 3
+    assert "1 of 2 runs are recorded and not run again (force=true does)\n" in more.stdout
+    assert more.stdout.count(": training\n") == 1
     again = sweep(toy, SHORT)
     assert again.stdout.count(": training\n") == 0
-    assert again.stdout.splitlines()[-1] == "places: 6 of 6 runs are recorded"
+    assert again.stdout.splitlines()[-1] == "places: 2 of 2 runs are recorded"
 
 
 def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go_on(toy):
-    page = toy.conf / "sweep" / "places.yaml"
-    page.write_text(page.read_text().replace("elmo.where", "elmo.layers").replace("none,input,output", "7,last,8"))
-    done = sweep(toy, SHORT, "jobs=2")
+    page = PAGE.replace("elmo.where", "elmo.layers").replace("none,input", "7,last")
+    (toy.conf / "sweep" / "places.yaml").write_text(page)
+    done = sweep(toy, SHORT, "jobs=1")
     assert done.returncode == 2
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 2, done.stderr
-    assert all("the biLM's layers are 0 (tokens) to 2" in error and ", seed " in error for error in errors)
-    *_, last = done.stdout.splitlines()
-    assert last.startswith(
-        "places: 2 of 6 runs are recorded, 4 failed; to go on: elmo-bench sweep +sweep=places task=toy"
-    )
-    assert f"data_root={toy.data}" in last
-    table = (toy.results / "tables" / f"places.open.bilm=custom.bilm.options={'_'}").parent
-    (written,) = table.glob("places.open.*.md")
+    (error,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert "the biLM's layers are 0 (tokens) to 2" in error
+    assert error.endswith("(toy/open +ELMo (input; layers=7, task.fit.epochs=1), seed 1)")
+    counts, _, command = done.stdout.splitlines()[-1].partition("; to go on: ")
+    assert counts == "places: 1 of 2 runs are recorded, 1 failed"
+    assert command.startswith("elmo-bench sweep +sweep=places task=toy scale=open seeds=1 jobs=1 ")
+    assert f"data_root={toy.data}" in command
+    (written,) = toy.results.glob("tables/places.open*.md")
     assert "| missing |" in written.read_text()
 
 
@@ -76,43 +88,33 @@ def test_an_error_that_all_runs_share_is_said_once(toy):
     for change in ("data_root=/no/such", "trainer.precision=12"):
         done = sweep(toy, SHORT, change)
         assert (done.returncode, done.stderr.count("error: ")) == (2, 1), done.stderr
-        assert done.stdout.splitlines()[-1].startswith("places: 0 of 6 runs are recorded, 6 failed; to go on: ")
+        assert done.stdout.splitlines()[-1].startswith("places: 0 of 2 runs are recorded, 2 failed; to go on: ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_in_one_line_that_says_how_to_go_on(toy, number):
-    process = begun(toy, "task.fit.epochs=500")
-    for line in process.stdout:
-        if line.endswith(": training\n"):
-            break
+    process = begun(toy, "task.fit.epochs=5000")
+    assert any(line.endswith(": training\n") for line in process.stdout)
     process.send_signal(number)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert said.splitlines()[-1].endswith("; the same command again runs what is missing")
     assert "Traceback" not in said
 
 
-def begun(toy, *changes: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.command", str(toy.conf), "sweep", "+sweep=places", *toy.overrides(*changes)]
-    return subprocess.Popen(
-        command, cwd=ROOT, env=clean_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
 def test_killed_at_any_moment_and_typed_again_it_gives_the_same_records(toy):
-    length = ("task.fit.epochs=3", "seeds=1")
     started = time.monotonic()
-    assert sweep(toy, *length).returncode == 0
+    assert sweep(toy, "task.fit.epochs=3").returncode == 0
     took, undisturbed = time.monotonic() - started, records(toy)
-    (toy.results / "runs").rename(toy.folder / "undisturbed")
-    (toy.results / "work").rename(toy.folder / "work")
+    for part in ("runs", "work"):
+        (toy.results / part).rename(toy.folder / part)
     draw = random.Random(4)
     for _ in range(3):
-        process = begun(toy, *length)
+        process = begun(toy, "task.fit.epochs=3")
         time.sleep(draw.uniform(0.3, 0.9) * took)
         process.kill()
-        process.communicate(timeout=30)
-    done = sweep(toy, *length)
+        process.communicate(timeout=60)
+    done = sweep(toy, "task.fit.epochs=3")
     assert done.returncode == 0, done.stderr
     assert records(toy) == undisturbed
     assert not list(toy.results.rglob("*.partial"))
@@ -163,14 +165,15 @@ def test_the_command_that_goes_on_asks_for_the_same():
 # What runs, and in which order.
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_one_run_with_elmo_starts_then_those_without_and_the_longest_first(toy):
-    for where, seconds in (("none", 5), ("output", 50), ("input", 7)):
-        record = toy.train(SHORT, f"elmo.where={where}", "seed=9")
-        path = toy.results / "runs" / "open" / "toy" / f"{record['run']}.json"
-        text = path.read_text().replace(f'"seconds": {record["seconds"]}', f'"seconds": {seconds}', 1)
-        path.write_text("\n".join(line for line in text.splitlines() if "checksum" not in line).rstrip("},\n") + "}}\n")
-    ordered = together._in_order(plan(Asked("places", ["toy"], "open", overrides=toy.shared(SHORT))))
+    (toy.conf / "sweep" / "places.yaml").write_text(PAGE.replace("none,input", "none,input,output"))
+    found = planned(toy, seeds=2)
+    seconds = {each.group: each.config.elmo.where for each in found.composed.values()}
+    earlier = {
+        where: {"task": "toy", "group": group, "seconds": time, "config": {"elmo": {"where": where}}}
+        for (group, where), time in zip(seconds.items(), (5, 7, 50), strict=True)
+    }
+    ordered = together._in_order(found._replace(records=earlier))
     assert [(point.setting[0].rpartition("=")[2], point.seed) for point in ordered] == [
         ("input", 1), ("none", 1), ("none", 2), ("output", 1), ("output", 2), ("input", 2)
     ]  # fmt: skip
@@ -185,24 +188,24 @@ def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
             ended(i, UserError("fraction=0.1: fewer than a batch of 8" if i == 0 else "no disk"))
 
     monkeypatch.setattr(together, "run_jobs", run_jobs)
-    outcome = together.carry_out(plan(Asked("places", ["toy"], "open", 1, overrides=toy.shared(SHORT))))
-    assert (len(outcome.beyond), len(outcome.errors)) == (1, 2)
-    assert outcome.line().startswith("places: 0 of 2 runs are recorded, 2 failed; to go on: ")
+    outcome = together.carry_out(planned(toy))
+    assert (len(outcome.beyond), len(outcome.errors)) == (1, 1)
+    assert outcome.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")
 
 
 def test_nothing_runs_if_only_the_table_is_asked_for(toy, monkeypatch):
-    monkeypatch.setattr(local, "run_jobs", None)
-    outcome = together.carry_out(plan(Asked("places", ["toy"], "open", 1, run=False, overrides=toy.shared(SHORT))))
-    assert outcome.line().startswith("places: 0 of 3 runs are recorded, 3 missing; to go on: ")
+    monkeypatch.setattr(together, "run_jobs", None)
+    outcome = together.carry_out(planned(toy, run=False))
+    assert outcome.line().startswith("places: 0 of 2 runs are recorded, 2 missing; to go on: ")
     outcome.raise_first()
 
 
 def test_each_run_is_a_process_of_one_run(toy, monkeypatch):
     commands = []
-    monkeypatch.setattr(together, "run_jobs", lambda jobs, at_once, ended: commands.extend(jobs) or [])
-    together.carry_out(plan(Asked("places", ["toy"], "open", 1, overrides=toy.shared(SHORT))))
+    monkeypatch.setattr(together, "run_jobs", lambda jobs, at_once, ended: commands.extend(jobs))
+    together.carry_out(planned(toy))
     assert [job.title for job in commands] == [
-        f"toy/open {name}, seed 1" for name in ("+ELMo (input; task.fit.epochs=1)", "baseline (task.fit.epochs=1)",
-                                                "+ELMo (output; task.fit.epochs=1)")
-    ]  # fmt: skip
+        "toy/open +ELMo (input; task.fit.epochs=1), seed 1",
+        "toy/open baseline (task.fit.epochs=1), seed 1",
+    ]
     assert all({"hydra.mode=RUN", "+sweep=places", "seed=1"} <= {*job.command} for job in commands)

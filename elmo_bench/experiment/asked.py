@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from elmo_bench.configuration import layouts, pages
 from elmo_bench.configuration.layouts import Layout
+from elmo_bench.experiment.identity import relative
 from elmo_bench.system.errors import UserError
 
 OWN = {"sweep", "task", "scale", "seeds", "jobs", "run"}
@@ -46,8 +47,9 @@ class Asked(NamedTuple):
 
     @property
     def changes(self) -> list[str]:
-        """The overrides that results depend on."""
-        return [one for one in self.overrides if not _around(one.partition("=")[0])]
+        """The overrides that results depend on; of a path, its last part."""
+        pairs = [one.partition("=") for one in self.overrides]
+        return [f"{key}={relative(value)}" for key, _, value in pairs if not _around(key)]
 
     def chosen(self, task: str) -> list[str]:
         """The overrides that all runs of a task have."""
