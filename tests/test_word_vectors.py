@@ -206,8 +206,8 @@ def test_reproduce_runs_the_arms_that_the_page_of_the_scale_names(text):
     assert arms() == both
     (pages_of_scales / "open.yaml").write_text("# @package _global_\ntask: {arms: [text, elmo]}\n")
     assert arms() == [other, both[1]]
-    with pytest.raises(UserError, match="task.arms of task=toy names glove; choose from baseline, "):
-        arms("task.arms=[glove]")
+    (error,) = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared("task.arms=[glove]"))).errors.values()
+    assert "arm=glove: there is no such arm; choose from baseline, " in (console.explain(error) or "")
     cfg = text.compose("task.arms=[baseline]")
     assert Identity(of(cfg)).run == Identity(of(text.compose())).run  # what reproduce runs makes no other run
 

@@ -55,13 +55,20 @@ class Asked(NamedTuple):
         """The overrides that all runs of a task have."""
         return [f"task={task}", f"scale={self.scale}", *self.overrides]
 
-    def command(self, task: str | None = None) -> str:
-        """The command that runs what is missing, of one task or of all that are asked for."""
-        name = task or ("all" if len(self.tasks) > 1 else self.tasks[0])
-        counts = [f"{key}={value}" for key, value in (("seeds", self.seeds), ("jobs", self.jobs)) if value]
-        once = [one for one in self.overrides if not one.startswith("force=")]
-        own = [f"+sweep={self.sweep}", f"task={name}", f"scale={self.scale}", *counts]
-        return shlex.join(["elmo-bench", "sweep", *own, *once])
+    def command(self) -> str:
+        """The command that runs what is missing, on this machine."""
+        jobs = [f"jobs={self.jobs}"] if self.jobs else []
+        others = [one for one in self.overrides if not one.startswith("force=")]
+        return self._command("all" if len(self.tasks) > 1 else self.tasks[0], [*jobs, *others])
+
+    def command_for(self, task: str) -> str:
+        """The same for one task on any machine: it names no place."""
+        return self._command(task, self.changes)
+
+    def _command(self, task: str, others: Sequence[str]) -> str:
+        seeds = [f"seeds={self.seeds}"] if self.seeds else []
+        own = [f"+sweep={self.sweep}", f"task={task}", f"scale={self.scale}"]
+        return shlex.join(["elmo-bench", "sweep", *own, *seeds, *others])
 
 
 def _around(key: str) -> bool:

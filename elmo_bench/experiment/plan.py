@@ -98,7 +98,7 @@ def plan(asked: Asked) -> Plan:
         except Exception as error:
             refused.append(_mendable(error))
     if not listed:
-        raise refused[0]
+        raise _shown(refused)
     composed, errors = _composed(listed)
     return Plan(asked, listed, composed, errors, records(asked, composed.values()), refused)
 
@@ -110,12 +110,16 @@ def records(asked: Asked, composed: Iterable[Composed]) -> dict[str, Record]:
     return {record["run"]: record for task in found for record in task}
 
 
+def _shown(errors: Sequence[Exception]) -> Exception:
+    """The first error, after each has been shown once."""
+    for error in {console.explain(error): error for error in reversed(errors)}.values():
+        console.show(error)
+    return errors[0]
+
+
 def _points(asked: Asked, task: str) -> list[Point]:
     seeds = None if asked.seeds is None else range(1, asked.seeds + 1)
-    found = [_point(asked, task, values) for values in points(asked.sweep, asked.chosen(task), seeds)]
-    named = [value.removeprefix("arm=") for point in found for value in point.setting if value.startswith("arm=")]
-    arms.check(task, named)
-    return found
+    return [_point(asked, task, values) for values in points(asked.sweep, asked.chosen(task), seeds)]
 
 
 def _point(asked: Asked, task: str, values: Sequence[str]) -> Point:

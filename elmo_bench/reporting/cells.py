@@ -22,7 +22,7 @@ class Cell(NamedTuple):
         row, column: the values of the sweep's keys that make them, as in "arm=elmo".
         group: the name of the group of these runs; None if they could not be composed.
         seeds: those asked for.
-        beyond: whether such a run cannot be.
+        beyond: those of them with which there cannot be a run.
     """
 
     task: str
@@ -30,22 +30,23 @@ class Cell(NamedTuple):
     column: str
     group: str | None
     seeds: tuple[int, ...]
-    beyond: bool = False
+    beyond: tuple[int, ...] = ()
 
     def runs(self, records: Iterable[Record]) -> Group | None:
         """The recorded runs, of all seeds; with another biLM or data, those with most seeds, then the newest."""
-        found = in_groups(record for record in records if record["group"] == self.group)
+        found = in_groups(each for each in records if (each["task"], each["group"]) == (self.task, self.group))
         return max(found, key=_weight, default=None)
 
     def missing(self, group: Group | None) -> list[int]:
         """The seeds asked for that have no record."""
         there = {record["seed"] for record in group.records} if group else set()
-        return [] if self.beyond else [seed for seed in self.seeds if seed not in there]
+        return [seed for seed in self.seeds if seed not in {*there, *self.beyond}]
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Cell:
         """From the JSON of an earlier table."""
-        return cls(**{key: plain[key] for key in cls._fields[:4]}, seeds=tuple(plain["seeds"]), beyond=plain["beyond"])
+        names = (plain[key] for key in ("task", "row", "column", "group"))
+        return cls(*names, tuple(plain["seeds"]), tuple(plain["beyond"]))
 
 
 class Content(NamedTuple):
@@ -54,35 +55,29 @@ class Content(NamedTuple):
     Attributes:
         layout: its columns, and the paper's figures.
         scale: of all its runs.
-        cells: of all tasks.
-        records: by task.
+        groups: the recorded runs of each cell, None if there are none.
         metrics: by task, the one that is shown.
         command: what runs the missing runs of a task.
     """
 
     layout: Layout
     scale: str
-    cells: Sequence[Cell]
-    records: Mapping[str, Sequence[Record]]
+    groups: Mapping[Cell, Group | None]
     metrics: Mapping[str, str]
     command: Callable[[str], str]
 
     @property
     def tasks(self) -> list[str]:
         """In the paper's order."""
-        return layouts.in_order({cell.task for cell in self.cells})
+        return layouts.in_order({cell.task for cell in self.groups})
 
     def of(self, task: str) -> list[Cell]:
         """The cells of a task."""
-        return [cell for cell in self.cells if cell.task == task]
+        return [cell for cell in self.groups if cell.task == task]
 
     def cell(self, task: str, row: str, column: str | None) -> Cell | None:
         """The cell of a setting, if the sweep has it for the task."""
         return next((cell for cell in self.of(task) if (cell.row, cell.column) == (row, column)), None)
-
-    def runs(self, cell: Cell) -> Group | None:
-        """The recorded runs of a cell."""
-        return cell.runs(self.records[cell.task])
 
 
 def in_words(setting: str) -> str:
@@ -108,7 +103,8 @@ def cells(outcome: Outcome) -> list[Cell]:
 def _cell(outcome: Outcome, place: tuple[str, str, str], points: Sequence[Point]) -> Cell:
     composed = [outcome.plan.composed[point] for point in points if point in outcome.plan.composed]
     seeds = tuple(dict.fromkeys(point.seed for point in points))
-    return Cell(*place, composed[0].group if composed else None, seeds, all(p in outcome.beyond for p in points))
+    beyond = tuple(point.seed for point in points if point in outcome.beyond)
+    return Cell(*place, composed[0].group if composed else None, seeds, beyond)
 
 
 def _place(point: Point, points: Sequence[Point], layout: Layout) -> tuple[str, str]:

@@ -14,13 +14,11 @@ LOW, HIGH = 1 / 3, 2 / 3  # beyond these, the paper shades a weight
 
 def weights(content: Content) -> tuple[Row, list[Row]]:
     """The header, and a row for each place where ELMo enters: mean s_j and γ over the seeds, at the selected epoch."""
-    cells = [cell for task in content.tasks for cell in content.of(task)]
-    found = {cell: content.runs(cell) for cell in cells}
-    placed = [_mean(group, place) for group in found.values() if group for place in _places(group)]
+    placed = [_mean(group, place) for group in content.groups.values() if group for place in _places(group)]
     layers = max((len(means) - 1 for means in placed), default=0)
     header = ("task", "ELMo at", *(f"s_{j}" for j in range(layers)), "γ", "seeds")
-    rows = [row for cell, group in found.items() for row in _rows(cell, group, layers)]
-    return header, rows
+    cells = [cell for task in content.tasks for cell in content.of(task)]
+    return header, [row for cell in cells for row in _rows(cell, content.groups[cell], layers)]
 
 
 def _rows(cell: Cell, group: Group | None, layers: int) -> list[Row]:

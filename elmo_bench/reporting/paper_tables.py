@@ -31,7 +31,7 @@ def _scores(content: Content) -> tuple[Row, list[Row]]:
 
 def _heads(content: Content) -> tuple[bool, bool, bool]:
     """Which heads of a row are needed: the task, the setting, and whose figures they are."""
-    return True, any(cell.row for cell in content.cells), bool(content.layout.paper)
+    return True, any(cell.row for cell in content.groups), bool(content.layout.paper)
 
 
 def _chosen(row: Row, kept: tuple[bool, ...]) -> Row:
@@ -41,7 +41,7 @@ def _chosen(row: Row, kept: tuple[bool, ...]) -> Row:
 def _others(content: Content) -> list[Column]:
     """Columns for the settings to which the layout gives none."""
     given = {column.of for column in content.layout.columns}
-    settings = dict.fromkeys(cell.column for cell in content.cells if cell.column not in given)
+    settings = dict.fromkeys(cell.column for cell in content.groups if cell.column not in given)
     return [Column(in_words(setting) or content.layout.split, of=setting) for setting in settings]
 
 
@@ -65,8 +65,8 @@ def _cell(content: Content, task: str, row: str, column: Column) -> str:
 
 
 def _score(content: Content, cell: Cell) -> str:
-    if (group := content.runs(cell)) is None:
-        return BEYOND if cell.beyond else MISSING
+    if (group := content.groups[cell]) is None:
+        return MISSING if cell.missing(group) else BEYOND
     scores = statistics.scores(group.records, content.layout.split, content.metrics[cell.task])
     missing = len(cell.missing(group))
     return f"{scores} ({len(group.records)}{f'; {missing} missing' if missing else ''})"
@@ -74,7 +74,7 @@ def _score(content: Content, cell: Cell) -> str:
 
 def _gain(content: Content, *pair: Cell | None) -> str:
     """The gain from one cell to another: absolute, and as the share of the remaining error that it removes."""
-    groups = [content.runs(cell) for cell in pair if cell]
+    groups = [content.groups[cell] for cell in pair if cell]
     if len(groups) < 2 or not all(groups):
         return MISSING
     split = content.layout.split
@@ -90,8 +90,8 @@ def _remarks(content: Content) -> list[str]:
     remarks = []
     for task in content.tasks:
         cells = content.of(task)
-        missing = sum(len(cell.missing(content.runs(cell))) for cell in cells)
-        total = sum(len(cell.seeds) for cell in cells if not cell.beyond)
+        missing = sum(len(cell.missing(content.groups[cell])) for cell in cells)
+        total = sum(len(cell.seeds) - len(cell.beyond) for cell in cells)
         if missing:
             remarks.append(f"{task}: {missing} of {total} runs are missing: {content.command(task)}")
     return remarks

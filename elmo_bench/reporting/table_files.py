@@ -45,7 +45,7 @@ def write(outcome: Outcome) -> Table:
     """
     asked, config = outcome.plan.asked, outcome.plan.config
     path = place(config.results_root, asked)
-    content = _content(outcome, config.results_root, _earlier(path.with_suffix(".json"), asked))
+    content = _content(outcome, config.results_root, _earlier(path.with_suffix(".json")))
     changes = f" All runs with {' '.join(asked.changes)}." if asked.changes else ""
     table = Table(section(content, config.scale.note + changes), path)
     write_text(path, _markdown(table.section))
@@ -60,29 +60,30 @@ def place(results_root: str | Path, asked: Asked) -> Path:
 
 
 def _content(outcome: Outcome, results_root: str, earlier: Sequence[Cell]) -> Content:
-    asked, records = outcome.plan.asked, dict[str, list[Record]]()
-    for task in asked.tasks:
-        records[task] = [record for record in outcome.records.values() if record["task"] == task]
-    for task in {cell.task for cell in earlier}:
-        records[task] = store.read_all(results_root, asked.scale, task)
-    shown = [*cells(outcome), *(cell for cell in earlier if cell.runs(records[cell.task]))]
-    metrics = {point.task: each.config.task.monitor for point, each in outcome.plan.composed.items()}
-    told = {task: _metric(found) for task, found in records.items() if found}
-    return Content(asked.layout, asked.scale, shown, records, told | metrics, asked.command)
+    asked, beyond = outcome.plan.asked, {cell.group: cell.beyond for cell in earlier}
+    known = [cell._replace(beyond=cell.beyond or beyond.get(cell.group, ())) for cell in cells(outcome)]
+    others = [cell for cell in earlier if cell.task not in asked.tasks]
+    records = list(outcome.records.values())
+    for task in dict.fromkeys(cell.task for cell in others):
+        records += store.read_all(results_root, asked.scale, task)
+    groups = {cell: cell.runs(records) for cell in (*known, *others)}
+    shown = {cell: group for cell, group in groups.items() if group or cell.task in asked.tasks}
+    return Content(asked.layout, asked.scale, shown, _metrics(outcome, records), asked.command_for)
 
 
-def _metric(records: Sequence[Record]) -> str:
-    """The metric that the newest record monitors."""
-    return max(records, key=lambda record: record["finished"])["config"]["task"]["monitor"]
+def _metrics(outcome: Outcome, records: Sequence[Record]) -> dict[str, str]:
+    """The metric that each task monitors: as its newest record says, else as configured."""
+    configured = {point.task: each.config.task.monitor for point, each in outcome.plan.composed.items()}
+    newest = sorted(records, key=lambda record: record["finished"])
+    return configured | {record["task"]: record["config"]["task"]["monitor"] for record in newest}
 
 
-def _earlier(path: Path, asked: Asked) -> list[Cell]:
-    """The cells of other tasks in the earlier table, if there is one; a damaged one is written anew."""
+def _earlier(path: Path) -> list[Cell]:
+    """The cells of the earlier table, if there is one; a damaged one is written anew."""
     try:
-        found = [Cell.of(plain) for plain in read_sealed(path, "table", "")["cells"]]
+        return [Cell.of(plain) for plain in read_sealed(path, "table", "")["cells"]]
     except (UserError, LookupError, TypeError):
         return []
-    return [cell for cell in found if cell.task not in asked.tasks]
 
 
 def _markdown(table: Section) -> str:
@@ -96,13 +97,13 @@ def _markdown(table: Section) -> str:
 
 
 def _json(table: Section, content: Content) -> str:
-    told = {**table._asdict(), "cells": [_plain(content, cell) for cell in content.cells]}
+    told = {**table._asdict(), "cells": [_plain(content, cell) for cell in content.groups]}
     return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
 
 
 def _plain(content: Content, cell: Cell) -> dict[str, Any]:
     """A cell with the names of its runs and their mean scores, in percent."""
-    group, metric = content.runs(cell), content.metrics.get(cell.task)
+    group, metric = content.groups[cell], content.metrics.get(cell.task)
     runs = [record["run"] for record in group.records] if group else []
     scores = {split: statistics.score(group.records, split, metric) for split in SPLITS} if group and metric else {}
     return {**cell._asdict(), "metric": metric, "runs": runs, **scores}
