@@ -24,7 +24,8 @@ def main() -> None:
     if records := list(outcome.recorded.values()):
         report.refresh(outcome.plan.config.results_root)
         report.show(tables.sections(records))
-    print(outcome.line(), flush=True)
+    if outcome.plan.composed:
+        print(outcome.line(), flush=True)
     outcome.raise_first()
 
 

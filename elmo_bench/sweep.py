@@ -18,11 +18,11 @@ from elmo_bench.reporting import table_files
 def main() -> None:
     """The entry point."""
     outcome = carry_out(plan(asked.parse(sys.argv[1:])))
-    if outcome.plan.composed:
+    if outcome.plan.composed:  # else nothing could be run, and why has been said
         table = table_files.write(outcome)
         report.show([table.section])
         print(f"written: {table.path}, {table.path.with_suffix('.json').name}")
-    print(outcome.line(), flush=True)
+        print(outcome.line(), flush=True)
     outcome.raise_first()
 
 

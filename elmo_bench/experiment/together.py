@@ -64,7 +64,7 @@ def carry_out(plan: Plan) -> Outcome:
     for error in (*plan.refused, *plan.errors.values()):
         progress.say(error)
     new = _in_order(plan) if plan.asked.run else []
-    if progress.recorded:
+    if progress.recorded and plan.asked.run:
         print(f"{progress.line()} and not run again (force=true does)", flush=True)
     if new:
         _train(plan, new, progress)

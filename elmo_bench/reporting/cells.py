@@ -45,8 +45,8 @@ class Cell(NamedTuple):
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Cell:
         """From the JSON of an earlier table."""
-        names = (plain[key] for key in ("task", "row", "column", "group"))
-        return cls(*names, tuple(plain["seeds"]), tuple(plain["beyond"]))
+        seeds, beyond = tuple(plain["seeds"]), tuple(plain["beyond"])
+        return cls(plain["task"], plain["row"], plain["column"], plain["group"], seeds, beyond)
 
 
 class Content(NamedTuple):
