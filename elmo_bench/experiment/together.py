@@ -87,12 +87,14 @@ class _Progress:
         self.errors, self.beyond = dict(plan.errors), dict[Point, Exception]()
         self.said: set[str] = set()
 
-    def say(self, error: Exception, title: str = "") -> None:
-        """Shows an error, unless an equal one has been shown."""
+    def say(self, error: Exception, title: str = "") -> Exception:
+        """Shows an error with the name of its run, unless an equal one has been shown; returns it as it is shown."""
         text = console.explain(error) or ""
+        told = UserError(f"{text} ({title})") if title and not text.startswith(title) else error
         if text not in self.said:
             self.said.add(text)
-            console.show(UserError(f"{text} ({title})") if title and not text.startswith(title) else error)
+            console.show(told)
+        return told
 
     def ended(self, point: Point, title: str, error: UserError | None) -> str:
         """Takes the end of a run; returns how far all of them are."""
@@ -101,8 +103,7 @@ class _Progress:
         elif self.impossible and self.impossible in str(error):
             self.beyond[point] = error
         else:
-            self.errors[point] = error
-            self.say(error, title)
+            self.errors[point] = self.say(error, title)
         return self.line()
 
     def line(self) -> str:
