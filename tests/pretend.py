@@ -54,7 +54,7 @@ def _measured(score: float) -> dict[str, Any]:
 
 def _epochs(path: Path, number: int, start: int) -> list[float]:
     """A score of every epoch, each of which follows from the one before."""
-    scores = json.loads(path.read_text()) if path.exists() else [start % 97]
+    scores: list[float] = json.loads(path.read_text()) if path.exists() else [start % 97]
     while len(scores) <= number:
         time.sleep(EPOCH)
         scores.append(scores[-1] * 31 % 97)

@@ -92,7 +92,7 @@ def test_other_tasks_keep_their_rows_made_again_from_their_records(tmp_path):
     save(tmp_path, *made("srl", input=[81.0]))
     both = rows(tmp_path, Asked("table3", ["snli"]), TABLE3, seeds=(1,))
     assert [row[:3] for row in both[1:]] == [
-        ("SNLI, accuracy", "the paper", "88.9"), ("SNLI, accuracy", "ours, mini", "51.00 (1)"),
+        ("SNLI, f1", "the paper", "88.9"), ("SNLI, f1", "ours, mini", "51.00 (1)"),
         ("SRL, f1", "the paper", "84.7"), ("SRL, f1", "ours, mini", "82.00 (1)"),
     ]  # fmt: skip
     (tmp_path / "tables" / "table3.mini.json").write_text("{}")  # damaged: the task asked for is all that is known
