@@ -4,6 +4,7 @@ TASK = ner
 SCALE = mini
 SEEDS = 1
 N =
+NAME =
 ARGS =
 PYTHON = python3 python3.13 python3.12 python3.11 python
 TORCH = $(shell grep '^torch==' constraints.txt)
@@ -17,17 +18,18 @@ RUN = .venv/bin/python
 # A .venv that is a link belongs to another checkout: it is used as it is, and nothing is installed into it.
 READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)
 
-.PHONY: help setup reproduce table figure report pretrain bench test drill lint format clean-cache .venv/linked .venv/own
+.PHONY: help setup reproduce sweep table figure report pretrain bench test drill lint format clean-cache .venv/linked .venv/own
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
 help: ## list the targets and their variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 	@printf '%s\n' '' 'Variables, here with their defaults:' \
-	  '  TASK=$(TASK)      $(patsubst tasks/%/reader.py,%,$(wildcard tasks/*/reader.py)); for reproduce also all' \
+	  '  TASK=$(TASK)      $(patsubst tasks/%/reader.py,%,$(wildcard tasks/*/reader.py)); or all' \
 	  '  SCALE=$(SCALE)    mini (generated here, offline), open (DATA_ROOT=FOLDER of open data) or paper' \
-	  '  SEEDS=$(SEEDS)       how many seeds reproduce runs' \
+	  '  SEEDS=$(SEEDS)       how many seeds reproduce runs; sweeps have their own number' \
 	  '  N=            the number of the table or figure' \
+	  '  NAME=         the sweep: $(patsubst conf/sweep/%.yaml,%,$(wildcard conf/sweep/*.yaml))' \
 	  '  ARGS=         further overrides or options, as ARGS="trainer=gpu elmo.dropout=0.2" or ARGS="-k mix" (test)' \
 	  '  PYTHON=       the first of these from 3.11 to 3.13: $(PYTHON)' \
 	  '  TORCH=        what to install as torch: $(TORCH)'
@@ -38,11 +40,14 @@ setup: $(READY) ## create .venv with all that the other targets need
 reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside the paper's
 	@$(RUN) -m elmo_bench.reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
 
+sweep: $(READY) ## the sweep NAME for TASK: runs what is missing, prints its table
+	@$(call sweep,$(NAME))
+
 table: $(READY) ## table N of the paper for TASK, as one sweep
-	@$(call sweep,table)
+	@$(call sweep,table$(N))
 
 figure: $(READY) ## figure N of the paper for TASK, as one sweep; N=senses: senses by layer of the biLM
-	@$(if $(filter senses,$(N)),$(RUN) -m elmo_bench.analysis.senses 'scale=$(SCALE)' $(ARGS),$(call sweep,figure))
+	@$(if $(filter senses,$(N)),$(RUN) -m elmo_bench.analysis.senses 'scale=$(SCALE)' $(ARGS),$(call sweep,figure$(N)))
 
 report: $(READY) ## write results/README.md and results/report.html from the records
 	@$(RUN) -m elmo_bench.report $(ARGS)
@@ -75,12 +80,10 @@ clean-cache: ## remove generated data, trained mini biLMs and word vectors, and 
 	@cd "$${ELMO_BENCH_CACHE:-.cache}" 2>/dev/null || exit 0; \
 	for part in activations mini vectors; do if [ -d $$part ]; then du -sh "$$PWD/$$part" && rm -rf $$part; fi; done
 
-# One table or figure is one file under conf/sweep/.
+# A sweep is a page of conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
+given = $(if $(filter command environment override,$(origin $(1))),'$(2)=$($(1))')
 define sweep
-if [ ! -f 'conf/sweep/$(1)$(N).yaml' ]; then \
-  echo "make $(1) N=$(N): no such sweep; there are: $$(cd conf/sweep && echo *.yaml | sed 's/\.yaml//g')" >&2; exit 2; \
-fi; \
-$(RUN) -m elmo_bench.train '+sweep=$(1)$(N)' 'task=$(TASK)' 'scale=$(SCALE)' $(ARGS)
+$(RUN) -m elmo_bench.sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(ARGS)
 endef
 
 # torch goes first and by itself, so that TORCH can name any build of it; the pins hold for all else.

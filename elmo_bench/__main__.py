@@ -13,6 +13,7 @@ from elmo_bench.system.errors import UserError
 
 COMMANDS = {
     "reproduce": "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
+    "sweep": "a table or figure of the paper as one sweep, ours beside theirs",
     "train": "one run, or with -m a sweep of runs",
     "ensemble": "the recorded runs of an arm, one for each seed, as one model",
     "report": "write the tables and figures of all recorded runs",

@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+from elmo_bench.experiment import together
 from elmo_bench.layers import bilm
 from elmo_bench.system import console, places
 from tests import fakes
@@ -39,6 +40,5 @@ if __name__ == "__main__":
     if "STOP" in os.environ:
         stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
     module = importlib.import_module(f"elmo_bench.{name}")
-    if name == "reproduce":
-        setattr(module, "TRAIN", [sys.executable, "-m", "tests.command", str(places.CONF), "train"])  # noqa: B010
+    setattr(together, "TRAIN", [sys.executable, "-m", "tests.command", str(places.CONF), "train"])  # noqa: B010
     module.main() if name == "train" else console.report(module.main)

@@ -77,6 +77,10 @@ class Bench:
             chosen = [argument for argument in chosen if not argument.startswith("bilm.")]
         return list({argument.partition("=")[0]: argument for argument in chosen}.values())
 
+    def shared(self, *changes: str) -> list[str]:
+        """The same without task and scale, which a sweep is asked for."""
+        return [one for one in self.overrides(*changes) if one.partition("=")[0] not in ("task", "scale")]
+
     def compose(self, *changes: str):
         return pages.compose(self.overrides(*changes))
 

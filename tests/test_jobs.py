@@ -8,9 +8,7 @@ import time
 
 import pytest
 
-from elmo_bench import reproduce
 from elmo_bench.clusters.local import Job, run_jobs
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.progress import LINES, tell
 
 
@@ -43,7 +41,7 @@ def test_what_a_user_can_mend_is_the_error_of_a_job_and_the_others_still_run(cap
     errors = run_jobs([job("wrong", wrong), job("crash", "1 / 0"), job("right", "print('done')")], 1)
     assert [error and str(error) for error in errors] == [
         "a.txt:3: no tag",
-        "crash: failed with exit status 1; its output is above; jobs=1 shows more",
+        "crash: failed with exit status 1; its output is above",
         None,
     ]
     out = capsys.readouterr().out
@@ -97,25 +95,9 @@ def test_how_far_a_job_is_tells_only_who_asked(capsys, monkeypatch):
     assert capsys.readouterr().out == ""  # it takes the place of the last such line, and there is no terminal
 
 
-def others(bench, *changes):
-    """What every run of the toy task needs besides task and scale."""
-    return [one for one in bench.overrides(*changes) if one.partition("=")[0] not in ("task", "scale")]
-
-
-def test_reproduce_trains_two_runs_at_a_time_with_the_same_records(bench, monkeypatch, capsys):
-    monkeypatch.setattr(reproduce, "TRAIN", [sys.executable, "-m", "tests.command", str(bench.conf), "train"])
-    small = others(bench, "task.fit.epochs=1")
-    together = reproduce.reproduce("toy", "open", 1, small, at_once=2)
-    out = capsys.readouterr().out
-    assert out.count("toy/open baseline (task.fit.epochs=1), seed 1: dev accuracy") == 1
-    assert out.count("toy/open +ELMo (input; task.fit.epochs=1), seed 1: dev accuracy") == 1
-    assert [record["config"]["elmo"]["where"] for record in together] == ["none", "input"]
-    assert reproduce.reproduce("toy", "open", 1, small, at_once=2) == together
-    assert capsys.readouterr().out.count("not run again") == 2
-
-
-def test_what_stops_a_run_that_reproduce_has_started_is_one_line(bench, monkeypatch):
-    monkeypatch.setattr(reproduce, "TRAIN", [sys.executable, "-m", "tests.command", str(bench.conf), "train"])
-    with pytest.raises(UserError, match=r"trainer\.\{accelerator"):
-        reproduce.reproduce("toy", "open", 1, others(bench, "trainer.precision=12"), at_once=2)
-    assert not list(bench.results.glob("runs/*/*/*.json"))
+def test_whoever_asks_is_told_when_a_job_has_ended(capsys):
+    ended = []
+    jobs = [job("wrong", "import sys; sys.exit(1)"), job("right", "")]
+    run_jobs(jobs, 1, lambda i, error: ended.append((i, error)) or f"{len(ended)} of 2")
+    assert [(i, error is None) for i, error in ended] == [(0, False), (1, True)]
+    assert capsys.readouterr().out == "1 of 2\n2 of 2\n"

@@ -29,7 +29,7 @@ from elmo_bench.system.places import CONF
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-FIXED_TARGETS = "setup reproduce table figure test drill lint help report pretrain bench clean-cache".split()
+FIXED_TARGETS = "setup reproduce sweep table figure test drill lint help report pretrain bench clean-cache".split()
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 
 
@@ -222,7 +222,7 @@ def test_the_readme_names_only_targets_and_commands_that_exist():
 
 
 def runs_in_documents() -> list[tuple[str, str]]:
-    """(document, command) for each `train` and `reproduce` in a block of shell."""
+    """(document, command) for each `train`, `reproduce` and `sweep` in a block of shell."""
     found = []
     for path in (ROOT / "README.md", *sorted((ROOT / "tasks").rglob("README.md"))):
         for block in re.findall(r"```sh\n(.*?)```", path.read_text(encoding="utf8"), re.DOTALL):
@@ -231,7 +231,7 @@ def runs_in_documents() -> list[tuple[str, str]]:
     return found
 
 
-RUNS = r"(?:-m elmo_bench\.|elmo-bench )(?:train|reproduce)\b"
+RUNS = r"(?:-m elmo_bench\.|elmo-bench )(?:train|reproduce|sweep)\b"
 
 
 def test_the_runs_that_documents_show_name_keys_that_exist():
@@ -239,7 +239,11 @@ def test_the_runs_that_documents_show_name_keys_that_exist():
     wrong = []
     for document, line in runs_in_documents():
         words = shlex.split(re.split(RUNS, line)[1], comments=True)
-        keys = [word for word in words if word not in ("-m", "...") and word.partition("=")[0] not in ("seeds", "jobs")]
+        keys = [
+            word
+            for word in words
+            if word not in ("-m", "...") and word.partition("=")[0] not in ("seeds", "jobs", "run")
+        ]
         if "task=chunking" in keys or any("<" in key or ",".join("12") in key for key in keys):
             continue  # the example of a new task, a placeholder, a sweep
         try:

@@ -16,7 +16,7 @@ import pytest
 import torch
 from pyarrow import parquet
 
-from elmo_bench import predict, reproduce
+from elmo_bench import predict
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding.reading import read
@@ -24,8 +24,10 @@ from elmo_bench.embedding.tables import Table
 from elmo_bench.embedding.vectors import Columns, Lookup, find, word_embedding
 from elmo_bench.experiment import run, vector_files
 from elmo_bench.experiment.arms import names, placed
+from elmo_bench.experiment.asked import Asked
 from elmo_bench.experiment.identity import Identity
 from elmo_bench.experiment.missing import check_files
+from elmo_bench.experiment.plan import plan
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.hashing import content_sha256
 from elmo_bench.text.vocabulary import Vocabulary
@@ -431,10 +433,9 @@ def test_a_data_set_in_the_cache_of_the_hub_is_not_missing(nothing, tmp_path, mo
 
 
 def test_reproduce_names_the_bilm_too_although_the_baseline_comes_first(nothing):
-    with pytest.raises(UserError) as caught:
-        reproduce.reproduce("srl", "paper", 1, nothing[:1])
-    assert "hdf5" in str(caught.value)
-    assert "LDC2013T19" in str(caught.value)
+    (error,) = set(plan(Asked("table1", ["srl"], "paper", 1, overrides=nothing[:1])).errors.values())
+    assert "hdf5" in str(error)
+    assert "LDC2013T19" in str(error)
 
 
 def test_a_list_of_faults_survives_the_way_back_from_a_worker():

@@ -12,7 +12,6 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict
 
-from elmo_bench import reproduce
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.embedding import skipgram
@@ -20,8 +19,10 @@ from elmo_bench.embedding.reading import read_vectors
 from elmo_bench.embedding.skipgram import SkipgramVectors, seen
 from elmo_bench.embedding.words import distinct
 from elmo_bench.experiment import run
+from elmo_bench.experiment.asked import Asked
 from elmo_bench.experiment.identity import Identity
 from elmo_bench.experiment.missing import check_vectors
+from elmo_bench.experiment.plan import plan
 from elmo_bench.experiment.run_names import arm_of
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
@@ -190,15 +191,11 @@ def test_a_missing_text_is_named(text):
     assert "two.txt" in str(caught.value)
 
 
-def test_reproduce_runs_the_arms_that_the_page_of_the_scale_names(text, monkeypatch):
-    ran = []
-    monkeypatch.setattr(reproduce, "train", lambda cfg: ran.append((cfg.arm, cfg.elmo.where, cfg.vectors.source)))
-    shared = [one for one in text.overrides() if one.partition("=")[0] not in ("task", "scale")]
-
+def test_reproduce_runs_the_arms_that_the_page_of_the_scale_names(text):
     def arms(*changes):
-        ran.clear()
-        reproduce.reproduce("toy", "open", 1, [*shared, *changes])
-        return ran.copy()
+        planned = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared(*changes)))
+        configs = [each.config for each in planned.composed.values()]
+        return [(config.arm, config.elmo.where, config.vectors.source) for config in configs]
 
     pages_of_scales = text.conf / "task" / "toy"
     pages_of_scales.mkdir()
@@ -209,8 +206,8 @@ def test_reproduce_runs_the_arms_that_the_page_of_the_scale_names(text, monkeypa
     assert arms() == both
     (pages_of_scales / "open.yaml").write_text("# @package _global_\ntask: {arms: [text, elmo]}\n")
     assert arms() == [other, both[1]]
-    with pytest.raises(UserError, match="task.arms of task=toy names glove; choose from baseline, "):
-        arms("task.arms=[glove]")
+    (error,) = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared("task.arms=[glove]"))).errors.values()
+    assert "arm=glove: there is no such arm; choose from baseline, " in (console.explain(error) or "")
     cfg = text.compose("task.arms=[baseline]")
     assert Identity(of(cfg)).run == Identity(of(text.compose())).run  # what reproduce runs makes no other run
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -31,8 +31,16 @@ class Job(NamedTuple):
     command: Sequence[str]
 
 
-def run_jobs(jobs: Sequence[Job], at_once: int) -> list[UserError | None]:
+Ended = Callable[[int, UserError | None], str]  # the number of a job that has ended, its error -> how far all jobs are
+
+
+def run_jobs(jobs: Sequence[Job], at_once: int, ended: Ended = lambda i, error: "") -> list[UserError | None]:
     """Runs all jobs in order, at most `at_once` at a time; a failed job does not stop the others.
+
+    Args:
+        jobs: the commands.
+        at_once: how many run at a time.
+        ended: called whenever a job has ended; what it returns is printed or, on a terminal, shown until the next.
 
     Returns:
         For each job its error, or None.
@@ -40,12 +48,12 @@ def run_jobs(jobs: Sequence[Job], at_once: int) -> list[UserError | None]:
     A signal that ends this process (`system.signals`) interrupts every running job, waits for it, and is raised as
     `KeyboardInterrupt`. Where this process is killed, the jobs that are commands of ours end with it.
     """
-    return _Pool(jobs, at_once).run()
+    return _Pool(jobs, at_once, ended).run()
 
 
 class _Pool:
-    def __init__(self, jobs: Sequence[Job], at_once: int):
-        self.jobs, self.at_once = jobs, at_once
+    def __init__(self, jobs: Sequence[Job], at_once: int, ended: Ended):
+        self.jobs, self.at_once, self.ended = jobs, at_once, ended
         self.lines: queue.Queue[tuple[int, str | None]] = queue.Queue()  # (job, line); line None: end of output
         self.processes: dict[int, subprocess.Popen[str]] = {}
         self.last: dict[int, str] = {}  # the newest error line of each job
@@ -90,8 +98,9 @@ class _Pool:
         title = self.jobs[i].title
         if line is None:
             status = self.processes.pop(i).wait()
-            self.outcomes[i] = self._error(i, status)
+            self.outcomes[i] = error = self._error(i, status)
             screen.remove(i)
+            screen.show(self.ended(i, error))
         elif line.startswith(MARK):
             screen.tell(i, line.removeprefix(MARK))
         elif line.startswith("error: "):
@@ -105,7 +114,7 @@ class _Pool:
         if status == 2 and i in self.last:
             return UserError(self.last[i])
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"failed with exit status {status}"
-        return UserError(f"{self.jobs[i].title}: {how}; its output is above; jobs=1 shows more")
+        return UserError(f"{self.jobs[i].title}: {how}; its output is above")
 
     def _stop(self) -> None:
         """Interrupts all running jobs, and kills those that do not exit."""
@@ -143,6 +152,7 @@ class _Screen:
         )
         self.progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
         self.progress.start()
+        self.all = self.progress.add_task("", now="", total=None, visible=False)
         self.rows: dict[int, Any] = {}
         return self
 
@@ -157,6 +167,14 @@ class _Screen:
 
     def remove(self, i: int) -> None:
         self.progress.remove_task(self.rows[i])
+
+    def show(self, line: str) -> None:
+        """How far all jobs are: a row of its own below theirs, or a line."""
+        if self.progress.disable:
+            if line:
+                print(line, flush=True)
+            return
+        self.progress.update(self.all, description=line, visible=bool(line))
 
     def print(self, line: str) -> None:
         self.progress.console.print(line, markup=False, soft_wrap=True)

@@ -74,6 +74,11 @@ def version(task: str) -> int:
     return OmegaConf.select(OmegaConf.load(page(task)), "task.version", default=1)
 
 
+def scales(task: str) -> list[str]:
+    """The scales that a task offers, by its page."""
+    return list(OmegaConf.select(OmegaConf.load(page(task)), "task.scales", default=[]))
+
+
 def _explain(error: BaseException) -> str | None:
     """One line for an error of Hydra or OmegaConf, with the alternatives; None for any other error."""
     text = str(error)

@@ -11,7 +11,6 @@ from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.experiment.identity import PLACES, differences, relative
 from elmo_bench.experiment.settings import relevant
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
 
 NAMED = ("seed", "bilm.options", "bilm.weights", "bilm.path", "bilm.like")  # shown in other columns of a report
 
@@ -19,13 +18,6 @@ NAMED = ("seed", "bilm.options", "bilm.weights", "bilm.path", "bilm.like")  # sh
 def names() -> list[str]:
     """The names of all arms."""
     return sorted(path.stem for path in (places.CONF / "arm").glob("*.yaml"))
-
-
-def check(task: str, arms: list[str]) -> None:
-    """Raises `UserError` where a task's page names an arm that does not exist."""
-    for arm in arms:
-        if arm not in names():
-            raise UserError(f"task.arms of task={task} names {arm}; choose from {', '.join(names())}")
 
 
 def placed(run: RunConfig) -> tuple[str, dict[str, Any]]:

@@ -48,13 +48,6 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
     return Description(identity, arm, variant, config, placeless(cfg))
 
 
-def finished(cfg: DictConfig) -> Record | None:
-    """The record of a run, if there is one; nothing is made or trained. Raises `UserError` as `train` does."""
-    run = schema.typed(cfg)
-    path = store.place(run.results_root, run.scale.name, run.task.name, Identity(run).run)
-    return store.read(path, told=True) if path.is_file() else None
-
-
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
     """Under the lock of the run's work folder."""
     from elmo_bench.experiment import items

@@ -117,9 +117,10 @@ def read_any(path: Path) -> Record:
     return record
 
 
-def read_all(results_root: str | Path) -> list[Stored]:
-    """All records below `results_root`, in the order of their paths."""
-    return [read(path, told=True) for path in sorted((Path(results_root) / "runs").glob("*/*/*.json"))]
+def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> list[Stored]:
+    """All records below `results_root`, or those of a scale or task, in the order of their paths."""
+    paths = (Path(results_root) / "runs").glob(f"{scale}/{task}/*.json")
+    return [read(path, told=True) for path in sorted(paths)]
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:

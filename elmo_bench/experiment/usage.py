@@ -86,6 +86,11 @@ TRAIN = Command(
     more=_all_keys,
 )
 
+JOBS = Argument(
+    "jobs", "how many runs are trained at a time; by default two, on two cores without a GPU", None, "N",
+    parse=whole(1, 1000),
+)  # fmt: skip
+
 REPRODUCE = Command(
     "reproduce",
     "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
@@ -93,10 +98,7 @@ REPRODUCE = Command(
         Argument("task", "the benchmark, a page of conf/task/, or all", "ner"),
         SCALE,
         Argument("seeds", "train each arm with the seeds from 1 to this number", 1, parse=whole(1, 1000)),
-        Argument(
-            "jobs", "how many runs are trained at a time; by default two, on two cores without a GPU", None, "N",
-            parse=whole(1, 1000),
-        ),
+        JOBS,
         FORCE,
         *PLACES,
     ),
@@ -111,7 +113,38 @@ REPRODUCE = Command(
     again=AGAIN,
     overrides=True,
     more=_all_keys,
-)  # fmt: skip
+)
+
+SWEEP = Command(
+    "sweep",
+    "a table or figure of the paper as one sweep, ours beside theirs",
+    (
+        Argument("+sweep", "a page of conf/sweep/", value="NAME"),
+        Argument("task", "the benchmark, or all; by default ner, or the one that the sweep is for", None, "NAME"),
+        SCALE,
+        Argument("seeds", "the seeds from 1 to this number; by default those of the page", None, "N", whole(1, 1000)),
+        JOBS,
+        Argument("run", "false: only the table of what is recorded", True, parse=flag),
+        FORCE,
+        *PLACES,
+    ),
+    (
+        ("+sweep=table2 task=snli", "which layers, how regularised: dev scores on generated data"),
+        ("+sweep=table1 task=all scale=open seeds=3 data_root=FOLDER", "Table 1 on open data"),
+        ("+sweep=figure2 task=all run=false", "the table of the recorded runs; nothing is trained"),
+    ),
+    (
+        "Trains the runs that have no record, each in a process of its own, and prints the table that they make beside "
+        "the paper's. A run that fails does not stop the others. The last line says how many are recorded, failed and "
+        "missing; the same command again runs only what is missing.",
+        "The table and its cells are written to tables/SWEEP.SCALE.md and .json in the folder of results, where other "
+        "tasks of the same sweep keep their rows.",
+        OVERRIDES,
+    ),
+    again="the same command again runs what is missing",
+    overrides=True,
+    more=_all_keys,
+)
 
 PRETRAIN = Command(
     "pretrain",
@@ -176,4 +209,4 @@ ENSEMBLE = Command(
     more=_pages,
 )
 
-COMMANDS = {command.name: command for command in (TRAIN, REPRODUCE, PRETRAIN, SENSES, ENSEMBLE)}
+COMMANDS = {command.name: command for command in (TRAIN, REPRODUCE, SWEEP, PRETRAIN, SENSES, ENSEMBLE)}

@@ -1,0 +1,97 @@
+"""The table of a sweep as the paper prints it: its rows and columns, ours beside theirs, from the records."""
+
+from __future__ import annotations
+
+from elmo_bench.configuration import layouts
+from elmo_bench.configuration.layouts import Column
+from elmo_bench.reporting import statistics
+from elmo_bench.reporting.cells import Cell, Content, in_words
+from elmo_bench.reporting.layer_tables import weights
+from elmo_bench.reporting.section import Section
+
+Row = tuple[str, ...]
+MISSING, BEYOND = "missing", "–"
+
+
+def section(content: Content, note: str) -> Section:
+    """The table; `note` stands above it, after that of the layout."""
+    layout = content.layout
+    header, rows = weights(content) if layout.shows == "weights" else _scores(content)
+    return Section(layout.title, f"{layout.note} {note}".strip(), header, rows, _remarks(content))
+
+
+def _scores(content: Content) -> tuple[Row, list[Row]]:
+    """The header, and for each task the paper's row and ours."""
+    columns = [*content.layout.columns, *_others(content)]
+    kept = _heads(content)
+    header = (*_chosen(("task", "", ""), kept), *(column.title for column in columns))
+    rows = [row for task in content.tasks for row in _of_task(content, task, columns)]
+    return header, [(*_chosen(row[:3], kept), *row[3:]) for row in rows]
+
+
+def _heads(content: Content) -> tuple[bool, bool, bool]:
+    """Which heads of a row are needed: the task, the setting, and whose figures they are."""
+    return True, any(cell.row for cell in content.groups), bool(content.layout.paper)
+
+
+def _chosen(row: Row, kept: tuple[bool, ...]) -> Row:
+    return tuple(cell for cell, needed in zip(row, kept, strict=True) if needed)
+
+
+def _others(content: Content) -> list[Column]:
+    """Columns for the settings to which the layout gives none."""
+    given = {column.of for column in content.layout.columns}
+    settings = dict.fromkeys(cell.column for cell in content.groups if cell.column not in given)
+    return [Column(in_words(setting) or content.layout.split, of=setting) for setting in settings]
+
+
+def _of_task(content: Content, task: str, columns: list[Column]) -> list[Row]:
+    """The rows of a task, each with the three heads of `_heads`."""
+    title = ", ".join(filter(None, (layouts.titles().get(task, task), content.metrics.get(task))))
+    theirs = content.layout.paper.get(task, [])
+    rows = [(title, "", "the paper", *theirs, *[""] * (len(columns) - len(theirs)))] if theirs else []
+    for row in dict.fromkeys(cell.row for cell in content.of(task)):
+        ours = (_cell(content, task, row, column) for column in columns)
+        rows.append((title, in_words(row), f"ours, {content.scale}", *ours))
+    return rows
+
+
+def _cell(content: Content, task: str, row: str, column: Column) -> str:
+    """Mean, deviation and number of seeds, or a gain."""
+    if column.gain:
+        return _gain(content, *(content.cell(task, row, setting) for setting in column.gain))
+    cell = content.cell(task, row, column.of)
+    return _score(content, cell) if cell else ""
+
+
+def _score(content: Content, cell: Cell) -> str:
+    if (group := content.groups[cell]) is None:
+        return MISSING if cell.missing(group) else BEYOND
+    scores = statistics.scores(group.records, content.layout.split, content.metrics[cell.task])
+    missing = len(cell.missing(group))
+    return f"{scores} ({len(group.records)}{f'; {missing} missing' if missing else ''})"
+
+
+def _gain(content: Content, *pair: Cell | None) -> str:
+    """The gain from one cell to another: absolute, and as the share of the remaining error that it removes."""
+    groups = [content.groups[cell] for cell in pair if cell]
+    if len(groups) < 2 or not all(groups):
+        return MISSING
+    split = content.layout.split
+    before, after = (
+        statistics.score(group.records, split, content.metrics[group.first["task"]])[0] for group in groups if group
+    )
+    gain = f"{after - before:.2f}"
+    return gain if before >= 100 else f"{gain} / {100 * (after - before) / (100 - before):.1f} %"
+
+
+def _remarks(content: Content) -> list[str]:
+    """What is missing, and the command that runs it."""
+    remarks = []
+    for task in content.tasks:
+        cells = content.of(task)
+        missing = sum(len(cell.missing(content.groups[cell])) for cell in cells)
+        total = sum(len(cell.seeds) - len(cell.beyond) for cell in cells)
+        if missing:
+            remarks.append(f"{task}: {missing} of {total} runs are missing: {content.command(task)}")
+    return remarks

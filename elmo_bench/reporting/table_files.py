@@ -1,0 +1,109 @@
+"""The files of a sweep's table below the results: tables/<sweep>.<scale>.md, and the same as JSON with its cells."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elmo_bench.experiment import store
+from elmo_bench.experiment.asked import Asked
+from elmo_bench.experiment.store import Record
+from elmo_bench.experiment.together import Outcome
+from elmo_bench.reporting import statistics
+from elmo_bench.reporting.cells import Cell, Content, cells
+from elmo_bench.reporting.page import TEMPLATES
+from elmo_bench.reporting.paper_tables import section
+from elmo_bench.reporting.section import Section
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import write_text
+from elmo_bench.system.integrity import read_sealed, sealed
+
+SPLITS = ("dev", "test")
+
+
+class Table(NamedTuple):
+    """A table, and the path of its markdown file; its JSON file lies beside it."""
+
+    section: Section
+    path: Path
+
+
+def write(outcome: Outcome) -> Table:
+    """Writes the table of a sweep.
+
+    Tasks that an earlier table of the same sweep has, and that are not asked for now, keep their rows, made again from
+    their records.
+
+    Args:
+        outcome: of at least one run that could be composed.
+
+    Raises:
+        UserError: a record that cannot be read, or a place that cannot be written.
+    """
+    asked, config = outcome.plan.asked, outcome.plan.config
+    path = place(config.results_root, asked)
+    content = _content(outcome, config.results_root, _earlier(path.with_suffix(".json")))
+    changes = f" All runs with {' '.join(asked.changes)}." if asked.changes else ""
+    table = Table(section(content, config.scale.note + changes), path)
+    write_text(path, _markdown(table.section))
+    write_text(path.with_suffix(".json"), sealed(_json(table.section, content)))
+    return table
+
+
+def place(results_root: str | Path, asked: Asked) -> Path:
+    """The path of a table; overrides on which results depend are part of its name."""
+    parts = [asked.sweep, asked.scale, *(re.sub(r"[^\w.=+-]+", "_", change) for change in asked.changes)]
+    return Path(results_root) / "tables" / f"{'.'.join(parts)[:120]}.md"
+
+
+def _content(outcome: Outcome, results_root: str, earlier: Sequence[Cell]) -> Content:
+    asked, beyond = outcome.plan.asked, {cell.group: cell.beyond for cell in earlier}
+    known = [cell._replace(beyond=cell.beyond or beyond.get(cell.group, ())) for cell in cells(outcome)]
+    others = [cell for cell in earlier if cell.task not in asked.tasks]
+    records = list(outcome.records.values())
+    for task in dict.fromkeys(cell.task for cell in others):
+        records += store.read_all(results_root, asked.scale, task)
+    groups = {cell: cell.runs(records) for cell in (*known, *others)}
+    shown = {cell: group for cell, group in groups.items() if group or cell.task in asked.tasks}
+    return Content(asked.layout, asked.scale, shown, _metrics(outcome, records), asked.command_for)
+
+
+def _metrics(outcome: Outcome, records: Sequence[Record]) -> dict[str, str]:
+    """The metric that each task monitors: as its newest record says, else as configured."""
+    configured = {point.task: each.config.task.monitor for point, each in outcome.plan.composed.items()}
+    newest = sorted(records, key=lambda record: record["finished"])
+    return configured | {record["task"]: record["config"]["task"]["monitor"] for record in newest}
+
+
+def _earlier(path: Path) -> list[Cell]:
+    """The cells of the earlier table, if there is one; a damaged one is written anew."""
+    try:
+        return [Cell.of(plain) for plain in read_sealed(path, "table", "")["cells"]]
+    except (UserError, LookupError, TypeError):
+        return []
+
+
+def _markdown(table: Section) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=False, undefined=StrictUndefined, trim_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    return environment.get_template("table.md").render(section=table)
+
+
+def _json(table: Section, content: Content) -> str:
+    told = {**table._asdict(), "cells": [_plain(content, cell) for cell in content.groups]}
+    return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+
+
+def _plain(content: Content, cell: Cell) -> dict[str, Any]:
+    """A cell with the names of its runs and their mean scores, in percent."""
+    group, metric = content.groups[cell], content.metrics.get(cell.task)
+    runs = [record["run"] for record in group.records] if group else []
+    scores = {split: statistics.score(group.records, split, metric) for split in SPLITS} if group and metric else {}
+    return {**cell._asdict(), "metric": metric, "runs": runs, **scores}

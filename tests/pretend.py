@@ -1,0 +1,71 @@
+"""`sweep` with a stand-in for `train` that imports nothing large: `python -m tests.pretend CONF sweep KEY=VALUE ...`.
+
+The stand-in goes from epoch to epoch, goes on where it was ended, and writes a record whose scores follow from all of
+them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from elmo_bench import sweep
+from elmo_bench.configuration import pages, schema
+from elmo_bench.experiment import store, together, usage
+from elmo_bench.experiment.arms import placed
+from elmo_bench.experiment.identity import Identity
+from elmo_bench.experiment.run_names import label, run_name
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import write_text
+from elmo_bench.system.locks import held
+
+EPOCH = 0.05  # seconds
+
+
+def train() -> None:
+    """A run of the toy task."""
+    run = schema.typed(pages.compose([one for one in sys.argv[1:] if not one.startswith("hydra.")]))
+    if run.elmo.layers == 7:
+        raise UserError("elmo.layers=7: the biLM's layers are 0 (tokens) to 2")
+    identity = Identity(run)
+    names = run.results_root, run.scale.name, run.task.name, identity.run
+    arm, variant = placed(run)
+    print(f"{run_name('toy', 'open', label(arm, run.elmo.where, variant), run.seed)}: training", flush=True)
+    with held(store.work(*names), "another process is training this run"):
+        score = sum(_epochs(store.work(*names) / "epochs.json", run.task.fit.epochs, int(identity.run, 16)))
+    named = {"task": "toy", "scale": "open", "arm": arm, "variant": variant, "seed": run.seed}
+    store.write(store.place(*names), named | {"run": identity.run, "group": identity.group} | _measured(float(score)))
+
+
+def _measured(score: float) -> dict[str, Any]:
+    """The rest of a record."""
+    shown = {"task": {"monitor": "accuracy"}, "scale": {"note": ""}, "elmo": {"where": "input"}}
+    machine = {"cpu": "", "accelerator": "cpu", "cores": 1, "threads": 1}
+    return {
+        "metrics": {split: {"accuracy": score} for split in ("dev", "test")}, "config": shown, "settings": {},
+        "version": 1, "epoch": 1, "epochs": 1, "seconds": 1.0, "bilm": {"name": None, "sha256": None},
+        "machine": machine, "versions": {}, "commit": None, "layer_weights": {}, "gamma": {}, "finished": "2026-01-01",
+    }  # fmt: skip
+
+
+def _epochs(path: Path, number: int, start: int) -> list[float]:
+    """A score of every epoch, each of which follows from the one before."""
+    scores: list[float] = json.loads(path.read_text()) if path.exists() else [start % 97]
+    while len(scores) <= number:
+        time.sleep(EPOCH)
+        scores.append(scores[-1] * 31 % 97)
+        write_text(path, json.dumps(scores))
+    return scores
+
+
+if __name__ == "__main__":
+    places.CONF = Path(sys.argv.pop(1))
+    together.TRAIN = [sys.executable, "-m", "tests.pretend", str(places.CONF), "train"]
+    if sys.argv.pop(1) == "sweep":
+        usage.SWEEP.run(sweep.main)
+    else:
+        usage.TRAIN.run(train)
