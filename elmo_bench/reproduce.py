@@ -1,8 +1,8 @@
 """The paper's Table 1 for a task: `python -m elmo_bench.reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
 
 Runs the sweep conf/sweep/table1.yaml, the arms that the task's page names, over seeds 1 to N (`task=all`: every task);
-prints our results beside the paper's and writes results/README.md. Recorded runs are not run again. Any other override
-applies to every run.
+prints your results beside those that the authors recorded and the paper's, and writes a report of yours. Runs that have a
+record are not run again. Any other override applies to every run. `recorded=true` shows the authors' runs and trains none.
 
 `jobs=N` trains N runs at a time, each on its share of the cores; by default two, if there are two cores and no GPU.
 """
@@ -21,15 +21,18 @@ from elmo_bench.experiment import usage
 from elmo_bench.experiment.arms import check, placed
 from elmo_bench.experiment.launch import finished, train
 from elmo_bench.experiment.missing import check_files
+from elmo_bench.experiment.recorded import is_evidence, recorded
 from elmo_bench.experiment.run_names import label, run_name
 from elmo_bench.experiment.store import Record
 from elmo_bench.experiment.sweeps import points
 from elmo_bench.reporting import tables
+from elmo_bench.reporting.beside import beside
+from elmo_bench.reporting.statistics import ranges
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
 
-OWN = ("task", "scale", "seeds", "jobs")
+OWN = ("task", "scale", "seeds", "jobs", "recorded")
 TRAIN = [sys.executable, "-m", "elmo_bench.train"]
 
 
@@ -47,10 +50,7 @@ def reproduce(
     Raises:
         UserError: an unknown task, missing data, a value that is not allowed.
     """
-    pages.page(task)
-    chosen = [f"task={task}", f"scale={scale}", *overrides]
-    check(task, list(pages.compose(chosen).task.arms))
-    runs = [[*chosen, *point] for point in points("table1", chosen, seeds=range(1, seeds + 1))]
+    runs = arguments(task, scale, seeds, overrides)
     cfgs = [pages.compose(run) for run in runs]
     check_files(*map(schema.typed, cfgs))  # of all arms, so that all that is missing is named at once
     new = [i for i, cfg in enumerate(cfgs) if cfg.force or not finished(cfg)]
@@ -58,6 +58,24 @@ def reproduce(
         return [train(cfg) for cfg in cfgs]
     train_together([runs[i] for i in new], [cfgs[i] for i in new], at_once)
     return [(i in new and finished(cfg)) or train(cfg) for i, cfg in enumerate(cfgs)]
+
+
+def arguments(task: str, scale: str, seeds: int, overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each run, baseline first. Raises `UserError` for an unknown task or arm."""
+    pages.page(task)
+    chosen = [f"task={task}", f"scale={scale}", *overrides]
+    check(task, list(pages.compose(chosen).task.arms))
+    return [[*chosen, *point] for point in points("table1", chosen, seeds=range(1, seeds + 1))]
+
+
+def show_recorded(tasks: Sequence[str], scale: str, seeds: int, overrides: Sequence[str]) -> None:
+    """Prints the tables of the authors' runs; says in one line which of those asked for they have not recorded."""
+    asked = {task: arguments(task, scale, seeds, overrides) for task in tasks}
+    found = [recorded([schema.typed(pages.compose(run)) for run in runs]) for runs in asked.values()]
+    report.show(tables.sections([record for each in found for record in each.records]))
+    missing = [f"{name}, seeds {ranges(seeds)}" for each in found for name, seeds in each.missing.items()]
+    if missing:
+        print(f"not recorded by the authors: {'; '.join(missing)} (without recorded=true they are trained)", flush=True)
 
 
 def train_together(runs: Sequence[list[str]], cfgs: Sequence[DictConfig], at_once: int) -> None:
@@ -102,18 +120,24 @@ def main() -> None:
     if at_once is not None and not _counts(at_once):
         raise UserError(f"jobs={at_once}: how many runs at a time, a whole number from 1 to 1000")
     names = pages.tasks() if own.get("task") == "all" else [own.get("task") or "ner"]
+    scale = own.get("scale") or "mini"
+    if own.get("recorded", "false") not in ("true", "false"):
+        raise UserError(f"recorded={own['recorded']}: choose from true, false")
+    if own.get("recorded") == "true":
+        return show_recorded(names, scale, int(seeds), rest)
     cfg = pages.compose([f"task={pages.page(names[0]).stem}", *rest])
     records: list[Record] = []
     failed: list[UserError] = []
     for task in names:
         try:
-            records += reproduce(task, own.get("scale") or "mini", int(seeds), rest, int(at_once) if at_once else None)
+            records += reproduce(task, scale, int(seeds), rest, int(at_once) if at_once else None)
         except UserError as error:
             console.show(error)  # at once; the other tasks still run
             failed.append(error)
     if records:
         report.refresh(cfg.results_root)
         report.show(tables.sections(records))
+        report.show([] if is_evidence(cfg.results_root) else beside(records))
     if failed:
         raise failed[0]
 
