@@ -15,6 +15,7 @@ COMMANDS = {
     "reproduce": "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
     "train": "one run, or with -m a sweep of runs",
     "report": "write the tables and figures of your recorded runs",
+    "publish": "make a W&B run of every record, and a workspace and a report of them",
     "predict": "apply a trained model to new text",
     "score": "the official metrics of a file of predictions, as one JSON object",
     "pretrain": "train a biLM on plain text",

@@ -41,7 +41,7 @@ COMMAND = Command(
     "predict",
     "apply a trained model to new text",
     (
-        Argument("checkpoint", "of a run; the run's record gives its path, relative to results_root", value="FILE.ckpt"),
+        Argument("checkpoint", "of a run; its record gives the path, relative to results_root", value="FILE.ckpt"),
         Argument("input", "one JSON object a line; .gz and .xz are read too", value="FILE.jsonl"),
         Argument("output", "one line for each line of the input, in its order", value="FILE.jsonl"),
         Argument("format", "json or plain (see above)", "json", parse=choice("json", "plain")),
@@ -146,9 +146,7 @@ def load(checkpoint: str) -> dict[str, Any]:
     from elmo_bench.system.integrity import load_checkpoint
 
     if not Path(checkpoint).is_file():
-        raise UserError(
-            "no such checkpoint; a run's record gives its `checkpoint`, relative to results_root", checkpoint
-        )
+        raise UserError("no such checkpoint; a run's record gives its path, relative to results_root", checkpoint)
     if not _is_archive(checkpoint):
         raise UserError(f"not a checkpoint of elmo_bench, or damaged; {AGAIN}", checkpoint)
     saved = load_checkpoint(checkpoint, AGAIN)

@@ -1,8 +1,8 @@
 """The paper's Table 1 for a task: `python -m elmo_bench.reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
 
 Runs the sweep conf/sweep/table1.yaml, the arms that the task's page names, over seeds 1 to N (`task=all`: every task);
-prints your results beside those that the authors recorded and the paper's, and writes a report of yours. Runs that have a
-record are not run again. Any other override applies to every run. `recorded=true` shows the authors' runs and trains none.
+prints your results beside those that the authors recorded and the paper's, and writes a report of yours. A run that has
+a record is not run again. Any other override applies to every run. `recorded=true` only shows the authors' results.
 
 `jobs=N` trains N runs at a time, each on its share of the cores; by default two, if there are two cores and no GPU.
 """
@@ -124,7 +124,8 @@ def main() -> None:
     if own.get("recorded", "false") not in ("true", "false"):
         raise UserError(f"recorded={own['recorded']}: choose from true, false")
     if own.get("recorded") == "true":
-        return show_recorded(names, scale, int(seeds), rest)
+        show_recorded(names, scale, int(seeds), rest)
+        return
     cfg = pages.compose([f"task={pages.page(names[0]).stem}", *rest])
     records: list[Record] = []
     failed: list[UserError] = []

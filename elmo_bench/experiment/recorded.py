@@ -18,7 +18,7 @@ Kind = tuple[str, str, str | None, int]  # arm, variant, biLM, version of the ta
 
 
 class Recorded(NamedTuple):
-    """The recorded runs of some arms with every seed; and of those asked for that are not among them, the seeds by name."""
+    """The recorded runs of some arms, of every seed; and what was asked for and is not recorded: seeds by name."""
 
     records: list[Record]
     missing: dict[str, list[int]]

@@ -106,8 +106,8 @@ REPRODUCE = Command(
         ("task=all scale=open seeds=3 data_root=FOLDER", "every task on open data"),
     ),
     (
-        "Prints your results beside the authors' and the paper's, and writes a report of them to results/own/README.md. "
-        "A run that you have a record of is not run again.",
+        "Prints your results beside the authors' and the paper's, and writes a report of yours, results/own/README.md. "
+        "A run that has a record there is not run again.",
         OVERRIDES,
     ),
     again=AGAIN,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from netrc import NetrcParseError, netrc
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 SECONDS = 15  # for the server to accept a run
 LAST_SECONDS = 60  # for the upload of what is left when a run ends; the rest stays on disk
@@ -32,15 +34,19 @@ class WandbRun:
         """Logs a table."""
         import wandb
 
-        self._do(
-            lambda run: run.log({name: wandb.Table(columns=list(columns), data=list(rows))}, step=step, commit=True)
-        )
+        def log(run: Any) -> None:
+            run.log({name: wandb.Table(columns=list(columns), data=list(rows))}, step=step, commit=True)
+
+        self._do(log)
 
     def conclude(self, summary: Mapping[str, Any], config: Mapping[str, Any]) -> None:
         """Sets the run's final values, and what of its configuration was not known at its start."""
-        self._do(
-            lambda run: (run.config.update(dict(config), allow_val_change=True), run.summary.update(dict(summary)))
-        )
+
+        def update(run: Any) -> None:
+            run.config.update(dict(config), allow_val_change=True)
+            run.summary.update(dict(summary))
+
+        self._do(update)
 
     def close(self, failed: bool = False) -> None:
         """Ends the run. Online, what cannot be uploaded within a minute stays on disk."""
@@ -65,11 +71,12 @@ class WandbRun:
             self.run = None
 
 
-def opened(folder: Path, **arguments: Any) -> WandbRun:
+def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
     """Opens a run: online, or offline where there is no key, or where W&B cannot be reached or refuses the key.
 
     Args:
         folder: the run is stored in `folder/wandb/`.
+        load: whether to log the load of this machine too.
         arguments: of `wandb.init`.
     """
     try:
@@ -79,12 +86,12 @@ def opened(folder: Path, **arguments: Any) -> WandbRun:
         return WandbRun()
     try:
         if has_key():
-            return WandbRun(_init(wandb, folder, "online", arguments))
+            return WandbRun(_init(wandb, folder, "online", load, arguments))
     except Exception as error:
         Server.reachable = False
         say(f"{_brief(error)}; what follows is logged offline")
     try:
-        return WandbRun(_init(wandb, folder, "offline", arguments))
+        return WandbRun(_init(wandb, folder, "offline", load, arguments))
     except Exception as error:
         say(f"{_brief(error)}; nothing is logged there")
         return WandbRun()
@@ -93,18 +100,26 @@ def opened(folder: Path, **arguments: Any) -> WandbRun:
 def has_key() -> bool:
     """Whether runs are to go online: there is a key, no earlier attempt failed, and WANDB_MODE allows it."""
     import wandb
-    from requests.utils import get_netrc_auth
 
     settings = wandb.setup(wandb.Settings(silent=True)).settings
     if not Server.reachable or (os.environ.get("WANDB_MODE") or settings.mode) != "online":
         return False
-    return bool(os.environ.get("WANDB_API_KEY") or get_netrc_auth(settings.base_url))
+    return bool(os.environ.get("WANDB_API_KEY") or _stored(settings.base_url))
 
 
-def _init(wandb: Any, folder: Path, mode: str, arguments: Mapping[str, Any]) -> Any:
+def _stored(url: str) -> bool:
+    """Whether `wandb login` has left a key for a server in the file of passwords."""
+    try:
+        return bool(netrc(os.environ.get("NETRC")).authenticators(urlsplit(url).hostname or ""))
+    except (OSError, NetrcParseError):
+        return False
+
+
+def _init(wandb: Any, folder: Path, mode: str, load: bool, arguments: Mapping[str, Any]) -> Any:
     settings = wandb.Settings(
         silent=True, console="off", init_timeout=SECONDS, finish_timeout=LAST_SECONDS, finish_timeout_raises=True,
-        x_disable_meta=True,  # paths and the name of this machine
+        x_disable_stats=not load, disable_git=True,
+        x_disable_meta=True,  # it names paths of this machine
         x_transaction_log_flush_interval=0.2,  # a killed process leaves what it has logged
     )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
