@@ -12,6 +12,8 @@ from elmo_bench.reporting.section import Section
 
 HEADER = ("arm", "biLM", "yours: test {m}", "seeds", "the authors': test {m}", "seeds", "the paper's")
 
+NOTE = "The authors' figures are those of their records with the same settings: mean ± sample standard deviation."
+
 
 def beside(records: Iterable[Record]) -> list[Section]:
     """A table for every task and scale of a user's records. Raises `UserError` for records that contradict."""
@@ -31,11 +33,7 @@ def _section(own: Sequence[Record], authors: Sequence[Record]) -> Section:
     title = f"{own[0]['task']}, scale {own[0]['scale']}: yours beside the authors' and the paper's"
     header = tuple(cell.format(m=metric) for cell in HEADER)
     remarks = [] if any(recorded for _, recorded in pairs) else ["The authors have recorded no run of these arms."]
-    return Section(title, _note(own), header, [*rows, *_gain(pairs, metric)], remarks)
-
-
-def _note(own: Sequence[Record]) -> str:
-    return own[0]["config"]["scale"]["note"]
+    return Section(title, NOTE, header, [*rows, *_gain(pairs, metric)], remarks)
 
 
 def _row(group: Group, recorded: list[Record], metric: str) -> tuple[str, ...]:

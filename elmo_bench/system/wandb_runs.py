@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -90,6 +91,8 @@ def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
     except Exception as error:
         Server.reachable = False
         say(f"{_brief(error)}; what follows is logged offline")
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # W&B's telemetry would complain as well
+        wandb.teardown()  # its service still holds the run's id
     try:
         return WandbRun(_init(wandb, folder, "offline", load, arguments))
     except Exception as error:
