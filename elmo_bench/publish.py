@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from elmo_bench.system import places
 from elmo_bench.system.command import Argument, Command
 from elmo_bench.system.errors import UserError
+
+if TYPE_CHECKING:  # --help is quick without it
+    from elmo_bench.experiment.store import Record
 
 COMMAND = Command(
     "publish",
@@ -40,6 +45,7 @@ def main() -> None:
         import wandb  # noqa: F401
     except ImportError:
         raise UserError("wandb is not installed: pip install wandb") from None
+    from elmo_bench.experiment.recorded import is_evidence
     from elmo_bench.experiment.store import read_all
     from elmo_bench.reporting import publishing
     from elmo_bench.system.locks import alone
@@ -48,20 +54,20 @@ def main() -> None:
     records = read_all(results_root)
     if not records:
         raise UserError("no run is recorded here; `elmo-bench reproduce` makes records", results_root)
-    folder = places.OWN if results_root.resolve() == places.RECORDED else results_root
+    folder = places.OWN if is_evidence(results_root) else results_root
     project, entity = given["project"], given["entity"]
     with alone(folder / "wandb", "another process is publishing these runs"):
         told = publishing.publish(_with_progress(records), results_root, folder, project, entity)
     print(f"W&B, project {project}: {_counted(told)}")
-    if has_key():
-        for name, url in publishing.publish_dashboards(records, folder, project, entity).items():
-            print(f"{name}: {url}")
     if publishing.unsynced(folder):
         print(f"offline; to upload, with a key: wandb sync {folder}/wandb/offline-run-*")
     if told[publishing.LOGGED]:
         print(f"logged offline while they trained; to upload: wandb sync {results_root}/work/*/*/*/wandb/offline-run-*")
     if told[publishing.FAILED]:
         raise UserError("some runs were not published, as said above; the same command goes on")
+    if has_key():
+        for name, url in publishing.publish_dashboards(records, folder, project, entity).items():
+            print(f"{name}: {url}")
 
 
 def _chosen(given: str | None) -> Path:
@@ -75,12 +81,11 @@ def _chosen(given: str | None) -> Path:
 
 
 def _counted(told: Counter) -> str:
-    """ "3 runs written, 2 already there"."""
-    parts = [f"{number} {outcome}" for outcome, number in told.items()]
-    return ", ".join(["runs: " + parts[0], *parts[1:]])
+    """As in "runs: 3 written, 2 already there"."""
+    return "runs: " + ", ".join(f"{number} {outcome}" for outcome, number in told.items())
 
 
-def _with_progress(records: list):
+def _with_progress(records: list[Record]) -> Iterable[Record]:
     """The records, with a progress bar where the output is a terminal."""
     from rich.console import Console
     from rich.progress import track

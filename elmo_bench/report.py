@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from elmo_bench.experiment.recorded import is_evidence
 from elmo_bench.reporting.page import MARKS, embedded, markdown, refresh
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
@@ -47,8 +48,8 @@ def show(sections: Sequence[Section]) -> None:
 def main() -> None:
     """The entry point."""
     results_root = Path(COMMAND.parse()["results_root"] or places.OWN)
-    evidence = places.CHECKOUT and results_root.resolve() == places.RECORDED
-    sections = refresh(results_root, places.ROOT / "README.md" if evidence else None)
+    ours = places.CHECKOUT and is_evidence(results_root)
+    sections = refresh(results_root, places.ROOT / "README.md" if ours else None)
     show(sections)
     if not sections:
         print(f"no run is recorded in {results_root} yet; results_root=results reports those of the authors")

@@ -121,9 +121,7 @@ def main() -> None:
         raise UserError(f"jobs={at_once}: how many runs at a time, a whole number from 1 to 1000")
     names = pages.tasks() if own.get("task") == "all" else [own.get("task") or "ner"]
     scale = own.get("scale") or "mini"
-    if own.get("recorded", "false") not in ("true", "false"):
-        raise UserError(f"recorded={own['recorded']}: choose from true, false")
-    if own.get("recorded") == "true":
+    if _only_recorded(own.get("recorded", "false")):
         show_recorded(names, scale, int(seeds), rest)
         return
     cfg = pages.compose([f"task={pages.page(names[0]).stem}", *rest])
@@ -141,6 +139,12 @@ def main() -> None:
         report.show([] if is_evidence(cfg.results_root) else beside(records))
     if failed:
         raise failed[0]
+
+
+def _only_recorded(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise UserError(f"recorded={text}: choose from true, false")
+    return text == "true"
 
 
 def _counts(text: str) -> bool:

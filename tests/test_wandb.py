@@ -343,6 +343,32 @@ def test_the_report_has_the_tables_and_the_curves_of_every_task():
     ]  # fmt: skip
 
 
+def test_a_dashboard_that_w_and_b_does_not_save_is_one_line(tmp_path, monkeypatch):
+    def refused(*_):
+        raise RuntimeError("no such entity\nand more")
+
+    monkeypatch.setattr(dashboards, "workspace", refused)
+    with pytest.raises(UserError, match="W&B: no such entity; the workspace or the report was not saved"):
+        publishing.publish_dashboards([finished()], tmp_path, "p", "me")
+
+
+def test_dashboards_are_made_once_and_then_replaced(tmp_path, monkeypatch):
+    for name in ("workspace", "report"):
+        monkeypatch.setattr(dashboards, name, lambda *_, name=name: name)
+    monkeypatch.setattr(dashboards, "saved", lambda made, url: url or f"https://{made}")
+    urls = {"workspace": "https://workspace", "report": "https://report"}
+    assert publishing.publish_dashboards([finished()], tmp_path, "p", "me") == urls
+    monkeypatch.setattr(dashboards, "saved", lambda made, url: f"{url}/again")
+    assert publishing.publish_dashboards([finished()], tmp_path, "p", "me")["report"] == "https://report/again"
+
+
+def test_a_variant_belongs_to_the_sweep_that_makes_it():
+    changes = {"table1": {}, "table2": {"elmo.layers": "last"}, "table3": {"elmo.where": "output"},
+               "ner_loss": {"task.head.loss": "sum"}, "others": {"task.fit.epochs": 3}}  # fmt: skip
+    for page, variant in changes.items():
+        assert publishing.table(fake(variant=variant)) == f"{page}/open/ner"
+
+
 def test_a_dashboard_is_saved_in_the_place_of_its_earlier_self():
     class Made:
         def __init__(self, sections, url="new"):

@@ -15,8 +15,9 @@ from elmo_bench.experiment import items, store, wandb_record
 from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import dashboards
 from elmo_bench.system import json_text, places
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
-from elmo_bench.system.wandb_runs import Server, has_key, opened, say
+from elmo_bench.system.wandb_runs import Server, brief, has_key, opened, say
 
 DIGEST = "published.sha256"  # in the folder of an offline run that is whole: the digest of its record
 DASHBOARDS = "dashboards.json"  # where the workspace and the report are, so that they are written once
@@ -50,7 +51,7 @@ def on_server(project: str, entity: str | None) -> dict[str, str | None]:
         return {}
     except Exception as error:
         Server.reachable = False
-        say(f"{str(error).splitlines()[0]}; the runs are written offline")
+        say(f"{brief(error)}; the runs are written offline")
         return {}
 
 
@@ -102,10 +103,10 @@ def unsynced(folder: Path, run: str = "*") -> list[Path]:
 
 def table(record: Record) -> str:
     """The table or sweep that a run belongs to: table1 without changes to its arm, else the page that explains them."""
-    page = "table1"
-    if record["variant"]:
-        page = next((name for name, params in _pages().items() if _explains(params, record["variant"])), "others")
-    return f"{page}/{record['scale']}/{record['task']}"
+    variant, pages = record["variant"], _pages()
+    fitting = [name for name, params in pages.items() if _explains(params, variant)]
+    nearest = max(fitting, key=lambda name: len(variant.keys() & pages[name].keys()), default="others")
+    return f"{nearest if variant else 'table1'}/{record['scale']}/{record['task']}"
 
 
 def _explains(params: Mapping[str, str], variant: Mapping[str, Any]) -> bool:
@@ -131,15 +132,24 @@ def publish_dashboards(records: Iterable[Record], folder: Path, project: str, en
     """Saves the workspace and the report of a project; returns their URLs. A repeated call replaces them.
 
     Raises:
-        UserError: the extra `dashboards` is not installed.
+        UserError: the extra `dashboards` is not installed, or W&B does not save them.
     """
+    own, path = list(records), folder / "wandb" / DASHBOARDS
+    urls = json_text.read(path) if path.is_file() else {}
+    try:
+        owner = entity or _own_entity()
+        for name, make in (("workspace", dashboards.workspace), ("report", dashboards.report)):
+            urls[name] = dashboards.saved(make(owner, project, own), urls.get(name))
+            write_text(path, json.dumps(urls, indent=1) + "\n")
+    except UserError:
+        raise
+    except Exception as error:  # whatever W&B makes of a refused request
+        raise UserError(f"W&B: {brief(error)}; the workspace or the report was not saved") from error
+    return urls
+
+
+def _own_entity() -> str:
+    """The entity to which the key belongs."""
     import wandb
 
-    own, path = list(records), folder / "wandb" / DASHBOARDS
-    earlier = json_text.read(path) if path.is_file() else {}
-    owner = entity or str(wandb.Api(timeout=10).default_entity)
-    urls = dict(earlier)
-    for name, make in (("workspace", dashboards.workspace), ("report", dashboards.report)):
-        urls[name] = dashboards.saved(make(owner, project, own), earlier.get(name))
-        write_text(path, json.dumps(urls, indent=1) + "\n")
-    return urls
+    return str(wandb.Api(timeout=10).default_entity)

@@ -68,7 +68,7 @@ class WandbRun:
         try:
             action(self.run)
         except Exception as error:  # whatever it is, the record and the CSV files are complete without W&B
-            say(f"{_brief(error)}; no more is logged; `wandb sync {self.folder}` uploads what has been")
+            say(f"{brief(error)}; no more is logged; `wandb sync {self.folder}` uploads what has been")
             self.run = None
 
 
@@ -90,13 +90,13 @@ def opened(folder: Path, load: bool = True, **arguments: Any) -> WandbRun:
             return WandbRun(_init(wandb, folder, "online", load, arguments))
     except Exception as error:
         Server.reachable = False
-        say(f"{_brief(error)}; what follows is logged offline")
+        say(f"{brief(error)}; what follows is logged offline")
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # W&B's telemetry would complain as well
         wandb.teardown()  # its service still holds the run's id
     try:
         return WandbRun(_init(wandb, folder, "offline", load, arguments))
     except Exception as error:
-        say(f"{_brief(error)}; nothing is logged there")
+        say(f"{brief(error)}; nothing is logged there")
         return WandbRun()
 
 
@@ -134,6 +134,6 @@ def say(text: str) -> None:
     print(f"W&B: {text}", file=sys.stderr, flush=True)
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
     """The first line of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
