@@ -185,7 +185,7 @@ def test_a_key_that_does_not_serve_is_one_line_and_the_run_is_offline(tmp_path, 
     assert said in told[0]
     assert told[0].endswith("what follows is logged offline")
     assert done.stderr.splitlines() == told
-    assert float(seconds) < wandb_runs.SECONDS + 45  # of which W&B takes most to start, on a busy machine
+    assert float(seconds) < wandb_runs.SECONDS + 105  # W&B itself takes most of it to start on a busy machine
     assert len(list(tmp_path.glob("wandb/offline-run-*"))) == 2
 
 
