@@ -18,7 +18,7 @@ RUN = .venv/bin/python
 # A .venv that is a link belongs to another checkout: it is used as it is, and nothing is installed into it.
 READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)
 
-.PHONY: help setup reproduce sweep table figure report pretrain bench test drill lint format clean-cache .venv/linked .venv/own
+.PHONY: help setup reproduce sweep table figure report publish pretrain bench test drill lint format clean-cache .venv/linked .venv/own
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
@@ -49,8 +49,11 @@ table: $(READY) ## table N of the paper for TASK, as one sweep
 figure: $(READY) ## figure N of the paper for TASK, as one sweep; N=senses: senses by layer of the biLM
 	@$(if $(filter senses,$(N)),$(RUN) -m elmo_bench.analysis.senses 'scale=$(SCALE)' $(ARGS),$(call sweep,figure$(N)))
 
-report: $(READY) ## write results/README.md and results/report.html from the records
+report: $(READY) ## write the report of your runs, results/own/report.html (ARGS=results_root=results: of the authors')
 	@$(RUN) -m elmo_bench.report $(ARGS)
+
+publish: $(READY) ## make a W&B run of every record, offline without a key (ARGS=results_root=results: of the authors')
+	@$(RUN) -m elmo_bench.publish $(ARGS)
 
 pretrain: $(READY) ## train the biLM of SCALE on plain text; resumes where it stopped
 	@$(RUN) -m elmo_bench.pretrain 'scale=$(SCALE)' $(ARGS)

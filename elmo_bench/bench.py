@@ -21,7 +21,7 @@ COMMAND = Command(
             "FOLDER",
         ),
         Argument("write", "save the figures as bench.json in the results", False, parse=flag),
-        Argument("results_root", "where bench.json is saved; by default results/", None, "FOLDER"),
+        Argument("results_root", "where bench.json is saved; by default results/own/", None, "FOLDER"),
     ),
     (("", "prints the figures"), ("data_root=FOLDER write=true", "on real text, and saves the figures")),
     (
@@ -40,7 +40,7 @@ def main() -> None:
         raise UserError("data_root is not a folder", place)
     figures = measured(Path(place) if place else None)
     if given["write"]:
-        target = Path(given["results_root"] or places.ROOT / "results") / "bench.json"
+        target = Path(given["results_root"] or places.OWN) / "bench.json"
         write(target, figures)
         print(f"written to {target}", file=sys.stderr)
 

@@ -11,11 +11,11 @@ COMMAND = Command(
     "migrate",
     "rename the records of an earlier version; nothing is trained",
     (
-        Argument("results_root", "folder with runs/; by default results/", None, "FOLDER"),
+        Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),
         Argument("data_root", "folder of the data, to check that the records were made with it", None, "FOLDER"),
         Argument("models_root", "folder of biLMs; by default models/", None, "FOLDER"),
     ),
-    (("data_root=../shared/data", "all records of this checkout"),),
+    (("data_root=../shared/data", "your own records"), ("results_root=results", "those of the authors")),
     (
         "A record keeps its former id as `former`. A record whose data or biLM are not on this machine is left "
         "unchanged; the command reports it and exits with status 2.",

@@ -1,6 +1,6 @@
 """Applies a trained model to new text: `elmo-bench predict checkpoint=CKPT input=FILE.jsonl output=FILE.jsonl`.
 
-The formats are described in `--help`. A run's record gives the path of its `checkpoint`, relative to `results/`.
+The formats are described in `--help`. A run's record gives the path of its `checkpoint`, relative to `results_root`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COMMAND = Command(
     "predict",
     "apply a trained model to new text",
     (
-        Argument("checkpoint", "of a run; the run's record gives its path, relative to results/", value="FILE.ckpt"),
+        Argument("checkpoint", "of a run; its record gives the path, relative to results_root", value="FILE.ckpt"),
         Argument("input", "one JSON object a line; .gz and .xz are read too", value="FILE.jsonl"),
         Argument("output", "one line for each line of the input, in its order", value="FILE.jsonl"),
         Argument("format", "json or plain (see above)", "json", parse=choice("json", "plain")),
@@ -54,8 +54,8 @@ COMMAND = Command(
         Argument("batch_size", "rows computed at once; by default as in the run", None, "N", whole(1)),
     ),
     (
-        ("checkpoint=results/work/.../best.ckpt input=in.jsonl output=out.jsonl", ""),
-        ("checkpoint=results/work/.../best.ckpt input=in.jsonl output=labels.txt format=plain", "for `score`"),
+        ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=out.jsonl", ""),
+        ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=labels.txt format=plain", "for `score`"),
     ),
     (
         "format=json: each line is a JSON object that repeats the input, with its words if it was plain text, and "
@@ -148,7 +148,7 @@ def load(checkpoint: str) -> dict[str, Any]:
     from elmo_bench.system.integrity import load_checkpoint
 
     if not Path(checkpoint).is_file():
-        raise UserError("no such checkpoint; a run's record gives its `checkpoint`, relative to results/", checkpoint)
+        raise UserError("no such checkpoint; a run's record gives its path, relative to results_root", checkpoint)
     if not _is_archive(checkpoint):
         raise UserError(f"not a checkpoint of elmo_bench, or damaged; {AGAIN}", checkpoint)
     saved = load_checkpoint(checkpoint, AGAIN)

@@ -1,7 +1,7 @@
 """Our results beside the paper's, from the records: `elmo-bench report` writes README.md, report.html, report.json.
 
-It also draws figures/gains.svg. In a checkout, it writes the first tables into the project's own README.md, between two
-markers.
+It also draws figures/gains.svg. For the project's evidence, results_root=results, it also writes the first tables into
+the project's README.md, between two markers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from elmo_bench.experiment.recorded import is_evidence
 from elmo_bench.reporting.page import MARKS, contents, embedded, markdown, refresh
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
@@ -19,9 +20,9 @@ __all__ = ["COMMAND", "MARKS", "contents", "embedded", "main", "markdown", "refr
 
 COMMAND = Command(
     "report",
-    "write the tables and figures of all recorded runs",
-    (Argument("results_root", "folder with runs/ and figures/; by default results/", None, "FOLDER"),),
-    (("", "all recorded runs"), ("results_root=FOLDER", "those of another folder")),
+    "write the tables and figures of your recorded runs",
+    (Argument("results_root", "folder with runs/ and figures/; by default results/own/", None, "FOLDER"),),
+    (("", "your own runs"), ("results_root=results", "those of the authors, the project's evidence")),
     (
         "Prints the tables, our results beside the paper's, and writes README.md, report.html (a self-contained page) "
         "and report.json (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. "
@@ -47,10 +48,12 @@ def show(sections: Sequence[Section]) -> None:
 
 def main() -> None:
     """The entry point."""
-    elsewhere = COMMAND.parse()["results_root"]
-    results_root = Path(elsewhere or places.ROOT / "results")
-    ours = places.CHECKOUT and not elsewhere
-    show(refresh(results_root, places.ROOT / "README.md" if ours else None))
+    results_root = Path(COMMAND.parse()["results_root"] or places.OWN)
+    ours = places.CHECKOUT and is_evidence(results_root)
+    sections = refresh(results_root, places.ROOT / "README.md" if ours else None)
+    show(sections)
+    if not sections:
+        print(f"no run is recorded in {results_root} yet; results_root=results reports those of the authors")
     print(f"written: {results_root / 'README.md'}, report.html, report.json")
 
 

@@ -266,8 +266,9 @@ def test_a_wheel_reports_scores_and_helps(installed):
     _, work = installed
     done = from_wheel(installed, "report")
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (work / "results").iterdir()) == ["README.md", "report.html", "report.json"]
-    assert "make" not in (work / "results" / "README.md").read_text()
+    own = work / "results" / "own"
+    assert sorted(path.name for path in own.iterdir()) == ["README.md", "report.html", "report.json"]
+    assert "make" not in (own / "README.md").read_text()
     (work / "labels.txt").write_text("3\n0\n")
     done = from_wheel(installed, "score", "task=sst5", "gold=labels.txt", "predictions=labels.txt")
     assert done.stdout == '{"accuracy": 100.0}\n', done.stderr

@@ -70,12 +70,12 @@ def test_it_is_trained_reported_and_scored(project):
     arguments = ["task=chunking", "scale=open", "task.arms=[baseline]", *quick]
     run = python(project, "-m", "elmo_bench.reproduce", *arguments, f"data_root={project}/data", "trainer=cpu")
     assert run.returncode == 0, run.stderr
-    (path,) = project.glob("results/runs/open/chunking/*.json")
+    (path,) = project.glob("results/own/runs/open/chunking/*.json")
     record = json.loads(path.read_text())
     assert (record["task"], record["arm"]) == ("chunking", "baseline")
     assert record["metrics"]["test"]["f1"] > 50
     assert "chunking, scale open" in run.stdout
-    assert "## chunking, scale open" in (project / "results" / "README.md").read_text()
+    assert "## chunking, scale open" in (project / "results" / "own" / "README.md").read_text()
     gold = f"{project}/data/chunking/test.txt"
     done = python(project, "-m", "elmo_bench.score", "task=chunking", f"gold={gold}", f"predictions={gold}")
     assert json.loads(done.stdout)["f1"] == 100

@@ -256,7 +256,7 @@ class TrainerConfig:
 
 @dataclass
 class WandbConfig:
-    """Weights & Biases; offline unless WANDB_API_KEY is set."""
+    """Weights & Biases; offline without a key."""
 
     project: str = key("elmo_bench", "its project")
     group: str | None = key(None, "null: by table, <sweep>/<scale>/<task>")

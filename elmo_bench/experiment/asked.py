@@ -29,6 +29,7 @@ class Asked(NamedTuple):
         seeds: the seeds from 1 to this number; None: those of the page.
         jobs: how many runs at a time; None: as many as the machine allows.
         run: whether runs without a record are trained.
+        recorded: whether only what the authors recorded is shown.
         overrides: for every run.
     """
 
@@ -38,6 +39,7 @@ class Asked(NamedTuple):
     seeds: int | None = None
     jobs: int | None = None
     run: bool = True
+    recorded: bool = False
     overrides: Sequence[str] = ()
 
     @property
@@ -86,7 +88,7 @@ def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None 
     Raises:
         UserError: an argument without "=", a wrong number, an unknown sweep or task, or one that the sweep is not for.
     """
-    own, overrides = _split(arguments)
+    own, overrides = _split(arguments, OWN if sweep is None else OWN | {"recorded"})
     name = sweep or own.get("sweep")
     if not name:
         raise UserError(f"missing argument +sweep=...; choose from {', '.join(layouts.sweeps())}")
@@ -95,10 +97,9 @@ def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None 
     for task in tasks:
         layout.check(name, task, scale)
     given = _count(own, "seeds", "how many seeds")
-    if own.get("run", "true") not in ("true", "false"):
-        raise UserError(f"run={own['run']}: choose from true, false")
     jobs = _count(own, "jobs", "how many runs at a time")
-    return Asked(name, tasks, scale, given or seeds, jobs, own.get("run") != "false", overrides)
+    run, recorded = _flag(own, "run", True), _flag(own, "recorded", False)
+    return Asked(name, tasks, scale, given or seeds, jobs, run, recorded, overrides)
 
 
 def _tasks(task: str, layout: Layout, scale: str) -> list[str]:
@@ -111,8 +112,8 @@ def _tasks(task: str, layout: Layout, scale: str) -> list[str]:
     return layouts.in_order(offered)
 
 
-def _split(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Our own arguments, and the overrides."""
+def _split(arguments: Sequence[str], keys: set[str]) -> tuple[dict[str, str], list[str]]:
+    """Our own arguments, which have these keys, and the overrides."""
     own, overrides = {}, []
     for argument in arguments:
         key, equals, value = argument.partition("=")
@@ -120,11 +121,18 @@ def _split(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             raise UserError(f"{argument}: arguments are written key=value")
         if key == "seed":
             raise UserError("seed: the runs have the seeds 1 to N; give seeds=N")
-        if key.removeprefix("+") in OWN:
+        if key.removeprefix("+") in keys:
             own[key.removeprefix("+")] = value
         else:
             overrides.append(argument)
     return own, overrides
+
+
+def _flag(own: dict[str, str], key: str, default: bool) -> bool:
+    text = own.get(key, str(default).lower())
+    if text not in ("true", "false"):
+        raise UserError(f"{key}={text}: choose from true, false")
+    return text == "true"
 
 
 def _count(own: dict[str, str], key: str, what: str) -> int | None:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pytorch_lightning as pl
 import torch
 from hydra.utils import instantiate
-from pytorch_lightning.loggers import Logger
 
 from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig
 from elmo_bench.embedding.words import WordsUsed, look_up
@@ -22,9 +21,8 @@ from elmo_bench.experiment.fit import device_of, fit, interruptible, make_traine
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.experiment.ranks import Rank
 from elmo_bench.experiment.record import Description, make_record
-from elmo_bench.experiment.run_names import label
 from elmo_bench.experiment.store import Record
-from elmo_bench.experiment.tracking import tracking
+from elmo_bench.experiment.tracking import NOTHING, Tracking, tracking
 from elmo_bench.experiment.vector_files import located
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
@@ -53,28 +51,27 @@ def run_once(
     started = time.perf_counter()
     folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()
     prepared = prepare(run, vectors, described.config)
-    name, keep = label(described.arm, run.elmo.where, described.variant), KeepBest(folder)
+    keep = KeepBest(folder)
     others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
-    with (
-        tracking(run, folder, described.identity.run, name, table) as loggers,
-        ranks.started(run.trainer.devices, others, folder) as rank,
-    ):
-        trainer, earlier = fit_and_test(run, prepared, keep, loggers, rank)
-    module = prepared.module
-    outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
-    record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type, prepared.words)
-    scored = items.collect(folder, module)
-    try:
-        items.check(scored, record["metrics"], module.make_metric().from_totals)
-    except ValueError as error:
-        raise UserError(f"{error}; are its files of another run? {unfinished.AGAIN}", folder) from error
+    with tracking(run, described, folder, table) as tracked:
+        with ranks.started(run.trainer.devices, others, folder) as rank:
+            trainer, earlier = fit_and_test(run, prepared, keep, tracked, rank)
+        module = prepared.module
+        outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
+        record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type, prepared.words)
+        scored = items.collect(folder, module)
+        try:
+            items.check(scored, record["metrics"], module.make_metric().from_totals)
+        except ValueError as error:
+            raise UserError(f"{error}; are its files of another run? {unfinished.AGAIN}", folder) from error
+        tracked.conclude(record, scored, folder / items.PREDICTIONS)
     return record, scored
 
 
 def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
     """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
     quiet()
-    fit_and_test(run, prepare(run, vectors), KeepBest(folder), [], rank)
+    fit_and_test(run, prepare(run, vectors), KeepBest(folder), NOTHING, rank)
 
 
 class Prepared(NamedTuple):
@@ -110,11 +107,11 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
 
 
 def fit_and_test(
-    run: RunConfig, prepared: Prepared, keep: KeepBest, loggers: list[Logger], rank: Rank
+    run: RunConfig, prepared: Prepared, keep: KeepBest, tracked: Tracking, rank: Rank
 ) -> tuple[pl.Trainer, int]:
     """Trains or resumes, and tests the best epoch; returns the trainer and the number of epochs done before."""
     module, data, _ = prepared
-    trainer = make_trainer(run.task, run.trainer, keep.folder, [keep], loggers, rank)
+    trainer = make_trainer(run.task, run.trainer, keep.folder, [*tracked.callbacks, keep], tracked.loggers, rank)
     earlier = fit(trainer, module, data, keep)
     history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank
     module.load_state_dict(unfinished.best(keep.folder, history)["state_dict"])

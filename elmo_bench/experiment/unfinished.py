@@ -65,4 +65,5 @@ def clear(folder: Path) -> None:
     """Removes the files of an unfinished run."""
     for part in (LAST, BEST, items.DEV, items.PREDICTIONS):
         (folder / part).unlink(missing_ok=True)
-    shutil.rmtree(folder / "csv", ignore_errors=True)
+    for logged in ("csv", "wandb"):
+        shutil.rmtree(folder / logged, ignore_errors=True)

@@ -16,7 +16,7 @@ PLACES = (
         None,
         "FOLDER",
     ),
-    Argument("results_root", "folder of records, checkpoints and the report; by default results/", None, "FOLDER"),
+    Argument("results_root", "folder of records, checkpoints and the report; by default results/own/", None, "FOLDER"),
     Argument(
         "cache_root",
         "folder of generated data and cached layers; also the variable ELMO_BENCH_CACHE; by default .cache/",
@@ -99,15 +99,18 @@ REPRODUCE = Command(
         SCALE,
         Argument("seeds", "train each arm with the seeds from 1 to this number", 1, parse=whole(1, 1000)),
         JOBS,
+        Argument("recorded", "show the runs that the authors recorded, and train nothing", False, parse=flag),
         FORCE,
         *PLACES,
     ),
     (
         ("task=ner", "at the mini scale, offline"),
+        ("task=ner recorded=true", "the authors' results, at once"),
         ("task=all scale=open seeds=3 data_root=FOLDER", "every task on open data"),
     ),
     (
-        "Prints the results beside the paper's and writes them to results/README.md. Recorded runs are not run again.",
+        "Prints your results beside the authors' and the paper's, and writes a report of yours, results/own/README.md. "
+        "A run that has a record there is not run again.",
         OVERRIDES,
     ),
     again=AGAIN,

@@ -14,6 +14,10 @@ CONF = (PACKAGE.parent if CHECKOUT else PACKAGE) / "conf"
 # The default folder of models, caches and results: the checkout, or with an installed wheel the current folder.
 ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()
 
+# The recorded runs of the project's authors, and the default folder of a user's own, which git ignores.
+RECORDED = ROOT / "results"
+OWN = RECORDED / "own"
+
 
 def machine_cache() -> Path:
     """The folder of what is made for this machine and not for a run, such as compiled code."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from elmo_bench.system.disk import writing
 from elmo_bench.system.files import replacing
+from elmo_bench.system.wandb_runs import WandbRun, opened
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,12 @@ class Journal:
 
     Args:
         path: of the file.
-        wandb: keyword arguments of an additional W&B run, offline unless WANDB_API_KEY is set; None: no W&B run.
+        wandb: keyword arguments of an additional W&B run, offline without a key; None: no W&B run.
     """
 
     def __init__(self, path: Path, wandb: dict[str, Any] | None = None):
-        self.path, self.run = path, None
-        if wandb is not None:
-            from wandb import Settings, init
-
-            offline = not os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_MODE", "").lower() == "offline"
-            settings = Settings(silent=True, console="off")
-            self.run = init(dir=path.parent, mode="offline" if offline else "online", settings=settings, **wandb)
+        self.path = path
+        self.run = WandbRun() if wandb is None else opened(path.parent, **wandb)
 
     def write(self, entry: Entry) -> None:
         """Adds a line."""
@@ -64,8 +59,7 @@ class Journal:
             if new:
                 writer.writerow(values)
             writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values.values())
-        if self.run is not None:
-            self.run.log(values, step=entry.update)
+        self.run.log(values, step=entry.update)
 
     def shorten(self, update: int) -> None:
         """Drops the lines after an update, which a resumed run writes again."""
@@ -80,5 +74,4 @@ class Journal:
             file.write("\n".join([header, *kept]) + "\n")
 
     def close(self) -> None:
-        if self.run is not None:
-            self.run.finish()
+        self.run.close()
