@@ -17,6 +17,7 @@ from omegaconf import DictConfig
 from elmo_bench import report
 from elmo_bench.clusters.local import Job, run_jobs
 from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.composing import compose_all
 from elmo_bench.experiment import usage
 from elmo_bench.experiment.arms import check, placed
 from elmo_bench.experiment.launch import finished, train
@@ -51,7 +52,7 @@ def reproduce(
     chosen = [f"task={task}", f"scale={scale}", *overrides]
     check(task, list(pages.compose(chosen).task.arms))
     runs = [[*chosen, *point] for point in points("table1", chosen, seeds=range(1, seeds + 1))]
-    cfgs = [pages.compose(run) for run in runs]
+    cfgs = compose_all(runs)
     check_files(*map(schema.typed, cfgs))  # of all arms, so that all that is missing is named at once
     new = [i for i, cfg in enumerate(cfgs) if cfg.force or not finished(cfg)]
     if len(new) < 2 or (at_once := at_once or fitting(cfgs[0])) < 2:

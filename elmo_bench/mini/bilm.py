@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import BilmConfig, Places
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.locks import held
 
@@ -18,14 +21,13 @@ VERSION = 1  # of the training: raised when the same recipe gives another model,
 class MiniBilm:
     """Makes the biLM of `bilm=mini`: the folder of its options lies in that of the text."""
 
-    def __init__(self, bilm: BilmConfig, places: Places):
+    def __init__(self, bilm: BilmConfig, roots: Places):
         assert bilm.options is not None
         self.folder = Path(bilm.options).parent.parent
 
     def recipe(self) -> dict[str, Any]:
         """conf/pretrain/mini.yaml; the text is that of the scale."""
-        recipe: Any = OmegaConf.to_container(_page(self.folder).recipe, resolve=True)
-        return {"version": VERSION, **recipe}
+        return {"version": VERSION, **copy.deepcopy(_recipe(places.CONF, self.folder))}
 
     def make(self) -> Path:
         """The folder of the biLM."""
@@ -61,6 +63,13 @@ def ensure_bilm(folder: Path) -> Path:
 
 def _page(folder: Path) -> DictConfig:
     return pages.compose(["pretrain=mini", f"root={folder}"], "pretrain")
+
+
+@cache
+def _recipe(conf: Path, folder: Path) -> dict[str, Any]:
+    """Plain values; composed once for all runs of a sweep."""
+    recipe: Any = OmegaConf.to_container(_page(folder).recipe, resolve=True)
+    return recipe
 
 
 def _trained(output: Path, recipe: DictConfig) -> bool:
