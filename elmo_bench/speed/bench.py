@@ -37,7 +37,7 @@ class Plan(NamedTuple):
     updates: int = 150  # of each pretraining
     waiting: Sequence[str] = ("squad", "snli")  # tasks at scale=open
     heads: bool = True  # the memory of each task's model at scale=paper
-    growth: int = 32  # sentences, words of a sentence, runs ...: the smallest of four, each twice the one before
+    growth: int = 16  # sentences, for the smallest of four sizes, each twice the one before
 
 
 def official(dim: int, projection: int, highways: int) -> Options:
