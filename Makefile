@@ -7,7 +7,8 @@ N =
 NAME =
 ARGS =
 PYTHON = python3 python3.13 python3.12 python3.11 python
-TORCH = $(shell grep '^torch==' constraints.txt)
+TORCH =
+PINNED = the version of constraints.txt, its CPU build where there is no NVIDIA GPU
 
 # DATA_ROOT reaches the commands through the environment, whatever characters are in it; empty means none.
 ifeq ($(DATA_ROOT),)
@@ -32,7 +33,7 @@ help: ## list the targets and their variables
 	  '  NAME=         the sweep: $(patsubst conf/sweep/%.yaml,%,$(wildcard conf/sweep/*.yaml))' \
 	  '  ARGS=         further overrides or options, as ARGS="trainer=gpu elmo.dropout=0.2" or ARGS="-k mix" (test)' \
 	  '  PYTHON=       the first of these from 3.11 to 3.13: $(PYTHON)' \
-	  '  TORCH=        what to install as torch: $(TORCH)'
+	  '  TORCH=        what setup installs as torch: $(or $(TORCH),$(PINNED))'
 
 setup: $(READY) ## create .venv with all that the other targets need
 	@echo ".venv is ready$$(test ! -L .venv || echo ": a link to $$(readlink .venv), used as it is")"

@@ -9,8 +9,33 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.system import files, machine, places
-from elmo_bench.system.command import Argument, Command, flag
+from elmo_bench.system.command import Argument, Command, Section, flag
+from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
+
+PARTS = {
+    "encode": "words to layers: against the best matrix product, a reference and the path without compiled functions",
+    "verification": "comparing files with their checksums",
+    "cache": "an epoch over cached layers against computing them",
+    "sweep": "the layers of a four-point sweep from an empty cache",
+    "growth": "how costs grow with tokens, sentence length, vocabulary, corpus and points of a sweep",
+    "memory": "of a corpus, and of one four times as long",
+    "attention": "memory of a batch of long paragraphs",
+    "heads": "memory of a training step of each task",
+    "stack": "the recurrent stack of SRL",
+    "waiting": "training steps that wait for their layers; of the open data",
+    "pretraining": "training a biLM, against the best matrix product",
+}
+
+
+def parts(text: str) -> list[str]:
+    """Names of parts, in the order of `PARTS`. Raises `ValueError` for any other name."""
+    names = text.split(",")
+    for name in names:
+        if name not in PARTS:
+            raise ValueError(f"there is no part {name}; {choices(name, list(PARTS))}")
+    return [name for name in PARTS if name in names]
+
 
 COMMAND = Command(
     "bench",
@@ -20,15 +45,21 @@ COMMAND = Command(
             "data_root", "folder of the open data; without it, made-up words are used; also DATA_ROOT", None,
             "FOLDER",
         ),
+        Argument("only", "parts to measure, with commas between them; by default all", None, "PART,...", parts),
         Argument("write", "save the figures as bench.json in the results", False, parse=flag),
         Argument("results_root", "where bench.json is saved; by default results/own/", None, "FOLDER"),
     ),
-    (("", "prints the figures"), ("data_root=FOLDER write=true", "on real text, and saves the figures")),
+    (
+        ("", "prints the figures"),
+        ("only=encode,growth", "two parts of it"),
+        ("data_root=FOLDER write=true", "on real text, and saves the figures"),
+    ),
     (
         "Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also the "
         "recurrent stack of SRL, the memory of attention and of each task's model, and pretraining. It takes minutes. "
         "Run nothing else meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
     ),
+    more=lambda: [Section("Parts", list(PARTS.items()))],
 )  # fmt: skip
 
 
@@ -38,29 +69,31 @@ def main() -> None:
     place = given["data_root"] or os.environ.get("DATA_ROOT")
     if place and not Path(place).is_dir():
         raise UserError("data_root is not a folder", place)
-    figures = measured(Path(place) if place else None)
+    if given["write"] and given["only"]:
+        raise UserError("write=true saves the figures of all parts; leave out only=")
+    figures = measured(Path(place) if place else None, given["only"] or list(PARTS))
     if given["write"]:
         target = Path(given["results_root"] or places.OWN) / "bench.json"
         write(target, figures)
         print(f"written to {target}", file=sys.stderr)
 
 
-def measured(data_root: Path | None) -> dict[str, Any]:
-    """Measures and prints all figures, with a progress bar."""
+def measured(data_root: Path | None, only: list[str]) -> dict[str, Any]:
+    """Measures and prints the figures of some parts, with a progress bar."""
     import torch
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from elmo_bench.speed.bench import PLAN, bench, show
+    from elmo_bench.speed.bench import PLAN, bench
+    from elmo_bench.speed.tables import show
 
     cores = machine.cores()
     torch.set_num_threads(cores)
     progress = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
-        steps = 12 + 4 * len(PLAN.sizes) + PLAN.rounds * sum(number for _, number in PLAN.sizes.values())
-        task = bar.add_task("starting", total=steps)
-        figures = bench(PLAN, data_root, lambda text: bar.update(task, description=text, advance=1))
+        task = bar.add_task("starting", total=len(only))
+        figures = bench(PLAN, data_root, only, lambda part: bar.update(task, description=part, advance=1))
     show(figures, Console())
     return figures
 

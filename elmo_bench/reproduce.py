@@ -12,7 +12,8 @@ from __future__ import annotations
 import sys
 
 from elmo_bench import report
-from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration import schema
+from elmo_bench.configuration.composing import compose_all
 from elmo_bench.experiment import asked, usage
 from elmo_bench.experiment.asked import Asked
 from elmo_bench.experiment.plan import plan
@@ -46,7 +47,7 @@ def show_recorded(wanted: Asked) -> None:
     for task in wanted.tasks:
         chosen = wanted.chosen(task)
         runs = points(wanted.sweep, chosen, range(1, (wanted.seeds or 1) + 1))
-        found.append(recorded([schema.typed(pages.compose([*chosen, *point])) for point in runs]))
+        found.append(recorded(map(schema.typed, compose_all([*chosen, *point] for point in runs))))
     report.show(tables.sections([record for each in found for record in each.records]))
     missing = [f"{name}, seeds {ranges(seeds)}" for each in found for name, seeds in each.missing.items()]
     if missing:

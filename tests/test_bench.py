@@ -9,14 +9,26 @@ import pytest
 import torch
 from rich.console import Console
 
-from elmo_bench.bilm import BiLM
+from elmo_bench.bench import PARTS, parts
+from elmo_bench.bilm import BiLM, compiled
 from elmo_bench.bilm.corpus import Corpus
 from elmo_bench.bilm.lm import BidirectionalLM, chunks
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.batches import Batcher
 from elmo_bench.bilm.pretraining.convolutions import WordTypes
 from elmo_bench.bilm.pretraining.recipe import Recipe
-from elmo_bench.speed import bench, gemm, heads, measure, pretraining, reference, reference_highway, stack
+from elmo_bench.speed import (
+    bench,
+    gemm,
+    growth,
+    heads,
+    measure,
+    pretraining,
+    reference,
+    reference_highway,
+    stack,
+    tables,
+)
 from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.text import read_sentences
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
@@ -69,7 +81,7 @@ def test_ways_that_disagree_are_not_compared(tmp_path, monkeypatch):
     bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
     monkeypatch.setattr(reference, "encode", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
     with pytest.raises(RuntimeError, match="differ"):
-        measure.speed(bilm, [PLAIN], 1, lambda: None)
+        measure.speed(bilm, [PLAIN], 1)
 
 
 def test_made_up_sentences():
@@ -96,22 +108,30 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32), (4, 4, 4)))
     monkeypatch.setattr(bench, "FILTERS", [[1, 4], [3, 8]])
     sizes = {"a": (bench.official(8, 4, 1), 2), "b": (bench.official(12, 6, 2), 1)}
-    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), (), heads=False)
+    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), (), heads=False, growth=2)
     steps: list[str] = []
-    measured = json.loads(json.dumps(bench.bench(plan, None, steps.append)))
-    assert {"matrix products", "a: reference and encode, alternating", "b: cached layers"} <= set(steps)
+    measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), steps.append)))
+    assert steps == list(PARTS) == list(tables.SHOWN) == list(measured["seconds"])
     assert measured["best_gemm_gflops"] == max(row["gflops"] for row in measured["gemm"]) > 0
     for row in measured["sizes"].values():
         speed, rate = row["tokens_a_second"], measured["best_gemm_gflops"] * 1e9
         assert row["share_of_bound"] == pytest.approx(speed["encode"] * row["mflop_a_token"] * 1e6 / rate)
         assert row["times_reference"] == pytest.approx(speed["encode"] / speed["reference"])
+        assert row["times_plain"] == pytest.approx(speed["encode"] / speed["plain"])
         assert row["largest_difference"] < 1e-5
     assert measured["cache"]["size"] == "b"
     assert measured["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
     rates = measured["cache"]["bytes_a_second"]
     assert measured["cache"]["share_of_copy"] == pytest.approx(rates["read"] / rates["copy"])
-    assert set(measured["verification"]) == set(sizes)
-    assert all(seconds > 0 for row in measured["verification"].values() for seconds in row["seconds"].values())
+    checks = measured["verification"]
+    assert set(checks["opening"]) == set(sizes)
+    assert all(seconds > 0 for row in checks["opening"].values() for seconds in row["seconds"].values())
+    assert all(0 < share < 0.03 for share in checks["runs"].values())
+    seconds = measured["sweep"]["seconds"]
+    expected = seconds["compute"] + 3 * seconds["read"]
+    assert measured["sweep"]["times_expected"] == pytest.approx(seconds["sweep"] / expected)
+    assert len(measured["growth"]) == 5
+    assert all(len(row["sizes"]) == len(row["seconds"]) == 4 for row in measured["growth"].values())
     assert list(measured["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
     rates = measured["stack"]["sentences_a_second"]
     assert measured["stack"]["times_reference"] == pytest.approx(rates["ours"] / rates["reference"])
@@ -123,11 +143,31 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
         assert all(row["words"] == 30 and row["peak_mib"] > 50 for row in rows)
     assert "squad" in measured["attention"]
     console = Console(record=True, width=120)
-    bench.show(measured, console)
+    tables.show(measured, console)
     text = console.export_text()
     assert "of the bound" in text
     assert "times nn.LSTM" in text
     assert "what verification costs: opening a biLM (a," in text.replace("\n", " ")
+
+
+def test_the_slope_of_a_cost():
+    assert growth.slope([10, 20, 40, 80], [3, 6, 12, 24]) == pytest.approx(1)
+    assert growth.slope([10, 20, 40, 80], [1, 4, 16, 64]) == pytest.approx(2)
+
+
+def test_parts_are_chosen_by_name():
+    assert parts("growth,encode") == ["encode", "growth"]
+    with pytest.raises(ValueError, match="there is no part encod; did you mean encode?"):
+        parts("encod")
+
+
+def test_without_kernels_torch_alone_computes(tmp_path):
+    bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
+    plain = measure.without_kernels(bilm)
+    assert plain._functions(prepared=True)[0].kernels is None  # type: ignore[attr-defined]
+    assert (bilm._functions(prepared=True)[0].kernels is None) == (compiled.kernels() is None)  # type: ignore[attr-defined]
+    for a, b in zip(plain.encode(PLAIN), bilm.encode(PLAIN), strict=True):
+        near(a, b)
 
 
 def test_the_memory_of_a_training_step_at_the_papers_sizes(tmp_path):

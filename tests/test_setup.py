@@ -20,6 +20,7 @@ case "$*" in
   *flock*) exec {sys.executable} "$@" ;;
   -c*) echo 'BASE' ;;
   "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  *pip*"${{LACKING:-nothing}}"*) echo "$*" >> pip.log; exit 1 ;;
   *pip*) echo "$*" >> pip.log; sleep "${{PIP_SECONDS:-0}}"; exit "${{PIP_STATUS:-0}}" ;;
 esac
 """
@@ -55,9 +56,24 @@ def end(process: subprocess.Popen) -> tuple[int, list[str]]:
     return process.returncode, [line for line in err.splitlines() if not line.startswith("make:")]
 
 
-def installs(folder: Path) -> int:
+def installed(folder: Path) -> list[str]:
+    """The calls of pip."""
     log = folder / "pip.log"
-    return len(log.read_text().splitlines()) if log.exists() else 0
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def installs(folder: Path) -> int:
+    return len(installed(folder))
+
+
+def on_linux(folder: Path, gpu: bool) -> str:
+    """A PATH on which the system is Linux, with a GPU of NVIDIA's or without."""
+    programs = folder.parent / "programs"
+    programs.mkdir()
+    for name, line in (("uname", "echo Linux"), ("nvidia-smi", f"exit {0 if gpu else 9}")):
+        (programs / name).write_text(f"#!/bin/sh\n{line}\n")
+        (programs / name).chmod(0o755)
+    return f"{programs}:{os.environ['PATH']}"
 
 
 def test_the_first_call_installs_and_the_second_does_not(checkout):
@@ -65,6 +81,42 @@ def test_the_first_call_installs_and_the_second_does_not(checkout):
     assert installs(checkout) == 2  # torch, then all else
     assert end(start(checkout)) == (0, [])
     assert installs(checkout) == 2
+
+
+without_a_gpu = pytest.mark.skipif(os.path.exists("/proc/driver/nvidia/version"), reason="there is an NVIDIA GPU")
+
+
+@without_a_gpu
+def test_without_a_gpu_the_cpu_build_is_installed_and_every_step_is_told(checkout):
+    status, said = end(start(checkout, PATH=on_linux(checkout, gpu=False)))
+    assert status == 0
+    torch, rest = installed(checkout)
+    assert torch.endswith("+cpu")
+    assert "torch==" in torch
+    assert rest.endswith("-e .[dev]")
+    assert [line[:14] for line in said[:3]] == ["setup, 1 of 3:", "setup, 2 of 3:", "setup, 3 of 3:"]
+    assert "GB" in said[0]
+    assert "there is no NVIDIA GPU here" in said[1]
+    assert said[3].startswith("setup took ")
+
+
+@without_a_gpu
+def test_where_no_index_has_the_cpu_build_the_plain_one_is_installed(checkout):
+    status, said = end(start(checkout, PATH=on_linux(checkout, gpu=False), LACKING="+cpu"))
+    assert status == 0
+    assert [call.rpartition(" ")[2].partition("==")[0] for call in installed(checkout)] == ["torch", "torch", ".[dev]"]
+    assert not installed(checkout)[1].endswith("+cpu")
+    assert "no index has its CPU build" in said[2]
+
+
+def test_with_a_gpu_the_plain_build_is_installed_and_torch_can_name_any(checkout):
+    path = on_linux(checkout, gpu=True)
+    assert end(start(checkout, PATH=path))[0] == 0
+    assert "+cpu" not in installed(checkout)[0]
+    shutil.rmtree(checkout / ".venv")
+    command = [".ci/setup", "torch==2.6.0 --no-deps", str(checkout.parent / "python")]
+    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
+    assert installed(checkout)[2].endswith(" torch==2.6.0 --no-deps")
 
 
 def test_two_at_once_do_not_race(checkout):

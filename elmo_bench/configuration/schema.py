@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import checks
 from elmo_bench.system import console
@@ -348,9 +349,12 @@ def typed(cfg: DictConfig) -> RunConfig:
     Raises:
         UserError: a missing value, or one that is not allowed.
     """
-    if missing := OmegaConf.missing_keys(cfg):
-        raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
-    plain: Any = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    try:
+        plain: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True, enum_to_str=True)
+    except OmegaConfBaseException:
+        if missing := OmegaConf.missing_keys(cfg):
+            raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value") from None
+        raise
     return from_plain(plain)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import BilmConfig, Places
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.locks import held
 
@@ -20,14 +23,13 @@ class MiniBilm:
 
     seeded = True
 
-    def __init__(self, bilm: BilmConfig, places: Places):
+    def __init__(self, bilm: BilmConfig, roots: Places):
         assert bilm.options is not None
         self.folder, self.seed = Path(bilm.options).parent.parent, bilm.seed
 
     def recipe(self) -> dict[str, Any]:
         """conf/pretrain/mini.yaml with the seed of the block; the text is that of the scale."""
-        recipe: Any = OmegaConf.to_container(_page(self.folder, self.seed).recipe, resolve=True)
-        return {"version": VERSION, **recipe}
+        return {"version": VERSION, **copy.deepcopy(_recipe(places.CONF, self.folder, self.seed))}
 
     def make(self) -> Path:
         """The folder of the biLM."""
@@ -64,6 +66,13 @@ def ensure_bilm(folder: Path, seed: int = 1) -> Path:
 
 def _page(folder: Path, seed: int) -> DictConfig:
     return pages.compose(["pretrain=mini", f"root={folder}", f"recipe.seed={seed}"], "pretrain")
+
+
+@cache
+def _recipe(conf: Path, folder: Path, seed: int) -> dict[str, Any]:
+    """Plain values; composed once for all runs of a sweep."""
+    recipe: Any = OmegaConf.to_container(_page(folder, seed).recipe, resolve=True)
+    return recipe
 
 
 def _trained(output: Path, recipe: DictConfig) -> bool:

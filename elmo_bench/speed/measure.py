@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import os
 import random
 import subprocess
 import sys
@@ -12,11 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
-from elmo_bench.bilm import BiLM
+from elmo_bench.bilm import BiLM, compiled
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.speed import heads, reference
@@ -35,23 +38,23 @@ def batches_of(sentences: Sequence[Sentence], size: int = BATCH) -> list[Batch]:
     return [sentences[i : i + size] for i in range(0, len(sentences) - size + 1, size)]
 
 
-def speed(
-    bilm: BiLM, batches: Sequence[Sequence[Sentence]], rounds: int, advance: Callable[[], None]
-) -> dict[str, Any]:
-    """Speed from words to layers in three ways, alternating on each batch so that the machine's load affects all alike.
+def speed(bilm: BiLM, batches: Sequence[Sequence[Sentence]], rounds: int) -> dict[str, Any]:
+    """Speed from words to layers in four ways, alternating on each batch so that the machine's load affects all alike.
 
-    "reference" is the unoptimised implementation, "encode" ours with no token vectors remembered, and "known" ours with
-    all token vectors of the batch remembered, which shows the LSTMs alone. Medians over the rounds. Tokens are words
-    of the sentences, without the marks around them.
+    "reference" is the unoptimised implementation, "encode" ours with no token vectors remembered, "plain" the same
+    without the compiled functions, and "known" ours with all token vectors of the batch remembered, which shows the
+    LSTMs alone. Medians over the rounds. Tokens are words of the sentences, without the marks around them.
     """
+    plain = without_kernels(bilm)
 
-    def afresh(batch: Batch) -> list[Tensor]:
+    def afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:
         bilm.forget_words()
         return bilm.encode(batch)
 
     ways: dict[str, Encode] = {
         "reference": lambda batch: reference.encode(bilm, batch),
-        "encode": afresh,
+        "plain": lambda batch: afresh(plain, batch),
+        "encode": lambda batch: afresh(bilm, batch),
         "known": bilm.encode,
     }
     difference = _difference(*(way(batches[0]) for way in ways.values()))  # also a warm-up of each way
@@ -60,7 +63,6 @@ def speed(
         for number, batch in enumerate(batches):
             for name, way in ways.items():
                 seconds[name][number].append(_seconds(way, batch))
-            advance()
     tokens = sum(len(sentence) for batch in batches for sentence in batch)
     took = {name: sum(map(median, times)) for name, times in seconds.items()}
     return {
@@ -68,8 +70,19 @@ def speed(
         "mflop_a_token": sum(batch_flops(bilm.options, batch) for batch in batches) / tokens / 1e6,
         "tokens_a_second": {name: tokens / total for name, total in took.items()},
         "times_reference": took["reference"] / took["encode"],
+        "times_plain": took["plain"] / took["encode"],
         "largest_difference": difference,
     }
+
+
+def without_kernels(bilm: BiLM) -> BiLM:
+    """A copy of a frozen biLM that computes as with ELMO_BENCH_KERNELS=0."""
+    plain = copy.deepcopy(bilm)
+    with patch.dict(os.environ, {"ELMO_BENCH_KERNELS": "0"}):
+        compiled.kernels.cache_clear()
+        plain.encode([["a"]])  # chooses its functions
+    compiled.kernels.cache_clear()
+    return plain
 
 
 def cached(bilm: BiLM, sentences: Sequence[Sentence], folder: Path, rounds: int) -> dict[str, Any]:
