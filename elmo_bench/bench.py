@@ -26,7 +26,8 @@ COMMAND = Command(
     (("", "prints the figures"), ("data_root=FOLDER write=true", "on real text, and saves the figures")),
     (
         "Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also the "
-        "recurrent stack of SRL, the memory of attention and of each task's model, and pretraining. It takes minutes. "
+        "recurrent stack of SRL, the memory of attention, memory and training steps of each task's model, and "
+        "pretraining. It takes minutes. "
         "Run nothing else meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
     ),
 )  # fmt: skip

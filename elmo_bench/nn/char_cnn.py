@@ -14,8 +14,8 @@ class CharCNN(nn.Module):
     """Character embeddings, convolutions of one or more widths, ReLU, the largest value over the word.
 
     A filter of width w sees every window with at least one character, so it can recognise the beginning and the end of
-    a word. Only real words are computed, on a CPU each distinct one of a batch once and without most of its padding, which
-    never changes them.
+    a word. Only real words are computed, and padding never changes them. On a CPU each distinct word of a batch is
+    computed once, and without most of its padding.
 
     Args:
         n_characters: the size of the character vocabulary; id 0 is padding.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -66,12 +67,13 @@ class Order(NamedTuple):
     @classmethod
     def of(cls, lengths: Sequence[int], device: torch.device) -> Order:
         packing = Packing(lengths)  # on the CPU: a GPU need not be waited for
-        (forward, _), (backward, _) = packing.orders
-        n = torch.tensor(packing.batch_sizes)
-        first = torch.arange(len(forward)) + (n.cumsum(0) - n).repeat_interleave(n)  # (N,) rows of the forward words
-        rows = torch.empty(2 * len(forward), dtype=torch.int64)
-        rows[first], rows[first + n.repeat_interleave(n)] = 2 * forward, 2 * backward + 1
-        return cls(rows.to(device), rows.argsort().to(device), packing.batch_sizes)
+        forward, backward = (words.numpy() for words, _ in packing.orders)  # (N,) each
+        n = np.array(packing.batch_sizes, dtype=np.int64)
+        first = np.arange(n.sum()) + np.repeat(n.cumsum() - n, n)  # (N,) rows of the forward words
+        rows = np.empty(2 * len(forward), dtype=np.int64)
+        rows[first], rows[first + np.repeat(n, n)] = 2 * forward, 2 * backward + 1
+        both = (torch.from_numpy(x).to(device) for x in (rows, rows.argsort()))
+        return cls(*both, packing.batch_sizes)
 
     def steps(self, x: Tensor) -> list[Tensor]:
         """Packed rows (2N, D) -> a view (2, n, D) for each step."""

@@ -1,7 +1,8 @@
 """The speed of the biLM compared with the best that this machine can do.
 
 Also the speed of SRL's recurrent stack, compared with a reference implementation and `torch.nn.LSTM`, that of
-pretraining, compared with the best matrix product of its own type, and the memory of each task's model.
+pretraining, compared with the best matrix product of its own type, and the memory and the training steps of each
+task's model.
 
 Random weights in the official format, fp32, all cores, batches of 32 sentences of 5 to 50 tokens. The upper bound is
 the best rate of an fp32 matrix product in the same run, divided by the operations that a batch needs (`flops`). Nothing
@@ -39,7 +40,7 @@ class Plan(NamedTuple):
     pretraining: Sequence[str] = ("open",)  # pages of conf/pretrain; with a GPU the paper's size too
     updates: int = 150  # of each pretraining
     waiting: Sequence[str] = ("squad", "snli")  # tasks at scale=open
-    heads: bool = True  # the memory of each task's model at scale=paper
+    heads: bool = True  # the memory of each task's model at scale=paper, and training steps at scale=open
 
 
 def official(dim: int, projection: int, highways: int) -> Options:
@@ -90,6 +91,10 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
     if data_root is not None and plan.waiting:
         step("training steps that wait for layers")
         waiting = measure.waiting(plan.waiting, data_root)
+    steps = []
+    for task in heads.tasks("open") if data_root is not None and plan.heads else ():
+        step(f"training steps of {task}")
+        steps.append(measure.steps(task, data_root))
     pretraining = []
     for page in [*plan.pretraining, *(["original"] if plan.pretraining and torch.cuda.is_available() else [])]:
         step(f"pretraining: {page}")
@@ -110,6 +115,7 @@ def bench(plan: Plan, data_root: Path | None, step: Callable[[str], None]) -> di
         "attention": attention,
         "waiting": waiting,
         "heads": heads_measured,
+        "steps": steps,
         "pretraining": pretraining,
     }
 
@@ -182,6 +188,15 @@ def show(measured: dict[str, Any], console: Console) -> None:
             table.add_column(column, justify="right")
         for task, row in measured["heads"].items():
             table.add_row(task, *(f"{row[key]:,.0f}" for key in ("rows", "words", "peak_mib")))
+        console.print(table)
+    if measured["steps"]:
+        table = Table("", title="training steps at scale=open on one core, ELMo from the cache")
+        for column in ("tokens/s", "MFLOP a token", "of the bound", "operations a step", "waits of a GPU a step"):
+            table.add_column(column, justify="right")
+        for row in measured["steps"]:
+            figures = (f"{row[key]:,.0f}" for key in ("operations_a_step", "waits_a_step"))
+            speed = f"{row['tokens_a_second']:,.0f}", f"{row['mflop_a_token']:.1f}", f"{row['share_of_bound']:.0%}"
+            table.add_row(row["task"], *speed, *figures)
         console.print(table)
     for row in measured["pretraining"]:
         console.print(
