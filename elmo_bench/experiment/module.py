@@ -251,9 +251,10 @@ class BenchModule(pl.LightningModule):
         return self._optimizer
 
     def _fused(self) -> dict[str, bool]:
-        """The option of an optimizer that has one operation for its whole step: on a CPU it is not the default."""
-        takes = "fused" in inspect.signature(self.make_optimizer).parameters
-        return {"fused": True} if takes and self.device.type == "cpu" else {}
+        """For an optimizer that can do its whole step in one operation: on a CPU torch does so only if asked."""
+        options = inspect.signature(self.make_optimizer).parameters
+        undecided = all(name in options and options[name].default is None for name in ("fused", "foreach"))
+        return {"fused": True} if undecided and self.device.type == "cpu" else {}
 
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: Any = None
