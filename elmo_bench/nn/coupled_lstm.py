@@ -72,8 +72,8 @@ class Order(NamedTuple):
         first = np.arange(n.sum()) + np.repeat(n.cumsum() - n, n)  # (N,) rows of the forward words
         rows = np.empty(2 * len(forward), dtype=np.int64)
         rows[first], rows[first + np.repeat(n, n)] = 2 * forward, 2 * backward + 1
-        both = (torch.from_numpy(x).to(device) for x in (rows, rows.argsort()))
-        return cls(*both, packing.batch_sizes)
+        packed, places = (torch.from_numpy(x).to(device) for x in (rows, rows.argsort()))
+        return cls(packed, places, packing.batch_sizes)
 
     def steps(self, x: Tensor) -> list[Tensor]:
         """Packed rows (2N, D) -> a view (2, n, D) for each step."""

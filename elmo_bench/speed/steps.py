@@ -154,7 +154,8 @@ def _sampled(reader: Reader, rows: list[Row]) -> list[Row]:
 def _layers(run: RunConfig) -> RandomLayers:
     """Random layers of the width of the biLM that the scale names."""
     source = RandomLayers()
-    options = json_text.read(Path(run.scale.options))
+    assert run.scale.options is not None  # scale=open names a biLM
+    options = json_text.read(run.scale.options)
     source.width = 2 * options["lstm"]["projection_dim"]
     return source
 
