@@ -49,10 +49,10 @@ class PairProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (g, w), done = ctx.saved_tensors, 0
+        (g, w), (max_antecedents, first, last), done = ctx.saved_tensors, ctx.range, 0
         to_a, to_b = (g.new_zeros(len(g), len(w)) for _ in range(2))
         to_g, to_w = torch.zeros_like(g), torch.zeros_like(w)
-        for targets, antecedents, places in _blocks(*ctx.range, g.device):
+        for targets, antecedents, places in _blocks(max_antecedents, first, last, g.device):
             n, r = targets.stop - targets.start, antecedents.stop - antecedents.start
             part = gradients[0][done : done + len(places)]
             done += len(places)
