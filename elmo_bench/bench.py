@@ -22,6 +22,7 @@ PARTS = {
     "memory": "of a corpus, and of one four times as long",
     "attention": "memory of a batch of long paragraphs",
     "heads": "memory of a training step of each task",
+    "steps": "speed of the training steps of each task, on open data",
     "stack": "the recurrent stack of SRL",
     "waiting": "training steps that wait for their layers; of the open data",
     "pretraining": "training a biLM, against the best matrix product",
@@ -56,7 +57,8 @@ COMMAND = Command(
     ),
     (
         "Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also the "
-        "recurrent stack of SRL, the memory of attention and of each task's model, and pretraining. It takes minutes. "
+        "recurrent stack of SRL, the memory of attention, memory and training steps of each task's model, and "
+        "pretraining. It takes minutes. "
         "Run nothing else meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
     ),
     more=lambda: [Section("Parts", list(PARTS.items()))],

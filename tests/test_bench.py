@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_bench.bench import PARTS, parts
 from elmo_bench.bilm import BiLM, compiled
@@ -17,6 +18,7 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.batches import Batcher
 from elmo_bench.bilm.pretraining.convolutions import WordTypes
 from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.configuration import pages, schema
 from elmo_bench.speed import (
     bench,
     gemm,
@@ -27,6 +29,7 @@ from elmo_bench.speed import (
     reference,
     reference_highway,
     stack,
+    steps,
     tables,
 )
 from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops
@@ -109,9 +112,9 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     monkeypatch.setattr(bench, "FILTERS", [[1, 4], [3, 8]])
     sizes = {"a": (bench.official(8, 4, 1), 2), "b": (bench.official(12, 6, 2), 1)}
     plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), (), heads=False, growth=2)
-    steps: list[str] = []
-    measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), steps.append)))
-    assert steps == list(PARTS) == list(tables.SHOWN) == list(measured["seconds"])
+    told: list[str] = []
+    measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), told.append)))
+    assert told == list(PARTS) == list(tables.SHOWN) == list(measured["seconds"])
     assert measured["best_gemm_gflops"] == max(row["gflops"] for row in measured["gemm"]) > 0
     for row in measured["sizes"].values():
         speed, rate = row["tokens_a_second"], measured["best_gemm_gflops"] * 1e9
@@ -203,6 +206,41 @@ def test_the_work_of_a_pretraining_update_by_hand(tmp_path):
     found = pretraining.batch_flops(options, Batcher(types, 5, 3, 1).make(pair, 0))
     forward = encoder_flops(options, ["<S>", "</S>", "ab", "c" * 46]) + 4 * lstm_flops(options) + 2 * (2 * 4 * 3 * 3)
     assert found == 3 * forward
+
+
+def test_operations_and_waits_are_counted():
+    x, mask = torch.randn(6, 3), torch.arange(6) > 2
+    with steps.Operations() as operations:
+        x.view(18)[2:].t()  # views
+    assert (operations.number, operations.waits) == (0, 0)
+    with steps.Operations() as operations:
+        x.mul(2)[mask].sum().item()
+        x[torch.tensor([1, 2])]
+    assert operations.waits == 2  # the mask and the item
+    assert operations.number >= 4
+
+
+def test_the_products_of_an_lstm_are_counted():
+    lstm, x = torch.nn.LSTM(3, 5, batch_first=True), torch.randn(2, 4, 3)
+    with torch.no_grad(), FlopCounterMode(display=False, custom_mapping=steps.PRODUCTS) as counted:
+        lstm(x)
+    assert counted.get_total_flops() == 2 * 8 * 20 * (3 + 5)
+
+
+def test_training_steps_are_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32),))
+    sentences = ["Ida B-PER\nsang O\n", "the O\nold O\nferry O\nleft O\nOslo B-LOC\n"] * 3
+    (tmp_path / "a.txt").write_text("\n".join(sentences), encoding="utf-8")
+    files = [f"task.data.{split}={tmp_path / 'a.txt'}" for split in ("train", "dev", "test")]
+    run = schema.typed(pages.compose(["task=ner", "scale=open", "data_root=x", "task.batch.batch_size=4", *files]))
+    made = steps._made(run, tmp_path, 2)
+    found = steps.speed(made)
+    rate = found["tokens_a_second"] * found["mflop_a_token"] * 1e6
+    assert found["tokens_a_second"] > 0
+    assert rate / found["share_of_bound"] > 0
+    assert found["operations_a_step"] > 100
+    lone = steps.row_flops(made, list(made.loader))
+    assert lone == pytest.approx(found["mflop_a_token"] * 1e6 * 21)
 
 
 def test_pretraining_is_measured(tmp_path):

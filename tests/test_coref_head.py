@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from elmo_bench.embedding.vectors import word_embedding
 from elmo_bench.nn.antecedents import marginal_loss
 from elmo_bench.nn.char_cnn import CharCNN
+from elmo_bench.speed.steps import Operations
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.coref.head import CorefHead, bracketed
@@ -131,6 +132,17 @@ def test_gradients_reach_every_parameter(elmo, singletons):
     loss.backward()
     missing = [name for name, p in head.named_parameters() if p.grad is None or not p.grad.any()]
     assert missing in ([], ["spans.attention.bias"])  # a softmax over the span does not see it
+
+
+def test_a_step_waits_for_a_gpu_only_for_the_scores_that_prune():
+    """No operation whose result has an unknown size; the scores are copied once a document."""
+    batch = batch_of(rows([[6, 5, 4], [5, 6]], [[[[0, 0], [7, 7]], [[2, 3], [12, 12]]], [[[1, 1], [6, 6]]]]))
+    head = CorefHead(7, 0, 4, GENRES, singletons=True, **dict(SMALL, dropout=0.2))
+    texts = embedded(batch)
+    with Operations() as operations:
+        head(texts, batch).loss.backward()  # type: ignore[union-attr]
+    assert operations.waits == 0
+    assert operations.number > 100
 
 
 def test_company_padding_and_blocks_change_nothing():

@@ -52,6 +52,18 @@ def test_the_encoder_equals_its_definition_on_each_sentence():
     assert all(torch.allclose(actual[name], gradients[name], atol=1e-5) for name in gradients)
 
 
+def test_the_encoders_gradients_are_numerically_right():
+    torch.manual_seed(1)
+    lstm = CoupledBiLSTM(3, 2, dropout=0.4).double()
+    x = torch.randn(9, 3, dtype=torch.double, requires_grad=True)
+
+    def run(x: Tensor, *_: Tensor) -> Tensor:
+        torch.manual_seed(2)  # the same mask in every call
+        return lstm(x, [4, 1, 4])
+
+    assert torch.autograd.gradcheck(run, (x, *lstm.parameters()))
+
+
 def test_a_sequence_keeps_one_mask_of_its_hidden_state(monkeypatch):
     torch.manual_seed(2)
     lstm, lengths = CoupledBiLSTM(4, 3, dropout=0.5), [2, 5, 3]
@@ -94,7 +106,7 @@ def test_pruning_equals_greedy_search():
     crossed = 0
     for _ in range(400):
         lengths, widest = rng.integers(1, 9, rng.integers(1, 6)).tolist(), int(rng.integers(1, 12))
-        inside = candidates(lengths, widest).numpy()
+        inside = candidates(lengths, widest)
         scores = rng.integers(0, rng.choice([3, 1000]), inside.shape).astype(float)  # often equal
         keep = int(rng.integers(0, 20))
         kept = best_without_crossing(scores, inside, keep).tolist()
@@ -104,7 +116,7 @@ def test_pruning_equals_greedy_search():
 
 
 def test_of_crossing_spans_the_better_one_stays_and_frees_what_its_rival_crossed():
-    scores, inside = np.zeros((4, 3)), candidates([4], 3).numpy()
+    scores, inside = np.zeros((4, 3)), candidates([4], 3)
     scores[0, 1], scores[1, 1], scores[2, 1] = 3, 2, 1  # words 0-1, 1-2, 2-3: the first beats the second
     assert best_without_crossing(scores, inside, 2).tolist() == [1, 7]
     assert best_without_crossing(scores, inside, 1).tolist() == [1]
@@ -129,9 +141,9 @@ def test_span_vectors_and_scores_equal_their_definitions(block):
     module = Spans(6, 5, max_span_width=4, width_size=2, hidden=7, dropout=0.0, block=block)
     lengths = [5, 1, 3]
     h, own = torch.randn(9, 6, requires_grad=True), torch.randn(9, 5, requires_grad=True)
-    inside = candidates(lengths, 4)
-    widths = module.widths(inside)
-    table = module(h, own, widths, inside)
+    spans = candidates(lengths, 4)
+    inside, widths = torch.from_numpy(spans), module.widths(spans)
+    table = module(h, own, widths, spans)
     assert table.shape == (9, 4)
     assert torch.equal(table == -torch.inf, ~inside)
     expected, vectors = [], []
@@ -144,7 +156,7 @@ def test_span_vectors_and_scores_equal_their_definitions(block):
     assert torch.allclose(table[inside], torch.stack(expected), atol=1e-5)
     places = inside.flatten().nonzero().squeeze(1)
     assert torch.allclose(module.vectors(h, own, widths, places), torch.stack(vectors), atol=1e-6)
-    module(h, own, widths, inside)[inside].square().sum().backward()
+    module(h, own, widths, spans)[inside].square().sum().backward()
     actual = h.grad.clone(), own.grad.clone(), module.attention.weight.grad.clone()
     for tensor in (h, own, module.attention.weight):
         tensor.grad = None
@@ -166,23 +178,21 @@ def test_pairs_are_the_nearest_before_each_target():
     assert torch.equal(torch.cat([a for _, a in some]), antecedent)
 
 
-def _product(g: Tensor, w: Tensor, max_antecedents: int, first: int, last: int) -> Tensor:
-    return PairProduct.apply(g, w, max_antecedents, first, last)
+def _product(*tensors: Tensor, max_antecedents: int, first: int, last: int) -> Tensor:
+    return PairProduct.apply(*tensors, max_antecedents, first, last)
 
 
 @pytest.mark.parametrize("block", [1, 2, 100])
 def test_pair_products_equal_their_definition_and_its_gradient(block, monkeypatch):
     monkeypatch.setattr(pairs_module, "BLOCK", block)
     torch.manual_seed(4)
-    g, w = (torch.randn(*size, dtype=torch.double, requires_grad=True) for size in ((7, 4), (3, 4)))
+    sizes = (7, 3), (7, 3), (7, 4), (3, 4)
+    a, b, g, w = tensors = [torch.randn(*size, dtype=torch.double, requires_grad=True) for size in sizes]
     for max_antecedents, first, last in ((2, 0, 7), (10, 0, 7), (3, 2, 6)):
         target, antecedent = pairs(7, max_antecedents, first, last)
-        assert torch.allclose(
-            PairProduct.apply(g, w, max_antecedents, first, last), (g[target] * g[antecedent]) @ w.t()
-        )
-        assert torch.autograd.gradcheck(
-            partial(_product, max_antecedents=max_antecedents, first=first, last=last), (g, w)
-        )
+        product = partial(_product, max_antecedents=max_antecedents, first=first, last=last)
+        assert torch.allclose(product(*tensors), a[target] + b[antecedent] + (g[target] * g[antecedent]) @ w.t())
+        assert torch.autograd.gradcheck(product, tensors)
 
 
 BINS = [0, 1, 2, 3, 4, 5, 5, 5, *[6] * 8, *[7] * 16, *[8] * 32, *[9] * 100]  # by distance

@@ -190,6 +190,33 @@ def test_char_cnn_equals_its_definition_and_ignores_padding():
     assert not cnn.embedding.weight.grad[0].any()
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_repeated_words_of_all_lengths_are_encoded_as_if_each_were_alone(dropout):
+    """With dropout every word has a mask of its own, drawn as before any word is left out."""
+    torch.manual_seed(8)
+    cnn = CharCNN(30, 4, {2: 3, 3: 5}, dropout)
+    words = [torch.randint(1, 30, (length,)).tolist() for length in (1, 9, 2, 17, 3, 9)] * 2
+    chars = nn.functional.pad(pad(words), (0, 3)).view(2, 6, -1)  # (2, 6, 20)
+    weight = torch.randn(2, 6, 8)
+
+    def plain() -> torch.Tensor:
+        x = cnn.dropout(cnn.embedding(chars.flatten(0, 1))).transpose(1, 2)
+        outputs = []
+        for convolution in cnn.convolutions:
+            windows = convolution(x).relu()
+            ends = torch.tensor([len(word) for word in words]).unsqueeze(1) + windows.shape[2] - 20
+            outputs.append((windows * (torch.arange(windows.shape[2]) < ends).unsqueeze(1)).amax(2))
+        return torch.cat(outputs, 1).view(2, 6, 8)
+
+    results = []
+    for way in (plain, lambda: cnn(chars)):
+        torch.manual_seed(9)
+        out = way()
+        results.append([out, *torch.autograd.grad((out * weight).sum(), list(cnn.parameters()))])
+    for one, two in zip(*results, strict=True):
+        torch.testing.assert_close(one, two)
+
+
 def test_bilstm_equals_torch_on_each_sentence_alone():
     torch.manual_seed(6)
     ours, oracle = BiLSTM(4, 3), nn.LSTM(4, 3, batch_first=True, bidirectional=True)

@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from elmo_bench.nn import packed_linear
 from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM, Packed
+from elmo_bench.nn.packed_linear import step_linear
 from elmo_bench.speed import reference_highway
 
 LENGTHS = [[3, 7, 1, 7, 4], [1], [5, 5], [1, 1, 1], [2, 9]]
@@ -50,6 +52,18 @@ def test_gradients_are_numerically_right():
     layer = HighwayLSTM(3, 2).double()
     x, kept = torch.randn(9, 3, dtype=torch.float64, requires_grad=True), torch.rand(4, 2, dtype=torch.float64)
     assert torch.autograd.gradcheck(lambda x, *_: layer(x, [4, 3, 2], kept), (x, *layer.parameters()))
+
+
+@pytest.mark.parametrize("intel", [True, False])
+def test_both_products_of_a_step_are_the_same(intel, monkeypatch):
+    monkeypatch.setattr(packed_linear, "_of_intel", lambda: intel)
+    torch.manual_seed(6)
+    weight, bias, x, total = (torch.randn(size) for size in ((24, 40), (24,), (7, 40), (7, 24)))
+    product, alone = step_linear(weight, bias), step_linear(weight)
+    torch.testing.assert_close(product(x), torch.nn.functional.linear(x, weight, bias))
+    expected = total + x @ weight.t()
+    alone.add_into(total, x)
+    torch.testing.assert_close(total, expected)
 
 
 def test_single_precision_as_it_is_trained():

@@ -55,7 +55,8 @@ class Antecedents(nn.Module):
         """
         n = len(g)
         target_weight, antecedent_weight, product_weight, _ = self.ffnn.weights()
-        shared = g @ target_weight.t(), g @ antecedent_weight.t(), g, product_weight, mention, speakers, genre
+        as_target = torch.addmm(self.ffnn.first.bias, g, target_weight.t())  # (S, H)
+        shared = as_target, g @ antecedent_weight.t(), g, product_weight, mention, speakers, genre
         step = max(self.block // max(self.max_antecedents, 1), 1)  # targets of a block
         many = n > step and torch.is_grad_enabled()
         table = g.new_full((n, 1 + min(self.max_antecedents, max(n - 1, 0))), -torch.inf)
@@ -73,9 +74,10 @@ class Antecedents(nn.Module):
     ) -> Tensor:  # fmt: skip
         """(P,) scores of the pairs of targets from `first` to before `last`."""
         target, antecedent = pairs(len(g), self.max_antecedents, first, last, g.device)
-        product = PairProduct.apply(g, product_weight, self.max_antecedents, first, last)  # (P, H)
-        features = self._features(target, antecedent, speakers, genre) @ self.ffnn.weights()[3].t()
-        scores = self.ffnn(as_target[target] + as_antecedent[antecedent] + product + features)
+        shared = as_target, as_antecedent, g, product_weight
+        spans = PairProduct.apply(*shared, self.max_antecedents, first, last)  # (P, H), with the bias
+        features = self._features(target, antecedent, speakers, genre)  # (P, 3F)
+        scores = self.ffnn(torch.addmm(spans, features, self.ffnn.weights()[3].t()))
         return scores + mention[target] + mention[antecedent]
 
     def _features(self, target: Tensor, antecedent: Tensor, speakers: Tensor, genre: Tensor) -> Tensor:

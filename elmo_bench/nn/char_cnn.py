@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import sqrt
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -13,7 +14,8 @@ class CharCNN(nn.Module):
     """Character embeddings, convolutions of one or more widths, ReLU, the largest value over the word.
 
     A filter of width w sees every window with at least one character, so it can recognise the beginning and the end of
-    a word. Only real words are computed, and padding never changes them.
+    a word. Only real words are computed, and padding never changes them. On a CPU each distinct word of a batch is
+    computed once, and without most of its padding.
 
     Args:
         n_characters: the size of the character vocabulary; id 0 is padding.
@@ -36,17 +38,46 @@ class CharCNN(nn.Module):
 
     def forward(self, chars: Tensor) -> Tensor:
         """(B, T, C) int64 character ids, 0 for padding -> (B, T, output_size), zeros where a word is padding."""
-        present = (chars != 0).any(-1)  # (B, T)
-        words = chars[present]  # (N, C): the words alone
-        lengths = (words != 0).sum(1)  # (N,)
-        x = self.dropout(self.embedding(words)).transpose(1, 2)  # (N, size, C)
+        places = (chars != 0).any(-1).flatten().nonzero().squeeze(1)  # (N,) of the words
+        words, which = chars.flatten(0, 1)[places], None  # (N, C)
+        if chars.device.type == "cpu" and not (self.training and self.dropout.p):  # a mask makes equal words differ
+            words, which = distinct(words)  # (U, C), (N,)
+        found = self._encode(self.dropout(self.embedding(words)), (words != 0).sum(1))  # in 16 bits under autocast
+        found = found if which is None else found.index_select(0, which)
+        out = found.new_zeros(chars.shape[0] * chars.shape[1], self.output_size)
+        return out.index_copy(0, places, found).unflatten(0, chars.shape[:2])
+
+    def _encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """(U, C, size), (U,) characters of each word -> (U, output_size). Short words are computed without padding."""
+        groups = similar(lengths) if x.device.type == "cpu" else [torch.arange(len(x), device=x.device)]
+        parts = []
+        for rows in groups:
+            longest = int(lengths[rows].max()) if x.device.type == "cpu" else x.shape[1]
+            parts.append(self._pool(x[rows, :longest].transpose(1, 2), lengths[rows]))
+        place = torch.cat([*groups, lengths.new_zeros(0)]).argsort()
+        return torch.cat([*parts, x.new_zeros(0, self.output_size)]).index_select(0, place)
+
+    def _pool(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """(n, size, C), (n,) -> (n, output_size)."""
         pooled = []
         for convolution in self.convolutions:
-            windows = convolution(x).relu()  # (N, filters, C + width - 1)
-            ends = lengths.unsqueeze(1) + windows.shape[2] - chars.shape[2]  # (N, 1): windows with a character
-            inside = torch.arange(windows.shape[2], device=chars.device) < ends  # (N, C + width - 1)
+            windows = convolution(x).relu()  # (n, filters, C + width - 1)
+            ends = lengths.unsqueeze(1) + windows.shape[2] - x.shape[2]  # (n, 1): windows with a character
+            inside = torch.arange(windows.shape[2], device=x.device) < ends  # (n, C + width - 1)
             pooled.append((windows * inside.unsqueeze(1)).amax(2))  # after ReLU, 0 is the smallest value
-        found = torch.cat(pooled, 1)  # (N, output_size), in 16 bits under autocast
-        out = found.new_zeros((*present.shape, self.output_size))
-        out[present] = found
-        return out
+        return torch.cat(pooled, 1)
+
+
+def distinct(words: Tensor) -> tuple[Tensor, Tensor]:
+    """The different rows of (N, C) int64, on the CPU: (U, C), and the number of each row among them (N,)."""
+    rows = np.ascontiguousarray(words.numpy())
+    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel() if rows.size else rows[:, 0]
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return words[torch.from_numpy(first)], torch.from_numpy(which)
+
+
+def similar(lengths: Tensor) -> list[Tensor]:
+    """Groups of rows whose lengths are close: up to 2, 4, 8 and so on."""
+    bounds = torch.tensor([2**k for k in range(1, int(lengths.max()).bit_length())]) if len(lengths) else lengths
+    group = torch.bucketize(lengths, bounds)  # (N,)
+    return [rows for number in range(len(bounds) + 1) if len(rows := (group == number).nonzero().squeeze(1))]

@@ -60,7 +60,7 @@ class MaxoutLayers(nn.Sequential):
 class FFNN(nn.Module):
     """The scorer of spans and of span pairs: two hidden layers with ReLU and dropout, then one score.
 
-    The caller computes the first layer's product, because it splits into parts that spans and pairs share.
+    The caller computes the first layer, bias included, because it splits into parts that spans and pairs share.
     """
 
     def __init__(self, parts: Sequence[int], hidden: int, dropout: float):
@@ -78,6 +78,6 @@ class FFNN(nn.Module):
         return self.first.weight.split(self.parts, dim=1)
 
     def forward(self, first: Tensor) -> Tensor:
-        """(P, H), the sum of the parts' products with their weights -> (P,)."""
-        hidden = self.dropout((first + self.first.bias).relu_())
+        """(P, H), the first layer before its ReLU -> (P,); `first` is overwritten."""
+        hidden = self.dropout(first.relu_())
         return self.score(self.dropout(self.second(hidden).relu())).squeeze(-1)

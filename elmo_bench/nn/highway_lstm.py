@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from elmo_bench.nn.packed_linear import FixedLinear
+from elmo_bench.nn.packed_linear import step_linear
 
 GATES = 5  # i, f, o, r, j
 
@@ -55,14 +55,14 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias, recurrent, mask, sizes):
         hidden = recurrent.shape[1]
-        once, times = FixedLinear(weight, F.pad(bias, (0, hidden)), len(x)), FixedLinear(recurrent, rows=sizes[0])
+        once, times = step_linear(weight, F.pad(bias, (0, hidden)), len(x)), step_linear(recurrent, rows=sizes[0])
         gates, highway = once(x).split([GATES * hidden, hidden], dim=1)  # (N, 5H), (N, H)
         cells, squashed, output = (x.new_empty(len(x), hidden) for _ in range(3))
         h = c = x.new_zeros(sizes[0], hidden)
         for step, n in zip(_steps(sizes), sizes, strict=True):
             pre = gates[step]  # (n, 5H), replaced by the gates themselves
             if step.start:
-                pre.add_(times(h[:n]))
+                times.add_into(pre, h[:n])
             sigmoids, j = pre.split([4 * hidden, hidden], dim=1)
             i, f, o, r = sigmoids.sigmoid_().chunk(4, dim=1)  # (n, H) each
             c = torch.mul(f, c[:n], out=cells[step]).addcmul_(i, j.tanh_())
@@ -79,7 +79,7 @@ class _Layer(torch.autograd.Function):
         x, weight, recurrent, mask, gates, highway, cells, squashed, output = ctx.saved_tensors
         hidden, sizes = recurrent.shape[1], ctx.sizes
         steps = list(_steps(sizes))
-        times = FixedLinear(recurrent.t(), rows=sizes[0])
+        times = step_linear(recurrent.t(), rows=sizes[0])
         d_pre = x.new_empty(len(x), (GATES + 1) * hidden)  # (N, 6H)
         d_h = d_c = x.new_zeros(0, hidden)  # gradients from the following step
         for t in reversed(range(len(sizes))):
@@ -95,9 +95,9 @@ class _Layer(torch.autograd.Function):
         before = [output[step][:n] for step, n in zip(steps, sizes[1:], strict=False)]
         earlier = torch.cat([x.new_zeros(sizes[0], hidden), *before])  # (N, H) the h that each step read
         d_gates = d_pre[:, : GATES * hidden]
-        d_recurrent = FixedLinear(earlier.t(), rows=GATES * hidden)(d_gates.t())  # (5H, H)
-        d_weight = FixedLinear(x.t(), rows=len(weight))(d_pre.t())  # (6H, D)
-        d_x = FixedLinear(weight.t(), rows=len(x))(d_pre) if ctx.needs_input_grad[0] else None  # (N, D)
+        d_recurrent = step_linear(earlier.t(), rows=GATES * hidden)(d_gates.t())  # (5H, H)
+        d_weight = step_linear(x.t(), rows=len(weight))(d_pre.t())  # (6H, D)
+        d_x = step_linear(weight.t(), rows=len(x))(d_pre) if ctx.needs_input_grad[0] else None  # (N, D)
         return d_x, d_weight, d_gates.sum(0), d_recurrent, None, None
 
 
@@ -109,24 +109,25 @@ def _cell_backward(
     gates (n, 5H) are taken after their activations; d_c comes from the following step and may have fewer rows; a
     c_before of None means zeros.
     """
+    hidden = highway.shape[1]
     i, f, o, r, j = gates.chunk(GATES, dim=1)  # (n, H) each
     d_i, d_f, d_o, d_r, d_j, d_highway = d_pre.chunk(GATES + 1, dim=1)
     d_hidden = d_h * r  # of o * tanh(c)
     torch.sub(d_h, d_hidden, out=d_highway)
-    torch.mul(torch.sub(o * tanh_c, highway).mul_(d_hidden), 1 - r, out=d_r)
-    d_hidden *= o
-    torch.mul(d_hidden * tanh_c, 1 - o, out=d_o)
-    d_cell = d_hidden.addcmul_(d_hidden * tanh_c, tanh_c, value=-1)
+    torch.mul(d_hidden, tanh_c, out=d_o)
+    torch.mul(torch.addcmul(highway, o, tanh_c, value=-1), d_h, out=d_r).neg_()
+    d_cell = torch.ops.aten.tanh_backward(d_hidden.mul_(o), tanh_c)
     d_cell[: len(d_c)] += d_c
-    through_i = d_cell * i
-    torch.mul(through_i * j, 1 - i, out=d_i)
-    torch.addcmul(through_i, through_i * j, j, value=-1, out=d_j)
-    d_before = d_cell * f
+    torch.mul(d_cell, j, out=d_i)
+    torch.mul(d_cell, i, out=d_j)
     if c_before is None:
         d_f.zero_()
     else:
-        torch.mul(d_before * c_before, 1 - f, out=d_f)
-    return d_before
+        torch.mul(d_cell, c_before, out=d_f)
+    sigmoids = slice(0, 4 * hidden)
+    torch.ops.aten.sigmoid_backward.grad_input(d_pre[:, sigmoids], gates[:, sigmoids], grad_input=d_pre[:, sigmoids])
+    torch.ops.aten.tanh_backward.grad_input(d_j, j, grad_input=d_j)
+    return d_cell.mul_(f)
 
 
 def _steps(sizes: list[int]) -> Iterator[slice]:

@@ -16,10 +16,10 @@ from torch.utils.checkpoint import checkpoint
 from elmo_bench.nn.feedforward import FFNN
 
 
-def candidates(lengths: Sequence[int], max_span_width: int, device: torch.device | None = None) -> Tensor:
+def candidates(lengths: Sequence[int], max_span_width: int) -> np.ndarray:
     """(N, K) bool: which spans lie inside one of the sentences of these lengths."""
     left = np.concatenate([np.arange(length, 0, -1) for length in lengths]) if len(lengths) else np.zeros(0, int)
-    return torch.from_numpy(left[:, None] > np.arange(max_span_width)).to(device)
+    return left[:, None] > np.arange(max_span_width)
 
 
 def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> np.ndarray:
@@ -103,27 +103,29 @@ class Spans(nn.Module):
         nn.init.xavier_uniform_(self.width.weight)
         nn.init.xavier_uniform_(self.attention.weight)
 
-    def widths(self, inside: Tensor) -> Tensor:
+    def widths(self, inside: np.ndarray) -> Tensor:
         """(N, K, F): the width feature of each candidate, each with dropout of its own."""
         return self.dropout(self.width.weight.expand(*inside.shape, -1))
 
-    def forward(self, h: Tensor, own: Tensor, widths: Tensor, inside: Tensor) -> Tensor:
+    def forward(self, h: Tensor, own: Tensor, widths: Tensor, inside: np.ndarray) -> Tensor:
         """(N, E), (N, V), (N, K, F), (N, K) bool -> mention scores (N, K), -inf where there is no candidate.
 
         The first layer multiplies words instead of spans: an attended head is a weighted sum of words, and so is its
         product.
         """
         first, last, width, head = self.ffnn.weights()
-        shared = h @ first.t(), h @ last.t(), own @ head.t(), self.attention(h).squeeze(1)
+        as_first = torch.addmm(self.ffnn.first.bias, h, first.t())  # (N, H)
+        shared = as_first, h @ last.t(), own @ head.t(), self.attention(h).squeeze(1)
         many = len(h) > self.block and torch.is_grad_enabled()
         scores = []
         for start in range(0, len(h), self.block):
-            starts, k = inside[start : start + self.block].nonzero().unbind(1)  # (P,), (P,)
+            places = torch.from_numpy(np.stack(inside[start : start + self.block].nonzero())).to(h.device)
+            starts, k = places.unbind()  # (P,), (P,)
             arguments = starts + start, k, *shared, widths, width
             scores.append(checkpoint(self._score, *arguments, use_reentrant=False) if many else self._score(*arguments))
-        table = h.new_full(inside.shape, -torch.inf)
-        table[inside] = torch.cat(scores) if scores else h.new_zeros(0)
-        return table
+        table = h.new_full((inside.size,), -torch.inf)
+        places = torch.from_numpy(np.flatnonzero(inside)).to(h.device)
+        return table.index_copy(0, places, torch.cat([*scores, h.new_zeros(0)])).view(inside.shape)
 
     def _score(
         self, starts: Tensor, k: Tensor, first: Tensor, last: Tensor, own: Tensor, logits: Tensor, widths: Tensor,
@@ -131,7 +133,9 @@ class Spans(nn.Module):
     ) -> Tensor:  # fmt: skip
         """(P,) scores of the spans, from the products of the words with the first layer."""
         heads = self._attend(starts, k, logits, own)
-        return self.ffnn(first[starts] + last[starts + k] + heads + widths[starts, k] @ width.t())
+        chosen = widths.flatten(0, 1).index_select(0, starts * widths.shape[1] + k)  # (P, F)
+        words = first.index_select(0, starts) + last.index_select(0, starts + k) + heads  # (P, H)
+        return self.ffnn(torch.addmm(words, chosen, width.t()))
 
     def _attend(self, starts: Tensor, k: Tensor, logits: Tensor, own: Tensor) -> Tensor:
         """(P, V): the words (N, V) of each span, weighted by the softmax of their logits (N,) within it."""

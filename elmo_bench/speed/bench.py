@@ -133,6 +133,11 @@ class Bench:
         data = [f"scale={scale}", *([f"data_root={self.data_root}"] if self.data_root else [])]
         return {"heads": {task: measure.head(task, data) for task in (heads.tasks(scale) if self.plan.heads else ())}}
 
+    def steps(self) -> dict[str, Any]:
+        """The training steps of each task; of the open data."""
+        tasks = heads.tasks("open") if self.data_root and self.plan.heads else ()
+        return {"steps": [measure.steps(task, self.data_root) for task in tasks]}
+
     def stack(self) -> dict[str, Any]:
         """The recurrent stack of SRL."""
         size, number = self.plan.stack

@@ -173,6 +173,13 @@ def waiting(tasks: Sequence[str], data_root: Path, batches: int = 20) -> list[di
     return rows
 
 
+def steps(task: str, data_root: Path, batches: int = 6) -> dict[str, Any]:
+    """The speed of training steps of a task at scale=open on one core."""
+    command = [sys.executable, "-m", "elmo_bench.speed.steps", task, str(data_root), str(batches)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def head(task: str, data: Sequence[str]) -> dict[str, Any]:
     """Rows, words of the longest row, and peak memory in MiB of one training step with ELMo at the paper's sizes.
 

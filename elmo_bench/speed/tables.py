@@ -102,6 +102,17 @@ def _heads(figures: Figures, console: Console) -> None:
     console.print(table)
 
 
+def _steps(figures: Figures, console: Console) -> None:
+    columns = "tokens/s", "MFLOP a token", "of the bound", "operations a step", "waits of a GPU a step"
+    table = _table("", "training steps at scale=open on one core, ELMo from the cache", columns)
+    for row in figures["steps"]:
+        counts = (f"{row[key]:,.0f}" for key in ("operations_a_step", "waits_a_step"))
+        speed = f"{row['tokens_a_second']:,.0f}", f"{row['mflop_a_token']:.1f}", f"{row['share_of_bound']:.0%}"
+        table.add_row(row["task"], *speed, *counts)
+    if figures["steps"]:
+        console.print(table)
+
+
 def _stack(figures: Figures, console: Console) -> None:
     row = figures["stack"]
     rates = ", ".join(f"{name} {rate:.1f}" for name, rate in row["sentences_a_second"].items())
@@ -147,6 +158,7 @@ SHOWN = {
     "memory": _memory,
     "attention": _attention,
     "heads": _heads,
+    "steps": _steps,
     "stack": _stack,
     "waiting": _waiting,
     "pretraining": _pretraining,

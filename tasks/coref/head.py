@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -88,9 +89,12 @@ class CorefHead(nn.Module):
             return self._forward(text, batch)
 
     def _forward(self, text: Embedded, batch: Batch) -> CorefScores:
-        lengths = text.mask.sum(1).tolist()  # of all sentences of all documents
-        x = self.lexical_dropout(text.x[text.mask].float())  # (N, D)
-        flat = Embedded(x, None if text.elmo is None else text.elmo[text.mask].float(), text.mask)
+        lengths = [len(sentence) for row in batch.rows for sentence in row["sentences"]]
+        inside = np.arange(text.mask.shape[1]) < np.array(lengths)[:, None]
+        places = torch.from_numpy(np.flatnonzero(inside)).to(text.x.device)  # (N,) of the words in the padded batch
+        x, elmo = (None if part is None else part.flatten(0, 1)[places].float() for part in (text.x, text.elmo))
+        x = self.lexical_dropout(x)  # (N, D)
+        flat = Embedded(x, elmo, text.mask)
         h = self.dropout(flat.after(self.encoder(x, lengths)))  # (N, E)
         documents, losses, sentence, word = [], [], 0, 0
         for number, row in enumerate(batch.rows):
@@ -115,11 +119,11 @@ class CorefHead(nn.Module):
             start: the index of its first word in the batch.
             labels: of the batch; speakers and genres are given for raw text too.
         """
-        inside = candidates(lengths, self.spans.max_span_width, h.device)  # (N, K)
+        inside = candidates(lengths, self.spans.max_span_width)  # (N, K)
         widths = self.spans.widths(inside)  # (N, K, F)
         table = self.spans(h, own, widths, inside)  # (N, K)
         keep = max(int(len(h) * self.top_span_ratio), 1)
-        best = best_without_crossing(table.detach().float().cpu().numpy(), inside.cpu().numpy(), keep)
+        best = best_without_crossing(table.detach().float().cpu().numpy(), inside, keep)
         places = torch.from_numpy(best).to(h.device)  # (S,)
         first, k = places // self.spans.max_span_width, places % self.spans.max_span_width
         mention, g = table[first, k], self.spans.vectors(h, own, widths, places)  # (S,), (S, G)
@@ -129,18 +133,26 @@ class CorefHead(nn.Module):
         return document, self._loss(table, inside, places, scores, number, labels)
 
     def _loss(
-        self, table: Tensor, inside: Tensor, places: Tensor, scores: Tensor, number: int, labels: Mapping[str, Tensor]
+        self,
+        table: Tensor,
+        inside: np.ndarray,
+        places: Tensor,
+        scores: Tensor,
+        number: int,
+        labels: Mapping[str, Tensor],
     ) -> Tensor:
         if "mentions" not in labels:
             return scores.new_zeros(())
-        gold = labels["mentions"]  # (M, 4): document, first word, words - 1, cluster
-        gold = gold[(gold[:, 0] == number) & (gold[:, 2] < inside.shape[1])]
-        cluster = torch.full_like(inside, -1, dtype=torch.int64)  # (N, K)
-        cluster[gold[:, 1], gold[:, 2]] = gold[:, 3]
-        loss = marginal_loss(scores, right_antecedents(cluster.flatten()[places], scores))
+        document, first, k, cluster = labels["mentions"].unbind(1)  # (M,) each: k is the number of words - 1
+        ours = (document == number) & (k < inside.shape[1])
+        clusters = torch.full((inside.size + 1,), -1, device=table.device)  # by candidate; the last is no candidate
+        clusters[torch.where(ours, first * inside.shape[1] + k, inside.size)] = cluster
+        loss = marginal_loss(scores, right_antecedents(clusters[places], scores))
         if self.singletons:
-            is_mention = (cluster[inside] >= 0).to(table.dtype)
-            loss = loss + nn.functional.binary_cross_entropy_with_logits(table[inside], is_mention, reduction="sum")
+            among = torch.from_numpy(np.flatnonzero(inside)).to(table.device)
+            is_mention = (clusters[among] >= 0).to(table.dtype)
+            found = table.flatten()[among]
+            loss = loss + nn.functional.binary_cross_entropy_with_logits(found, is_mention, reduction="sum")
         return loss
 
     def decode(self, scores: CorefScores, batch: Batch) -> list[dict[str, Any]]:
