@@ -241,6 +241,8 @@ class BenchModule(pl.LightningModule):
     def configure_optimizers(self) -> torch.optim.Optimizer:
         try:
             self._optimizer = self.make_optimizer([p for p in self.parameters() if p.requires_grad])
+            if self.device.type == "cpu":
+                in_one_pass(self._optimizer)
             self.schedule = None if self.make_schedule is None else self.make_schedule(self._optimizer)
         except (TypeError, ValueError) as error:  # wrong arguments on the task's page or the command line
             raise UserError(f"task.optimizer or task.schedule: {error}") from error
@@ -287,6 +289,14 @@ class BenchModule(pl.LightningModule):
 def epoch_seed(seed: int, epoch: int, rank: int = 0) -> int:
     """A 32-bit seed for an epoch of a rank; epochs of nearby seeds all differ."""
     return (seed * 1_000_003 + epoch + rank * 2_000_000_011) % 2**32
+
+
+def in_one_pass(optimizer: torch.optim.Optimizer) -> None:
+    """Lets Adam update a parameter in one pass instead of eight, unless its page says how; equal up to rounding."""
+    if isinstance(optimizer, torch.optim.Adam):
+        for group in optimizer.param_groups:
+            if group["fused"] is None and group["foreach"] is None:
+                group["fused"] = True
 
 
 def row_order(loader: Any) -> np.ndarray:

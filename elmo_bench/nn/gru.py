@@ -87,7 +87,7 @@ class BothWays(torch.autograd.Function):
 
 
 def _run(gates: Tensor, across: Tensor, own: Tensor) -> Tensor:
-    """Turns the input's products (T, 2, B, 3H) into the gates r, z, n; returns the state before each step, and the last.
+    """Turns the input's products (T, 2, B, 3H) into the gates r, z, n; returns the states before each step and after.
 
     Args:
         gates: overwritten.
