@@ -45,13 +45,14 @@ class BiGRU(nn.Module):
         back, _ = self.backward_gru(reverse(x, mask))
         return torch.cat([ahead, reverse(back, mask)], dim=-1) * mask.unsqueeze(2)
 
-    def _weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _weights(self) -> tuple[Tensor, ...]:
         """W (6H, D) and its bias (6H,), R (2, 3H, H) and its bias (2, 3H); the forward direction's first."""
 
         def of(name: str) -> list[Tensor]:
             return [getattr(gru, f"{name}_l0") for gru in (self.forward_gru, self.backward_gru)]
 
-        return torch.cat(of("weight_ih")), torch.cat(of("bias_ih")), *map(torch.stack, (of("weight_hh"), of("bias_hh")))
+        weight, bias = torch.cat(of("weight_ih")), torch.cat(of("bias_ih"))
+        return weight, bias, torch.stack(of("weight_hh")), torch.stack(of("bias_hh"))
 
 
 class BothWays(torch.autograd.Function):
