@@ -25,7 +25,10 @@ class Vocabulary:
 
     @classmethod
     def count(cls, items: Iterable[str], minimum: int = 1, special: bool = True) -> Vocabulary:
-        """The items seen at least `minimum` times, most frequent first, ties by code point (the same everywhere)."""
+        """The items seen at least `minimum` times, most frequent first, ties by code point (the same everywhere).
+
+        `items` may be a `Counter`: it then says how often each was seen.
+        """
         counts = Counter(items)
         kept = [item for item, n in counts.items() if n >= minimum and not (special and item in (cls.PAD, cls.UNK))]
         return cls(sorted(kept, key=lambda item: (-counts[item], item)), special)

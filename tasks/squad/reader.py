@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 import torch
-from datasets import Dataset, DatasetDict, Features, List, Value
+from datasets import Dataset, DatasetDict, Features, List, Value, concatenate_datasets
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
@@ -21,6 +22,7 @@ from elmo_bench.text.vocabulary import Vocabulary
 from tasks.squad.paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
 
 HUB_SPLITS = {"train": "train", "test": "validation"}
+CHUNK = 500  # rows that are Python objects at once; as such they take ten times the memory
 
 
 class Context(NamedTuple):
@@ -97,7 +99,7 @@ class SquadReader:
         if self.train_questions is not None:
             paragraphs["train"] = chosen(paragraphs["train"], self.train_questions, self.draw)
         paragraphs["train"] = part.of(paragraphs["train"], "paragraphs", lambda paragraph: len(paragraph.questions))
-        splits = DatasetDict({split: self._split(paragraphs[split], split) for split in ("train", "dev", "test")})  # type: ignore
+        splits = DatasetDict({split: self._split(paragraphs.pop(split), split) for split in ("train", "dev", "test")})  # type: ignore
         self._make_vocabularies(splits["train"])
         return splits
 
@@ -114,8 +116,21 @@ class SquadReader:
         return paragraphs
 
     def _split(self, paragraphs: Sequence[Paragraph], split: str) -> Dataset:
+        rows = self._rows(paragraphs, split)
+        parts = [table([])]
+        while chunk := list(islice(rows, CHUNK)):
+            parts.append(table(chunk))
+        dataset, off = concatenate_datasets(parts), self.off_borders[split]
+        example = f", e.g. of question {off[0]}" if off else ""
+        print(
+            f"squad {split}: {len(dataset)} questions about {len(paragraphs)} paragraphs; {len(off)} answers "
+            f"({100 * len(off) / max(len(dataset), 1):.1f} %) begin or end inside a word{example}",
+            file=sys.stderr,
+        )
+        return dataset
+
+    def _rows(self, paragraphs: Sequence[Paragraph], split: str) -> Iterator[Row]:
         limit = self.train_words if split == "train" else None
-        rows: list[Row] = []
         off = self.off_borders[split] = []
         for paragraph in paragraphs:
             context = self._context(paragraph.context)
@@ -127,14 +142,7 @@ class SquadReader:
                     off.append(question.id)
                 row = {"id": question.id, "question": words, "answers": [answer.text for answer in question.answers]}
                 row |= {"text": paragraph.context, "title": paragraph.title}
-                rows.append(row | self._window(context, span, limit))
-        example = f", e.g. of question {off[0]}" if off else ""
-        print(
-            f"squad {split}: {len(rows)} questions about {len(paragraphs)} paragraphs; {len(off)} answers "
-            f"({100 * len(off) / max(len(rows), 1):.1f} %) begin or end inside a word{example}",
-            file=sys.stderr,
-        )
-        return Dataset.from_dict({key: [row[key] for row in rows] for key in FEATURES}, features=FEATURES)
+                yield row | self._window(context, span, limit)
 
     def _context(self, text: str) -> Context:
         words = tokenizer.words(text)
@@ -157,16 +165,23 @@ class SquadReader:
 
     def _make_vocabularies(self, train: Dataset) -> None:
         """Counts the words of every question, and those of each paragraph once."""
-        words: list[str] = []
+        words: Counter[str] = Counter()
+        chars: Counter[str] = Counter()
         seen: set[str] = set()
         for row in train.select_columns(["question", "context", "text"]):
-            words += row["question"]  # type: ignore[index]
+            words.update(row["question"])  # type: ignore[index]
             if row["text"] not in seen:  # type: ignore[index]
                 seen.add(row["text"])  # type: ignore[index]
-                words += [word for sentence in row["context"] for word in sentence]  # type: ignore[index]
+                for sentence in row["context"]:  # type: ignore[index]
+                    words.update(sentence)
+        known: Counter[str] = Counter()
+        for word, number in words.items():
+            known[word.lower() if self.lower else word] += number
+            for char in word:
+                chars[char] += number
         self.vocabularies = {
-            "words": Vocabulary.count((word.lower() if self.lower else word for word in words), self.min_count),
-            "chars": Vocabulary.count((char for word in words for char in word), self.char_min_count),
+            "words": Vocabulary.count(known, self.min_count),
+            "chars": Vocabulary.count(chars, self.char_min_count),
         }
 
     # Batches.
@@ -244,6 +259,11 @@ FEATURES = Features({
     "text": Value("string"),
     "title": Value("string"),
 })  # fmt: skip
+
+
+def table(rows: Sequence[Row]) -> Dataset:
+    """The rows in Arrow's columns."""
+    return Dataset.from_dict({key: [row[key] for row in rows] for key in FEATURES}, features=FEATURES)
 
 
 def window(lengths: Sequence[int], span: Sequence[int], limit: int) -> tuple[int, int]:
