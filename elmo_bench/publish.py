@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,7 +85,7 @@ def _counted(told: Counter) -> str:
     return "runs: " + ", ".join(f"{number} {outcome}" for outcome, number in told.items())
 
 
-def _with_progress(records: list[Record]) -> Iterable[Record]:
+def _with_progress(records: Sequence[Record]) -> Iterable[Record]:
     """The records, with a progress bar where the output is a terminal."""
     from rich.console import Console
     from rich.progress import track

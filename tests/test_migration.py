@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def committed() -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def records() -> dict[Path, store.Record]:
+def records() -> Mapping[Path, store.Record]:
     """The committed records by their paths."""
     read = {path: store.read(path) for path in committed()}
     if not read:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from omegaconf import DictConfig
 
-from elmo_bench.experiment import items
-from elmo_bench.experiment.launch import finished
+from elmo_bench.configuration import schema
+from elmo_bench.experiment import items, store
+from elmo_bench.experiment.identity import Identity
 from elmo_bench.experiment.store import Record, dumps
 from elmo_bench.metrics.items import Items
 from elmo_bench.system.errors import UserError
@@ -44,7 +45,7 @@ def members(cfgs: Sequence[DictConfig], command: str) -> list[Member]:
         UserError: a run has no record or no checkpoint (the command that makes them is named); runs on other data, or
             with another biLM or version of the task.
     """
-    records = [finished(cfg) for cfg in cfgs]
+    records = [_finished(cfg) for cfg in cfgs]
     if unrecorded := [cfg.seed for cfg, record in zip(cfgs, records, strict=True) if record is None]:
         raise UserError(f"no recorded run of {_train(unrecorded, command)}")
     found = [
@@ -61,6 +62,12 @@ def members(cfgs: Sequence[DictConfig], command: str) -> list[Member]:
                     f"the runs of seeds {found[0].record['seed']} and {member.record['seed']} differ in {key}"
                 )
     return found
+
+
+def _finished(cfg: DictConfig) -> Record | None:
+    run = schema.typed(cfg)
+    path = store.place(run.results_root, run.scale.name, run.task.name, Identity(run).run)
+    return store.read(path, told=True) if path.is_file() else None
 
 
 def _train(seeds: Sequence[int], command: str) -> str:

@@ -295,3 +295,17 @@ class BenchModule(pl.LightningModule):
 def epoch_seed(seed: int, epoch: int, rank: int = 0) -> int:
     """A 32-bit seed for an epoch of a rank; epochs of nearby seeds all differ."""
     return (seed * 1_000_003 + epoch + rank * 2_000_000_011) % 2**32
+
+
+def row_order(loader: Any) -> np.ndarray:
+    """(rows,) int64: the row numbers of a split in the order of a loader that does not shuffle."""
+    return np.fromiter(chain.from_iterable(loader.batch_sampler), dtype=np.int64)
+
+
+def device_seconds(device: torch.device) -> float:
+    """Seconds of computing: summed over all cores on a CPU; wall-clock time, after synchronizing, on a GPU."""
+    if device.type == "cpu":
+        return time.process_time()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()

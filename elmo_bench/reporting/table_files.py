@@ -14,9 +14,9 @@ from elmo_bench.experiment.store import Record
 from elmo_bench.experiment.together import Outcome
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.cells import Cell, Content, cells
-from elmo_bench.reporting.page import TEMPLATES
 from elmo_bench.reporting.paper_tables import section
 from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.web.page import TEMPLATES
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
 from elmo_bench.system.integrity import read_sealed, sealed

@@ -135,8 +135,9 @@ class Bench:
 
     def steps(self) -> dict[str, Any]:
         """The training steps of each task; of the open data."""
-        tasks = heads.tasks("open") if self.data_root and self.plan.heads else ()
-        return {"steps": [measure.steps(task, self.data_root) for task in tasks]}
+        if self.data_root is None or not self.plan.heads:
+            return {"steps": []}
+        return {"steps": [measure.steps(task, self.data_root) for task in heads.tasks("open")]}
 
     def stack(self) -> dict[str, Any]:
         """The recurrent stack of SRL."""
