@@ -40,10 +40,11 @@ def _gain_row(each: Comparison) -> list[str | Number]:
     name = f"{each.task}: {each.treated.name}, biLM {each.treated.bilm}, against {each.control.name}"
     besides = in_words(other_changes(each.treated.first, each.control.first))
     also = (f"besides ELMo: {', '.join(besides)}",) if besides else ()
+    noted = (f"interval: {gain.note}",) if gain.note else ()
     items = ", ".join(_p(p) for p in gain.p_items if p is not None)
     return [
-        Number(name, [], also),
-        Number(f"{gain.mean:+.2f}", runs, (gain.note,) if gain.note else ()),
+        Number(name, [], (*also, *noted)),
+        Number(f"{gain.mean:+.2f}", runs),
         *(interval(gain), _p(gain.p_seeds), items, _p(gain.p_holm)),
         "" if gain.smallest is None else f"{gain.smallest:.2f}",
         " + ".join(map(str, gain.seeds)),
