@@ -99,7 +99,15 @@ class Bench:
 
 def clean_environment() -> dict[str, str]:
     """Without what would change a command's behaviour."""
-    dropped = ("HYDRA_FULL_ERROR", "DATA_ROOT", "VECTORS_ROOT", "ELMO_BENCH_CACHE", "WANDB_API_KEY", "STOP")
+    dropped = (
+        "HYDRA_FULL_ERROR",
+        "DATA_ROOT",
+        "VECTORS_ROOT",
+        "ELMO_BENCH_CACHE",
+        "WANDB_API_KEY",
+        "WANDB_SERVICE",
+        "STOP",
+    )
     return {key: value for key, value in os.environ.items() if key not in dropped}
 
 

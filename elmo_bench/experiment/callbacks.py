@@ -79,6 +79,7 @@ def quiet() -> None:
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     for message, category in (
+        (r"The `srun` command is available on your system but is not used.*", Warning),
         (r".*LeafSpec.*", Warning),  # torch 2.13 about torch's own pytree, as Lightning uses it
         (r".*does not have many workers.*", Warning),  # batches are small: collating in the process is as fast
         (r".*`weights_only` was not set.*", Warning),

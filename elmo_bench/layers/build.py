@@ -16,8 +16,9 @@ from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 
-# Keys of a page that say how to use, name or make a source; all others are arguments of the source.
-COMMON = (*(each.name for each in dataclasses.fields(LayersConfig)), "like", "seed")
+# Keys of a page that say how to use or name a source; all others are arguments of the source.
+COMMON = tuple(each.name for each in dataclasses.fields(LayersConfig))
+MAKING = "like", "seed"  # keys that say how its files are made: arguments only of a source that takes them
 
 
 def open_source(
@@ -73,8 +74,9 @@ def own_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: a key that the source does not accept, or a required key that is missing or null.
     """
-    given = {key: value for key, value in settings.items() if key not in COMMON}
     taken = inspect.signature(source_class(settings.get("_target_"))).parameters
+    unused = {*COMMON, *(key for key in MAKING if key not in taken)}
+    given = {key: value for key, value in settings.items() if key not in unused}
     for key in given:
         if key not in taken:
             raise UserError(f"bilm.{key}: {settings['_target_']} takes no such argument; {choices(key, list(taken))}")

@@ -92,7 +92,7 @@ class CarriedCache(ActivationCache):
 
 def carries(source: Any) -> TypeGuard[BilmLayers]:
     """Whether a source carries its state on from sentence to sentence."""
-    return isinstance(source, BilmLayers) and source.module.state == "carry"
+    return isinstance(source, BilmLayers) and getattr(source.module, "state", None) == "carry"
 
 
 def read_text(source: BilmLayers, text: Sentences, cache_root: str | PathLike[str]) -> ActivationCache:

@@ -42,7 +42,7 @@ class CharCNN(nn.Module):
         words, which = chars.flatten(0, 1)[places], None  # (N, C)
         if chars.device.type == "cpu" and not (self.training and self.dropout.p):  # a mask makes equal words differ
             words, which = distinct(words)  # (U, C), (N,)
-        found = self._encode(self.dropout(self.embedding(words)), (words != 0).sum(1))  # in 16 bits under autocast
+        found = self._encode(self.dropout(self.embedding(words)), (words != 0).sum(1))
         found = found if which is None else found.index_select(0, which)
         out = found.new_zeros(chars.shape[0] * chars.shape[1], self.output_size)
         return out.index_copy(0, places, found).unflatten(0, chars.shape[:2])
@@ -55,7 +55,8 @@ class CharCNN(nn.Module):
             longest = int(lengths[rows].max()) if x.device.type == "cpu" else x.shape[1]
             parts.append(self._pool(x[rows, :longest].transpose(1, 2), lengths[rows]))
         place = torch.cat([*groups, lengths.new_zeros(0)]).argsort()
-        return torch.cat([*parts, x.new_zeros(0, self.output_size)]).index_select(0, place)
+        found = torch.cat(parts) if parts else x.new_zeros(0, self.output_size)  # in 16 bits under autocast
+        return found.index_select(0, place)
 
     def _pool(self, x: Tensor, lengths: Tensor) -> Tensor:
         """(n, size, C), (n,) -> (n, output_size)."""

@@ -105,6 +105,7 @@ def table(record: Record) -> str:
     """The table or sweep that a run belongs to: table1 without changes to its arm, else the page that explains them."""
     variant, pages = record["variant"], _pages()
     fitting = [name for name, params in pages.items() if _explains(params, variant)]
+    fitting.sort(key=lambda name: (not name.startswith("table"), name))  # of equally near ones the paper's tables first
     nearest = max(fitting, key=lambda name: len(variant.keys() & pages[name].keys()), default="others")
     return f"{nearest if variant else 'table1'}/{record['scale']}/{record['task']}"
 

@@ -139,7 +139,7 @@ def _made(run: RunConfig, folder: Path, number: int) -> Steps:
     rows = _sampled(reader, [train[i] for batch in chosen for i in batch])
     cache = ActivationCache(_layers(run), folder)
     cache.console.quiet = True
-    cache.prepare(list(sentences({"train": rows}, reader.fields)))  # type: ignore[arg-type]
+    cache.prepare(list(sentences([rows], reader.fields)))
     places = iter(range(len(rows)))
     batches = [[next(places) for _ in batch] for batch in chosen]
     loader = DataLoader(rows, batch_sampler=batches, collate_fn=reader.collate)  # type: ignore[arg-type]
