@@ -1,0 +1,133 @@
+"""What Tables 4 to 6 share: the check of files, opened layers, and the record, which is also the table.
+
+A record is a sealed JSON file results/analysis/<scale>/<study>/<id>.json: title, note, header and rows as the report
+shows them, the numbers behind them, the settings, the sha256 of data and biLMs, time, machine and commit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from elmo_bench.analysis import settings as pages_of_studies
+from elmo_bench.analysis.settings import StudyConfig, check_files, files, identity
+from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.experiment.makers import Makers
+from elmo_bench.experiment.missing import missing_layers
+from elmo_bench.layers.build import open_source
+from elmo_bench.system import machine
+from elmo_bench.system.files import write_text
+from elmo_bench.system.hashing import content_sha256, fingerprint
+from elmo_bench.system.integrity import read_sealed, sealed
+
+AGAIN = "restore it (git checkout), or remove it and make it again"
+T = TypeVar("T", bound=StudyConfig)
+
+
+@dataclass
+class Study(Generic[T]):
+    """One table at one scale with one biLM.
+
+    Attributes:
+        name: of the page of settings.
+        run: the scale, the biLM and the folders.
+        settings: of the study.
+        controls: runs with other biLMs, by the name of their page.
+    """
+
+    name: str
+    run: RunConfig
+    settings: T
+    controls: dict[str, RunConfig]
+    started: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, name: str, config: type[T], arguments: Sequence[str]) -> Study[T]:
+        """From the arguments of a command, with all files made or found.
+
+        Raises:
+            UserError: a wrong argument, or missing files, all of which are named.
+        """
+        run, settings = pages_of_studies.read(name, config, arguments)
+        overrides = [a for a in arguments if a.partition("=")[0] in ("scale", *vars(run.places))]
+        names = getattr(settings, "controls", [])
+        controls = {one: schema.typed(pages.compose([*overrides, f"bilm={one}"])) for one in names}
+        lines = [line for each in (run, *controls.values()) for line in missing_layers(each)]
+        check_files(name, run, settings, lines)
+        for each in (run, *controls.values()):
+            Makers.of(each).make()
+        return cls(name, run, settings, controls)
+
+    def open(self, cached: bool) -> dict[str, Any]:
+        """The sources of layers by name: the biLM first, then the controls."""
+        runs = {self.run.bilm.name: self.run, **self.controls}
+        return {
+            name: open_source(each.bilm, cache_root=self.run.cache_root, cached=cached) for name, each in runs.items()
+        }
+
+    @cached_property
+    def bilms(self) -> dict[str, Any]:
+        """Name, state and sha256 of every biLM."""
+        return {
+            name: {"sha256": source.sha256, **getattr(source, "settings", {})}
+            for name, source in self.open(cached=False).items()
+        }
+
+    @cached_property
+    def data_sha256(self) -> dict[str, str]:
+        """The sha256 of the unpacked content of every file of data."""
+        memory = Path(self.run.cache_root) / "digests.json"
+        return {name: content_sha256(path, memory) for name, path in files(self.settings).items()}
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """All that the result depends on."""
+        own = {"study": self.name, "scale": self.run.scale.name, **identity(self.settings)}
+        bilms = [self.bilms[name] for name in self.bilms]
+        return own | {"version": self.settings.version, "data_sha256": self.data_sha256, "bilms": bilms}
+
+    @property
+    def path(self) -> Path:
+        """The place of the record."""
+        folder = Path(self.run.results_root) / "analysis" / self.run.scale.name / self.name
+        return folder / f"{fingerprint(self.plain)}.json"
+
+    def recorded(self) -> dict[str, Any] | None:
+        """The record, unless there is none or `force=true` asks for a new one."""
+        return read_sealed(self.path, "record", AGAIN) if self.path.exists() and not self.run.force else None
+
+    def write(self, page: dict[str, Any]) -> dict[str, Any]:
+        """Writes the record: the page (title, note, header, rows and what else was measured), settings, circumstances."""
+        record = page | {
+            "study": self.name,
+            "scale": self.run.scale.name,
+            "bilm": {"name": self.run.bilm.name, "sha256": self.bilms[self.run.bilm.name]["sha256"]},
+            "controls": {name: self.bilms[name]["sha256"] for name in self.controls},
+            "data_sha256": self.data_sha256,
+            "settings": self.plain,
+            "seconds": round(time.monotonic() - self.started, 1),
+            **machine.peaks("cpu"),
+            **machine.circumstances("cpu"),
+        }
+        write_text(self.path, sealed(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"))
+        return read_sealed(self.path, "record", AGAIN)
+
+
+def show(study: Study[Any], page: dict[str, Any]) -> None:
+    """Prints a table, and where its record is."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(*page["header"], title=page["title"], title_justify="left")
+    for row in page["rows"]:
+        table.add_row(*row)
+    Console(width=None if console.is_terminal else 200, highlight=False).print(table)
+    console.print(page["note"], markup=False, soft_wrap=True)
+    print(f"written: {study.path}")
