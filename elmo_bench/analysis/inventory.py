@@ -22,12 +22,8 @@ def first_senses(sentences: Sequence[Sentence]) -> dict[Word, str]:
     """
     instances = [instance for sentence in sentences for instance in sentence.instances]
     numbered = {each.word for each in instances if each.numbers}
-    first = {
-        each.word: key
-        for each in instances
-        for key, number in zip(each.keys, each.numbers, strict=False)
-        if number == "1"
-    }
+    pairs = [(each.word, pair) for each in instances for pair in zip(each.keys, each.numbers, strict=False)]
+    first = {word: key for word, (key, number) in pairs if number == "1"}
     counts = frequencies(sentences)
     return first | {word: keys.most_common(1)[0][0] for word, keys in counts.items() if word not in numbered}
 

@@ -163,7 +163,7 @@ def main() -> None:
     from elmo_bench.analysis.study import Study, show
 
     study = Study.of("pos", PosConfig, sys.argv[1:])
-    show(study, study.recorded() or study.write(measure(study)))
+    show(study.recorded() or study.write(measure(study)), study.path)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Columns: word, part of speech, lemma, sense keys (joined by ";"; "-": none), sense numbers of WordNet. A multiword
 expression has a row for each of its words; the rows after its first hold "=". A line "# ..." is a comment.
 
-XML: `wf` and `instance` elements in `sentence` elements, and a gold key file: an instance's id and its keys, a line each.
+XML: `wf` and `instance` elements in `sentence` elements, and a gold key file, an instance's id and keys in each line.
 
 Generated: a sentence a line, and the list of senses that the mini scale writes.
 """

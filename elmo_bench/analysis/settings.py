@@ -157,6 +157,5 @@ def check_files(name: str, run: RunConfig, settings: StudyConfig, layers: Sequen
     if len(problems) == 1:
         raise UserError(problems[0])
     if problems:
-        raise UserError(
-            f"{name} scale={run.scale.name} needs {len(problems)} things that are missing:", faults=problems
-        )
+        what = f"analysis.{name} scale={run.scale.name}"
+        raise UserError(f"{what} needs {len(problems)} things that are missing:", faults=problems)

@@ -66,10 +66,8 @@ class Study(Generic[T]):
 
     def open(self, cached: bool) -> dict[str, Any]:
         """The sources of layers by name: the biLM first, then the controls."""
-        runs = {self.run.bilm.name: self.run, **self.controls}
-        return {
-            name: open_source(each.bilm, cache_root=self.run.cache_root, cached=cached) for name, each in runs.items()
-        }
+        runs, root = {self.run.bilm.name: self.run, **self.controls}, self.run.cache_root
+        return {name: open_source(each.bilm, cache_root=root, cached=cached) for name, each in runs.items()}
 
     @cached_property
     def bilms(self) -> dict[str, Any]:
@@ -103,7 +101,11 @@ class Study(Generic[T]):
         return read_sealed(self.path, "record", AGAIN) if self.path.exists() and not self.run.force else None
 
     def write(self, page: dict[str, Any]) -> dict[str, Any]:
-        """Writes the record: the page (title, note, header, rows and what else was measured), settings, circumstances."""
+        """Writes and returns the record.
+
+        Args:
+            page: title, note, header and rows, and what else was measured.
+        """
         record = page | {
             "study": self.name,
             "scale": self.run.scale.name,
@@ -119,15 +121,17 @@ class Study(Generic[T]):
         return read_sealed(self.path, "record", AGAIN)
 
 
-def show(study: Study[Any], page: dict[str, Any]) -> None:
-    """Prints a table, and where its record is."""
+def show(page: dict[str, Any], path: Path | None = None) -> None:
+    """Prints a table, and where its record is if it has one."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console(highlight=False)
     table = Table(*page["header"], title=page["title"], title_justify="left")
     for row in page["rows"]:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     Console(width=None if console.is_terminal else 200, highlight=False).print(table)
     console.print(page["note"], markup=False, soft_wrap=True)
-    print(f"written: {study.path}")
+    if path is not None:
+        print(f"record: {path}")

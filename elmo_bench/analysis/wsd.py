@@ -29,9 +29,9 @@ COMMAND = Command(
 HEADER = ["method", "F1", "95 % interval", "precision", "recall", "attempted", "the paper"]
 NOTE = (
     "Fine-grained F1 in percent over {instances} instances in {sentences} sentences: precision over the attempted "
-    "instances, recall over all; any of several gold keys is right. The nearest sense mean of {train} training sentences "
-    "by cosine, and the first sense for words that these lack. Intervals from {draws} resamples of the sentences. "
-    "{verdict} {scale}"
+    "instances, recall over all; any of several gold keys is right. An instance has the sense whose mean over {train} "
+    "training sentences is nearest by cosine, or its first sense if these lack the word. Intervals from {draws} "
+    "resamples of the sentences. {verdict} {scale}"
 )
 
 
@@ -142,7 +142,7 @@ def main() -> None:
     from elmo_bench.analysis.study import Study, show
 
     study = Study.of("wsd", WsdConfig, sys.argv[1:])
-    show(study, study.recorded() or study.write(measure(study)))
+    show(study.recorded() or study.write(measure(study)), study.path)
 
 
 if __name__ == "__main__":
