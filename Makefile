@@ -38,8 +38,8 @@ setup: $(READY) ## create .venv with all that the other targets need
 reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside the paper's
 	@$(RUN) -m elmo_bench.reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
 
-table: $(READY) ## table N of the paper for TASK, as one sweep
-	@$(call sweep,table)
+table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours, 5: word senses, 6: parts of speech
+	@$(if $(STUDY_$(N)),$(RUN) -m elmo_bench.analysis.$(STUDY_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table))
 
 figure: $(READY) ## figure N of the paper for TASK, as one sweep; N=senses: senses by layer of the biLM
 	@$(if $(filter senses,$(N)),$(RUN) -m elmo_bench.analysis.senses 'scale=$(SCALE)' $(ARGS),$(call sweep,figure))
@@ -75,7 +75,10 @@ clean-cache: ## remove generated data, trained mini biLMs and word vectors, and 
 	@cd "$${ELMO_BENCH_CACHE:-.cache}" 2>/dev/null || exit 0; \
 	for part in activations mini vectors; do if [ -d $$part ]; then du -sh "$$PWD/$$part" && rm -rf $$part; fi; done
 
-# One table or figure is one file under conf/sweep/.
+# Tables of the biLM alone are commands of their own; of the others, one table or figure is one file under conf/sweep/.
+STUDY_4 = neighbours
+STUDY_5 = wsd
+STUDY_6 = pos
 define sweep
 if [ ! -f 'conf/sweep/$(1)$(N).yaml' ]; then \
   echo "make $(1) N=$(N): no such sweep; there are: $$(cd conf/sweep && echo *.yaml | sed 's/\.yaml//g')" >&2; exit 2; \

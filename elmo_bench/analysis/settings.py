@@ -105,14 +105,21 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
     """
     own = [argument for argument in arguments if argument.partition("=")[0] in _names(cls)]
     run = schema.typed(pages.compose([argument for argument in arguments if argument not in own]))
-    folder = places.CONF / "analysis"
-    layers = [OmegaConf.load(path) for path in (folder / f"{name}.yaml", folder / name / f"{run.scale.name}.yaml")]
-    merged = OmegaConf.merge(OmegaConf.structured(cls), *layers, OmegaConf.from_dotlist(own))
+    merged = OmegaConf.merge(OmegaConf.structured(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
     around = {"data_root": run.data_root, "generated": run.scale.folder, "study": merged}
     plain: Any = OmegaConf.to_container(OmegaConf.create(around).study, resolve=True)
     settings = cls(**plain)
     schema.check(settings)
     return run, settings
+
+
+def _pages(name: str, scale: str) -> list[Any]:
+    """The common page and the one of the scale. Raises `UserError` if there is none for the scale."""
+    folder = places.CONF / "analysis"
+    if not (folder / name / f"{scale}.yaml").is_file():
+        known = ", ".join(f"scale={path.stem}" for path in sorted((folder / name).glob("*.yaml")))
+        raise UserError(f"analysis.{name} has no page for scale={scale}; it offers {known}")
+    return [OmegaConf.load(path) for path in (folder / f"{name}.yaml", folder / name / f"{scale}.yaml")]
 
 
 def _names(cls: type) -> set[str]:
@@ -140,7 +147,7 @@ def missing_data(run: RunConfig, settings: StudyConfig) -> list[str]:
     """What to say of data that are not here: one line, or one for each file."""
     if run.scale.maker is not None:
         return []
-    if run.data_root is None:
+    if run.data_root is None and any(path.parts[0] == "None" for path in files(settings).values()):
         return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set{_source(settings)}"]
     absent = {name: path for name, path in files(settings).items() if not path.exists()}
     return [f"{path}: no such file: {name} names it{_source(settings)}" for name, path in absent.items()]

@@ -22,6 +22,7 @@ from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.missing import missing_layers
 from elmo_bench.layers.build import open_source
 from elmo_bench.system import machine
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
 from elmo_bench.system.hashing import content_sha256, fingerprint
 from elmo_bench.system.integrity import read_sealed, sealed
@@ -55,7 +56,7 @@ class Study(Generic[T]):
             UserError: a wrong argument, or missing files, all of which are named.
         """
         run, settings = pages_of_studies.read(name, config, arguments)
-        overrides = [a for a in arguments if a.partition("=")[0] in ("scale", *vars(run.places))]
+        overrides = [a for a in arguments if _block(a) in ("scale", *vars(run.places))]
         names = getattr(settings, "controls", [])
         controls = {one: schema.typed(pages.compose([*overrides, f"bilm={one}"])) for one in names}
         lines = [line for each in (run, *controls.values()) for line in missing_layers(each)]
@@ -65,17 +66,23 @@ class Study(Generic[T]):
         return cls(name, run, settings, controls)
 
     def open(self, cached: bool) -> dict[str, Any]:
-        """The sources of layers by name: the biLM first, then the controls."""
+        """The sources of layers by name: the biLM first, then the controls.
+
+        Raises:
+            UserError: a file cannot be read, or a biLM carries its state from sentence to sentence.
+        """
         runs, root = {self.run.bilm.name: self.run, **self.controls}, self.run.cache_root
-        return {name: open_source(each.bilm, cache_root=root, cached=cached) for name, each in runs.items()}
+        sources = {name: open_source(each.bilm, cache_root=root, cached=cached) for name, each in runs.items()}
+        for name, source in sources.items():
+            if not getattr(source, "cacheable", True):
+                raise UserError(f"bilm={name}: a sentence's layers depend on others; give bilm.state=warm or zero")
+        return sources
 
     @cached_property
     def bilms(self) -> dict[str, Any]:
-        """Name, state and sha256 of every biLM."""
-        return {
-            name: {"sha256": source.sha256, **getattr(source, "settings", {})}
-            for name, source in self.open(cached=False).items()
-        }
+        """The sha256 and the settings of every biLM."""
+        sources = self.open(cached=False)
+        return {name: {"sha256": source.sha256, **source.settings} for name, source in sources.items()}
 
     @cached_property
     def data_sha256(self) -> dict[str, str]:
@@ -87,8 +94,8 @@ class Study(Generic[T]):
     def plain(self) -> dict[str, Any]:
         """All that the result depends on."""
         own = {"study": self.name, "scale": self.run.scale.name, **identity(self.settings)}
-        bilms = [self.bilms[name] for name in self.bilms]
-        return own | {"version": self.settings.version, "data_sha256": self.data_sha256, "bilms": bilms}
+        own |= {"version": self.settings.version, "data_sha256": self.data_sha256}
+        return own | {"bilms": list(self.bilms.values())}
 
     @property
     def path(self) -> Path:
@@ -119,6 +126,11 @@ class Study(Generic[T]):
         }
         write_text(self.path, sealed(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"))
         return read_sealed(self.path, "record", AGAIN)
+
+
+def _block(override: str) -> str:
+    """The first part of the key of an override."""
+    return override.partition("=")[0].partition(".")[0]
 
 
 def show(page: dict[str, Any], path: Path | None = None) -> None:

@@ -27,8 +27,10 @@ def read(path: Path, settings: PosConfig) -> Tagged:
     """A split, up to `settings.sentences` sentences.
 
     Raises:
-        UserError: rows of different widths, a column that is not there, a file without words.
+        UserError: `settings.tags` names no columns, rows have different widths or lack a column, a file has no words.
     """
+    if not isinstance(settings.tags, dict) or not all(type(column) is int for column in settings.tags.values()):
+        raise UserError(f"tags={settings.tags}: expected columns by the names of tag sets, as in tags={{XPOS: 4}}")
     blocks = list(islice(_blocks(path, settings), settings.sentences))
     if not blocks:
         raise UserError("contains no word", path)
