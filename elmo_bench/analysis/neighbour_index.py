@@ -20,6 +20,7 @@ from rich.progress import track
 from torch import Tensor
 from torch.nn import functional as F
 
+from elmo_bench.bilm.threads import in_parallel
 from elmo_bench.system.files import write_bytes
 from elmo_bench.system.hashing import fingerprint
 from elmo_bench.system.integrity import is_as_noted, note
@@ -61,6 +62,7 @@ class Index:
         self.groups = _groups(self.starts)
         with held(self.folder, f"another process is writing the index {self.folder}; waiting for it"):
             self._fill(source)
+        self._mapped = [[self._rows(shard, layer) for layer in range(self.layers)] for shard in range(len(self.groups))]
 
     @property
     def tokens(self) -> int:
@@ -82,16 +84,22 @@ class Index:
 
     def _nearest(self, layer: int, vector: Tensor, number: int, barred: np.ndarray) -> list[Neighbour]:
         query = F.normalize(vector[: self._size(layer)].float(), dim=0).half()
-        found: list[tuple[float, int]] = []  # cosine, token
-        for shard in range(len(self.groups)):
-            rows, tokens = self._rows(shard, layer), self._tokens(shard, layer)
-            near = rows @ query  # (n,)
-            near[torch.from_numpy(np.isin(tokens, barred))] = -2
-            best = near.topk(min(SPARE * number, len(near))).indices
-            exact = (rows[best].float() @ query.float()).where(near[best] > -2, torch.tensor(-2.0))
-            found += zip(exact.tolist(), tokens[best.numpy()].tolist(), strict=True)
-        best_first = sorted(found, key=lambda pair: (-pair[0], pair[1]))[:number]
-        return [self._place(cosine, token) for cosine, token in best_first if cosine > -2]
+
+        def best(shard: int) -> list[tuple[float, int]]:
+            return self._best(shard, layer, query, number, barred)
+
+        found = [pair for pairs in in_parallel(best, range(len(self.groups))) for pair in pairs]
+        return [self._place(*pair) for pair in sorted(found, key=lambda pair: (-pair[0], pair[1]))[:number]]
+
+    def _best(self, shard: int, layer: int, query: Tensor, number: int, barred: np.ndarray) -> list[tuple[float, int]]:
+        """Cosines and tokens of a shard's best candidates."""
+        rows, tokens = self._mapped[shard][layer], self._tokens(shard, layer)
+        near = rows @ query  # (n,)
+        near[torch.from_numpy(_at(tokens, barred))] = -2
+        candidates = near.topk(min(SPARE * number, len(near))).indices
+        candidates = candidates[near[candidates] > -2]
+        exact = rows[candidates].float() @ query.float()
+        return list(zip(exact.tolist(), tokens[candidates.numpy()].tolist(), strict=True))
 
     def _place(self, cosine: float, token: int) -> Neighbour:
         sentence = int(np.searchsorted(self.starts, token, side="right")) - 1
@@ -149,6 +157,12 @@ class Index:
             rows = vectors[layer, torch.from_numpy(self._tokens(shard, layer) - offset), : self._size(layer)].float()
             parts.append(F.normalize(rows, dim=-1).half().numpy().tobytes())
         return b"".join(parts)
+
+
+def _at(tokens: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Where those of the wanted numbers stand that occur in an ascending array."""
+    at = np.searchsorted(tokens, wanted)
+    return at[(at < len(tokens)) & (np.append(tokens, -2)[at] == wanted)]
 
 
 def _first_tokens(sentences: Sequence[list[str]]) -> dict[str, int]:

@@ -30,7 +30,7 @@ NOTE = (
     "Accuracy in percent on {words} words of test: a linear classifier on the vectors of one layer, trained on {train} "
     "words, the epoch of best dev accuracy; mean ± standard deviation over {seeds} seeds. {remark}{verdicts} {scale}"
 )
-NO_VECTORS = "The control with word vectors is left out: {missing}. "
+NO_VECTORS = "The control {name} is left out: its files are not here (get them: {download}). "
 SPLITS = ("train", "dev", "test")
 
 
@@ -52,8 +52,8 @@ def _vectors(study: Study[PosConfig], splits: list[Tagged]) -> Iterator[tuple[st
     from elmo_bench.analysis.probe import layer
     from elmo_bench.layers.cache import ActivationCache
 
-    if study.settings.vectors and (found := _static(study, splits)):
-        yield study.settings.vectors, found
+    if study.settings.vectors and (static := _static(study, splits)):
+        yield study.settings.vectors, static
     for name, source in study.open(cached=True).items():
         if isinstance(source, ActivationCache):
             source.prepare([sentence for split in splits for sentence in split.sentences])
@@ -66,22 +66,14 @@ def _static(study: Study[PosConfig], splits: list[Tagged]) -> list[Tensor] | Non
     import torch
 
     from elmo_bench.embedding.vectors import Lookup, find
-    from elmo_bench.experiment.vector_files import locate
 
-    block = static_block(study)
-    if (table := locate(block, study.run.vectors_root)) is None:
+    block, table = study.vectors or (None, None)
+    if block is None or table is None:
         return None
     words = {word for split in splits for sentence in split.sentences for word in sentence}
     found = find(table, words, block.size, Lookup(block.cased, "lower"))
     zero = torch.zeros(block.size)
     return [torch.stack([found.get(w, zero) for s in split.sentences for w in s]).half() for split in splits]
-
-
-def static_block(study: Study[PosConfig]) -> Any:
-    """The vector set of the control: the first of its page."""
-    from elmo_bench.configuration import pages, schema
-
-    return schema.typed(pages.compose([f"vectors={study.settings.vectors}"])).vectors.chosen[0]
 
 
 def _right(settings: PosConfig, splits: list[Tagged], tags: str, vectors: list[Tensor]) -> np.ndarray:
@@ -107,7 +99,7 @@ def _page(study: Study[PosConfig], splits: list[Tagged], right: dict[str, dict[s
     }
     verdicts = [_verdict(study, tags, right, splits[2].lengths) for tags in settings.tags]
     note = NOTE.format(
-        words=words, train=sum(splits[0].lengths), seeds=settings.seeds, remark=_remark(study, measured),
+        words=words, train=sum(splits[0].lengths), seeds=settings.seeds, remark=_remark(study),
         verdicts=" ".join(filter(None, verdicts)), scale=run.scale.note,
     )  # fmt: skip
     header = ["vectors", *settings.tags, "the paper (PTB)"]
@@ -128,13 +120,9 @@ def _paper(study: Study[PosConfig], name: str) -> str:
     return str((study.settings.paper or {}).get(name.removeprefix(f"{study.run.bilm.name}, "), ""))
 
 
-def _remark(study: Study[PosConfig], measured: dict[str, Any]) -> str:
-    from elmo_bench.experiment.vector_files import missing
-
-    wanted = study.settings.vectors
-    if not wanted or wanted in measured:
-        return ""
-    return NO_VECTORS.format(missing=missing(static_block(study), None))
+def _remark(study: Study[PosConfig]) -> str:
+    block, table = study.vectors or (None, None)
+    return NO_VECTORS.format(name=block.name, download=block.download) if block and not table else ""
 
 
 def _verdict(study: Study[PosConfig], tags: str, right: dict[str, dict[str, np.ndarray]], lengths: list[int]) -> str:

@@ -134,7 +134,7 @@ class _Parser:
         self.seen: set[str] = set()
         self._attributes: dict[str, str] | None = None  # of the open wf or instance
         self._text = ""
-        self._parser = expat.ParserCreate()
+        self._parser = expat.ParserCreate("UTF-8")  # whatever the file declares
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._characters

@@ -17,9 +17,11 @@ from typing import Any, Generic, TypeVar
 from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import StudyConfig, check_files, files, identity
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
+from elmo_bench.embedding.tables import Table
 from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.missing import missing_layers
+from elmo_bench.experiment.vector_files import locate
 from elmo_bench.layers.build import open_source
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
@@ -85,10 +87,22 @@ class Study(Generic[T]):
         return {name: {"sha256": source.sha256, **source.settings} for name, source in sources.items()}
 
     @cached_property
+    def vectors(self) -> tuple[VectorSetConfig, Table | None] | None:
+        """The static word vectors that the settings name, and their files if they are here; None if none are named."""
+        if (name := getattr(self.settings, "vectors", None)) is None:
+            return None
+        if not (chosen := schema.typed(pages.compose([f"vectors={name}"])).vectors.chosen):
+            raise UserError(f"vectors={name}: names no table of word vectors, as vectors=glove.6B.50d does")
+        return chosen[0], locate(chosen[0], self.run.vectors_root)
+
+    @cached_property
     def data_sha256(self) -> dict[str, str]:
-        """The sha256 of the unpacked content of every file of data."""
+        """The sha256 of the unpacked content of every file of data, and of the table of word vectors if it is here."""
         memory = Path(self.run.cache_root) / "digests.json"
-        return {name: content_sha256(path, memory) for name, path in files(self.settings).items()}
+        named = files(self.settings)
+        if self.vectors and self.vectors[1]:
+            named["vectors"] = self.vectors[1].vectors
+        return {name: content_sha256(path, memory) for name, path in named.items()}
 
     @cached_property
     def plain(self) -> dict[str, Any]:
