@@ -24,9 +24,9 @@ COMMANDS = {
     "migrate": "rename the records of an earlier version; nothing is trained",
     "mini": "write the generated data set of the mini scale",
     "analysis.senses": "how well each layer of a biLM tells the senses of a word apart",
-    "analysis.neighbours": "the paper's Table 4: the nearest neighbours of a word in its sentence, layer by layer",
-    "analysis.wsd": "the paper's Table 5: word senses by the nearest sense mean, layer by layer",
-    "analysis.pos": "the paper's Table 6: parts of speech by a linear classifier, layer by layer",
+    "analysis.neighbours": "Table 4: the nearest neighbours of a word in its sentence, by layer",
+    "analysis.wsd": "Table 5: word senses by the nearest sense mean, by layer",
+    "analysis.pos": "Table 6: parts of speech by a linear classifier, by layer",
 }
 USAGE = "Usage: elmo-bench COMMAND [KEY=VALUE ...]"
 

@@ -93,7 +93,7 @@ def test_an_interrupted_indexing_goes_on_and_damage_is_computed_again(source, se
     assert counting.computed == 0
 
 
-def test_another_text_or_biLM_has_another_index(source, sentences, tmp_path):
+def test_another_text_or_bilm_has_another_index(source, sentences, tmp_path):
     one = Index(source, sentences, tmp_path / "index").folder
     assert Index(source, sentences[:-1], tmp_path / "index").folder != one
     torch.manual_seed(2)
@@ -144,6 +144,7 @@ def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, monke
         (["word=dam", "sentence=the ban"], "word=dam: not in the sentence; its words are the ban"),
         (["word=dam"], "belong together"),
         (["queries=[{word: a}]"], "queries: each is {word: WORD"),
+        (["queries=[]"], "no queries"),
         (["text=nowhere.txt"], "nowhere.txt: no such file"),
     ],
 )

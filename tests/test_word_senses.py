@@ -281,6 +281,17 @@ def test_wrong_arguments_are_one_line_and_nothing_is_written(arguments, tmp_path
     assert not (tmp_path / "analysis").exists()
 
 
+def test_a_key_that_the_inventory_lacks_ends_the_command(arguments, tmp_path, monkeypatch, capsys):
+    path = write(tmp_path / "index.sense", f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\n")
+    monkeypatch.setattr("sys.argv", ["wsd", *arguments, f"inventory={path}"])
+    with pytest.raises(SystemExit) as stopped:
+        wsd.COMMAND.run(wsd.main)
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "a.tsv:4: the sense key have%2:40:00:: is not in index.sense" in said
+
+
 def test_what_the_paper_scale_lacks_is_one_message(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("sys.argv", ["wsd", "scale=paper", f"data_root={tmp_path}", f"models_root={tmp_path}"])
     with pytest.raises(SystemExit) as stopped:

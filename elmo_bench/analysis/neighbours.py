@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # `--help` does not import them
 
 COMMAND = Command(
     "analysis.neighbours",
-    "the paper's Table 4: the nearest neighbours of a word in its sentence, layer by layer",
+    "Table 4: the nearest neighbours of a word in its sentence, by layer",
     (
         Argument("word", "look up this word instead of those of the page; nothing is recorded", None, "WORD"),
         Argument("sentence", "its sentence, tokens separated by spaces", None, "'TOKEN TOKEN ...'"),
@@ -79,10 +79,12 @@ def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]]) -
     """The table: title, note, header and rows, and the neighbours of each query.
 
     Raises:
-        UserError: a word that is not in its sentence.
+        UserError: no queries, or a word that is not in its sentence.
     """
     from elmo_bench.analysis.neighbour_index import Index
 
+    if not isinstance(queries, list) or not queries:
+        raise UserError("no queries: give word=WORD and sentence='TOKEN TOKEN ...'")
     places = [place(query) for query in queries]  # before anything is computed
     (source,) = study.open(cached=False).values()
     index = Index(source, corpus(study.settings), Path(study.run.cache_root) / "neighbours")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # `--help` does not import them
 
 COMMAND = Command(
     "analysis.pos",
-    "the paper's Table 6: parts of speech by a linear classifier, layer by layer",
+    "Table 6: parts of speech by a linear classifier, by layer",
     STUDY,
     BY_SCALE,
     NOTES,

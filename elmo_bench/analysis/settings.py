@@ -147,7 +147,7 @@ def missing_data(run: RunConfig, settings: StudyConfig) -> list[str]:
     """What to say of data that are not here: one line, or one for each file."""
     if run.scale.maker is not None:
         return []
-    if run.data_root is None and any(path.parts[0] == "None" for path in files(settings).values()):
+    if run.data_root is None and any(str(path).startswith("None") for path in files(settings).values()):
         return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set{_source(settings)}"]
     absent = {name: path for name, path in files(settings).items() if not path.exists()}
     return [f"{path}: no such file: {name} names it{_source(settings)}" for name, path in absent.items()]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # `--help` does not import them
 
 COMMAND = Command(
     "analysis.wsd",
-    "the paper's Table 5: word senses by the nearest sense mean, layer by layer",
+    "Table 5: word senses by the nearest sense mean, by layer",
     STUDY,
     BY_SCALE,
     NOTES,
