@@ -44,8 +44,8 @@ reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside t
 sweep: $(READY) ## the sweep NAME for TASK: runs what is missing, prints its table
 	@$(call sweep,$(NAME))
 
-table: $(READY) ## table N of the paper for TASK, as one sweep
-	@$(call sweep,table$(N))
+table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours, 5: word senses, 6: parts of speech
+	@$(if $(STUDY_$(N)),$(RUN) -m elmo_bench.analysis.$(STUDY_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table$(N)))
 
 figure: $(READY) ## figure N of the paper for TASK, as one sweep; N=senses: senses by layer of the biLM
 	@$(if $(filter senses,$(N)),$(RUN) -m elmo_bench.analysis.senses 'scale=$(SCALE)' $(ARGS),$(call sweep,figure$(N)))
@@ -86,6 +86,10 @@ clean-cache: ## remove generated data, trained mini biLMs and word vectors, and 
 
 # A sweep is a page of conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
 given = $(if $(filter command environment override,$(origin $(1))),'$(2)=$($(1))')
+# Tables of the biLM alone are commands of their own; of the others, one table or figure is one file under conf/sweep/.
+STUDY_4 = neighbours
+STUDY_5 = wsd
+STUDY_6 = pos
 define sweep
 $(RUN) -m elmo_bench.sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(ARGS)
 endef

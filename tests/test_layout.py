@@ -197,7 +197,14 @@ def test_make_alone_lists_every_target():
 
 @needs_make
 @pytest.mark.parametrize(
-    "arguments", [["table", "N=99"], ["figure"], ["table", "N=1", "TASK=nosuch"], ["reproduce", "TASK=nosuch"]]
+    "arguments",
+    [
+        ["table", "N=99"],
+        ["figure"],
+        ["table", "N=1", "TASK=nosuch"],
+        ["reproduce", "TASK=nosuch"],
+        ["table", "N=5", "SCALE=nosuch"],
+    ],
 )
 def test_make_says_in_one_line_what_is_not_there(arguments):
     result = make(*arguments)

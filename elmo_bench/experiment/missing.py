@@ -26,7 +26,7 @@ def check_files(*runs: RunConfig) -> None:
         check_scale(run)
         check_vectors(run)
         check_layers(run)
-    found = [[*_missing_data(run), *_missing_vectors(run), *_missing_layers(run)] for run in runs]
+    found = [[*_missing_data(run), *_missing_vectors(run), *missing_layers(run)] for run in runs]
     problems = list(dict.fromkeys(problem for each in found for problem in each))
     if len(problems) == 1:
         raise UserError(problems[0])
@@ -137,7 +137,8 @@ def _missing_vectors(run: RunConfig) -> list[str]:
     return [vector_files.missing(block, root) for block in run.sets if vector_files.locate(block, root) is None]
 
 
-def _missing_layers(run: RunConfig) -> list[str]:
+def missing_layers(run: RunConfig) -> list[str]:
+    """What to say of a biLM whose files are not here: nothing, or one line."""
     bilm = run.bilm
     if run.baseline or bilm.maker:
         return []

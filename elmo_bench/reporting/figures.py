@@ -1,4 +1,7 @@
-"""Figures: JSON files (title, note, header, rows, picture) beside their pictures, in the folder results/figures."""
+"""Tables that are written whole, as JSON files with title, note, header and rows.
+
+Figures are in results/figures, beside their pictures; the records of Tables 4 to 6 in results/analysis, without one.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,25 @@ AGAIN = "restore it (git checkout), or remove it and make it again"
 
 
 def figures(results_root: str | Path) -> list[Section]:
-    """A section for every figure, by file name.
+    """A section for every figure, then one for every record of an analysis, by file name.
 
     Raises:
-        UserError: a JSON file that is not a figure.
+        UserError: a JSON file that is not one.
     """
-    return [_figure(path) for path in sorted((Path(results_root) / "figures").glob("*.json"))]
+    root = Path(results_root)
+    drawn = [_section(path, ("title", "note", "picture")) for path in sorted((root / "figures").glob("*.json"))]
+    return drawn + [_section(path, ("title", "note")) for path in sorted((root / "analysis").glob("*/*/*.json"))]
 
 
-def _figure(path: Path) -> Section:
+def _section(path: Path, keys: tuple[str, ...]) -> Section:
     page = read_sealed(path, "figure", AGAIN)
-    title, note, picture = (page.get(key) for key in ("title", "note", "picture"))
-    if not isinstance(title, str) or not isinstance(note, str) or not isinstance(picture, str):
-        raise UserError(f"not a readable figure: it lacks title, note or picture; {AGAIN}", path)
+    title, note, *picture = texts = [page.get(key) for key in keys]
+    if not all(isinstance(text, str) for text in texts):
+        raise UserError(f"not a readable figure: it lacks {', '.join(keys[:-1])} or {keys[-1]}; {AGAIN}", path)
     listed = page.get("rows")
     rows = [page.get("header"), *(listed if isinstance(listed, list) else [listed])]
     for row in rows:
         if not isinstance(row, list) or not all(isinstance(cell, str) for cell in row):
             raise UserError(f"not a readable figure: its header or a row is not a list of texts; {AGAIN}", path)
     header, *body = map(tuple, rows)
-    return Section(title, note, header, body, [], path.parent / picture)
+    return Section(str(title), str(note), header, body, [], path.parent / str(picture[0]) if picture else None)

@@ -140,3 +140,27 @@ def archive() -> bytes:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("vectors.4d.txt", VECTORS)
     return file.getvalue()
+
+
+SENSES = (
+    "# doc = one\nA\tDT\t-\t-\t-\nferry\tNN\tferry_boat\tferry_boat%1:06:00::\t1\nboat\tNN\t=\t=\t=\n"
+    "left\tVB\tleave\tleave%2:38:01::;leave%2:38:02::\t1;4\n.\tPUNCT\t-\t-\t-\n\n# doc = two\nMasons\tNN\tmason\t"
+    "mason%1:18:00::\t1\nslept\tVB\tsleep\tsleep%2:29:00::\t1\n"
+)
+SENSES_XML = """<?xml version="1.0" encoding="UTF-8" ?>
+<corpus lang="en" source="drill"><text id="d0"><sentence id="d0.s0">
+<wf lemma="the" pos="DET">The</wf> <instance id="d0.s0.t0" lemma="ferry_boat" pos="NOUN">ferry boat</instance>
+<instance id="d0.s0.t1" lemma="leave" pos="VERB">left</instance> <wf lemma="&amp;" pos=".">&amp;</wf>
+</sentence></text></corpus>
+"""
+SENSE_KEYS = "d0.s0.t0 ferry_boat%1:06:00::\nd0.s0.t1 leave%2:38:01:: leave%2:38:02::\n"
+SENSE_INDEX = "leave%2:38:01:: 02009433 1 47\nleave%2:38:02:: 02015598 2 16\nold%5:00:00:past:00 01729819 3 5\n"
+CONLLU = """# text = Masons cannot sleep
+1\tMasons\tmason\tNOUN\tNNS
+2-3\tcannot\t_\t_\t_
+2\tcan\tcan\tAUX\tMD
+3\tnot\tnot\tPART\tRB
+4\tsleep\tsleep\tVERB\tVB
+
+1\tSleep\tsleep\tVERB\tVB
+"""

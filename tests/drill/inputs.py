@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import torch
 
 from elmo_bench import predict, score
+from elmo_bench.analysis import inventory, sense_corpora, tagged
+from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.bilm.characters import character_table
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.options import Options
@@ -242,6 +244,33 @@ def figure(paths: Paths) -> None:
     figures(path.parent)
 
 
+def senses(paths: Paths) -> None:
+    """Words with senses, in columns."""
+    (path,) = paths.values()
+    for sentence in sense_corpora.read_columns(path):
+        assert all(one.start < one.end <= len(sentence.words) for one in sentence.instances)
+
+
+def senses_xml(paths: Paths) -> None:
+    """Words with senses, in XML with a gold key file."""
+    for sentence in sense_corpora.read_xml(*paths.values()):
+        assert all(one.start < one.end <= len(sentence.words) and one.keys for one in sentence.instances)
+
+
+def sense_index(paths: Paths) -> None:
+    """The inventory of WordNet."""
+    (path,) = paths.values()
+    inventory.first_of_index(inventory.read_index(path))
+
+
+def tags(paths: Paths) -> None:
+    """Words with parts of speech, in CoNLL-U."""
+    (path,) = paths.values()
+    read = tagged.read(path, PosConfig(word=1, tags={"UPOS": 3, "XPOS": 4}, numbers=0, comment="#"))
+    for each in read.tags.values():
+        assert list(map(len, each)) == read.lengths
+
+
 def listed(paths: Paths) -> None:
     """A list of files."""
     splits: dict[str, Any] = dict.fromkeys(("train", "dev", "test"), str(paths["files.list"]))
@@ -293,6 +322,10 @@ KINDS: dict[str, Kind] = {
     "text": Kind({"text.txt": docs.SENTENCES}, ("text.txt",), text),
     "vocabulary": Kind({"words.txt": docs.VOCABULARY}, ("words.txt",), vocabulary),
     "embed": Kind({"in.txt": docs.SENTENCES}, ("in.txt",), layers),
+    "senses": Kind({"senses.tsv": docs.SENSES}, ("senses.tsv",), senses),
+    "senses.xml": Kind({"a.xml": docs.SENSES_XML, "a.txt": docs.SENSE_KEYS}, ("a.xml", "a.txt"), senses_xml),
+    "index.sense": Kind({"index.sense": docs.SENSE_INDEX}, ("index.sense",), sense_index),
+    "parts of speech": Kind({"a.conllu": docs.CONLLU}, ("a.conllu",), tags),
     "figure": Kind({"figure.json": json.dumps(docs.FIGURE)}, ("figure.json",), figure, packable=False),
 }  # fmt: skip
 TRIALS: dict[str, Callable[[random.Random], tuple[str, str]]] = {

@@ -1,0 +1,136 @@
+"""Word senses by the nearest sense mean (section 5.3 of the paper), and their official score.
+
+The vectors of all occurrences of a sense are averaged, layer by layer. A word of the test gets the sense whose mean is
+nearest by cosine, among the senses of its lemma and part of speech; a word that the training text lacks gets its first
+sense. An expression of several words has the mean of their vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+from torch.nn import functional as F
+
+from elmo_bench.analysis.inventory import Word, frequencies
+from elmo_bench.analysis.sense_corpora import Instance, Sentence
+
+GROUP = 2048  # sentences given to the source of layers at once: bounds the memory
+TIE = 1e-5  # cosines no further apart are equal: layer 0 gives a form the same vector in every sentence
+
+
+class Means(NamedTuple):
+    """The mean vector of each sense.
+
+    Attributes:
+        vectors: (senses, L, W), of unit length.
+        rows: of the senses of each word, by their keys, the most frequent sense first.
+    """
+
+    vectors: Tensor
+    rows: dict[Word, dict[str, int]]
+
+
+def occurrences(source: Any, sentences: Sequence[Sentence], what: str) -> Iterator[tuple[int, Instance, Tensor]]:
+    """The number of its sentence, and the vectors (L, W), of every instance; numbers rounded to float16."""
+    chosen = [i for i, sentence in enumerate(sentences) if sentence.instances]
+    groups = [chosen[at : at + GROUP] for at in range(0, len(chosen), GROUP)]
+    console = Console(stderr=True)
+    for group in track(groups, what, console=console, disable=not console.is_terminal):
+        words = [sentences[i].words for i in group]
+        for indices, flat in source.batches(words):
+            pieces = flat.half().float().cpu().split([len(words[i]) for i in indices], dim=1)
+            for i, layers in zip(indices, pieces, strict=True):  # layers: (L, T, W)
+                for one in sentences[group[i]].instances:
+                    yield group[i], one, layers[:, one.start : one.end].mean(dim=1)
+
+
+def means(source: Any, sentences: Sequence[Sentence]) -> Means:
+    """The mean of every sense that occurs in the sentences; an instance with several keys counts for each."""
+    row = count()
+    rows = {word: {key: next(row) for key, _ in keys.most_common()} for word, keys in frequencies(sentences).items()}
+    sums = torch.zeros(sum(map(len, rows.values())), source.n_layers, source.width)
+    for _, instance, vectors in occurrences(source, sentences, "sense means"):
+        for key in instance.keys:
+            sums[rows[instance.word][key]] += vectors
+    return Means(F.normalize(sums, dim=-1), rows)
+
+
+def nearest(known: Means, word: Word, vectors: Tensor) -> list[str] | None:
+    """The nearest sense of a word in each layer, of equally near ones the most frequent; None for an unknown word.
+
+    Args:
+        vectors: (L, W).
+    """
+    if not (senses := known.rows.get(word)):
+        return None
+    keys, rows = list(senses), list(senses.values())
+    near = torch.einsum("slw,lw->ls", known.vectors[rows], vectors)  # (L, senses)
+    equal = near >= near.max(dim=1, keepdim=True).values - TIE * vectors.norm(dim=1, keepdim=True)
+    return [keys[i] for i in equal.int().argmax(dim=1).tolist()]  # the first that is near enough
+
+
+class Counts(NamedTuple):
+    """What each sentence of the test adds to the score: (sentences, 3), right and attempted answers, and instances."""
+
+    table: np.ndarray
+
+    @classmethod
+    def of(cls, number: int) -> Counts:
+        return cls(np.zeros((number, 3)))
+
+    def add(self, sentence: int, answer: str | None, gold: Sequence[str]) -> None:
+        """Counts an answer, or none; any of the gold keys is right."""
+        self.table[sentence] += (answer in gold, answer is not None, 1)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Precision over the attempted instances, recall over all, and F1, in percent."""
+        right, attempted, total = self.table.sum(axis=0)
+        return {
+            "f1": f1(self.table.sum(axis=0)[None])[0].item(),
+            "precision": 100 * right / attempted if attempted else 0.0,
+            "recall": 100 * right / total if total else 0.0,
+            "attempted": 100 * attempted / total if total else 0.0,
+        }
+
+
+def f1(sums: np.ndarray) -> np.ndarray:
+    """The official F1 in percent: of right / attempted and right / total. (D, 3) -> (D,)."""
+    right, attempted, total = sums.T
+    return 200 * right / np.maximum(attempted + total, 1)
+
+
+def disambiguate(
+    source: Any, train: Sequence[Sentence], test: Sequence[Sentence], first: Mapping[Word, str]
+) -> list[Counts]:
+    """The counts of each layer of a source.
+
+    Args:
+        source: of layers.
+        train: gives the sense means.
+        test: is answered and scored.
+        first: the first sense of words, for those that `train` lacks.
+    """
+    known = means(source, train)
+    counts = [Counts.of(len(test)) for _ in range(source.n_layers)]
+    for sentence, instance, vectors in occurrences(source, test, "answers"):
+        answers = nearest(known, instance.word, vectors) or [first.get(instance.word)] * source.n_layers
+        for each, answer in zip(counts, answers, strict=True):
+            each.add(sentence, answer, instance.keys)
+    return counts
+
+
+def first_sense(test: Sequence[Sentence], first: Mapping[Word, str]) -> Counts:
+    """The counts of the baseline that gives every word its first sense."""
+    counts = Counts.of(len(test))
+    for i, sentence in enumerate(test):
+        for instance in sentence.instances:
+            counts.add(i, first.get(instance.word), instance.keys)
+    return counts

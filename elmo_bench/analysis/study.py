@@ -1,0 +1,163 @@
+"""What Tables 4 to 6 share: the check of files, opened layers, and the record, which is also the table.
+
+A record is a sealed JSON file results/analysis/<scale>/<study>/<id>.json: title, note, header and rows as the report
+shows them, the numbers behind them, the settings, the sha256 of data and biLMs, time, machine and commit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from elmo_bench.analysis import settings as pages_of_studies
+from elmo_bench.analysis.settings import StudyConfig, check_files, files, identity
+from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
+from elmo_bench.embedding.tables import Table
+from elmo_bench.experiment.makers import Makers
+from elmo_bench.experiment.missing import missing_layers
+from elmo_bench.experiment.vector_files import locate
+from elmo_bench.layers.build import open_source
+from elmo_bench.system import machine
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import write_text
+from elmo_bench.system.hashing import content_sha256, fingerprint
+from elmo_bench.system.integrity import read_sealed, sealed
+
+AGAIN = "restore it (git checkout), or remove it and make it again"
+T = TypeVar("T", bound=StudyConfig)
+
+
+@dataclass
+class Study(Generic[T]):
+    """One table at one scale with one biLM.
+
+    Attributes:
+        name: of the page of settings.
+        run: the scale, the biLM and the folders.
+        settings: of the study.
+        controls: runs with other biLMs, by the name of their page.
+    """
+
+    name: str
+    run: RunConfig
+    settings: T
+    controls: dict[str, RunConfig]
+    started: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, name: str, config: type[T], arguments: Sequence[str]) -> Study[T]:
+        """From the arguments of a command, with all files made or found.
+
+        Raises:
+            UserError: a wrong argument, or missing files, all of which are named.
+        """
+        run, settings = pages_of_studies.read(name, config, arguments)
+        overrides = [a for a in arguments if _block(a) in ("scale", *vars(run.places))]
+        names = getattr(settings, "controls", [])
+        controls = {one: schema.typed(pages.compose([*overrides, f"bilm={one}"])) for one in names}
+        lines = [line for each in (run, *controls.values()) for line in missing_layers(each)]
+        check_files(name, run, settings, lines)
+        for each in (run, *controls.values()):
+            Makers.of(each).make()
+        return cls(name, run, settings, controls)
+
+    def open(self, cached: bool) -> dict[str, Any]:
+        """The sources of layers by name: the biLM first, then the controls.
+
+        Raises:
+            UserError: a file cannot be read, or a biLM carries its state from sentence to sentence.
+        """
+        runs, root = {self.run.bilm.name: self.run, **self.controls}, self.run.cache_root
+        sources = {name: open_source(each.bilm, cache_root=root, cached=cached) for name, each in runs.items()}
+        for name, source in sources.items():
+            if not getattr(source, "cacheable", True):
+                raise UserError(f"bilm={name}: a sentence's layers depend on others; give bilm.state=warm or zero")
+        return sources
+
+    @cached_property
+    def bilms(self) -> dict[str, Any]:
+        """The sha256 and the settings of every biLM."""
+        sources = self.open(cached=False)
+        return {name: {"sha256": source.sha256, **source.settings} for name, source in sources.items()}
+
+    @cached_property
+    def vectors(self) -> tuple[VectorSetConfig, Table | None] | None:
+        """The static word vectors that the settings name, and their files if they are here; None if none are named."""
+        if (name := getattr(self.settings, "vectors", None)) is None:
+            return None
+        if not (chosen := schema.typed(pages.compose([f"vectors={name}"])).vectors.chosen):
+            raise UserError(f"vectors={name}: names no table of word vectors, as vectors=glove.6B.50d does")
+        return chosen[0], locate(chosen[0], self.run.vectors_root)
+
+    @cached_property
+    def data_sha256(self) -> dict[str, str]:
+        """The sha256 of the unpacked content of every file of data, and of the table of word vectors if it is here."""
+        memory = Path(self.run.cache_root) / "digests.json"
+        named = files(self.settings)
+        if self.vectors and self.vectors[1]:
+            named["vectors"] = self.vectors[1].vectors
+        return {name: content_sha256(path, memory) for name, path in named.items()}
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """All that the result depends on."""
+        own = {"study": self.name, "scale": self.run.scale.name, **identity(self.settings)}
+        own |= {"version": self.settings.version, "data_sha256": self.data_sha256}
+        return own | {"bilms": list(self.bilms.values())}
+
+    @property
+    def path(self) -> Path:
+        """The place of the record."""
+        folder = Path(self.run.results_root) / "analysis" / self.run.scale.name / self.name
+        return folder / f"{fingerprint(self.plain)}.json"
+
+    def recorded(self) -> dict[str, Any] | None:
+        """The record, unless there is none or `force=true` asks for a new one."""
+        return read_sealed(self.path, "record", AGAIN) if self.path.exists() and not self.run.force else None
+
+    def write(self, page: dict[str, Any]) -> dict[str, Any]:
+        """Writes and returns the record.
+
+        Args:
+            page: title, note, header and rows, and what else was measured.
+        """
+        record = page | {
+            "study": self.name,
+            "scale": self.run.scale.name,
+            "bilm": {"name": self.run.bilm.name, "sha256": self.bilms[self.run.bilm.name]["sha256"]},
+            "controls": {name: self.bilms[name]["sha256"] for name in self.controls},
+            "data_sha256": self.data_sha256,
+            "settings": self.plain,
+            "seconds": round(time.monotonic() - self.started, 1),
+            **machine.peaks("cpu"),
+            **machine.circumstances("cpu"),
+        }
+        write_text(self.path, sealed(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"))
+        return read_sealed(self.path, "record", AGAIN)
+
+
+def _block(override: str) -> str:
+    """The first part of the key of an override."""
+    return override.partition("=")[0].partition(".")[0]
+
+
+def show(page: dict[str, Any], path: Path | None = None) -> None:
+    """Prints a table, and where its record is if it has one."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(*page["header"], title=page["title"], title_justify="left")
+    for row in page["rows"]:
+        table.add_row(*map(escape, row))
+    Console(width=None if console.is_terminal else 200, highlight=False).print(table)
+    console.print(page["note"], markup=False, soft_wrap=True)
+    if path is not None:
+        print(f"record: {path}")
