@@ -13,6 +13,8 @@ DATA_ROOT = "data_root=FOLDER" + (" (make: DATA_ROOT=FOLDER)" if CHECKOUT else "
 CONF = (PACKAGE.parent if CHECKOUT else PACKAGE) / "conf"
 # The default folder of models, caches and results: the checkout, or with an installed wheel the current folder.
 ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()
+# Where `elmo-bench data` writes by default.
+MADE = ROOT / "data"
 
 
 def machine_cache() -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import open_text
 
@@ -35,8 +34,7 @@ def subset(sources: Mapping[str, Path]) -> dict[str, str]:
 def _parallel(folder: Path, split: str) -> Iterator[Pair]:
     """The pairs of three files, a label or a sentence a line."""
     columns = [_lines(folder / f"{name}.{split}") for name in ("labels", "s1", "s2")]
-    for label, premise, hypothesis in zip(*columns, strict=True):
-        yield label, premise, hypothesis
+    yield from zip(*columns, strict=True)  # type: ignore[misc]
 
 
 def _numbered(path: Path) -> Iterator[Pair]:

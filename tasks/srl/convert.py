@@ -47,7 +47,7 @@ def _document(name: str, sources: Mapping[str, Path]) -> Iterator[str]:
     labelled = _blocks(sources["propbank"] / f"data/google/ewt/{name}.gold_skel", None)
     worded = _blocks(sources["ud"] / f"not-to-release/sources/{name.replace('/00/', '/')}.conllu", "\t")
     yield f"#begin document ({document}); part 000\n"
-    for labels, words in zip(labelled, worded, strict=False):
+    for labels, words in zip(labelled, worded, strict=False):  # one document lacks its last sentence in UD
         words = [row[1] for row in words if row[0].isdigit()]
         if len(words) == len(labels) and _consistent(labels):
             yield from _sentence(document, labels, words)
