@@ -35,12 +35,12 @@ COMMAND = Command(
         ("scale=paper task=ner", "says where to get CoNLL-2003, and checks it"),
     ),
     (
-        "The licences are shown first, and written to the file LICENCES in the folder. Every source is pinned to a commit "
-        "or a release, and every file that is fetched or written is compared with the sha256 on its page in conf/data. "
+        "The licences are shown first, and written to the file LICENCES in the folder. Every source is pinned to a "
+        "commit or a release, and what is fetched or written is compared with the sha256 on its page in conf/data. "
         "What is there already is not fetched again; an interrupted command goes on where it stopped.",
         "In the folder of source=, a repository is NAME-COMMIT.tar.gz, as GitHub calls its archive, or a folder "
-        "NAME-COMMIT; other files have the name that they have on the server. If some are missing, the command lists them "
-        "with their addresses.",
+        "NAME-COMMIT; other files have the name that they have on the server. If some are missing, the command "
+        "lists them with their addresses.",
     ),
     again="what has been fetched is kept; the same command goes on there",
 )
@@ -91,28 +91,27 @@ def _fetching(given: dict[str, Any], downloads: Path):
 
 
 def _make_all(chosen, roots: dict[str, Path], fetching) -> list[str]:
-    """Makes or checks each data set; what is wrong with those that failed."""
-    from elmo_bench.sources import fetch, given, make
-
-    needed = {name: page for name, page in chosen.items() if page.given or not make.is_made(page, roots[page.root])}
-    if fetching.offline is not None:
-        sources = [source for page in needed.values() for source in page.sources.values()]
-        if absent := dict.fromkeys(fetch.missing(sources, fetching.offline)):
-            return list(absent)
+    """Makes or checks each data set; what is wrong with those that failed, and each missing file of the user's once."""
     failures = []
     for name, page in chosen.items():
         try:
-            if page.given is not None:
-                given.check(page.given, roots[page.root])
-            elif name in needed:
-                make.make(page, roots[page.root], fetching)
+            print(f"{name}: {_made(page, roots[page.root], fetching)}", flush=True)
         except UserError as error:
-            failures.append(f"{name}: {error}")
-        else:
-            print(
-                f"{name}: {'made' if name in needed and not page.given else 'there, and as it should be'}", flush=True
-            )
-    return failures
+            failures += error.faults or [f"{name}: {error}"]
+    return list(dict.fromkeys(failures))
+
+
+def _made(page, root: Path, fetching) -> str:
+    from elmo_bench.sources import fetch, given, make
+
+    if page.given is not None:
+        given.check(page.given, root)
+    elif not make.is_made(page, root):
+        if fetching.offline is not None and (absent := fetch.missing(page.sources.values(), fetching.offline)):
+            raise UserError("files are missing", faults=absent)
+        make.make(page, root, fetching)
+        return "made"
+    return "there, and as it should be"
 
 
 def _tell_next(given: dict[str, Any], chosen, data_root: Path) -> None:

@@ -18,10 +18,12 @@ from elmo_bench.system.errors import UserError
 def register() -> None:
     """Makes the schema and the resolvers known to Hydra.
 
-    `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c".
+    `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", and
+    `${made:}` the folder that `elmo-bench data` writes to by default, null if it has not.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
+    OmegaConf.register_new_resolver("made", places.made, replace=True)
     OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
     schema.register()
 

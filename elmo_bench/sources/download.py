@@ -1,4 +1,4 @@
-"""Fetching one file by HTTP. What has come stays in FILE.part, and the next attempt, or the next command, goes on there."""
+"""Fetching one file by HTTP. What has come stays in FILE.part: the next attempt, or the next command, goes on there."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _receive(url: str, response: requests.Response, part: Path, start: int, limi
         raise _too_large(url, limit)
     with open(part, "ab") as file, _progress() as progress:
         task = progress.add_task(part.name.removesuffix(".part"), total=total, completed=start)
-        for chunk in response.raw.stream(CHUNK, decode_content=False):
+        while chunk := response.raw.read1(CHUNK, decode_content=False):  # what is there: a stall loses nothing
             if file.tell() + len(chunk) > limit:
                 raise _too_large(url, limit)
             file.write(chunk)

@@ -19,7 +19,8 @@ def check(given: Given, root: Path) -> None:
         root: the folder that `given.folder` is in.
 
     Raises:
-        UserError: nothing is there (the message says what to get), a file is missing, cannot be read or has other counts.
+        UserError: nothing is there (the message says what to get), a file is missing, or has other
+            counts.
     """
     folder = root / given.folder
     if not folder.is_dir():

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from elmo_bench.sources.pages import DataSet
 from elmo_bench.system.files import write_text
+from elmo_bench.system.places import LICENCES
 
-FILE = "LICENCES"
-HEAD = """The data sets in this folder, their sources and licences. Keep this file with them: most of the licences ask for it.
-"""
+HEAD = "The data sets in this folder, their sources and licences. Keep this file with them, as most licences ask.\n"
 
 
 def shown(pages: Mapping[str, DataSet]) -> str:
@@ -28,7 +27,7 @@ def record(folder: Path, pages: Mapping[str, DataSet], added: Mapping[str, DataS
         roots: the folders below which files lie, by their names.
     """
     there = {name: page for name, page in pages.items() if name in added or _begun(page, roots[page.root])}
-    write_text(folder / FILE, "\n".join([HEAD, *(_entry(name, page) for name, page in there.items())]))
+    write_text(folder / LICENCES, "\n".join([HEAD, *(_entry(name, page) for name, page in there.items())]))
 
 
 def _begun(page: DataSet, root: Path) -> bool:
