@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from elmo_bench.sources.pages import Given
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.conll2012 import find_files
 
 
@@ -37,9 +38,16 @@ def check(given: Given, root: Path) -> None:
 
 
 def count(path: Path) -> Counter[str]:
-    """The documents, sentences and tokens of a file of columns, or of all such files below a folder."""
+    """The documents, sentences and tokens of all column files below a folder, or the sentences and tokens of one file."""
+    if not path.is_dir():
+        return _sum(read_blocks(path, widths="sentence"))
+    files = find_files(path)
+    return sum((_sum(read_blocks(file, comment="#", apart=True, widths="sentence")) for file in files), Counter())
+
+
+def _sum(blocks: Iterable[Block]) -> Counter[str]:
     found: Counter[str] = Counter()
-    for file in find_files(str(path)) if path.is_dir() else [path]:
-        for block in read_blocks(file, comment="#begin", apart=True, widths="sentence"):
-            found += Counter(documents=len(block.comments), sentences=bool(block.rows), tokens=len(block.rows))
+    for block in blocks:
+        begun = any(comment.startswith("#begin document") for comment in block.comments)
+        found.update(documents=begun, sentences=bool(block.rows), tokens=len(block.rows))
     return found
