@@ -38,7 +38,7 @@ def check(given: Given, root: Path) -> None:
 
 
 def count(path: Path) -> Counter[str]:
-    """The documents, sentences and tokens of all column files below a folder, or the sentences and tokens of one file."""
+    """The documents, sentences and tokens of the column files below a folder; of one file, sentences and tokens."""
     if not path.is_dir():
         return _sum(read_blocks(path, widths="sentence"))
     files = find_files(path)
