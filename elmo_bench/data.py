@@ -13,7 +13,7 @@ from elmo_bench.system.errors import UserError
 
 COMMAND = Command(
     "data",
-    "fetch the data sets of a scale from their public sources, and write the files that tasks read",
+    "fetch the data sets of a scale, and write the files that the tasks read",
     (
         Argument("scale", "open or paper (mini is generated)", "open", parse=choice("mini", "open", "paper")),
         Argument("task", "a task, or all", "all"),

@@ -133,6 +133,7 @@ def _receive(url: str, response: requests.Response, part: Path, start: int, limi
         task = progress.add_task(part.name.removesuffix(".part"), total=total, completed=start)
         while chunk := response.raw.read1(CHUNK, decode_content=False):  # what is there: a stall loses nothing
             if file.tell() + len(chunk) > limit:
+                part.unlink()
                 raise _too_large(url, limit)
             file.write(chunk)
             progress.advance(task, len(chunk))
