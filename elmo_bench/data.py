@@ -58,11 +58,12 @@ def main() -> None:
     known = pages.load()
     chosen = pages.chosen(known, given["scale"], given["task"], given["sets"])
     roots = _roots(given)
-    print(licences.shown(chosen), flush=True)
     downloads = roots["data_root"] / DOWNLOADS
+    fetching = _fetching(given, downloads)
+    print(licences.shown(chosen), flush=True)
     with alone(downloads, "another process fetches data into this folder; wait for it"):
         licences.record(roots["data_root"], known, chosen, roots)
-        failures = _make_all(chosen, roots, _fetching(given, downloads))
+        failures = _make_all(chosen, roots, fetching)
     if failures:
         raise UserError(failures[0]) if len(failures) == 1 else UserError("not all could be made:", faults=failures)
     shutil.rmtree(downloads, ignore_errors=True)
@@ -118,7 +119,8 @@ def _tell_next(given: dict[str, Any], chosen, data_root: Path) -> None:
     root = "" if data_root == places.MADE else f" data_root={data_root}"
     for task in sorted({task for page in chosen.values() for task in page.tasks}):
         pages = [page for page in chosen.values() if task in page.tasks and given["scale"] in page.scales]
-        settings = "".join(f" {page.settings.format(data_root=data_root)}" for page in pages if page.settings)
+        told = [page.settings for page in pages if page.settings and given["scale"] == "paper"]
+        settings = "".join(f" {setting.format(data_root=data_root)}" for setting in told)
         print(f"next: elmo-bench reproduce task={task} scale={given['scale']}{root}{settings}")
 
 

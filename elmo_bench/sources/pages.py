@@ -81,7 +81,7 @@ class DataSet:
     copy: dict[str, str] = field(default_factory=dict)  # file -> SOURCE/path: taken as it is
     files: dict[str, str] = field(default_factory=dict)  # file below the root -> sha256 of its (unpacked) content
     given: Given | None = None
-    settings: str = ""  # what a run is told, to use the files
+    settings: str = ""  # what a run at scale=paper is told, to use the files
 
     @property
     def targets(self) -> list[str]:
