@@ -19,7 +19,7 @@ RUN = .venv/bin/python
 # A .venv that is a link belongs to another checkout: it is used as it is, and nothing is installed into it.
 READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)
 
-.PHONY: help setup reproduce sweep table figure report publish pretrain bench test drill lint format clean-cache .venv/linked .venv/own
+.PHONY: help setup data reproduce sweep table figure report publish pretrain bench test drill lint format clean-cache .venv/linked .venv/own
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
@@ -27,7 +27,7 @@ help: ## list the targets and their variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 	@printf '%s\n' '' 'Variables, here with their defaults:' \
 	  '  TASK=$(TASK)      $(patsubst tasks/%/reader.py,%,$(wildcard tasks/*/reader.py)); or all' \
-	  '  SCALE=$(SCALE)    mini (generated here, offline), open (DATA_ROOT=FOLDER of open data) or paper' \
+	  '  SCALE=$(SCALE)    mini (generated here, offline), open (real text: make data fetches it) or paper' \
 	  '  SEEDS=$(SEEDS)       how many seeds reproduce runs; sweeps have their own number' \
 	  '  N=            the number of the table or figure' \
 	  '  NAME=         the sweep: $(patsubst conf/sweep/%.yaml,%,$(wildcard conf/sweep/*.yaml))' \
@@ -37,6 +37,10 @@ help: ## list the targets and their variables
 
 setup: $(READY) ## create .venv with all that the other targets need
 	@echo ".venv is ready$$(test ! -L .venv || echo ": a link to $$(readlink .venv), used as it is")"
+
+data: SCALE = open
+data: $(READY) ## fetch the data of SCALE (here open, or paper) for TASK or all into DATA_ROOT (by default data/)
+	@$(RUN) -m elmo_bench.data 'scale=$(SCALE)' 'task=$(TASK)' $(ARGS)
 
 reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside the paper's
 	@$(RUN) -m elmo_bench.reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)

@@ -20,6 +20,7 @@ COMMANDS = {
     "publish": "make a W&B run of every record, and a workspace and a report of them",
     "predict": "apply a trained model to new text",
     "score": "the official metrics of a file of predictions, as one JSON object",
+    "data": "fetch the data sets of a scale, and write the files that the tasks read",
     "pretrain": "train a biLM on plain text",
     "vocabulary": "write the words of a text by frequency, for the softmax of a biLM",
     "embed": "write the biLM's layers for each line of a text file",

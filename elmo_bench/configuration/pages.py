@@ -20,9 +20,11 @@ def register() -> None:
 
     `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", and
     `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED.
+    `${made:}` the folder that `elmo-bench data` writes to by default, null if it has not.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
+    OmegaConf.register_new_resolver("made", places.made, replace=True)
     OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
     OmegaConf.register_new_resolver("seeded", seeded, replace=True)
     schema.register()

@@ -11,6 +11,7 @@ from elmo_bench.configuration.schema import BilmConfig, Plain, RunConfig
 from elmo_bench.experiment import vector_files
 from elmo_bench.experiment.makers import is_seeded
 from elmo_bench.experiment.settings import data_folder
+from elmo_bench.sources import pages as sources
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
@@ -86,9 +87,11 @@ def _missing_data(run: RunConfig) -> list[str]:
     if run.scale.maker:  # the data are generated
         return []
     if run.data_root is None and _below_nothing(data):
-        return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set"]
+        return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set{_source(run)}"]
     if run.data_root is not None and run.data_root in json.dumps(data) and not Path(run.data_root).is_dir():
-        return [f"{run.data_root}: no such folder; data_root=FOLDER must name the one that holds the data"]
+        return [
+            f"{run.data_root}: no such folder; data_root=FOLDER must name the one that holds the data{_source(run)}"
+        ]
     folder = data_folder(data)
     if folder is not None and not folder.is_dir():
         return [f"{folder}: no such folder: task.data.folder names it; check data_root{_source(run)}"]
@@ -123,7 +126,11 @@ def _unreachable(run: RunConfig, data: Plain) -> list[str]:
 
 
 def _source(run: RunConfig) -> str:
-    return f"; get it: {run.task.download}" if run.task.download else ""
+    """How to get the data, as the end of a message."""
+    if run.task.download:
+        return f"; get it: {run.task.download}"
+    offered = any(run.scale.name in page.scales and run.task.name in page.tasks for page in sources.load().values())
+    return f"; `{places.fetching(run.scale.name, run.task.name)}` fetches it" if offered else ""
 
 
 def _below_nothing(data: Plain) -> bool:

@@ -13,6 +13,20 @@ DATA_ROOT = "data_root=FOLDER" + (" (make: DATA_ROOT=FOLDER)" if CHECKOUT else "
 CONF = (PACKAGE.parent if CHECKOUT else PACKAGE) / "conf"
 # The default folder of models, caches and results: the checkout, or with an installed wheel the current folder.
 ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()
+# Where `elmo-bench data` writes by default, and the file that it writes there first.
+MADE = ROOT / "data"
+LICENCES = "LICENCES"
+
+
+def made() -> str | None:
+    """The default folder of fetched data, if there is one; another folder of that name does not count."""
+    return str(MADE) if (MADE / LICENCES).is_file() else None
+
+
+def fetching(scale: str, task: str) -> str:
+    """The command that fetches the data of a task."""
+    return f"make data SCALE={scale} TASK={task}" if CHECKOUT else f"elmo-bench data scale={scale} task={task}"
+
 
 # The recorded runs of the project's authors, and the default folder of a user's own, which git ignores.
 RECORDED = ROOT / "results"

@@ -1,0 +1,166 @@
+"""Fetching one file by HTTP. What has come stays in FILE.part: the next attempt, or the next command, goes on there."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import requests
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from urllib3.exceptions import HTTPError
+
+from elmo_bench.system.disk import writing
+from elmo_bench.system.errors import UserError
+
+CHUNK = 1 << 18  # bytes
+CONNECT = 10.0  # seconds to wait for a connection
+PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, *range(500, 600)}  # may be gone a moment later
+
+
+class Patience(NamedTuple):
+    """When an attempt is given up, and when all are.
+
+    Args:
+        stall: seconds without a byte after which a connection is given up.
+        attempts: in all; one that brought something does not count.
+        pause: seconds before the second attempt; each further pause is twice as long.
+    """
+
+    stall: float = 30.0
+    attempts: int = 4
+    pause: float = 1.0
+
+
+class _Interrupted(Exception):
+    """An attempt failed for a reason that may pass."""
+
+
+def download(url: str, path: Path, limit: int, accept: Callable[[Path], str | None], patience: Patience) -> None:
+    """Fetches a file, or the rest of it.
+
+    Args:
+        url: http or https; redirections are followed, but never from https to http.
+        path: where the file goes once it is whole and accepted; its folder is made.
+        limit: the most bytes.
+        accept: what is wrong with a fetched file, or None if it is the right one.
+        patience: how often and how long is tried.
+
+    Raises:
+        UserError: no such file, it is larger than the limit, or it is not the right one, also when it is fetched from
+            the beginning; the connection fails again and again.
+    """
+    part = path.with_name(f"{path.name}.part")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        resumed = part.exists()
+        _fetch(url, part, limit, patience)
+        wrong = accept(part)
+        if wrong and resumed:  # what was there before may be of another version
+            part.unlink()
+            _fetch(url, part, limit, patience)
+            wrong = accept(part)
+        if wrong:
+            part.unlink()
+            raise UserError(f"{url}: {wrong}; it was not kept")
+        os.replace(part, path)
+
+
+def _fetch(url: str, part: Path, limit: int, patience: Patience) -> None:
+    failures = 0
+    while True:
+        before = _size(part)
+        try:
+            return _attempt(url, part, limit, patience.stall)
+        except _Interrupted as error:
+            failures = 1 if _size(part) > before else failures + 1
+            if failures >= patience.attempts:
+                kept = f"; {_size(part):,} bytes are kept, and the same command goes on there" * bool(_size(part))
+                raise UserError(f"{url}: {error}, after {patience.attempts} attempts{kept}") from None
+            time.sleep(patience.pause * 2 ** (failures - 1))
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
+def _attempt(url: str, part: Path, limit: int, stall: float) -> None:
+    start = _size(part)
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
+    try:
+        with requests.get(url, headers=headers, stream=True, timeout=(CONNECT, stall)) as response:
+            if _from_the_beginning(response, start):
+                part.unlink(missing_ok=True)
+                start = 0
+            if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                raise _Interrupted("the server refuses to go on where the file ended")
+            _check(url, response)
+            _receive(url, response, part, start, limit)
+    except (requests.RequestException, HTTPError) as error:
+        raise _Interrupted(_reason(error)) from None
+
+
+def _from_the_beginning(response: requests.Response, start: int) -> bool:
+    """Whether the server sends the whole file, or will have to, though its rest was asked for."""
+    if response.status_code == HTTPStatus.PARTIAL_CONTENT:
+        return not response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+    return response.status_code in (HTTPStatus.OK, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE)
+
+
+def _check(url: str, response: requests.Response) -> None:
+    if urlsplit(url).scheme == "https" and urlsplit(response.url).scheme != "https":
+        raise UserError(f"{url}: leads to {response.url}, which is not encrypted")
+    if response.status_code in PASSING:
+        raise _Interrupted(f"the server answers {response.status_code} {response.reason}")
+    if response.status_code not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
+        raise UserError(f"{url}: the server answers {response.status_code} {response.reason}")
+
+
+def _receive(url: str, response: requests.Response, part: Path, start: int, limit: int) -> None:
+    """Appends the body, which must have the length that the server announced."""
+    announced = response.headers.get("Content-Length", "")
+    total = start + int(announced) if announced.isdecimal() else None
+    if total is not None and total > limit:
+        raise _too_large(url, limit)
+    with open(part, "ab") as file, _progress() as progress:
+        task = progress.add_task(part.name.removesuffix(".part"), total=total, completed=start)
+        while chunk := response.raw.read1(CHUNK, decode_content=False):  # what is there: a stall loses nothing
+            if file.tell() + len(chunk) > limit:
+                part.unlink()
+                raise _too_large(url, limit)
+            file.write(chunk)
+            progress.advance(task, len(chunk))
+    if total is not None and _size(part) != total:
+        raise _Interrupted(f"the connection ended after {_size(part):,} of {total:,} bytes")
+
+
+def _too_large(url: str, limit: int) -> UserError:
+    return UserError(f"{url}: more than the {limit:,} bytes that its page allows; is this the right file?")
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    hidden = not sys.stderr.isatty()
+    return Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True, disable=hidden)
+
+
+def _reason(error: Exception) -> str:
+    """In a few words; the messages of the libraries hold nested representations of objects."""
+    if isinstance(error, requests.ConnectTimeout):
+        return "the server cannot be reached in time"
+    if "timed out" in str(error).lower():
+        return "the connection stalled"
+    if "IncompleteRead" in str(error) or "broken" in str(error).lower():
+        return "the connection broke off"
+    if isinstance(error, requests.TooManyRedirects):
+        return "it leads from one address to the next without end"
+    with suppress(IndexError):
+        return f"no connection ({str(error.args[0]).rpartition(': ')[2].rstrip(')')})"
+    return f"no connection ({type(error).__name__})"

@@ -1,0 +1,152 @@
+"""A source as a folder of checked files: from a folder of the user's, a mirror, or its public address."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from elmo_bench.sources.archives import content_digest, unpack
+from elmo_bench.sources.download import Patience, download
+from elmo_bench.sources.pages import Source
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.hashing import sha256
+
+Problem = str | None  # what is wrong with a file, or nothing
+
+
+class Places(NamedTuple):
+    """Where sources come from and go to.
+
+    Args:
+        downloads: the folder for what is fetched and unpacked.
+        offline: a folder with archives and files as `Source.downloads` names them; nothing is fetched then.
+        mirror: the address of such a folder on a server, which is asked first.
+        patience: with a connection.
+    """
+
+    downloads: Path
+    offline: Path | None = None
+    mirror: str | None = None
+    patience: Patience = Patience()
+
+
+def obtain(source: Source, places: Places) -> Path:
+    """The folder of a source, with the content that its page names.
+
+    Raises:
+        UserError: the user's folder lacks it or has something else; it cannot be fetched; an archive is damaged, or
+            would be unpacked outside its folder.
+    """
+    if source.url is not None:
+        return _single(source, places)
+    offline = places.offline / source.name if places.offline else None
+    for folder in filter(None, (offline, places.downloads / source.name)):
+        if folder.is_dir() and _wrong_folder(source, folder) is None:
+            return folder
+    return _archive(source, places) if source.members else _files(source, places)
+
+
+def missing(sources: Iterable[Source], offline: Path) -> list[str]:
+    """A line for each file that a folder of the user's should have and has not."""
+    return [
+        f"{offline / name}: get it from {url}"
+        for source in sources
+        if source.url is not None or not (offline / source.name).is_dir()
+        for name, (url, _) in source.downloads().items()
+        if not (offline / name).is_file()
+    ]
+
+
+def _single(source: Source, places: Places) -> Path:
+    """The folder of a file with an address of its own, or of what is needed of it if it is an archive."""
+    path = _fetched(source.name, source, places)
+    if not source.members:
+        return path.parent
+    folder = places.downloads / f"{source.name}.unpacked"
+    shutil.rmtree(folder, ignore_errors=True)
+    unpack(path, folder, source.members, source.limit)
+    return folder
+
+
+def _files(source: Source, places: Places) -> Path:
+    for name in source.downloads():
+        _fetched(name, source, places)
+    return (places.offline or places.downloads) / source.name
+
+
+def _archive(source: Source, places: Places) -> Path:
+    name = f"{source.name}.tar.gz"
+    path = _fetched(name, source, places)
+    if wrong := _wrong_archive(source, path, places.downloads / source.name):
+        if places.offline is None:
+            path.unlink()
+        raise UserError(wrong, path)
+    return places.downloads / source.name
+
+
+def _fetched(name: str, source: Source, places: Places) -> Path:
+    """One file of a source, as it comes from a server, checked as far as its digest is known."""
+    url, digest = source.downloads()[name]
+    path = (places.offline or places.downloads) / name
+    wrong = _wrong_file(path, digest) if path.is_file() else f"no such file; get it from {url}"
+    if wrong is None:
+        return path
+    if places.offline is not None:
+        raise UserError(wrong, path)
+    _download(name, url, digest, source, places)
+    return path
+
+
+def _download(name: str, url: str, digest: str | None, source: Source, places: Places) -> None:
+    """From the mirror, if there is one and it has the right file, else from the public address."""
+
+    def accept(part: Path) -> Problem:
+        if source.members and source.url is None:
+            return _wrong_archive(source, part, places.downloads / source.name)
+        return _wrong_file(part, digest)
+
+    path = places.downloads / name
+    if places.mirror is not None:
+        try:
+            _told(f"{places.mirror.rstrip('/')}/{name}", path, source.limit, accept, places.patience)
+            return
+        except UserError as error:
+            print(f"{error}; the public address is tried", file=sys.stderr, flush=True)
+            path.with_name(f"{path.name}.part").unlink(missing_ok=True)
+    _told(url, path, source.limit, accept, places.patience)
+
+
+def _told(url: str, path: Path, limit: int, accept: Callable[[Path], Problem], patience: Patience) -> None:
+    print(f"fetching {url}", file=sys.stderr, flush=True)
+    download(url, path, limit, accept, patience)
+
+
+def _wrong_file(path: Path, digest: str | None) -> Problem:
+    if digest is None or (found := sha256(path)) == digest:
+        return None
+    return f"not the file of its page: its sha256 is {found[:12]}... and not {digest[:12]}..."
+
+
+def _wrong_folder(source: Source, folder: Path) -> Problem:
+    if source.members:
+        same = content_digest(folder, source.members) == source.sha256
+        return None if same else "its files are not those of its page (another commit, or a file was changed)"
+    for path, digest in source.files.items():
+        if not (folder / path).is_file():
+            return f"{path} is missing in it"
+        if wrong := _wrong_file(folder / path, digest):
+            return f"{path}: {wrong}"
+    return None
+
+
+def _wrong_archive(source: Source, archive: Path, folder: Path) -> Problem:
+    """Unpacks it as well, anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        unpack(archive, folder, source.members, source.limit)
+    except UserError as error:
+        return error.message
+    return _wrong_folder(source, folder)

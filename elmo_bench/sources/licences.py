@@ -1,0 +1,41 @@
+"""The licences of the data, shown and written down before anything else is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from elmo_bench.sources.pages import DataSet
+from elmo_bench.system.files import write_text
+from elmo_bench.system.places import LICENCES
+
+HEAD = "The data sets in this folder, their sources and licences. Keep this file with them, as most licences ask.\n"
+
+
+def shown(pages: Mapping[str, DataSet]) -> str:
+    """A line for each data set."""
+    return "\n".join(f"{name}: {page.title}. Licence: {page.licence}" for name, page in pages.items())
+
+
+def record(folder: Path, pages: Mapping[str, DataSet], added: Mapping[str, DataSet], roots: Mapping[str, Path]) -> None:
+    """Writes the file LICENCES of the data sets that are there, and of those that will be.
+
+    Args:
+        folder: where the file goes.
+        pages: all data sets.
+        added: those to be made.
+        roots: the folders below which files lie, by their names.
+    """
+    there = {name: page for name, page in pages.items() if name in added or _begun(page, roots[page.root])}
+    write_text(folder / LICENCES, "\n".join([HEAD, *(_entry(name, page) for name, page in there.items())]))
+
+
+def _begun(page: DataSet, root: Path) -> bool:
+    return any((root / name).exists() for name in page.targets)
+
+
+def _entry(name: str, page: DataSet) -> str:
+    origins = [source.origin for source in page.sources.values()] or [page.given.get if page.given else ""]
+    lines = [f"{page.title} ({name})", f"  licence: {page.licence}", *(f"  source: {origin}" for origin in origins)]
+    lines += [f"  changes: {page.changes}", f"  files: {', '.join(page.targets) or 'not passed on'}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,130 @@
+"""The pages of conf/data: one for each data set, with its sources, its licence and the files that are made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote, urlsplit
+
+from omegaconf import MISSING, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from elmo_bench.system.console import choices
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.places import CONF
+
+ROOTS = ("data_root", "models_root", "vectors_root")
+
+
+@dataclass
+class Source:
+    """A repository at a commit (some of its files, or an archive of all), or a single file at an address."""
+
+    repository: str | None = None  # OWNER/NAME on GitHub
+    commit: str | None = None
+    files: dict[str, str] = field(default_factory=dict)  # path -> sha256: fetched one by one
+    members: list[str] = field(default_factory=list)  # patterns of paths in an archive; of a repository: fetched as one
+    url: str | None = None
+    sha256: str | None = None  # of the file at `url`; of a repository's members: of the list that sha256sum prints
+    megabytes: int = 200  # the most that is fetched, and the most that is unpacked of it
+
+    @property
+    def name(self) -> str:
+        """The folder or file that holds the source: NAME-COMMIT, as in GitHub's archives, or the file's own name."""
+        if self.url is not None:
+            return PurePosixPath(urlsplit(self.url).path).name
+        return f"{str(self.repository).rpartition('/')[2]}-{self.commit}"
+
+    @property
+    def limit(self) -> int:
+        """In bytes."""
+        return self.megabytes * 1_000_000
+
+    def downloads(self) -> dict[str, tuple[str, str | None]]:
+        """Where each file that is fetched lies below the folder of downloads: its address, and its sha256 if known."""
+        if self.url is not None:
+            return {self.name: (self.url, self.sha256)}
+        if self.members:  # an archive, packed anew by the host at any time, so that only its content has a known sha256
+            return {
+                f"{self.name}.tar.gz": (f"https://codeload.github.com/{self.repository}/tar.gz/{self.commit}", None)
+            }
+        raw = f"https://raw.githubusercontent.com/{self.repository}/{self.commit}"
+        return {f"{self.name}/{path}": (f"{raw}/{quote(path)}", digest) for path, digest in self.files.items()}
+
+    @property
+    def origin(self) -> str:
+        """As people write it."""
+        return self.url or f"https://github.com/{self.repository} @ {self.commit}"
+
+
+@dataclass
+class Given:
+    """Data that nobody may pass on: what to get, from whom, and how to tell that it is whole."""
+
+    get: str = MISSING
+    folder: str = MISSING  # below data_root
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)  # of a file or folder: documents, sentences, tokens
+
+
+@dataclass
+class DataSet:
+    """A page."""
+
+    title: str = MISSING
+    scales: list[str] = MISSING
+    tasks: list[str] = field(default_factory=list)  # empty: of no task's own, fetched with task=all
+    licence: str = MISSING
+    changes: str = "none"  # what the files differ in from their source, as licences ask to say
+    root: str = "data_root"
+    sources: dict[str, Source] = field(default_factory=dict)
+    convert: str | None = None  # a function of the folders of the sources that returns the text of each file
+    copy: dict[str, str] = field(default_factory=dict)  # file -> SOURCE/path: taken as it is
+    files: dict[str, str] = field(default_factory=dict)  # file below the root -> sha256 of its (unpacked) content
+    given: Given | None = None
+    settings: str = ""  # what a run at scale=paper is told, to use the files
+
+    @property
+    def targets(self) -> list[str]:
+        """The files that are made, below the root."""
+        return [*self.files, *(name for name in self.copy if name not in self.files)]
+
+
+def load(folder: Path = CONF / "data") -> dict[str, DataSet]:
+    """All data sets, by the names of their pages.
+
+    Raises:
+        UserError: a page with an unknown key, or a value of another type.
+    """
+    return {path.stem: _page(path) for path in sorted(folder.glob("*.yaml"))}
+
+
+def _page(path: Path) -> DataSet:
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(DataSet), OmegaConf.load(path))
+        page = OmegaConf.to_object(merged)
+    except OmegaConfBaseException as error:
+        raise UserError(f"not a page of a data set: {error}", path) from None
+    assert isinstance(page, DataSet)
+    if page.root not in ROOTS:
+        raise UserError(f"root: {choices(page.root, ROOTS)}", path)
+    return page
+
+
+def chosen(pages: dict[str, DataSet], scale: str, task: str, names: str | None = None) -> dict[str, DataSet]:
+    """The data sets of a task at a scale, those of all tasks, or those that are named (with commas).
+
+    Raises:
+        UserError: an unknown name, or nothing to choose.
+    """
+    if names is not None:
+        wanted = names.split(",")
+        if unknown := [name for name in wanted if name not in pages]:
+            raise UserError(f"sets={unknown[0]}: there is no such data set; {choices(unknown[0], list(pages))}")
+        return {name: pages[name] for name in wanted}
+    offered = {name: page for name, page in pages.items() if scale in page.scales}
+    if task == "all":
+        return offered
+    tasks = sorted({task for page in offered.values() for task in page.tasks})
+    if task not in tasks:
+        raise UserError(f"task={task}: no data to fetch at scale={scale}; {choices(task, [*tasks, 'all'])}")
+    return {name: page for name, page in offered.items() if task in page.tasks}

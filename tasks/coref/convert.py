@@ -1,0 +1,71 @@
+"""Makes the files of the open data of coreference (columns of CoNLL-2012) of LitBank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import open_text
+from elmo_bench.text.brackets import BracketError, mentions
+from elmo_bench.text.tags import Span
+
+SUFFIX = "_brat.conll"
+COLUMNS = 13  # the last, coreference, is empty at a word outside all mentions
+SPLITS = {8: "dev", 9: "test"}  # by the last digit of a novel's place, from 0; the others are train
+
+
+def litbank(sources: Mapping[str, Path]) -> dict[str, str]:
+    """The hundred novels; of ten in the order of their file names the ninth is dev and the tenth test.
+
+    Args:
+        sources: `litbank`, the folder of the repository.
+
+    Returns:
+        the text of each file below data_root, by its name.
+
+    Raises:
+        UserError: a row or its coreference cannot be read.
+    """
+    texts: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+    for place, path in enumerate(sorted((sources["litbank"] / "coref/conll").glob(f"*{SUFFIX}"))):
+        texts[SPLITS.get(place % 10, "train")].extend(_document(path))
+    return {f"coref_litbank/{split}.conll{'.xz' * (split == 'train')}": "".join(text) for split, text in texts.items()}
+
+
+def _document(path: Path) -> Iterator[str]:
+    name = path.name.removesuffix(SUFFIX)
+    yield f"#begin document ({name}); part 000\n"
+    with open_text(path) as lines:
+        rows = [(number, line.rstrip("\n").split("\t")) for number, line in enumerate(lines, start=1) if line[0] != "#"]
+    for full, sentence in groupby(rows, key=lambda row: row[1] != [""]):
+        if full:
+            yield from _sentence(name, list(sentence), path)
+            yield "\n"
+    yield "#end document\n"
+
+
+def _sentence(name: str, rows: Sequence[tuple[int, list[str]]], path: Path) -> Iterator[str]:
+    """Rows of twelve columns: no part of speech, parse or predicate, but the speaker and the coreference."""
+    for number, row in rows:
+        if len(row) != COLUMNS:
+            raise UserError(f"expected {COLUMNS} columns and found {len(row)}", path, number)
+    try:
+        spans = mentions([row[-1] or "-" for _, row in rows])
+    except BracketError as error:
+        raise UserError(str(error), path, rows[error.index][0]) from None
+    for (_, row), entities in zip(rows, _cells(spans, len(rows)), strict=True):
+        _, part, token, word, *_, speaker, _, _, _ = row
+        yield "\t".join([name, part, token, word, "XX", *"----", speaker.replace("_", "-"), "*", entities]) + "\n"
+
+
+def _cells(spans: Sequence[Span], length: int) -> list[str]:
+    """The coreference column: what opens in a cell, the longest first, comes before what closes, the shortest first."""
+    cells: list[list[str]] = [[] for _ in range(length)]
+    for entity, start, end in spans:
+        cells[start].append(f"({entity})" if end == start + 1 else f"({entity}")
+    for entity, start, end in reversed(spans):
+        if end > start + 1:
+            cells[end - 1].append(f"{entity})")
+    return ["|".join(cell) or "-" for cell in cells]

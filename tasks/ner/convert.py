@@ -1,0 +1,88 @@
+"""Makes the files of the open data of NER (word, tab, IOB2 tag) of the public sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from elmo_bench.system.files import open_text
+
+WNUT = {"train": "wnut17train.conll", "dev": "emerging.dev.conll", "test": "emerging.test.annotated"}
+
+
+def uner(sources: Mapping[str, Path]) -> dict[str, str]:
+    """Universal NER over EWT: PER, LOC, ORG.
+
+    The final training file is larger than a hosted repository shows of it, so that train is its first version, with the
+    two changes that the authors made later: class OTH is dropped, and the tag B-O, which stands at the last token of a
+    document's first sentence by mistake, is replaced.
+
+    Args:
+        sources: `final` and `first`, the folders of the two versions of the repository.
+
+    Returns:
+        the text of each file below data_root, by its name.
+    """
+    paths = {split: sources["final"] / f"en_ewt-ud-{split}.iob2" for split in ("dev", "test")}
+    made = {f"ner_uner_ewt/{split}.iob2": _columns(_uner_rows(path)) for split, path in paths.items()}
+    first = _uner_rows(sources["first"] / "en_ewt-ud-train.iob2")
+    return {**made, "ner_uner_ewt/train.iob2": _columns(_repaired(first))}
+
+
+def wnut17(sources: Mapping[str, Path]) -> dict[str, str]:
+    """The emerging entities of WNUT-17.
+
+    Args:
+        sources: `wnut17`, the folder of the repository.
+
+    Returns:
+        the text of each file below data_root, by its name.
+    """
+    return {f"ner_wnut17/{split}.iob2": _columns(_wnut_rows(sources["wnut17"] / name)) for split, name in WNUT.items()}
+
+
+Row = tuple[str, str] | None  # a word and its tag; None between sentences
+
+
+def _uner_rows(path: Path) -> Iterator[Row]:
+    """Words and tags: the second and third of five columns."""
+    with open_text(path) as lines:
+        for line in lines:
+            columns = line.rstrip("\n").split("\t")
+            if columns == [""]:
+                yield None
+            elif re.fullmatch(r"\d+", columns[0]):
+                yield columns[1], columns[2]
+
+
+def _repaired(rows: Iterable[Row]) -> Iterator[Row]:
+    before = "O"
+    for row in rows:
+        if row is None:
+            before = "O"
+            yield None
+            continue
+        word, tag = row
+        if tag == "B-O":  # an entity before it goes on, unless this is a mark
+            tag = f"I-{before[2:]}" if before != "O" and any(map(str.isalnum, word)) else "O"
+        before = "O" if tag.endswith("-OTH") else tag
+        yield word, before
+
+
+def _wnut_rows(path: Path) -> Iterator[Row]:
+    with open_text(path) as lines:
+        for line in lines:
+            columns = line.split()
+            yield (columns[0], columns[1]) if len(columns) == 2 else None
+
+
+def _columns(rows: Iterable[Row]) -> str:
+    """A row a line, one empty line after each sentence."""
+    lines: list[str] = []
+    for row in [*rows, None]:
+        if row is not None:
+            lines.append("\t".join(row))
+        elif lines and lines[-1]:
+            lines.append("")
+    return "\n".join(lines) + "\n"

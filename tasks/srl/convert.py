@@ -1,0 +1,80 @@
+"""Makes the files of the open data of SRL (columns of CoNLL-2012): PropBank's labels joined with the words of UD."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from elmo_bench.system.files import open_text, read_text
+from elmo_bench.text.brackets import spans
+
+SPLITS = ("train", "dev", "test")
+Rows = list[list[str]]  # a sentence, split into columns
+WORD, POS, PARSE, LEMMA, ROLESET, ARGUMENTS = 3, 4, 5, 6, 7, 8  # columns of PropBank
+
+
+def propbank(sources: Mapping[str, Path]) -> dict[str, str]:
+    """The official splits of PropBank over the English Web Treebank.
+
+    PropBank has `[WORD]` in the place of each word. Left out: documents without annotation, sentences of which UD has
+    another number of words, and those whose predicates and columns of arguments do not match.
+
+    Args:
+        sources: `propbank` and `ud`, the folders of the repositories.
+
+    Returns:
+        the text of each file below data_root, by its name.
+    """
+    return {
+        f"srl_ewt/{split}.conll{'.xz' * (split == 'train')}": "".join(
+            text for name in _documents(sources["propbank"], split) for text in _document(name, sources)
+        )
+        for split in SPLITS
+    }
+
+
+def _documents(folder: Path, split: str) -> Iterator[str]:
+    """Names of documents, such as weblog/00/NAME.xml."""
+    with open_text(folder / f"docs/evaluation/ewt.{split}.txt") as lines:
+        for line in lines:
+            name = line.strip().removesuffix(".conllu")
+            if (folder / f"data/google/ewt/{name}.gold_skel").is_file():
+                yield name
+
+
+def _document(name: str, sources: Mapping[str, Path]) -> Iterator[str]:
+    document = f"google/ewt/{name.removesuffix('.xml')}"
+    labelled = _blocks(sources["propbank"] / f"data/google/ewt/{name}.gold_skel", None)
+    worded = _blocks(sources["ud"] / f"not-to-release/sources/{name.replace('/00/', '/')}.conllu", "\t")
+    yield f"#begin document ({document}); part 000\n"
+    for labels, words in zip(labelled, worded, strict=False):  # one document lacks its last sentence in UD
+        words = [row[1] for row in words if row[0].isdigit()]
+        if len(words) == len(labels) and _consistent(labels):
+            yield from _sentence(document, labels, words)
+    yield "#end document\n"
+
+
+def _blocks(path: Path, separator: str | None) -> Iterator[Rows]:
+    """The sentences of a file without its comments."""
+    for block in read_text(path).split("\n\n"):
+        if rows := [line.split(separator) for line in block.split("\n") if line.strip() and line[0] != "#"]:
+            yield rows
+
+
+def _consistent(labels: Rows) -> bool:
+    """Whether the V of the n-th column of arguments covers the n-th predicate."""
+    predicates = [place for place, row in enumerate(labels) if row[ROLESET] != "-"]
+    columns = list(zip(*(row[ARGUMENTS:] for row in labels), strict=True))
+    verbs = [[span for span in spans(column) if span.type == "V"] for column in columns]
+    return len(predicates) == len(columns) and all(
+        len(found) == 1 and found[0].start <= place < found[0].end
+        for place, found in zip(predicates, verbs, strict=True)
+    )
+
+
+def _sentence(document: str, labels: Rows, words: Sequence[str]) -> Iterator[str]:
+    for row, word in zip(labels, words, strict=True):
+        _, _, number = row[ROLESET].rpartition(".")
+        columns = [document, "0", row[2], word, row[POS], row[PARSE], row[LEMMA], number, "-", "-", "*"]
+        yield "\t".join([*columns, *row[ARGUMENTS:], "-"]) + "\n"
+    yield "\n"

@@ -1,0 +1,113 @@
+"""Fetching by HTTP: every fault of a server resumes or ends in one line, and no wrong byte is ever accepted."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import socket
+
+import pytest
+
+from elmo_bench.sources.download import Patience, download
+from elmo_bench.sources.fetch import Places, obtain
+from elmo_bench.sources.pages import Source
+from elmo_bench.system.errors import UserError
+from tests.faulty_server import serving
+
+CONTENT = random.Random(1).randbytes(300_000)
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+LIMIT = 1_000_000
+QUICK = Patience(stall=0.5, attempts=3, pause=0.01)
+
+
+def accept(path):
+    return None if path.read_bytes() == CONTENT else "not the file of its page"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving({"a.bin": CONTENT}) as faulty:
+        yield faulty
+
+
+@pytest.mark.parametrize(
+    "fault",
+    "good redirect slow norange cut cut-once stall stall-once busy-once refuse cut-norange-once".split(),
+)
+def test_what_can_be_fetched_is_whole(server, tmp_path, fault):
+    download(f"{server.address}/{fault}/a.bin", tmp_path / "a.bin", LIMIT, accept, QUICK)
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("missing", "404"),
+        ("busy", "503"),
+        ("wrong", "not the file"),
+        ("loop", "without end"),
+        ("endless", "more than"),
+        ("cut-norange", "broke off|ended after"),
+    ],
+)
+def test_what_cannot_be_fetched_ends_in_one_line(server, tmp_path, fault, said):
+    with pytest.raises(UserError, match=said) as caught:
+        download(f"{server.address}/{fault}/a.bin", tmp_path / "a.bin", LIMIT, accept, QUICK)
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == (["a.bin.part"] if fault == "cut-norange" else [])
+
+
+def test_more_than_the_limit_is_refused_before_it_comes(server, tmp_path):
+    with pytest.raises(UserError, match="1,000 bytes"):
+        download(f"{server.address}/good/a.bin", tmp_path / "a.bin", 1000, accept, QUICK)
+    assert list(tmp_path.iterdir()) == [] or (tmp_path / "a.bin.part").stat().st_size == 0
+
+
+def test_no_server_ends_in_one_line(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(UserError, match="no connection") as caught:
+        download(f"http://127.0.0.1:{port}/a.bin", tmp_path / "a.bin", LIMIT, accept, QUICK)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("fault", ["good", "norange", "refuse", "lie-once"])
+@pytest.mark.parametrize("before", [CONTENT[:100_000], b"of another version", CONTENT, CONTENT + b"more"])
+def test_what_an_earlier_command_left_is_gone_on_with_or_thrown_away(server, tmp_path, fault, before):
+    server.asked.clear()
+    (tmp_path / "a.bin.part").write_bytes(before)
+    download(f"{server.address}/{fault}/a.bin", tmp_path / "a.bin", LIMIT, accept, QUICK)
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+
+
+def test_the_rest_alone_is_fetched_again(server, tmp_path):
+    received = []
+    (tmp_path / "a.bin.part").write_bytes(CONTENT[:-10])
+
+    def noted(path):
+        received.append(path.stat().st_size)
+        return accept(path)
+
+    download(f"{server.address}/good/a.bin", tmp_path / "a.bin", LIMIT, noted, QUICK)
+    assert received == [len(CONTENT)]
+
+
+def test_a_mirror_is_asked_first_and_the_public_address_where_it_fails(server, tmp_path, capsys):
+    source = Source(url=f"{server.address}/good/a.bin", sha256=DIGEST)
+    for mirror in ("missing", "wrong", "good"):
+        places = Places(tmp_path / mirror, mirror=f"{server.address}/{mirror}", patience=QUICK)
+        assert (obtain(source, places) / "a.bin").read_bytes() == CONTENT
+    assert capsys.readouterr().err.count("the public address is tried") == 2
+
+
+def test_what_is_there_is_not_fetched_again_unless_it_is_damaged(server, tmp_path):
+    source, places = Source(url=f"{server.address}/good/a.bin", sha256=DIGEST), Places(tmp_path, patience=QUICK)
+    server.asked.clear()
+    obtain(source, places)
+    obtain(source, places)
+    assert server.asked.total() == 1
+    (tmp_path / "a.bin").write_bytes(CONTENT[:-1] + b"?")
+    assert (obtain(source, places) / "a.bin").read_bytes() == CONTENT
+    assert server.asked.total() == 2
