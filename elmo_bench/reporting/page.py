@@ -33,7 +33,7 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
     """
     records = read_all(results_root)
     sections = tables.everything(records, results_root)
-    files = {Path(results_root) / name: text for name, text in contents(records, results_root).items()}
+    files = {Path(results_root) / name: text for name, text in _contents(sections, records, results_root).items()}
     if readme is not None:
         files[readme] = embedded(readme.read_text(encoding="utf-8"), tables.overview(records))
     for path, text in files.items():
@@ -45,8 +45,11 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
 
 def contents(records: Sequence[Record], results_root: str | Path) -> dict[str, str]:
     """The files of the report, by their path below `results_root`. Raises `UserError` as `refresh` does."""
-    text = markdown(tables.everything(records, results_root))
-    return {"README.md": text, **page.pages(records, tables.figures(results_root))}
+    return _contents(tables.everything(records, results_root), records, results_root)
+
+
+def _contents(sections: Sequence[Section], records: Sequence[Record], results_root: str | Path) -> dict[str, str]:
+    return {"README.md": markdown(sections), **page.pages(records, tables.figures(results_root))}
 
 
 # Markdown.
