@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from elmo_bench.nn.classes import averaged, of_rows
 from elmo_bench.task import Batch, Row
 from tasks.snli.head import SnliHead, SnliScores
 
@@ -16,7 +16,7 @@ METHOD = "averaged probabilities"
 
 def opinions(head: SnliHead, scores: SnliScores, batch: Batch) -> list[Tensor]:
     """Of one member, for each pair of a batch the probabilities (K,) of its labels."""
-    return list(scores.logits.float().softmax(-1).cpu())
+    return of_rows(scores.logits)
 
 
 def agreed(members: Sequence[Sequence[Tensor]], head: SnliHead, rows: Sequence[Row]) -> list[Any]:
@@ -27,5 +27,4 @@ def agreed(members: Sequence[Sequence[Tensor]], head: SnliHead, rows: Sequence[R
         head: of any member.
         rows: of the split.
     """
-    mean = torch.stack([torch.stack(list(member)) for member in members]).mean(0)  # (rows, K)
-    return head.decode(SnliScores(None, mean), Batch(list(rows), {}, {}))
+    return head.decode(SnliScores(None, averaged(members)), Batch(list(rows), {}, {}))
