@@ -5,6 +5,7 @@ SCALE = mini
 SEEDS = 1
 N =
 NAME =
+ON =
 ARGS =
 PYTHON = python3 python3.13 python3.12 python3.11 python
 TORCH =
@@ -19,7 +20,7 @@ RUN = .venv/bin/python
 # A .venv that is a link belongs to another checkout: it is used as it is, and nothing is installed into it.
 READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)
 
-.PHONY: help setup data reproduce sweep table figure report publish pretrain bench test drill lint format clean-cache .venv/linked .venv/own
+.PHONY: help setup data reproduce sweep table figure report publish pretrain tune bench gpu wheels test test-slurm drill lint format sweep-status sweep-cancel clean-cache .venv/linked .venv/own
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
@@ -31,6 +32,7 @@ help: ## list the targets and their variables
 	  '  SEEDS=$(SEEDS)       how many seeds reproduce runs; sweeps have their own number' \
 	  '  N=            the number of the table or figure' \
 	  '  NAME=         the sweep: $(patsubst conf/sweep/%.yaml,%,$(wildcard conf/sweep/*.yaml))' \
+	  '  ON=           where a sweep runs: here, or slurm or another page of conf/cluster' \
 	  '  ARGS=         further overrides or options, as ARGS="trainer=gpu elmo.dropout=0.2" or ARGS="-k mix" (test)' \
 	  '  PYTHON=       the first of these from 3.11 to 3.13: $(PYTHON)' \
 	  '  TORCH=        what setup installs as torch: $(or $(TORCH),$(PINNED))'
@@ -45,11 +47,17 @@ data: $(READY) ## fetch the data of SCALE (here open, or paper) for TASK or all 
 reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside the paper's
 	@$(RUN) -m elmo_bench.reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
 
-sweep: $(READY) ## the sweep NAME for TASK: runs what is missing, prints its table
+sweep: $(READY) ## the sweep NAME for TASK: runs what is missing, prints its table; ON=slurm: as jobs of a cluster
 	@$(call sweep,$(NAME))
 
-table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours, 5: word senses, 6: parts of speech
-	@$(if $(STUDY_$(N)),$(RUN) -m elmo_bench.analysis.$(STUDY_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table$(N)))
+sweep-status: $(READY) ## the sweeps on a cluster: recorded, running, waiting, failed
+	@$(RUN) -m elmo_bench.queue $(ARGS)
+
+sweep-cancel: $(READY) ## end what runs and waits on a cluster; the same sweep again goes on
+	@$(RUN) -m elmo_bench.queue cancel=true $(ARGS)
+
+table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours, 5: word senses, 6: parts of speech, 7: tuning
+	@$(if $(TABLE_$(N)),$(RUN) -m elmo_bench.$(TABLE_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table$(N)))
 
 figure: $(READY) ## figure N of the paper for TASK, as one sweep; N=senses: senses by layer of the biLM
 	@$(if $(filter senses,$(N)),$(RUN) -m elmo_bench.analysis.senses 'scale=$(SCALE)' $(ARGS),$(call sweep,figure$(N)))
@@ -63,11 +71,27 @@ publish: $(READY) ## make a W&B run of every record, offline without a key (ARGS
 pretrain: $(READY) ## train the biLM of SCALE on plain text; resumes where it stopped
 	@$(RUN) -m elmo_bench.pretrain 'scale=$(SCALE)' $(ARGS)
 
+tune: $(READY) ## tune the biLM of SCALE on the text of TASK; perplexity before and after
+	@$(RUN) -m elmo_bench.tune 'task=$(TASK)' 'scale=$(SCALE)' $(ARGS)
+
 bench: $(READY) ## measure the biLM's speed against this machine's best matrix product
 	@$(RUN) -m elmo_bench.bench $(ARGS)
 
+gpu: $(READY) ## the tests that need a GPU, and what it measures, within eight minutes; goes on where it stopped
+	@$(RUN) -m elmo_bench.gpu $(ARGS)
+
+wheels: FOR = 3.12
+wheels: $(READY) ## into .wheels/, for make gpu on a machine with torch but no network: what it may lack (FOR=3.12, its Python)
+	@$(RUN) -m pip download -q --no-deps -c constraints.txt -d .wheels --only-binary=:all: --python-version $(FOR) \
+	  hydra-core omegaconf datasets dill multiprocess scikit-learn scipy joblib threadpoolctl
+	@$(RUN) -m pip wheel -q --no-deps -c constraints.txt -w .wheels antlr4-python3-runtime seqeval
+	@ls .wheels
+
 test: $(READY) ## run the whole test suite
 	@$(RUN) -m pytest -n auto --dist worksteal $(ARGS)
+
+test-slurm: $(READY) ## test sweeps on a real Slurm of this machine; installs Debian's where it can (root, within a minute)
+	@.ci/slurm && TEST_SLURM=1 $(RUN) -m pytest tests/test_slurm.py $(ARGS)
 
 drill: $(READY) ## half an hour of kills, damaged files, mutated input; goes on where it stopped (ARGS=--help)
 	@$(RUN) -m tests.drill $(ARGS)
@@ -86,16 +110,17 @@ format: $(READY) ## sort imports and format the code
 
 clean-cache: ## remove generated data, trained mini biLMs and word vectors, and cached activations
 	@cd "$${ELMO_BENCH_CACHE:-.cache}" 2>/dev/null || exit 0; \
-	for part in activations mini vectors; do if [ -d $$part ]; then du -sh "$$PWD/$$part" && rm -rf $$part; fi; done
+	for part in activations mini tuning vectors; do if [ -d $$part ]; then du -sh "$$PWD/$$part" && rm -rf $$part; fi; done
 
 # A sweep is a page of conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
 given = $(if $(filter command environment override,$(origin $(1))),'$(2)=$($(1))')
 # Tables of the biLM alone are commands of their own; of the others, one table or figure is one file under conf/sweep/.
-STUDY_4 = neighbours
-STUDY_5 = wsd
-STUDY_6 = pos
+TABLE_4 = analysis.neighbours
+TABLE_5 = analysis.wsd
+TABLE_6 = analysis.pos
+TABLE_7 = tune 'task=all'
 define sweep
-$(RUN) -m elmo_bench.sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(ARGS)
+$(RUN) -m elmo_bench.sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(if $(ON),'on=$(ON)') $(ARGS)
 endef
 
 # torch goes first and by itself, so that TORCH can name any build of it; the pins hold for all else.

@@ -1,8 +1,8 @@
 """Fails when a file to be committed is data or is larger than 1 MiB: `python .ci/check_files.py FILE...`.
 
-Data sets have licences of their own and history keeps every byte for ever. Only models/ (the biLMs trained here, with
-their cards) may hold large binary files, each under 32 MiB; tests may hold small ones, with invented text, and
-results/runs/ the scores of a run's items (`*.items.npz`), which hold numbers and no text but the clusters' names.
+Data sets have licences of their own and history keeps every byte for ever. Only models/ (the biLMs and heads trained
+here, with their cards) may hold large binary files, each under 32 MiB; tests may hold small ones, with invented text,
+and results/runs/ the scores of a run's items (`*.items.npz`), which hold numbers and no text but the clusters' names.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.system import files, machine, places
-from elmo_bench.system.command import Argument, Command, Section, flag
+from elmo_bench.system.command import Argument, Command, Section, choice, flag
 from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 
@@ -23,9 +23,11 @@ PARTS = {
     "attention": "memory of a batch of long paragraphs",
     "heads": "memory of a training step of each task",
     "steps": "speed of the training steps of each task, on open data",
+    "loading": "memory and time of reading all of SQuAD",
     "stack": "the recurrent stack of SRL",
     "waiting": "training steps that wait for their layers; of the open data",
     "pretraining": "training a biLM, against the best matrix product",
+    "gpu": "encoding, steps of each task at the paper's sizes and pretraining on a device; on a CPU at reduced sizes",
 }
 
 
@@ -47,12 +49,14 @@ COMMAND = Command(
             "FOLDER",
         ),
         Argument("only", "parts to measure, with commas between them; by default all", None, "PART,...", parts),
+        Argument("device", "of the part gpu: auto, cpu or cuda", "auto", parse=choice("auto", "cpu", "cuda")),
         Argument("write", "save the figures as bench.json in the results", False, parse=flag),
         Argument("results_root", "where bench.json is saved; by default results/own/", None, "FOLDER"),
     ),
     (
         ("", "prints the figures"),
         ("only=encode,growth", "two parts of it"),
+        ("only=gpu device=cuda", "of a GPU: time, memory, share of its best product, projected hours of Table 1"),
         ("data_root=FOLDER write=true", "on real text, and saves the figures"),
     ),
     (
@@ -73,29 +77,31 @@ def main() -> None:
         raise UserError("data_root is not a folder", place)
     if given["write"] and given["only"]:
         raise UserError("write=true saves the figures of all parts; leave out only=")
-    figures = measured(Path(place) if place else None, given["only"] or list(PARTS))
+    figures = measured(Path(place) if place else None, given["only"] or list(PARTS), given["device"])
     if given["write"]:
         target = Path(given["results_root"] or places.OWN) / "bench.json"
         write(target, figures)
         print(f"written to {target}", file=sys.stderr)
 
 
-def measured(data_root: Path | None, only: list[str]) -> dict[str, Any]:
+def measured(data_root: Path | None, only: list[str], device: str = "auto") -> dict[str, Any]:
     """Measures and prints the figures of some parts, with a progress bar."""
     import torch
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from elmo_bench.bilm.pretraining.parallel import choose_device
     from elmo_bench.speed.bench import PLAN, bench
     from elmo_bench.speed.tables import show
 
-    cores = machine.cores()
+    kind, cores = choose_device(device).type, machine.cores()
     torch.set_num_threads(cores)
     progress = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
         task = bar.add_task("starting", total=len(only))
-        figures = bench(PLAN, data_root, only, lambda part: bar.update(task, description=part, advance=1))
+        plan = PLAN._replace(device=kind)
+        figures = bench(plan, data_root, only, lambda part: bar.update(task, description=part, advance=1))
     show(figures, Console())
     return figures
 

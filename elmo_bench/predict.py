@@ -1,6 +1,7 @@
 """Applies a trained model to new text: `elmo-bench predict checkpoint=CKPT input=FILE.jsonl output=FILE.jsonl`.
 
 The formats are described in `--help`. A run's record gives the path of its `checkpoint`, relative to `results_root`.
+`task=NAME` in its place takes the trained head of models/heads.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
+from elmo_bench.experiment.trained import AGAIN, load
 from elmo_bench.system import json_text
 from elmo_bench.system.command import Argument, Command, Section, choice, whole
 from elmo_bench.system.errors import UserError
@@ -37,15 +39,16 @@ def formats() -> list[Section]:
     return [Section("Formats by task, a line each", lines)]
 
 
-AGAIN = "train the run again with force=true"
 COMMAND = Command(
     "predict",
     "apply a trained model to new text",
     (
-        Argument("checkpoint", "of a run; its record gives the path, relative to results_root", value="FILE.ckpt"),
+        Argument("task", "use the trained head in models_root/heads", None, "NAME"),
+        Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),
         Argument("input", "one JSON object a line; .gz and .xz are read too", value="FILE.jsonl"),
         Argument("output", "one line for each line of the input, in its order", value="FILE.jsonl"),
         Argument("format", "json or plain (see above)", "json", parse=choice("json", "plain")),
+        Argument("models_root", "folder of heads and their biLMs; by default models/", None, "FOLDER"),
         Argument("bilm.options", "the biLM's options file, if it has moved", None, "FILE"),
         Argument("bilm.weights", "the biLM's weights file, if it has moved", None, "FILE"),
         Argument("bilm.path", "the folder of the Hugging Face model, if it has moved", None, "FOLDER"),
@@ -54,6 +57,7 @@ COMMAND = Command(
         Argument("batch_size", "rows computed at once; by default as in the run", None, "N", whole(1)),
     ),
     (
+        ("task=ner input=in.jsonl output=out.jsonl", "the head that comes with the project"),
         ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=out.jsonl", ""),
         ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=labels.txt format=plain", "for `score`"),
     ),
@@ -68,12 +72,22 @@ COMMAND = Command(
 )  # fmt: skip
 
 
-def predict(checkpoint: str, input: str, output: str, format: str = "json", **options: Any) -> int:
+def predict(
+    checkpoint: str | None,
+    input: str,
+    output: str,
+    format: str = "json",
+    task: str | None = None,
+    models_root: str | None = None,
+    **options: Any,
+) -> int:
     """Writes the predictions atomically; returns their number.
 
     Args:
         checkpoint, input, output: paths.
         format: "json" or "plain".
+        task: instead of a checkpoint: the one whose trained head is used.
+        models_root: the folder of heads and their biLMs; None: the configuration's.
         options: other keys of the configuration; None: as in the run.
 
     Raises:
@@ -86,7 +100,7 @@ def predict(checkpoint: str, input: str, output: str, format: str = "json", **op
 
     if not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
-    saved = load(checkpoint)
+    saved = model(checkpoint, task, models_root)
     cfg = OmegaConf.create(saved["hyper_parameters"]["config"])
     for key, value in options.items():
         if value is not None:
@@ -109,6 +123,17 @@ def predict(checkpoint: str, input: str, output: str, format: str = "json", **op
         ]
     write(Path(output), "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     return len(answers)
+
+
+def model(checkpoint: str | None, task: str | None, models_root: str | None) -> dict[str, Any]:
+    """The checkpoint that is given, or the trained head of a task. Raises `UserError` unless it is one of the two."""
+    from elmo_bench.experiment import shipped
+
+    if checkpoint is None and task is None:
+        raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
+    if checkpoint is not None and (task or models_root) is not None:
+        raise UserError("checkpoint=... is a model by itself: leave out task and models_root")
+    return shipped.read(task, models_root) if checkpoint is None else load(checkpoint)  # type: ignore[arg-type]
 
 
 def echo(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
@@ -143,40 +168,6 @@ def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], A
     return rows
 
 
-def load(checkpoint: str) -> dict[str, Any]:
-    """A checkpoint of elmo_bench; nothing in it is executed. Raises `UserError` for any other file."""
-    from elmo_bench.system.integrity import load_checkpoint
-
-    if not Path(checkpoint).is_file():
-        raise UserError("no such checkpoint; a run's record gives its path, relative to results_root", checkpoint)
-    if not _is_archive(checkpoint):
-        raise UserError(f"not a checkpoint of elmo_bench, or damaged; {AGAIN}", checkpoint)
-    saved = load_checkpoint(checkpoint, AGAIN)
-    config = saved.get("hyper_parameters", {}).get("config", {})
-    if not {"task", "elmo", "bilm"} <= set(config) or not {"vocabularies", "state_dict", "bilm_sha256"} <= set(saved):
-        raise UserError("not a checkpoint of elmo_bench (other keys)", checkpoint)
-    _check_version(config["task"], checkpoint)
-    return saved
-
-
-def _is_archive(path: str) -> bool:
-    """Whether a file begins as `torch.save` begins one."""
-    with open(path, "rb") as file:
-        return file.read(2) == b"PK"
-
-
-def _check_version(task: Mapping[str, Any], checkpoint: str) -> None:
-    from elmo_bench.configuration import pages
-
-    trained, ours = task.get("version", 1), pages.version(task["name"])
-    if trained != ours:
-        raise UserError(
-            f"trained by version {trained} of task {task['name']}; this is version {ours}, which computes something "
-            "else: train it again, or use the code of its record's commit",
-            checkpoint,
-        )
-
-
 def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: str) -> list[Answer]:
     """The model's answers, in the order of the rows; stores their layers in `folder` if the biLM carries its state."""
     import pytorch_lightning as pl
@@ -186,6 +177,7 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
     from elmo_bench.experiment.build import build
     from elmo_bench.experiment.callbacks import progress, quiet
     from elmo_bench.experiment.data import lengths, sentences
+    from elmo_bench.experiment.ranks import Environment
     from elmo_bench.experiment.run import layers_source
     from elmo_bench.layers.carried import carries, read_text
     from elmo_bench.system.exhaustion import saying
@@ -215,6 +207,7 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
     trainer = pl.Trainer(
         accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
         enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
+        plugins=[Environment()],
     )  # fmt: skip
     with saying(lambda: f"predicting {module.size}", "lower batch_size"):
         answers = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]

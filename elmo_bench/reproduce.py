@@ -46,7 +46,7 @@ def show_recorded(wanted: Asked) -> None:
     found = []
     for task in wanted.tasks:
         chosen = wanted.chosen(task)
-        runs = points(wanted.sweep, chosen, range(1, (wanted.seeds or 1) + 1))
+        runs = points(wanted.sweep, chosen, range(1, (wanted.seeds or 1) + 1), wanted.instead)
         found.append(recorded(map(schema.typed, compose_all([*chosen, *point] for point in runs))))
     report.show(tables.sections([record for each in found for record in each.records]))
     missing = [f"{name}, seeds {ranges(seeds)}" for each in found for name, seeds in each.missing.items()]

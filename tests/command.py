@@ -6,6 +6,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 from elmo_bench.experiment import together
@@ -33,12 +34,46 @@ def stop_in_mid_epoch(epoch: int, batch: int, number: int = signal.SIGKILL) -> N
     setattr(BenchModule, "training_step", stopped)  # noqa: B010
 
 
+def wait_in_mid_training(folder: Path) -> None:
+    """A run waits in the middle of its second epoch as long as there is a file with its seed in the folder."""
+    from elmo_bench.experiment.module import BenchModule
+
+    step = BenchModule.training_step
+
+    def waiting(self, *arguments):
+        if (self.current_epoch, arguments[1]) == (1, 1):
+            while (folder / str(self.seed)).exists():
+                time.sleep(0.2)
+        return step(self, *arguments)
+
+    setattr(BenchModule, "training_step", waiting)  # noqa: B010
+
+
+def slow_down(seconds: float) -> None:
+    """Every training step takes so much longer."""
+    from elmo_bench.experiment.module import BenchModule
+
+    step = BenchModule.training_step
+
+    def slower(self, *arguments):
+        time.sleep(seconds)
+        return step(self, *arguments)
+
+    setattr(BenchModule, "training_step", slower)  # noqa: B010
+
+
 if __name__ == "__main__":
     places.CONF = Path(sys.argv.pop(1))
     name = sys.argv.pop(1)
-    stand_in()
+    if "REAL" not in os.environ:
+        stand_in()
+    if "HOLD" in os.environ:
+        wait_in_mid_training(Path(os.environ["HOLD"]))
+    if "SLOW" in os.environ:
+        slow_down(float(os.environ["SLOW"]))
     if "STOP" in os.environ:
         stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
     module = importlib.import_module(f"elmo_bench.{name}")
-    setattr(together, "TRAIN", [sys.executable, "-m", "tests.command", str(places.CONF), "train"])  # noqa: B010
+    for other in ("train", "prepare"):
+        setattr(together, other.upper(), [sys.executable, "-m", "tests.command", str(places.CONF), other])
     module.main() if name == "train" else console.report(module.main)

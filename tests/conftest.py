@@ -15,19 +15,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from hydra.core.global_hydra import GlobalHydra
 
+from elmo_bench.bilm import compiled as of_the_bilm
 from elmo_bench.configuration import pages
-from elmo_bench.system import places
+from elmo_bench.nn import compiled as of_training
+from elmo_bench.system import compiler, places
 from tests import fakes, toy
 
 ROOT = Path(__file__).resolve().parent.parent
+needs_compiler = pytest.mark.skipif(
+    not any(shutil.which(name) for name in compiler.COMPILERS if name), reason="no C++ compiler"
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
     """Ctrl-C is heard by what the tests start, also where they run in the background of a script, which ignores it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked `gpu` are skipped where there are fewer GPUs than they need: one, or `gpu(number)`."""
+    for mark in item.iter_markers("gpu"):
+        wanted = mark.args[0] if mark.args else 1
+        if (found := torch.cuda.device_count()) < wanted:
+            pytest.skip(f"needs {wanted} NVIDIA GPU{'s' * (wanted > 1)}, and torch finds {found}")
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +59,48 @@ def data_root() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data: {folder} is no folder (set DATA_ROOT)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def stored_activations() -> Path:
+    """elmo_fixture of REFERENCE_ROOT, else of ../shared/reference beside the checkout."""
+    place = os.environ.get("REFERENCE_ROOT")
+    folder = (Path(place) if place else ROOT.parent / "shared" / "reference") / "elmo_fixture"
+    if not folder.is_dir():
+        pytest.skip(f"no stored activations: {folder} is no folder (set REFERENCE_ROOT)")
+    return folder
+
+
+@pytest.fixture
+def first_versions(monkeypatch) -> None:
+    """All tasks are of version 1, as made-up records are, whatever their pages say."""
+    monkeypatch.setattr(pages, "version", lambda task: 1)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Sums in one order, so that two runs can be equal bit for bit."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch) -> Iterator[Path]:
+    """An empty folder for compiled libraries, and none loaded."""
+    monkeypatch.setattr(places, "machine_cache", lambda: tmp_path)
+    for module in (of_the_bilm, of_training):
+        module.kernels.cache_clear()
+    yield tmp_path / "kernels"
+    for module in (of_the_bilm, of_training):
+        module.kernels.cache_clear()
+
+
+@pytest.fixture
+def without_tf32(monkeypatch) -> None:
+    """On a GPU, cuDNN would compute float32 products in 19 bits by default."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
 @pytest.fixture

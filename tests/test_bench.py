@@ -21,13 +21,14 @@ from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.configuration import pages, schema
 from elmo_bench.speed import (
     bench,
+    cases,
     gemm,
     growth,
-    heads,
     measure,
     pretraining,
     reference,
     reference_highway,
+    released,
     stack,
     steps,
     tables,
@@ -109,9 +110,9 @@ def test_sentences_of_the_open_text(data_root):
 
 def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
     monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32), (4, 4, 4)))
-    monkeypatch.setattr(bench, "FILTERS", [[1, 4], [3, 8]])
-    sizes = {"a": (bench.official(8, 4, 1), 2), "b": (bench.official(12, 6, 2), 1)}
-    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), (), heads=False, growth=2)
+    monkeypatch.setattr(released, "FILTERS", [[1, 4], [3, 8]])
+    sizes = {"a": (released.official(8, 4, 1), 2), "b": (released.official(12, 6, 2), 1)}
+    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), (), heads=False, device_parts=(), growth=2)
     told: list[str] = []
     measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), told.append)))
     assert told == list(PARTS) == list(tables.SHOWN) == list(measured["seconds"])
@@ -122,6 +123,7 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
         assert row["times_reference"] == pytest.approx(speed["encode"] / speed["reference"])
         assert row["times_plain"] == pytest.approx(speed["encode"] / speed["plain"])
         assert row["largest_difference"] < 1e-5
+        assert row["bf16"] is None or (row["bf16"]["times_fp32"] > 0 and row["bf16"]["largest_difference"] < 0.05)
     assert measured["cache"]["size"] == "b"
     assert measured["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
     rates = measured["cache"]["bytes_a_second"]
@@ -174,14 +176,14 @@ def test_without_kernels_torch_alone_computes(tmp_path):
 
 
 def test_the_memory_of_a_training_step_at_the_papers_sizes(tmp_path):
-    assert "ner" in heads.tasks("mini")
+    assert "ner" in cases.tasks("mini")
     data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[40,12,12]}"
     found = measure.head("ner", data)
     assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (40, True, True)  # the page: up to 64
 
 
 def test_layers_drawn_for_the_memory_are_like_the_releases():
-    source = heads.RandomLayers()
+    source = cases.RandomLayers()
     layers = source.layers([["a"], ["b", "c"]])
     assert layers.shape == (2, 3, 2, 1024)
     assert not layers[0, :, 1].any()
@@ -237,6 +239,7 @@ def test_training_steps_are_measured(tmp_path, monkeypatch):
     found = steps.speed(made)
     rate = found["tokens_a_second"] * found["mflop_a_token"] * 1e6
     assert found["tokens_a_second"] > 0
+    assert found["times_plain"] > 0
     assert rate / found["share_of_bound"] > 0
     assert found["operations_a_step"] > 100
     lone = steps.row_flops(made, list(made.loader))

@@ -222,37 +222,17 @@ def test_packing_is_left_aligned_in_both_directions(lengths):
 # Against the authors' own activations
 
 
-@pytest.fixture(scope="module")
-def fixture_folder() -> Path:
-    """elmo_fixture of REFERENCE_ROOT, else of ../shared/reference beside the checkout."""
-    place = os.environ.get("REFERENCE_ROOT")
-    folder = (Path(place) if place else ROOT.parent / "shared" / "reference") / "elmo_fixture"
-    if not folder.is_dir():
-        pytest.skip(f"no stored activations: {folder} is no folder (set REFERENCE_ROOT)")
-    return folder
-
-
 def top_layer(folder: Path, stream: int, sentence: int) -> np.ndarray:
     """(T, 2P) from (2 directions, T, P)."""
     with h5py.File(folder / f"lm_embeddings_{stream}.hdf5") as file:
         return np.concatenate(np.asarray(file[str(sentence)]), axis=-1)
 
 
-def test_stored_activations_of_the_original_implementation(fixture_folder):
-    """Three streams of ten sentences with carried state; only the top layer is stored."""
-    bilm = BiLM.from_files(fixture_folder / "options.json", fixture_folder / "lm_weights.hdf5", state="carry")
-    streams = json.loads((fixture_folder / "lm_embeddings_sentences.json").read_text())
-    for i in range(10):
-        encoded = bilm.encode([stream[i].split() for stream in streams])
-        for k in (0, 1):
-            near(encoded[k][-1], top_layer(fixture_folder, k, i), 5e-6)
-
-
-def test_the_numpy_reference_meets_the_stored_activations(fixture_folder):
+def test_the_numpy_reference_meets_the_stored_activations(stored_activations):
     """So that what the other tests compare with is itself right."""
-    reference = ReferenceBiLM(Files(fixture_folder / "options.json", fixture_folder / "lm_weights.hdf5"))
-    stream = json.loads((fixture_folder / "lm_embeddings_sentences.json").read_text())[0]
+    reference = ReferenceBiLM(Files(stored_activations / "options.json", stored_activations / "lm_weights.hdf5"))
+    stream = json.loads((stored_activations / "lm_embeddings_sentences.json").read_text())[0]
     state = reference.zeros()
     for i in range(4):
         layers, state = reference.sentence(stream[i].split(), state)
-        near(layers[-1], top_layer(fixture_folder, 0, i), 5e-6)
+        near(layers[-1], top_layer(stored_activations, 0, i), 5e-6)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import platform
-import shutil
+import re
+import sys
 
 import pytest
 import torch
 
-from elmo_bench.bilm import BiLM, compiled, frozen, kernels
-from elmo_bench.system import places
+from elmo_bench import embed
+from elmo_bench.bilm import BiLM, compiled, frozen, kernels, precision
+from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.system import compiler
+from elmo_bench.system.errors import UserError
+from tests.conftest import needs_compiler
 from tests.reference_bilm import PLAIN, STRANGE, near, write_random
-
-needs_compiler = pytest.mark.skipif(
-    not any(shutil.which(name) for name in kernels.COMPILERS if name), reason="no C++ compiler"
-)
-
-
-@pytest.fixture
-def fresh(tmp_path, monkeypatch):
-    """An empty folder for libraries, and nothing loaded."""
-    monkeypatch.setattr(places, "machine_cache", lambda: tmp_path)
-    compiled.kernels.cache_clear()
-    yield tmp_path / "kernels"
-    compiled.kernels.cache_clear()
 
 
 def vectors(flag: str) -> bool:
@@ -55,7 +48,7 @@ def test_a_biLM_gives_the_same_layers_with_and_without_them(fresh, tmp_path, mon
     fast = BiLM.from_files(*files)
     layers = fast.encode(PLAIN + STRANGE)
     assert isinstance(fast._frozen[2][0][0], compiled.CompiledLSTM)  # type: ignore[index]
-    monkeypatch.setattr(frozen, "for_weight", lambda weight: None)
+    monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
     for one, other in zip(BiLM.from_files(*files).encode(PLAIN + STRANGE), layers, strict=True):
         near(one, other)
 
@@ -64,7 +57,7 @@ def test_a_biLM_gives_the_same_layers_with_and_without_them(fresh, tmp_path, mon
 @pytest.mark.parametrize("damage", ["flip", "cut", "card"])
 def test_a_damaged_library_is_built_again(fresh, damage):
     path = kernels.built()
-    content, card = path.read_bytes(), path.with_name(kernels.CARD)
+    content, card = path.read_bytes(), path.with_name(compiler.CARD)
     if damage == "card":
         card.write_text("{")
     else:
@@ -74,7 +67,7 @@ def test_a_damaged_library_is_built_again(fresh, damage):
 
 
 def test_without_a_compiler_torch_computes(fresh, monkeypatch):
-    monkeypatch.setattr(kernels, "COMPILERS", ("no-such-compiler",))
+    monkeypatch.setattr(compiler, "COMPILERS", ("no-such-compiler",))
     assert compiled.kernels() is None
     assert isinstance(frozen.frozen_lstm(a_layer()), frozen.FrozenLSTM)
 
@@ -102,12 +95,92 @@ def test_a_source_that_cannot_be_used_is_not_used(fresh, tmp_path, monkeypatch, 
     assert not list(fresh.rglob("*.partial"))
 
 
+@needs_compiler
+def test_threads_share_the_inputs_products_without_a_difference():
+    found = compiled.kernels()
+    assert found is not None
+    layer, x = compiled.CompiledLSTM(frozen.ProjectedLSTM(24, 40, 24, 3.0, 3.0), found), torch.randn(30, 24)
+    state, threads = frozen.State(torch.zeros(15, 24), torch.zeros(15, 40)), torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = layer(x, [15, 15], state)[0]
+        torch.set_num_threads(3)
+        assert torch.equal(layer(x, [15, 15], state)[0], alone)
+    finally:
+        torch.set_num_threads(threads)
+
+
+# bfloat16
+
+
+@pytest.fixture
+def halved():
+    """The functions that multiply in bfloat16."""
+    if not vectors("avx512_bf16") or compiled.kernels(half=True) is None:
+        pytest.skip("no instructions for bfloat16, or no compiler that knows them")
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Chooses how much faster bfloat16 appears to be than float32."""
+    return lambda gain: monkeypatch.setattr(precision, "_seconds", lambda found: 1 / gain if found.half else 1.0)
+
+
+def test_in_bfloat16_the_layers_are_close_and_the_same_in_every_batch(halved, timed, tmp_path, capfd):
+    timed(2.0)
+    files = write_random(tmp_path, seed=3)
+    bilm = BiLM.from_files(*files, precision="bf16")
+    assert bilm.precision == "bf16"
+    assert 1e-5 < bilm.difference(PLAIN + STRANGE) < 0.2
+    for sentence, layers in zip(PLAIN, bilm.encode(PLAIN), strict=True):
+        assert torch.equal(bilm.encode([sentence])[0], layers)
+    exact = BiLM.from_files(*files)
+    assert exact.difference(PLAIN) == 0
+    near(copy.deepcopy(exact).encode(PLAIN)[0], exact.encode(PLAIN)[0])
+    assert "precision" not in BilmLayers.of(exact).settings
+    assert BilmLayers.of(bilm).settings == {**BilmLayers.of(exact).settings, "precision": "bf16"}
+    assert capfd.readouterr().err == ""
+
+
+def test_bfloat16_that_gains_nothing_is_refused_in_one_line(halved, timed, tmp_path, capfd):
+    timed(0.5)
+    bilm = BiLM.from_files(*write_random(tmp_path, seed=3), precision="bf16")
+    assert bilm.precision == "fp32"
+    line = "precision=bf16: bfloat16 products are only 0.5 times as fast as fp32 on this processor; computing in fp32\n"
+    assert capfd.readouterr().err == line
+
+
+@needs_compiler
+def test_without_instructions_for_bfloat16_float32_computes(fresh, monkeypatch, capfd):
+    monkeypatch.setattr(kernels, "FLAGS", tuple(flag for flag in kernels.FLAGS if flag != "-march=native"))
+    assert precision.granted("bf16") == "fp32"
+    line = capfd.readouterr().err
+    assert line.startswith("precision=bf16: no instructions for bfloat16")
+    assert line.count("\n") == 1
+
+
+def test_an_unknown_precision_is_an_error():
+    with pytest.raises(UserError, match="precision is 'fp8'; known: fp32, bf16"):
+        BiLM.from_files("options.json", "weights.hdf5", precision="fp8")
+
+
+def test_embed_states_how_far_bfloat16_is_from_float32(halved, timed, tmp_path, monkeypatch, capfd):
+    timed(2.0)
+    options, weights = write_random(tmp_path, seed=3)
+    source, output = tmp_path / "text.txt", tmp_path / "layers.hdf5"
+    source.write_text("\n".join(map(" ".join, PLAIN)) + "\n")
+    arguments = f"options={options} weights={weights} input={source} output={output} precision=bf16"
+    monkeypatch.setattr(sys, "argv", ["embed", *arguments.split()])
+    embed.main()
+    assert re.search(r"bf16: the first \d+ lines differ from fp32 by at most 0\.0\d+\n$", capfd.readouterr().err)
+
+
 def a_layer() -> frozen.ProjectedLSTM:
     return frozen.ProjectedLSTM(8, 8, 8, None, None)
 
 
 @needs_compiler
-def test_numbers_that_are_none_stay_none(fresh):
+def test_numbers_that_are_none_stay_none():
     """A broken weight must not look like a result."""
     found = compiled.kernels()
     assert found is not None

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from elmo_bench.nn import coupled_lstm
 from elmo_bench.nn import pairs as pairs_module
 from elmo_bench.nn.antecedents import Antecedents, link, marginal_loss, right_antecedents
 from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
@@ -68,8 +69,8 @@ def test_a_sequence_keeps_one_mask_of_its_hidden_state(monkeypatch):
     torch.manual_seed(2)
     lstm, lengths = CoupledBiLSTM(4, 3, dropout=0.5), [2, 5, 3]
     masks = []
-    dropout = nn.functional.dropout
-    monkeypatch.setattr(nn.functional, "dropout", lambda *a, **k: masks.append(dropout(*a, **k)) or masks[-1])
+    dropout = coupled_lstm.dropout
+    monkeypatch.setattr(coupled_lstm, "dropout", lambda *a, **k: masks.append(dropout(*a, **k)) or masks[-1])
     x = torch.randn(10, 4)
     h = lstm(x, lengths)
     (mask,) = masks  # (2, B, H), sentences longest first

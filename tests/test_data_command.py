@@ -93,7 +93,9 @@ def test_a_damaged_file_is_made_again(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [tar_gz({"a.txt": b"another tree\n"}), tar_gz({"a.txt": TEXT})[:-20], b"no archive"]
+    "content",
+    [tar_gz({"a.txt": b"another tree\n"}), tar_gz({"a.txt": TEXT})[:-20], b"no archive"],
+    ids=["another", "truncated", "none"],  # an archive holds the time at which it was made
 )
 def test_another_archive_ends_in_one_line_and_is_left_alone(run, tmp_path, content):
     archive = tmp_path / f"bank-{COMMIT}.tar.gz"

@@ -21,14 +21,17 @@ from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.batching import BucketSampler
 
+CLOSE = {"cpu": (1e-6, 1e-7), "gpu": (1e-3, 1e-4)}  # relative and absolute error
 TWO = ("trainer.devices=2", "elmo.where=none", "task.head.dropout=0.0")
 
 
-def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench):
+@pytest.mark.parametrize("accelerator", ["cpu", pytest.param("gpu", marks=pytest.mark.gpu(2))])
+def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator):
     """One update of two processes is one of a process that sees both batches."""
     plain = ("task.optimizer._target_=torch.optim.SGD", "task.optimizer.lr=1.0", "task.clip.value=null")
-    record = bench.train(*TWO, *plain, "task.fit.epochs=1", "trainer.limit_batches=1")
-    saved = torch.load(bench.results / record["checkpoint"], weights_only=True)["state_dict"]
+    limits = "task.fit.epochs=1", "trainer.limit_batches=1"
+    record = bench.train(*TWO, *plain, *limits, f"trainer.accelerator={accelerator}")
+    saved = torch.load(bench.results / record["checkpoint"], "cpu", weights_only=True)["state_dict"]
 
     run = schema.typed(bench.compose(*TWO, *plain))
     torch.manual_seed(run.seed)
@@ -41,9 +44,10 @@ def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench):
     loss = torch.stack([module(reader.collate([rows[i] for i in batch])).loss for batch in batches]).mean()
     loss.backward()
     assert record["updates"] == 1
+    rtol, atol = CLOSE[accelerator]
     for name, parameter in module.named_parameters():
         assert parameter.grad is not None
-        torch.testing.assert_close(saved[name], parameter.detach() - parameter.grad, rtol=1e-6, atol=1e-7)
+        torch.testing.assert_close(saved[name], parameter.detach() - parameter.grad, rtol=rtol, atol=atol)
 
 
 def test_every_row_is_scored_once_and_predictions_are_complete(bench):

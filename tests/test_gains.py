@@ -20,6 +20,8 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.test_records import fake
 
+pytestmark = pytest.mark.usefixtures("first_versions")
+
 METRIC = {"_target_": "tasks.ner.metric.NerMetric"}
 
 

@@ -33,7 +33,10 @@ def outcome(way, layer: BiGRU, x: Tensor, mask: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
-def test_output_and_gradients_are_those_of_torch(dtype, tolerance):
+@pytest.mark.parametrize("compiled", [True, False])
+def test_output_and_gradients_are_those_of_torch(monkeypatch, dtype, tolerance, compiled):
+    if not compiled:
+        monkeypatch.setattr(gru, "usable", lambda _: None)
     torch.manual_seed(0)
     layer = BiGRU(5, 6).to(dtype)
     mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
@@ -48,7 +51,10 @@ def test_the_way_of_other_devices_gives_the_same(monkeypatch):
     layer, x = BiGRU(3, 4), torch.randn(4, 7, 3)
     mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
     ours = layer(x, mask)
+    monkeypatch.setattr(gru, "usable", lambda _: None)
+    loop = layer(x, mask)
     monkeypatch.setattr(gru, "looped", lambda _: False)
+    torch.testing.assert_close(loop, ours, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(layer(x, mask), ours, rtol=1e-5, atol=1e-6)
 
 

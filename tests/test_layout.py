@@ -29,7 +29,10 @@ from elmo_bench.system.places import CONF
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-FIXED_TARGETS = "setup data reproduce sweep table figure test drill lint help report pretrain bench clean-cache".split()
+FIXED_TARGETS = (
+    "setup data reproduce sweep sweep-status sweep-cancel table figure test test-slurm drill lint help report pretrain "
+    "bench clean-cache"
+).split()
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 
 
@@ -103,7 +106,7 @@ def test_the_rule_allows_what_is_allowed(module, source):
 # modules of the root. A wing may import those before it.
 ORDER = (
     "system", "configuration", "clusters", "metrics", "text", "sources", "nn", "task", "tagging", "bilm", "layers",
-    "embedding", "experiment", "reporting", "mini", "analysis", "speed", "commands",
+    "embedding", "experiment", "tuning", "reporting", "mini", "analysis", "speed", "commands",
 )  # fmt: skip
 
 

@@ -24,15 +24,7 @@ OPTIONS = {
     },
     "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 8], [3, 12]], "n_highway": 1},
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Sums in one order, so that two runs can be equal bit for bit."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from elmo_bench.reporting.outcomes import by_scale, compared
 from elmo_bench.reporting.web import answer, layers, learning, results
 from tests.test_records import fake, save
 
+pytestmark = pytest.mark.usefixtures("first_versions")
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 

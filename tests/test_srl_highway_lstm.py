@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from elmo_bench.nn import packed_linear
-from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM, Packed
+from elmo_bench.nn.highway_lstm import AlternatingHighwayLSTM, HighwayLSTM
+from elmo_bench.nn.highway_steps import GATES, Packed
 from elmo_bench.nn.packed_linear import step_linear
 from elmo_bench.speed import reference_highway
 
@@ -77,6 +80,38 @@ def test_single_precision_as_it_is_trained():
         gradients(ours, ours.detach(), parameters), gradients(expected, ours.detach(), parameters), strict=True
     ):
         torch.testing.assert_close(one, two, atol=1e-4, rtol=1e-3)
+
+
+class Products(TorchDispatchMode):
+    """Keeps the types and the number of rows of the operands of matrix products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operands: list[tuple[torch.dtype, int]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.addmm_):
+            self.operands += [(each.dtype, len(each)) for each in args[-2:]]
+        return func(*args, **(kwargs or {}))
+
+
+def test_under_autocast_the_products_over_all_words_have_16_bits_and_the_cells_32():
+    torch.manual_seed(4)
+    model = AlternatingHighwayLSTM(40, 30, 3, dropout=0.0)
+    x, mask = batch([12, 30, 7, 21], 40, torch.float32)
+    expected, parameters = model(x, mask), list(model.parameters())
+    with Products() as products:
+        with torch.autocast("cpu", torch.bfloat16):
+            ours = model(x, mask)
+        found = gradients(ours, expected.detach(), parameters)
+    halves = [rows for dtype, rows in products.operands if dtype == torch.bfloat16]
+    assert len(halves) == 2 * (3 * 4 - 1)  # of each layer W x, and gradients of W, U and, but for the first, of x
+    assert not any(rows == 70 for dtype, rows in products.operands if dtype != torch.bfloat16)  # of all words
+    assert ours.dtype == torch.float32
+    assert not torch.equal(ours, expected)
+    for one, two in zip(found, gradients(expected, expected.detach(), parameters), strict=True):
+        assert one.dtype == torch.float32
+        assert (one - two).norm() < 0.02 * two.norm()
 
 
 def test_one_dropout_mask_for_all_steps_of_a_layer_and_none_at_test(monkeypatch):

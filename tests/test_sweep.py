@@ -72,6 +72,15 @@ def test_what_is_recorded_is_not_run_again_and_what_is_missing_is(toy):
     assert again.stdout.splitlines()[-1] == "places: 2 of 2 runs are recorded"
 
 
+def test_an_override_replaces_what_the_sweep_varies_or_applies_to_all_runs(toy):
+    def settings(*changes):
+        return [each.config.elmo.where for each in planned(toy, *changes).composed.values()]
+
+    assert settings("elmo.dropout=0.2") == settings() == ["none", "input"]
+    assert settings("elmo.where=input") == ["input"]
+    assert settings("elmo.where=output,none,both", "elmo.dropout=0.2") == ["output", "none", "both"]
+
+
 def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go_on(toy):
     page = PAGE.replace("elmo.where", "elmo.layers").replace("none,input", "7,last")
     (toy.conf / "sweep" / "places.yaml").write_text(page)

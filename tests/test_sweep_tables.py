@@ -21,6 +21,8 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.test_records import fake, save
 
+pytestmark = pytest.mark.usefixtures("first_versions")
+
 NUMBER = re.compile(r"\d+\.\d+")
 
 
@@ -198,3 +200,29 @@ def test_a_sweep_without_an_entry_has_a_table_and_a_wrong_entry_is_one_line(benc
 def test_a_cell_outlives_its_json():
     cell = Cell("ner", "", "elmo.where=input", "abc", (1, 2), (2,))
     assert Cell.of(json.loads(json.dumps(cell._asdict()))) == cell
+
+
+def test_below_figure_1_stands_how_many_updates_elmo_saves(tmp_path):
+    """Of the runs on all data, because the layout asks for it; with another batch size the updates do not compare."""
+    asked, settings = Asked("figure1", ["ner"]), [("fraction=1.0", f"arm={arm}") for arm in ("baseline", "elmo")]
+    save(tmp_path, trained("baseline", 1, [60.0, 80.0, 70.0]), trained("elmo", 1, [81.0, 90.0]))
+    save(tmp_path, trained("baseline", 2, [60.0, 80.0, 70.0]), trained("elmo", 2, [60.0, 80.0]))
+    (remark,) = table_files.write(outcome(tmp_path, asked, settings)).section.remarks
+    assert remark == (
+        "ner, 100 %: updates until the baseline's best dev score, and until +ELMo exceeds it: "
+        "seed 1: 20 and 10, 50 % fewer; seed 2: 20, never"
+    )
+    save(tmp_path, trained("elmo", 2, [60.0, 80.0], batch=16))
+    (remark,) = table_files.write(outcome(tmp_path, asked, settings)).section.remarks
+    assert (
+        remark.removeprefix("ner, 100 %: ")
+        == "the runs mini-baseline-2 and mini-elmo-2 differ in batch; their updates do not compare"
+    )
+
+
+def trained(arm, seed, scores, batch=8):
+    """A record with the history of its dev scores."""
+    made = fake("none" if arm == "baseline" else "input", seed, scale="mini", group=arm)
+    made["config"]["task"]["batch"] = {"batch_size": batch}
+    made["config"]["trainer"] = {"devices": 1}
+    return {**made, "history": {"dev.f1": scores, "updates": [10 * (i + 1) for i in range(len(scores))]}}

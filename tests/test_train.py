@@ -330,6 +330,7 @@ def test_gradients_of_a_fused_optimizer_are_clipped_in_mixed_precision_too(by, e
     weights = torch.nn.Parameter(torch.zeros(2))
     weights.grad = torch.tensor([3.0, 4.0])
     optimizer = torch.optim.Adam([weights], fused=True)
-    module = SimpleNamespace(trainer=SimpleNamespace(precision_plugin=MixedPrecision("bf16-mixed", "cpu")))
+    plugin = MixedPrecision("bf16-mixed", "cpu")
+    module = SimpleNamespace(trainer=SimpleNamespace(precision_plugin=plugin), _norm=torch.tensor(5.0))
     BenchModule.configure_gradient_clipping(module, optimizer, 1.0, GradClipAlgorithmType(by))  # type: ignore[arg-type]
     assert weights.grad.tolist() == pytest.approx(expected)

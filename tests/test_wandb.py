@@ -20,6 +20,8 @@ from elmo_bench.system.errors import UserError
 from tests.conftest import clean_environment
 from tests.test_records import fake
 
+pytestmark = pytest.mark.usefixtures("first_versions")
+
 KEY = "a" * 40
 
 

@@ -45,7 +45,7 @@ SMALL = ["vectors=text", "vectors.size=4", "task.words.size=4", "vectors.epochs=
 def text(bench):
     """A folder of text and a recipe of a biLM that read some of it; the toy task's words stand in it."""
     draw = random.Random(1)
-    (bench.conf / "pretrain" / "open_10M.yaml").write_text(PAGE.lstrip())
+    (bench.conf / "pretrain" / "open.yaml").write_text(PAGE.lstrip())
     (bench.data / "lm").mkdir()
     for name in ("one", "two"):
         lines = [" ".join(draw.choices("Ba de gi ko mu".split(), k=draw.randint(2, 9))) for _ in range(120)]
@@ -206,8 +206,8 @@ def test_reproduce_runs_the_arms_that_the_page_of_the_scale_names(text):
     assert arms() == both
     (pages_of_scales / "open.yaml").write_text("# @package _global_\ntask: {arms: [text, elmo]}\n")
     assert arms() == [other, both[1]]
-    (error,) = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared("task.arms=[glove]"))).errors.values()
-    assert "arm=glove: there is no such arm; choose from baseline, " in (console.explain(error) or "")
+    (error,) = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared("task.arms=[cbow]"))).errors.values()
+    assert "arm=cbow: there is no such arm; choose from baseline, " in (console.explain(error) or "")
     cfg = text.compose("task.arms=[baseline]")
     assert Identity(of(cfg)).run == Identity(of(text.compose())).run  # what reproduce runs makes no other run
 
@@ -221,5 +221,5 @@ def test_every_task_takes_vectors_of_the_text_as_it_looks_its_words_up(task, sca
     check_vectors(run)
     assert run.vectors.size == run.task.words["size"]
     assert run.vectors.lower is bool(run.task.reader.get("lower", False))
-    assert run.vectors.epochs == {"mini": 10, "open": 5}[scale]
+    assert run.vectors.epochs == {"mini": 10, "open": 2}[scale]
     assert run.vectors.root == (run.scale.folder if scale == "mini" else "data")

@@ -15,6 +15,7 @@ WORD_BEGIN, WORD_END, PADDING = 258, 259, 260
 N_CHARACTERS = 262  # 0 (masking) and 261 shifted ids
 
 SENTENCE_BEGIN, SENTENCE_END = "<S>", "</S>"  # the release's names; a token with this spelling is read as the mark
+MARKS = {SENTENCE_BEGIN: BOS, SENTENCE_END: EOS}
 
 
 def character_ids(token: str, length: int = 50) -> np.ndarray:
@@ -27,21 +28,24 @@ def character_ids(token: str, length: int = 50) -> np.ndarray:
     Returns:
         (length,) int16, never 0.
     """
-    ids = np.full(length, PADDING + 1, dtype=np.int16)
-    if token in (SENTENCE_BEGIN, SENTENCE_END):
-        code = np.array([BOS if token == SENTENCE_BEGIN else EOS], dtype=np.int16)
-    else:
-        code = np.frombuffer(token.encode("utf-8", "ignore")[: length - 2], dtype=np.uint8).astype(np.int16)
-    ids[0] = WORD_BEGIN + 1
-    ids[1 : 1 + len(code)] = code + 1
-    ids[1 + len(code)] = WORD_END + 1
-    return ids
+    return character_table([token], length)[0]
 
 
 def character_table(tokens: Iterable[str], length: int = 50) -> np.ndarray:
     """Ids of many tokens: (n, length) int16."""
-    rows = [character_ids(token, length) for token in tokens]
-    return np.stack(rows) if rows else np.zeros((0, length), dtype=np.int16)
+    tokens = list(tokens)
+    encoded = [b"?" if token in MARKS else token.encode("utf-8", "ignore")[: length - 2] for token in tokens]
+    lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+    rows = np.repeat(np.arange(len(encoded)), lengths)
+    places = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # within the token
+    ids = np.full((len(encoded), length), PADDING + 1, dtype=np.int16)
+    ids[:, 0] = WORD_BEGIN + 1
+    ids[rows, 1 + places] = np.frombuffer(b"".join(encoded), dtype=np.uint8).astype(np.int16) + 1
+    ids[np.arange(len(encoded)), 1 + lengths] = WORD_END + 1
+    for row, token in enumerate(tokens):
+        if token in MARKS:
+            ids[row, 1] = MARKS[token] + 1
+    return ids
 
 
 def used_characters(ids: np.ndarray) -> np.ndarray:

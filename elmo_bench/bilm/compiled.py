@@ -6,8 +6,6 @@ off.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -17,56 +15,84 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.bilm.encoder import Highway, TokenEncoder
-from elmo_bench.bilm.kernels import Kernels, built
+from elmo_bench.bilm.kernels import Kernels, Weights, built
 from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.threads import in_parallel
-from elmo_bench.nn.packed_linear import FixedLinear
-from elmo_bench.nn.packing import REGULAR, blocks, regular
+from elmo_bench.system import compiler
 
-CHUNK = 64  # words convolved by one thread at once
-NEAR = 1e-5  # largest difference from torch that the check allows
+CHUNK = 64  # words encoded at once: what lies between their products stays in the second cache
+LEAST = 16  # words that are worth a thread
+NEAR, NEAR_HALF = 1e-5, 0.02  # largest difference from torch that the check allows, in float32 and in bfloat16
 
 
 @cache
-def kernels() -> Kernels | None:
-    """The compiled functions; None without a compiler, where they are turned off, or if they compute other results."""
-    if os.environ.get("ELMO_BENCH_KERNELS") == "0":
-        return None
-    try:
-        found = Kernels(built())
-    except (OSError, AttributeError, subprocess.SubprocessError):
-        return None
-    return found if all(difference < NEAR for difference in differences(found)) else None
+def kernels(half: bool = False) -> Kernels | None:
+    """The compiled functions; None without a compiler, where they are turned off, or if they compute other results.
+
+    Args:
+        half: those that multiply in bfloat16; None too where the processor or the compiler has no instructions for it.
+    """
+    return compiler.checked(lambda: Kernels(built(), half), differences, NEAR_HALF if half else NEAR)
 
 
-class Convolutions:
-    """Character ids -> every filter's maximum over the windows of a word."""
+class CompiledEncoder:
+    """Character ids -> token vectors."""
 
     def __init__(self, encoder: TokenEncoder, kernels: Kernels):
-        self.kernels = kernels
-        self.embedding = encoder.characters.weight.detach().contiguous()
-        self.filters = [self._packed(convolution) for convolution in encoder.convolutions]  # type: ignore[arg-type]
+        self.kernels, self.squash = kernels, encoder.options.activation == "tanh"
+        self.table = kernels.factors(encoder.characters.weight).contiguous()
+        self.filters = [self._filters(convolution) for convolution in encoder.convolutions]  # type: ignore[arg-type]
+        self.features = encoder.options.n_filters
+        self.size = _up(self.features, kernels.panel // 2)  # columns added to fill the last vectors are always zero
+        self.highways = [self._highway(highway) for highway in encoder.highways]  # type: ignore[arg-type]
+        last = encoder.projection
+        self.width = encoder.options.projection_dim
+        self.projection = self._linear(last.weight, last.bias) if isinstance(last, nn.Linear) else None
 
-    def _packed(self, convolution: nn.Conv1d) -> tuple[int, int, Tensor, Tensor]:
-        """Width, number, packed weight and padded bias of the filters of one width."""
-        number, _, width = convolution.weight.shape
-        weight = self.kernels.packed(convolution.weight.permute(0, 2, 1).flatten(1))
+    def _filters(self, convolution: nn.Conv1d) -> tuple[int, int, Tensor, Tensor]:
+        """Number, width, packed weight and padded bias of the filters of one width."""
+        number, size, width = convolution.weight.shape
+        windows = F.pad(convolution.weight.permute(0, 2, 1), (0, size % 2 if self.kernels.half else 0))
         assert convolution.bias is not None
-        return width, number, weight, _padded(convolution.bias.detach(), len(weight) * self.kernels.panel)
+        weight = self.kernels.packed(windows.flatten(1))
+        return number, width, weight, _padded(convolution.bias.detach(), len(weight) * self.kernels.panel)
+
+    def _highway(self, highway: Highway) -> tuple[Tensor, Tensor]:
+        """Packed weight and bias."""
+        missing = self.size - self.features
+        parts = highway.transform, highway.carry
+        weight = self._in_turn([F.pad(part.weight, (0, missing, 0, missing)) for part in parts])
+        return self.kernels.packed(weight), self._in_turn([_padded(part.bias, self.size) for part in parts])
+
+    def _in_turn(self, parts: list[Tensor]) -> Tensor:
+        """Transform and carry, half a panel of each in turn."""
+        halves = [part.detach().unflatten(0, (-1, self.kernels.panel // 2)) for part in parts]
+        return torch.stack(halves, dim=1).flatten(0, 2)
+
+    def _linear(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        packed = self.kernels.packed(F.pad(weight, (0, self.size - self.features)))
+        return packed, _padded(bias.detach(), len(packed) * self.kernels.panel)
 
     def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
-        """(U, K) ids and (U,) numbers of characters that are not padding -> (U, F), before the activation."""
-        ids, lengths = (torch.from_numpy(array.astype(np.int32)) for array in (table, used))
-        parts = list(zip(ids.split(CHUNK), lengths.split(CHUNK), strict=True))
-        return torch.cat(in_parallel(lambda part: self._maxima(*part), parts))
+        """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""
+        parts = max(-(-len(table) // CHUNK), min(torch.get_num_threads(), len(table) // LEAST), 1)
+        ids, lengths = (torch.from_numpy(array.astype(np.int32)).tensor_split(parts) for array in (table, used))
+        return torch.cat(in_parallel(lambda part: self._encoded(*part), list(zip(ids, lengths, strict=True))))
 
-    def _maxima(self, ids: Tensor, used: Tensor) -> Tensor:
-        found = (
-            self.kernels.convolve(ids, used, self.embedding, width, weight, bias)[:, :number]
-            for width, number, weight, bias in self.filters
-        )
-        return torch.cat(list(found), dim=1)
+    def _encoded(self, ids: Tensor, used: Tensor) -> Tensor:
+        x = self.table.new_zeros(
+            len(ids), self.size + self.kernels.panel
+        )  # filters that do not fill a panel write beyond it
+        done = 0
+        for number, width, weight, bias in self.filters:
+            self.kernels.convolve(ids, used, self.table, width, weight, bias, self.squash, x[:, done:])
+            done += number
+        for weight, bias in self.highways:
+            self.kernels.highway(x, weight, bias)
+        if self.projection is not None:
+            x = self.kernels.linear(x, self.size, *self.projection)
+        return x[:, : self.width]
 
 
 class CompiledLSTM:
@@ -75,54 +101,44 @@ class CompiledLSTM:
     def __init__(self, layer: ProjectedLSTM, kernels: Kernels):
         self.kernels = kernels
         self.width, self.cells = layer.projection.shape
-        cells = _up(self.cells, kernels.lanes) - self.cells  # added to fill the last vector, and always zero
-        width = _up(self.width, kernels.panel) - self.width
+        inputs = -layer.input.shape[1] % kernels.lanes  # added to fill the last vector, and always zero
+        cells, width = -self.cells % kernels.lanes, -self.width % kernels.panel
         with torch.no_grad():
             bias = layer.bias.clone()
             bias[2 * self.cells : 3 * self.cells] += FORGET_BIAS
-            self.input = FixedLinear(self._sorted(layer.input), self._sorted(bias[:, None])[:, 0])
-            self.recurrent = kernels.packed(F.pad(self._sorted(layer.recurrent), (0, width)))
-            self.projection = kernels.packed(F.pad(layer.projection, (0, cells, 0, width)))
-        self.padding, self.clips = (width, cells), (layer.clips[0], layer.clips[1])
+            self.weights = Weights(
+                kernels.packed(self._sorted(F.pad(layer.input, (0, inputs)))),
+                self._sorted(bias[:, None])[:, 0].contiguous(),
+                kernels.packed(self._sorted(F.pad(layer.recurrent, (0, width)))),
+                kernels.packed(F.pad(layer.projection, (0, cells, 0, width))),
+            )
+        self.padding, self.clips = (inputs, width, cells), (layer.clips[0], layer.clips[1])
 
     def _sorted(self, weight: Tensor) -> Tensor:
         """(4C, n), gates i, j, f, o one after another -> for each vector of cells its i, f, o, j, one after another."""
         lanes = self.kernels.lanes
         i, j, f, o = (F.pad(gate, (0, 0, 0, -len(gate) % lanes)).unflatten(0, (-1, lanes)) for gate in weight.chunk(4))
-        return torch.stack([i, f, o, j], dim=1).flatten(0, 2).contiguous()
+        return torch.stack([i, f, o, j], dim=1).flatten(0, 2)
 
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
-        h, c = (F.pad(s, (0, n)).clone(memory_format=torch.contiguous_format) for s, n in zip(state, self.padding))  # noqa: B905
-        outputs = [
-            self.kernels.lstm(gates, torch.tensor(block), self.recurrent, self.projection, self.clips, h, c)
-            for block, gates in self._gates(x, batch_sizes)
-        ]
-        return torch.cat(outputs)[:, : self.width], State(h[:, : self.width], c[:, : self.cells])
-
-    def _gates(self, x: Tensor, batch_sizes: Sequence[int]) -> Iterator[tuple[list[int], Tensor]]:
-        """The input's products, for some steps at a time."""
-        x, done = F.pad(x, (0, 0, 0, REGULAR)), 0  # products take regular row counts; the extra rows are dropped
-        for block in blocks(batch_sizes):
-            rows = sum(block)
-            yield block, self.input(x[done : done + regular(rows)])[:rows]
-            done += rows
+        x, h, c = (F.pad(a, (0, n)) for a, n in zip((x, *state), self.padding, strict=True))
+        h, c = (s.clone(memory_format=torch.contiguous_format) for s in (h, c))  # the state before is kept
+        sizes, threads = torch.tensor(batch_sizes), torch.get_num_threads()
+        out = self.kernels.lstm(x.contiguous(), sizes, self.weights, self.clips, h, c, threads)
+        return out[:, : self.width], State(h[:, : self.width], c[:, : self.cells])
 
 
 def differences(kernels: Kernels) -> Iterator[float]:
     """The largest difference of each function from torch's results, on small random input."""
-    options = Options.parse(CHECKED, "the check of the compiled functions")
     with torch.random.fork_rng([]), torch.no_grad():
         torch.manual_seed(0)
-        encoder, highway, layer = TokenEncoder(options), Highway(4 * kernels.lanes), ProjectedLSTM(24, 40, 24, 0.5, 0.2)
-        words = ["a", "word", "another-one", "x" * 60]
-        ids = encoder.ids(words)
-        used = (ids != ids[0, -1]).sum(1)
-        expected = torch.cat([c(encoder.characters(ids).mT).amax(-1) for c in encoder.convolutions], dim=1)
-        yield _apart(Convolutions(encoder, kernels)(ids.numpy(), used.numpy()), expected)
-        x = torch.randn(9, 4 * kernels.lanes)
-        expected = highway(x)
-        kernels.highway(x, torch.cat([highway.transform(x), highway.carry(x)], dim=1))
-        yield _apart(x, expected)
+        for activation in ("relu", "tanh"):
+            char_cnn = {**CHECKED["char_cnn"], "activation": activation}
+            encoder = TokenEncoder(Options.parse({**CHECKED, "char_cnn": char_cnn}))
+            ids = encoder.ids(["a", "word", "another-one", "x" * 60])
+            used = (ids != ids[0, -1]).sum(1)
+            yield _apart(CompiledEncoder(encoder, kernels)(ids.numpy(), used.numpy()), encoder(ids))
+        layer = ProjectedLSTM(24, 40, 24, 0.5, 0.2)
         layer.bias.uniform_(-1, 1)
         x, state = torch.randn(23, 24), State(torch.randn(9, 24), torch.randn(9, 40))
         (out, end), (there, there_end) = (run(x, [9, 9, 3, 2], state) for run in (CompiledLSTM(layer, kernels), layer))

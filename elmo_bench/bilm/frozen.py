@@ -3,7 +3,7 @@
 Three things make it fast: every distinct word is encoded once, with convolutions written as products over windows cut
 to the lengths of the words; the weights of all products are packed once; and each direction of the LSTMs has a thread
 of its own, because the products of one step are too small to split. Where a compiler is at hand, compiled functions
-(`compiled.py`) do the convolutions, the highways' gates and the time loops.
+(`compiled.py`) do all this; elsewhere torch's products.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elmo_bench.bilm.characters import character_table, used_characters
-from elmo_bench.bilm.compiled import CompiledLSTM, Convolutions, kernels
+from elmo_bench.bilm.compiled import CompiledEncoder, CompiledLSTM, kernels
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels import Kernels
 from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
@@ -30,31 +30,26 @@ WINDOWS = 8192  # windows of characters processed at once
 TILE = 512  # rows per product in the token encoder
 
 
-def for_weight(weight: Tensor) -> Kernels | None:
+def for_weight(weight: Tensor, half: bool) -> Kernels | None:
     """The compiled functions, if there are any for this weight: float32 on a CPU."""
-    return kernels() if weight.device.type == "cpu" and weight.dtype == torch.float32 else None
+    return kernels(half) if weight.device.type == "cpu" and weight.dtype == torch.float32 else None
 
 
 class FrozenEncoder:
-    """Words -> token vectors; each distinct word is computed once and remembered, up to a limit."""
+    """Words -> token vectors; each distinct word is computed once and remembered, up to a limit.
 
-    def __init__(self, encoder: TokenEncoder):
-        self.encoder, self.options = encoder, encoder.options
-        self.embedding = encoder.characters.weight.detach()
-        self.kernels = for_weight(self.embedding)
-        self.maxima = WindowProducts(encoder) if self.kernels is None else Convolutions(encoder, self.kernels)
-        self.highways = [  # transform and carry in one product: (2F, F)
-            FixedLinear(
-                torch.cat([h.transform.weight, h.carry.weight]),  # type: ignore
-                torch.cat([h.transform.bias, h.carry.bias]),  # type: ignore
-                rows=TILE,
-            )
-            for h in encoder.highways
-        ]
-        last = encoder.projection
-        self.project = FixedLinear(last.weight, last.bias, rows=TILE) if isinstance(last, torch.nn.Linear) else None
+    Args:
+        encoder: its modules.
+        half: multiply in bfloat16 where the compiled functions can.
+    """
+
+    def __init__(self, encoder: TokenEncoder, half: bool = False):
+        self.options = encoder.options
+        weight = encoder.characters.weight.detach()
+        self.kernels = for_weight(weight, half)
+        self.encoder = PlainEncoder(encoder) if self.kernels is None else CompiledEncoder(encoder, self.kernels)
         self.places: dict[str, int] = {}
-        self.vectors = self.embedding.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
+        self.vectors = weight.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
         self.lock = Lock()  # guards the remembered vectors
 
     def __call__(self, words: list[str]) -> Tensor:
@@ -83,47 +78,50 @@ class FrozenEncoder:
     def compute(self, words: Sequence[str]) -> Tensor:
         """(U, P), ignoring the remembered vectors; its working memory grows with U."""
         table = character_table(words, self.options.max_characters)  # (U, K)
-        features = self.encoder.activation(self.maxima(table, used_characters(table)))  # (U, F)
-        features = F.pad(features, (0, 0, 0, regular(len(words)) - len(words)))
-        return torch.cat([self._highways(tile) for tile in features.split(TILE)])[: len(words)]
-
-    def _highways(self, x: Tensor) -> Tensor:
-        """(n, F) -> (n, P); may overwrite its argument."""
-        for highway in self.highways:
-            x = self._mixed(x, highway(x))
-        return x if self.project is None else self.project(x)
-
-    def _mixed(self, x: Tensor, both: Tensor) -> Tensor:
-        """(n, F) and its (n, 2F) transform and carry -> (n, F)."""
-        if self.kernels is not None and x.shape[1] % self.kernels.lanes == 0:
-            self.kernels.highway(x, both)
-            return x
-        transform, carry = both.chunk(2, dim=-1)
-        return torch.lerp(x, transform.relu_(), carry.sigmoid_())
+        return self.encoder(table, used_characters(table))
 
 
-class WindowProducts:
-    """Character ids -> every filter's maximum over the windows of a word, by torch's products."""
+class PlainEncoder:
+    """Character ids -> token vectors by torch's products."""
 
     def __init__(self, encoder: TokenEncoder):
         self.options, self.padding = encoder.options, encoder.padding_columns()
+        self.activation = encoder.activation
         self.embedding = encoder.characters.weight.detach()
         self.widths = [width for width, _ in self.options.filters]
         self.convolutions = [  # (number, width * char_dim)
             FixedLinear(c.weight.detach().permute(0, 2, 1).flatten(1), c.bias, rows=TILE)  # type: ignore
             for c in encoder.convolutions
         ]
+        self.highways = [  # transform and carry in one product: (2F, F)
+            FixedLinear(
+                torch.cat([h.transform.weight, h.carry.weight]),  # type: ignore
+                torch.cat([h.transform.bias, h.carry.bias]),  # type: ignore
+                rows=TILE,
+            )
+            for h in encoder.highways
+        ]
+        last = encoder.projection
+        self.project = FixedLinear(last.weight, last.bias, rows=TILE) if isinstance(last, torch.nn.Linear) else None
 
     def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
-        """(U, K) ids and (U,) numbers of characters that are not padding -> (U, F), before the activation."""
+        """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""
         order = np.argsort(used, kind="stable")
-        features = self.embedding.new_empty(len(table), self.options.n_filters)
+        features = self.embedding.new_zeros(regular(len(table)), self.options.n_filters)
         for group in _groups(used[order], self.padding):
             rows = order[group]
             width = int(used[rows].max()) + self.padding
             ids = torch.from_numpy(table[rows, :width].astype(np.int64)).to(features.device)
-            features[torch.from_numpy(rows).to(features.device)] = self._maxima(F.embedding(ids, self.embedding))
-        return features
+            maxima = self._maxima(F.embedding(ids, self.embedding))
+            features[torch.from_numpy(rows).to(features.device)] = self.activation(maxima)
+        return torch.cat([self._highways(tile) for tile in features.split(TILE)])[: len(table)]
+
+    def _highways(self, x: Tensor) -> Tensor:
+        """(n, F) -> (n, P)."""
+        for highway in self.highways:
+            transform, carry = highway(x).chunk(2, dim=-1)
+            x = torch.lerp(x, transform.relu_(), carry.sigmoid_())
+        return x if self.project is None else self.project(x)
 
     def _maxima(self, x: Tensor) -> Tensor:
         """(n, K, char_dim) -> (n, F): each window is one row of a product, TILE rows at a time."""
@@ -147,9 +145,9 @@ class WindowProducts:
         return features.split([number for _, number in self.options.filters], dim=1)
 
 
-def frozen_lstm(layer: ProjectedLSTM) -> FrozenLSTM | CompiledLSTM:
-    """The fastest way to run this layer without gradients here."""
-    found = for_weight(layer.bias)
+def frozen_lstm(layer: ProjectedLSTM, half: bool = False) -> FrozenLSTM | CompiledLSTM:
+    """The fastest way to run this layer without gradients here; `half` as for `FrozenEncoder`."""
+    found = for_weight(layer.bias, half)
     return FrozenLSTM(layer) if found is None else CompiledLSTM(layer, found)
 
 

@@ -1,206 +1,308 @@
-// What torch has no fused operation for: character convolutions with their maxima, the highway's gate, and the time loop
-// of a projected LSTM with both clips; float32, one thread each. `kernels.py` compiles, checks and calls it.
+// The frozen biLM's products with what follows each of them in one go: character convolutions with their maxima, highways,
+// a plain product, and the time loop of a projected LSTM with both clips. `kernels.py` compiles, checks and calls it.
 //
-// Weights come in panels of PANEL output columns, k-major: panel p holds w[p][k][PANEL]. A tile of up to ROWS rows by one
-// panel stays in registers; GCC's and Clang's vector types make it AVX-512, AVX2 or NEON code by the compiler's flags. A
-// row's result does not depend on the rows beside it.
+// Weights come in panels of PANEL outputs, k-major: panel p holds w[p][k][PANEL]. A tile of up to ROWS rows by one panel
+// stays in registers while it is summed up, DEPTH steps of k at a time, and the next weights are fetched meanwhile. What is
+// multiplied with them, an operand, holds x[block][row][LANES]: block b has values b * LANES and following of every row.
+// A row's result does not depend on the rows beside it.
+//
+// With HALF, factors are bfloat16 and sums float32. Two factors share the place of a float: all of the above holds for
+// such pairs, so that "word" below means a float or a pair. Whatever is not a factor of a product is float32.
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
+#include <thread>
+#include <type_traits>
+#include <vector>
 
-#if defined(__AVX512F__)
-constexpr int LANES = 16, ROWS = 6;
-#elif defined(__AVX__)
-constexpr int LANES = 8, ROWS = 2;
+#include "vectors.h"
+
+constexpr int ROWS = LANES == 16 ? 6 : LANES == 8 ? 3 : 4;  // as many as the registers hold
+#if defined(__AVX512BF16__)
+constexpr bool HALVES = true;
 #else
-constexpr int LANES = 4, ROWS = 4;
+constexpr bool HALVES = false;
 #endif
-constexpr int VECTORS = 4, PANEL = VECTORS * LANES;
-constexpr long DEPTH = 128;           // k steps of a panel that stay in the first cache
-constexpr long AHEAD = 4;             // panels fetched ahead of their use
+constexpr long LINE = 16;  // floats that are fetched together
 
-typedef float V __attribute__((vector_size(LANES * 4)));
-typedef int32_t I __attribute__((vector_size(LANES * 4)));
-
-static inline V load(const float* p) { V v; std::memcpy(&v, p, sizeof v); return v; }
-static inline void store(float* p, V v) { std::memcpy(p, &v, sizeof v); }
-static inline V same(float x) { return x - V{}; }
-static inline V least(V a, V b) { return b < a ? b : a; }
-static inline V most(V a, V b) { return b > a ? b : a; }
-
-// e^x for x in [-27, 27]; beyond, the nearest of both: 1 / (1 + e^27) is 2e-12. NaN stays NaN.
-static inline V exponential(V x) {
-  x = least(most(x, same(-27.0f)), same(27.0f));
-  V n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;  // rounded to an integer
-  V r = x - n * 0.693359375f + n * 2.12194440e-4f;
-  V p = same(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
-  I power = (__builtin_convertvector(n, I) + 127) << 23;
-  V scale;
-  std::memcpy(&scale, &power, sizeof scale);
-  return p * scale;
-}
-
-// acc[r][v] += a[r][k] * w[k][v], over `depth` steps.
-template <int R>
-static inline void multiply(const float* a, long stride, const float* w, long depth, V (&acc)[R][VECTORS]) {
-  for (long k = 0; k < depth; k++, w += PANEL) {
-    V column[VECTORS];
-    for (int v = 0; v < VECTORS; v++) {
-      column[v] = load(w + v * LANES);
-      __builtin_prefetch(w + AHEAD * depth * PANEL + v * LANES, 0, 2);
-    }
-    for (int r = 0; r < R; r++) {
-      V x = same(a[r * stride + k]);
-      for (int v = 0; v < VECTORS; v++) acc[r][v] += x * column[v];
-    }
+// sum + x w for words: one product, or those of two pairs.
+template <bool HALF>
+INLINE V add_product(V sum, const float* x, V w) {
+#if defined(__AVX512BF16__)
+  if constexpr (HALF) {
+    int32_t pair;
+    std::memcpy(&pair, x, sizeof pair);
+    return (V)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(pair), (__m512bh)w);
   }
+#endif
+  return sum + same(*x) * w;
 }
 
-// Calls run<R>(first row) for tiles of nearly equal numbers of rows.
+// Values j * LANES and following of a row into an operand.
+template <bool HALF>
+INLINE void put(float* operand, long block, long row, long j, V v) {
+#if defined(__AVX512BF16__)
+  if constexpr (HALF) {
+    __m256bh halves = _mm512_cvtneps_pbh((__m512)v);
+    std::memcpy(operand + j / 2 * block + row * LANES + j % 2 * (LANES / 2), &halves, sizeof halves);
+    return;
+  }
+#endif
+  store(operand + j * block + row * LANES, v);
+}
+
+// The distance between the blocks of an operand: an odd number of lines, so that a row's do not push each other out.
+INLINE long apart(long rows) { return (rows | 1) * LANES; }
+
+// x (rows, stride), of which `size` columns, a multiple of LANES, are taken -> operand
+template <bool HALF>
+static void pack(const float* x, long rows, long stride, long size, float* operand, long block) {
+  for (long r = 0; r < rows; r++)
+    for (long j = 0; j < size / LANES; j++) put<HALF>(operand, block, r, j, load(x + r * stride + j * LANES));
+}
+
+template <bool HALF>
+constexpr long words(long size) { return HALF ? size / 2 : size; }
+
+// Calls run(R) with a constant R that equals r.
+template <int R = ROWS, class Run>
+INLINE void with_rows(long r, Run run) {
+  if constexpr (R == 1) run(std::integral_constant<int, 1>{});
+  else if (r == R) run(std::integral_constant<int, R>{});
+  else with_rows<R - 1>(r, run);
+}
+
+// Calls run(R, first row, tile) for tiles of nearly equal numbers of rows R.
 template <class Run>
-static inline void tiles(long rows, Run run) {
-  long count = (rows + ROWS - 1) / ROWS;
+INLINE void tiles(long rows, Run run) {
+  const long count = (rows + ROWS - 1) / ROWS;
   for (long i = 0, done = 0; i < count; i++) {
-    long next = rows * (i + 1) / count;
-    run(done, int(next - done));
+    const long next = rows * (i + 1) / count;
+    with_rows(next - done, [&](auto r) { run(r, done, i); });
     done = next;
   }
 }
 
-#if defined(__AVX512F__)
-#define BY_ROWS(r, CALL) \
-  switch (r) { case 1: CALL(1); break; case 2: CALL(2); break; case 3: CALL(3); break; \
-               case 4: CALL(4); break; case 5: CALL(5); break; default: CALL(6); }
-#elif defined(__AVX__)
-#define BY_ROWS(r, CALL) switch (r) { case 1: CALL(1); break; default: CALL(2); }
-#else
-#define BY_ROWS(r, CALL) \
-  switch (r) { case 1: CALL(1); break; case 2: CALL(2); break; case 3: CALL(3); break; default: CALL(4); }
-#endif
-
-template <int R>
-static inline void linear_tile(const float* x, long stride, const float* w, long depth, bool first, float* y,
-                               long out) {
-  V acc[R][VECTORS] = {};
-  if (!first)
-    for (int r = 0; r < R; r++)
-      for (int v = 0; v < VECTORS; v++) acc[r][v] = load(y + r * out + v * LANES);
-  multiply<R>(x, stride, w, depth, acc);
-  for (int r = 0; r < R; r++)
-    for (int v = 0; v < VECTORS; v++) store(y + r * out + v * LANES, acc[r][v]);
+// acc[r] += x[r] w over `depth` words; `lines` of those ahead are fetched with each block.
+template <bool HALF, int R>
+INLINE void multiply(const float* x, long row, long block, const float* w, long depth, const float* ahead, long lines,
+                     V (&acc)[R][VECTORS]) {
+  for (long k = 0; k < depth; k += LANES, x += block) {
+    for (long i = 0; i < lines; i++, ahead += LINE) __builtin_prefetch(ahead, 0, 2);
+    const long steps = std::min<long>(LANES, depth - k);
+    for (long s = 0; s < steps; s++, w += PANEL)
+      for (int v = 0; v < VECTORS; v++) {
+        const V column = load(w + v * LANES);
+        for (int r = 0; r < R; r++) acc[r][v] = add_product<HALF>(acc[r][v], x + r * row + s, column);
+      }
+  }
 }
 
-// y (rows, panels * PANEL) = x (rows, depth) w^T
-static void product(const float* x, long rows, const float* w, long panels, long depth, float* y) {
-  const long out = panels * PANEL;
-  for (long p = 0; p < panels; p++)
+// A tile from and to memory, its rows `stride` floats apart.
+template <int R>
+INLINE void get(V (&acc)[R][VECTORS], const float* from, long stride) {
+  for (int r = 0; r < R; r++)
+    for (int v = 0; v < VECTORS; v++) acc[r][v] = load(from + r * stride + v * LANES);
+}
+template <int R>
+INLINE void keep(const V (&acc)[R][VECTORS], float* to, long stride) {
+  for (int r = 0; r < R; r++)
+    for (int v = 0; v < VECTORS; v++) store(to + r * stride + v * LANES, acc[r][v]);
+}
+
+// An operand times panels `first` to `last` of w: `start` gives the sums of a tile their first values, `end` gets them.
+//   partial (rows, PANEL): space
+template <bool HALF, class Start, class End>
+INLINE void product(const float* x, long rows, long block, const float* w, long first, long last, long depth,
+                    float* partial, Start start, End end) {
+  const long count = (rows + ROWS - 1) / ROWS;
+  for (long p = first; p < last; p++)
     for (long k = 0; k < depth; k += DEPTH) {
-      const long steps = std::min(DEPTH, depth - k);
-      tiles(rows, [&](long row, int r) {
-#define CALL(R) linear_tile<R>(x + row * depth + k, depth, w + (p * depth + k) * PANEL, steps, k == 0, \
-                               y + row * out + p * PANEL, out)
-        BY_ROWS(r, CALL)
-#undef CALL
+      const long steps = std::min(DEPTH, depth - k), blocks = (steps + LANES - 1) / LANES;
+      const float* here = w + (p * depth + k) * PANEL;
+      const long lines = (steps * PANEL / LINE + count * blocks - 1) / (count * blocks);
+      tiles(rows, [&](auto r, long row, long tile) {
+        constexpr int R = decltype(r)::value;
+        V acc[R][VECTORS];
+        if (k == 0) start(acc, p, row);
+        else get(acc, partial + row * PANEL, PANEL);
+        multiply<HALF>(x + k / LANES * block + row * LANES, LANES, block, here, steps,
+                       here + steps * PANEL + tile * blocks * lines * LINE, lines, acc);
+        if (k + steps == depth) end(acc, p, row);
+        else keep(acc, partial + row * PANEL, PANEL);
       });
     }
 }
 
-template <int R>
-static inline void windows_tile(const float* x, long stride, const float* w, long depth, V (&best)[VECTORS]) {
-  V acc[R][VECTORS] = {};
-  multiply<R>(x, stride, w, depth, acc);
-  for (int r = 0; r < R; r++)
-    for (int v = 0; v < VECTORS; v++) best[v] = most(best[v], acc[r][v]);
+// The start of a sum: the bias.
+struct Bias {
+  const float* bias;
+  template <int R>
+  void operator()(V (&acc)[R][VECTORS], long p, long) const { get(acc, bias + p * PANEL, 0); }
+};
+
+// y[panel][row][PANEL] = an operand times panels `first` to `last` of w, plus bias.
+template <bool HALF>
+static void multiplied(const float* operand, long rows, long block, const float* w, long first, long last, long depth,
+                       const float* bias, float* partial, float* y) {
+  product<HALF>(operand, rows, block, w, first, last, depth, partial, Bias{bias},
+                [&](auto& acc, long p, long row) { keep(acc, y + (p * rows + row) * PANEL, PANEL); });
 }
 
-template <int R>
-static inline void cell_tile(const float* h, long width, const float* w, const float* gates, long all, float* c,
-                             float* hidden, long cells, float clip) {
-  V acc[R][VECTORS];
-  for (int r = 0; r < R; r++)
-    for (int v = 0; v < VECTORS; v++) acc[r][v] = load(gates + r * all + v * LANES);
-  multiply<R>(h, width, w, width, acc);
-  const V bound = same(clip);
-  for (int r = 0; r < R; r++) {
-    // sigmoid(f) c + sigmoid(i) tanh(j), and sigmoid(o) tanh(c), with one division each
-    V i = 1.0f + exponential(-acc[r][0]), f = 1.0f + exponential(-acc[r][1]), o = 1.0f + exponential(-acc[r][2]);
-    V j = exponential(2.0f * acc[r][3]), ij = i * (j + 1.0f);
-    V cell = (load(c + r * cells) * ij + (j - 1.0f) * f) / (f * ij);
-    cell = least(most(cell, -bound), bound);
-    V e = exponential(2.0f * cell);
-    store(c + r * cells, cell);
-    store(hidden + r * cells, (e - 1.0f) / (o * (e + 1.0f)));
+// sigmoid(f) c + sigmoid(i) tanh(j), and sigmoid(o) tanh(c), with one division each.
+INLINE V cell(const V (&gates)[VECTORS], float* c, V clip) {
+  const V i = 1.0f + exponential(-gates[0]), f = 1.0f + exponential(-gates[1]), o = 1.0f + exponential(-gates[2]);
+  const V j = exponential(2.0f * gates[3]), ij = i * (j + 1.0f);
+  const V now = within((load(c) * ij + (j - 1.0f) * f) * inverse(f * ij), clip);
+  store(c, now);
+  const V e = exponential(2.0f * now);
+  return (e - 1.0f) * inverse(o * (e + 1.0f));
+}
+
+template <bool HALF>
+static void convolve_(const int32_t* ids, const int32_t* used, long count, long columns, const float* table, long size,
+                      long width, const float* w, const float* bias, long panels, bool squash, float* y, long stride,
+                      float* space) {
+  const long depth = width * size;
+  std::vector<long> starts(count), lengths(count);
+  float* end = space;
+  for (long n = 0; n < count; n++) {
+    starts[n] = end - space, lengths[n] = std::min(used[n] + width, columns);
+    for (long k = 0; k < lengths[n]; k++, end += size)
+      std::memcpy(end, table + ids[n * columns + k] * size, size * sizeof(float));
+  }
+  for (long p = 0; p < panels; p++)
+    for (long n = 0; n < count; n++) {
+      V best[VECTORS];
+      for (int v = 0; v < VECTORS; v++) best[v] = same(-__builtin_inff());
+      tiles(lengths[n] - width + 1, [&](auto r, long row, long) {
+        constexpr int R = decltype(r)::value;
+        V acc[R][VECTORS] = {};
+        multiply<HALF>(space + starts[n] + row * size, size, LANES, w + p * depth * PANEL, depth, nullptr, 0, acc);
+        for (int i = 0; i < R; i++)
+          for (int v = 0; v < VECTORS; v++) best[v] = most(best[v], acc[i][v]);
+      });
+      for (int v = 0; v < VECTORS; v++) {
+        const V sum = best[v] + load(bias + p * PANEL + v * LANES), e = exponential(2.0f * sum);
+        store(y + n * stride + p * PANEL + v * LANES, squash ? (e - 1.0f) / (e + 1.0f) : most(sum, V{}));
+      }
+    }
+}
+
+template <bool HALF>
+static void highway_(float* x, long rows, long stride, long size, const float* w, const float* bias, float* operand,
+                     float* partial) {
+  constexpr int HALF_PANEL = PANEL / 2;
+  const long block = apart(rows);
+  pack<HALF>(x, rows, stride, size, operand, block);
+  product<HALF>(operand, rows, block, w, 0, size / HALF_PANEL, words<HALF>(size), partial, Bias{bias},
+                [&](auto& acc, long p, long row) {
+                  for (auto& sums : acc) {
+                    float* place = x + row++ * stride + p * HALF_PANEL;
+                    for (int v = 0; v < VECTORS / 2; v++, place += LANES) {
+                      const V old = load(place), transform = most(sums[v], V{}), carry = sums[v + VECTORS / 2];
+                      store(place, old + (transform - old) * inverse(1.0f + exponential(-carry)));
+                    }
+                  }
+                });
+}
+
+// The same from rows, the panels shared among threads.
+template <bool HALF>
+static void linear_(const float* x, long rows, long stride, long size, const float* w, const float* bias, long panels,
+                    float* operand, float* partial, float* y, long threads) {
+  const long block = apart(rows);
+  pack<HALF>(x, rows, stride, size, operand, block);
+  const auto part = [=](long number) {
+    multiplied<HALF>(operand, rows, block, w, panels * number / threads, panels * (number + 1) / threads,
+                     words<HALF>(size), bias, partial + number * rows * PANEL, y);
+  };
+  std::vector<std::thread> others;
+  for (long number = 1; number < threads; number++) others.emplace_back(part, number);
+  part(0);
+  for (std::thread& other : others) other.join();
+}
+
+template <bool HALF>
+static void lstm_(const float* x, long size, const long* sizes, long steps, const float* input, const float* bias,
+                  const float* recurrent, const float* projection, long cells, long width, float cell_clip,
+                  float output_clip, float* h, float* c, float* operand, float* before, float* hidden, float* partial,
+                  float* gates, long most_rows, long threads, float* y) {
+  const long panels = cells / LANES, block = apart(sizes[0]);
+  const V cell_bound = same(cell_clip), output_bound = same(output_clip);
+  const std::vector<float> none(width);
+  std::vector<float> outputs(sizes[0] * width);
+  pack<HALF>(h, sizes[0], width, width, before, block);
+  for (long t = 0; t < steps;) {
+    long until = t, rows = 0;
+    while (until < steps && (until == t || rows + sizes[until] <= most_rows)) rows += sizes[until++];
+    linear_<HALF>(x, rows, size, size, input, bias, panels, operand, partial, gates, threads);
+    x += rows * size;
+    for (long done = 0; t < until; done += sizes[t++]) {
+      const long n = sizes[t];
+      product<HALF>(
+          before, n, block, recurrent, 0, panels, words<HALF>(width), partial,
+          [&](auto& acc, long p, long row) { get(acc, gates + (p * rows + done + row) * PANEL, PANEL); },
+          [&](auto& acc, long p, long row) {
+            for (auto& sums : acc) {
+              put<HALF>(hidden, block, row, p, cell(sums, c + p * block + row * LANES, cell_bound));
+              row++;
+            }
+          });
+      multiplied<HALF>(hidden, n, block, projection, 0, width / PANEL, words<HALF>(cells), none.data(), partial,
+                       outputs.data());
+      for (long k = 0; k < n * width; k += LANES) {
+        const long p = k / (n * PANEL), row = k % (n * PANEL) / PANEL;
+        store(h + row * width + p * PANEL + k % PANEL, within(load(outputs.data() + k), output_bound));
+      }
+      pack<HALF>(h, n, width, width, before, block);
+      std::memcpy(y, h, n * width * sizeof(float));
+      y += n * width;
+    }
   }
 }
+
+#define CALL(name, ...) (half && HALVES) ? name<HALVES>(__VA_ARGS__) : name<false>(__VA_ARGS__)
 
 extern "C" {
 
 int lanes() { return LANES; }
 int panel() { return PANEL; }
+int halves() { return HALVES; }
 
-// x += sigmoid(carry) (relu(transform) - x), in place; `both` is (rows, 2 * size): transform, then carry.
-void highway(float* x, const float* both, long rows, long size) {
-  for (long r = 0; r < rows; r++, x += size, both += 2 * size)
-    for (long k = 0; k < size; k += LANES) {
-      V old = load(x + k), transform = most(load(both + k), V{});
-      store(x + k, old + (transform - old) / (1.0f + exponential(-load(both + size + k))));
-    }
-}
-
-// Each filter's maximum over the windows of each word, plus its bias.
-//   ids (words, columns): characters; used (words): those before the padding; table (characters, size)
-//   y (words, stride), of which panels * PANEL columns are written; space: (columns * size) floats
+// Each filter's maximum over the windows of each word, with its bias, after relu or (`squash`) tanh.
+//   ids (words, columns): characters; used (words): those before the padding; table (characters, size): words each
+//   y: rows of `stride` floats, of which panels * PANEL are written; space: (words * columns * size + LANES) words
 // A word's windows start at every character and at the first position of padding.
-void convolve(const int32_t* ids, const int32_t* used, long words, long columns, const float* table, long size,
-              long width, const float* w, const float* bias, long panels, float* y, long stride, float* space) {
-  for (long n = 0; n < words; n++) {
-    const long length = std::min(used[n] + width, columns), places = length - width + 1;
-    for (long k = 0; k < length; k++)
-      std::memcpy(space + k * size, table + ids[n * columns + k] * size, size * sizeof(float));
-    for (long p = 0; p < panels; p++) {
-      V best[VECTORS];
-      for (int v = 0; v < VECTORS; v++) best[v] = same(-__builtin_inff());
-      tiles(places, [&](long first, int r) {
-#define CALL(R) windows_tile<R>(space + first * size, size, w + p * width * size * PANEL, width * size, best)
-        BY_ROWS(r, CALL)
-#undef CALL
-      });
-      for (int v = 0; v < VECTORS; v++)
-        store(y + n * stride + p * PANEL + v * LANES, best[v] + load(bias + p * PANEL + v * LANES));
-    }
-  }
+void convolve(long half, const int32_t* ids, const int32_t* used, long count, long columns, const float* table, long size,
+              long width, const float* w, const float* bias, long panels, long squash, float* y, long stride,
+              float* space) {
+  CALL(convolve_, ids, used, count, columns, table, size, width, w, bias, panels, squash, y, stride, space);
 }
 
-// The time loop of one direction of one layer.
-//   gates (N, 4 * cells): products of the input, with biases; each LANES cells: i, f, o, j
-//   sizes (steps): rows of each step, never increasing
-//   recurrent: panels of gates by `width` steps; projection: panels of outputs by `cells` steps
-//   h (sizes[0], width), c (sizes[0], cells): states before, and at the end of each row after
-//   hidden (sizes[0], cells): space; y (N, width)
-void lstm(const float* gates, const long* sizes, long steps, const float* recurrent, const float* projection, long cells,
-          long width, float cell_clip, float output_clip, float* h, float* c, float* hidden, float* y) {
-  const V bound = same(output_clip);
-  const long all = 4 * cells;
-  for (long t = 0; t < steps; t++) {
-    const long n = sizes[t];
-    for (long p = 0; p < cells / LANES; p++)
-      tiles(n, [&](long row, int r) {
-#define CALL(R) cell_tile<R>(h + row * width, width, recurrent + p * width * PANEL, gates + row * all + p * PANEL, all, \
-                             c + row * cells + p * LANES, hidden + row * cells + p * LANES, cells, cell_clip)
-        BY_ROWS(r, CALL)
-#undef CALL
-      });
-    product(hidden, n, projection, width / PANEL, cells, h);
-    for (long k = 0; k < n * width; k += LANES) store(h + k, least(most(load(h + k), -bound), bound));
-    std::memcpy(y, h, n * width * sizeof(float));
-    gates += n * all, y += n * width;
-  }
+// x += sigmoid(carry) (relu(transform) - x), in place; a panel of w holds two vectors of transform, then two of carry.
+//   x (rows, stride), of which `size` columns, a multiple of PANEL / 2
+void highway(long half, float* x, long rows, long stride, long size, const float* w, const float* bias, float* operand,
+             float* partial) {
+  CALL(highway_, x, rows, stride, size, w, bias, operand, partial);
+}
+
+// y[panel][row][PANEL] = x w^T + bias, from the first `size` columns of x (rows, stride), a multiple of LANES
+void linear(long half, const float* x, long rows, long stride, long size, const float* w, const float* bias, long panels,
+            float* operand, float* partial, float* y) {
+  CALL(linear_, x, rows, stride, size, w, bias, panels, operand, partial, y, 1);
+}
+
+// One direction of one layer.
+//   x (N, size): packed input, size a multiple of LANES; sizes (steps): rows of each step, never increasing
+//   input, recurrent: 4 * cells outputs, each LANES cells: i, f, o, j; bias (4 * cells); projection: `width` outputs
+//   h (sizes[0], width), cells as an operand c: states before, and at the end of each row after; y (N, width)
+//   space: operand for `most_rows` inputs, before and hidden for sizes[0] outputs and cells,
+//   partial (threads, most_rows, PANEL), gates (most_rows, 4 * cells), most_rows >= sizes[0]
+void lstm(long half, const float* x, long size, const long* sizes, long steps, const float* input, const float* bias,
+          const float* recurrent, const float* projection, long cells, long width, float cell_clip, float output_clip,
+          float* h, float* c, float* operand, float* before, float* hidden, float* partial, float* gates, long most_rows,
+          long threads, float* y) {
+  CALL(lstm_, x, size, sizes, steps, input, bias, recurrent, projection, cells, width, cell_clip, output_clip, h, c,
+       operand, before, hidden, partial, gates, most_rows, threads, y);
 }
 }

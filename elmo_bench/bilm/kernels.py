@@ -1,6 +1,6 @@
 """Builds and calls the functions of `kernels.cpp`, the compiled part of the frozen biLM.
 
-Plain C functions through `ctypes`, and not an extension of torch: they compile in two seconds, fit every version of
+Plain C functions through `ctypes`, and not an extension of torch: they compile in seconds, fit every version of
 torch, and leave Python's lock free, so that threads run them side by side. A library is kept for the machine that built
 it.
 """
@@ -8,151 +8,158 @@ it.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
-import platform
-import shutil
-import subprocess
-from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacement, write_text
-from elmo_bench.system.hashing import fingerprint
-from elmo_bench.system.integrity import check_digests, digests
+from elmo_bench.system import compiler
+from elmo_bench.system.compiler import FLAGS
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
-COMPILERS = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
-PATIENCE = 120  # seconds for the compiler
-LIBRARY = "kernels.so"
-CARD = "card.json"
+GATES = 256  # rows whose input products are kept at once
+
+Argument = Tensor | int | float | ctypes.c_void_p
+
+
+class Weights(NamedTuple):
+    """Of one direction of one LSTM layer; the 4C gates in the order i, f, o, j for each `lanes` cells."""
+
+    input: Tensor  # (4C, I), packed
+    bias: Tensor  # (4C,)
+    recurrent: Tensor  # (4C, P), packed
+    projection: Tensor  # (P, C), packed
 
 
 class Kernels:
-    """The functions of `kernels.cpp` on tensors: contiguous float32 on the CPU."""
+    """The functions of `kernels.cpp` on float32 tensors on the CPU, contiguous where nothing else is said.
 
-    def __init__(self, path: str | os.PathLike[str]):
+    Args:
+        path: the library.
+        half: multiply in bfloat16; sums and everything else remain float32.
+
+    Raises:
+        OSError: the processor or the compiler has no instructions for `half`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], half: bool = False):
         self.library = ctypes.CDLL(os.fspath(path))
         self.lanes, self.panel = int(self.library.lanes()), int(self.library.panel())
+        self.half = half
+        if half and not self.library.halves():
+            raise OSError("no instructions for bfloat16")
+
+    def factors(self, x: Tensor) -> Tensor:
+        """(..., n) -> (..., words): as it is multiplied; two bfloat16 numbers stand in the place of a float32."""
+        x = x.detach()
+        return F.pad(x, (0, x.shape[-1] % 2)).bfloat16().view(torch.float32) if self.half else x
 
     def packed(self, weight: Tensor) -> Tensor:
-        """(out, in) -> (panels, in, panel), with zeros for the missing outputs of the last panel."""
-        panels = -(-len(weight) // self.panel)
-        padded = weight.new_zeros(panels * self.panel, weight.shape[1])
-        padded[: len(weight)] = weight.detach()
-        return padded.view(panels, self.panel, -1).mT.contiguous()
+        """(out, in) -> (panels, words, panel), with zeros for the missing outputs of the last panel."""
+        padded = F.pad(self.factors(weight), (0, 0, 0, -len(weight) % self.panel))
+        return padded.unflatten(0, (-1, self.panel)).mT.contiguous()
 
-    def convolve(self, ids: Tensor, used: Tensor, table: Tensor, width: int, weight: Tensor, bias: Tensor) -> Tensor:
-        """Every filter's maximum over the windows of each word, before the activation.
+    def convolve(
+        self, ids: Tensor, used: Tensor, table: Tensor, width: int, weight: Tensor, bias: Tensor, squash: bool,
+        y: Tensor,
+    ) -> None:  # fmt: skip
+        """Every filter's maximum over the windows of each word, after relu or tanh.
 
         Args:
             ids: (n, K) int32 characters.
             used: (n,) int32 numbers of characters before the padding.
-            table: (characters, size) embeddings.
+            table: (characters, words) embeddings, as factors.
             width: of the windows.
             weight: (number, width * size), packed.
             bias: (panels * panel,).
-
-        Returns:
-            (n, panels * panel).
+            squash: tanh and not relu.
+            y: (n, panels * panel or more), to be written; its rows need not be adjacent.
         """
         (n, columns), size, panels = ids.shape, table.shape[1], len(weight)
-        out, space = table.new_empty(n, panels * self.panel), table.new_empty(columns * size)
+        space = table.new_empty(n * columns * size + self.lanes)
+        place, stride = ctypes.c_void_p(y.data_ptr()), y.stride(0)
         self._call(
-            "convolve", ids, used, n, columns, table, size, width, weight, bias, panels, out, out.shape[1], space
+            "convolve", ids, used, n, columns, table, size, width, weight, bias, panels, squash, place, stride, space
         )
-        return out
 
-    def highway(self, x: Tensor, both: Tensor) -> None:
+    def highway(self, x: Tensor, weight: Tensor, bias: Tensor) -> None:
         """x + sigmoid(carry) (relu(transform) - x), in place.
 
         Args:
-            x: (n, size), a multiple of `lanes`.
-            both: (n, 2 * size), transform beside carry.
+            x: (n, size or more); only `size` columns are used.
+            weight: (2 * size, size), packed; for each half panel of outputs first transform, then carry.
+            bias: (2 * size,), likewise.
         """
-        self._call("highway", x, both, *x.shape)
+        size = len(bias) // 2
+        self._call("highway", x, *x.shape, size, weight, bias, self._operand(len(x), size), self._partial(len(x)))
+
+    def linear(self, x: Tensor, size: int, weight: Tensor, bias: Tensor) -> Tensor:
+        """(n, size or more), a packed (out, size), (panels * panel,) -> (n, panels * panel)."""
+        y = x.new_empty(len(weight), len(x), self.panel)
+        spaces = self._operand(len(x), size), self._partial(len(x))
+        self._call("linear", x, *x.shape, size, weight, bias, len(weight), *spaces, y)
+        return y.transpose(0, 1).flatten(1)
 
     def lstm(
-        self,
-        gates: Tensor,
-        sizes: Tensor,
-        recurrent: Tensor,
-        projection: Tensor,
-        clips: tuple[float, float],
-        h: Tensor,
-        c: Tensor,
+        self, x: Tensor, sizes: Tensor, weights: Weights, clips: tuple[float, float], h: Tensor, c: Tensor, threads: int
     ) -> Tensor:
-        """The time loop of one direction of one layer.
+        """One direction of one layer.
 
         Args:
-            gates: (N, 4C) products of the input, with biases; for each `lanes` cells: i, f, o, j.
-            sizes: (steps,) int64 rows of each step, never increasing.
-            recurrent: (4C, P), gates in this order, packed.
-            projection: (P, C), packed; P is a multiple of `panel`.
+            x: (N, I) packed input; I is a multiple of `lanes`.
+            sizes: (steps,) int64 rows of each step, never increasing, N in total.
+            weights: of this layer.
             clips: of cells and outputs.
-            h, c: (B, P) and (B, C): the states before, replaced by each row's last ones.
+            h, c: (B, P) and (B, C): the states before, replaced by each row's last ones; P is a multiple of `panel`,
+                C of `lanes`.
+            threads: for the input's products.
 
         Returns:
             (N, P).
         """
-        cells, width = c.shape[1], h.shape[1]
-        out, hidden = h.new_empty(len(gates), width), torch.empty_like(c)
-        self._call("lstm", gates, sizes, len(sizes), recurrent, projection, cells, width, *clips, h, c, hidden, out)
-        return out
+        rows, (batch, width), cells = len(x), h.shape, c.shape[1]
+        together = max(batch, min(rows, GATES))
+        blocks = c.new_zeros(cells // self.lanes, batch | 1, self.lanes)
+        inside = blocks[:, :batch].transpose(0, 1)  # (B, C / lanes, lanes)
+        inside.copy_(c.view(inside.shape))
+        y, gates = h.new_empty(rows, width), h.new_empty(together, 4 * cells)
+        self._call(
+            "lstm", x, x.shape[1], sizes, len(sizes), *weights, cells, width, *clips, h, blocks,
+            self._operand(together, x.shape[1]), self._operand(batch, width), self._operand(batch, cells),
+            self._partial(threads * together), gates, together, threads, y,
+        )  # fmt: skip
+        c.copy_(inside.flatten(1))
+        return y
 
-    def _call(self, name: str, *arguments: Tensor | int | float) -> None:
-        self.library[name](*map(_plain, arguments))
+    def _operand(self, rows: int, size: int) -> Tensor:
+        """Space for an operand."""
+        words = size // 2 if self.half else size
+        return _space(-(-words // self.lanes) * (rows | 1) * self.lanes)
+
+    def _partial(self, rows: int) -> Tensor:
+        return _space(rows * self.panel)
+
+    def _call(self, name: str, *arguments: Argument) -> None:
+        self.library[name](ctypes.c_long(self.half), *map(_plain, arguments))
 
 
-def _plain(value: Tensor | int | float) -> ctypes.c_void_p | ctypes.c_long | ctypes.c_float:
+def _space(size: int) -> Tensor:
+    return torch.empty(size, dtype=torch.float32, device="cpu")
+
+
+def _plain(value: Argument) -> ctypes.c_void_p | ctypes.c_long | ctypes.c_float:
     if isinstance(value, Tensor):
         assert value.is_contiguous()
+        assert value.device.type == "cpu"
         return ctypes.c_void_p(value.data_ptr())
-    return ctypes.c_long(value) if isinstance(value, int) else ctypes.c_float(value)
+    if isinstance(value, ctypes.c_void_p):
+        return value
+    return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_long(value)
 
 
 def built() -> Path:
-    """The path of the library for this source, compiler and processor, made if necessary.
-
-    Raises:
-        OSError, subprocess.SubprocessError: there is no compiler, it fails, or there is no place for the library.
-    """
-    compiler = next((found for name in COMPILERS if name and (found := shutil.which(name))), None)
-    if compiler is None:
-        raise OSError("no C++ compiler")
-    stat = os.stat(compiler)
-    key = fingerprint([SOURCE.read_text(encoding="utf-8"), FLAGS, compiler, stat.st_size, stat.st_mtime, _processor()])
-    folder = places.machine_cache() / "kernels" / key
-    if not _whole(folder):
-        _compile(compiler, folder)
-    return folder / LIBRARY
-
-
-def _processor() -> list[str]:
-    """What `-march=native` depends on: a home folder may be shared by several machines."""
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        return sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
-    return [platform.machine(), platform.processor(), platform.node()]
-
-
-def _whole(folder: Path) -> bool:
-    """Whether the folder holds a library as it was built: a damaged one would end the process."""
-    try:
-        check_digests(folder, json.loads((folder / CARD).read_text(encoding="utf-8")), "")
-    except (OSError, ValueError, AttributeError, UserError):
-        return False
-    return (folder / LIBRARY).is_file()
-
-
-def _compile(compiler: str, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacement(folder / LIBRARY) as library:
-        command = [compiler, *FLAGS, str(SOURCE), "-o", str(library)]
-        subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
-    write_text(folder / CARD, json.dumps(digests(folder, [LIBRARY])) + "\n")
+    """The path of the compiled library; raises as `compiler.built` does."""
+    return compiler.built(SOURCE, FLAGS)

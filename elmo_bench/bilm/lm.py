@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import character_table, used_characters
-from elmo_bench.bilm.corpus import Corpus, Stream, rows_of
+from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream, rows_of
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.lstm import POINTWISE, Cells, State
 from elmo_bench.bilm.model import BiLM
@@ -200,16 +200,21 @@ class BidirectionalLM(nn.Module):
 
 
 def load_lm(folder: Path) -> tuple[BidirectionalLM, list[str]]:
-    """A biLM with its softmax, and the vocabulary, from a folder that `pretrain` wrote.
+    """A biLM with its softmax, and the vocabulary, from a folder that `pretrain` wrote; raises as `read_lm` does."""
+    return read_lm(folder / "options.json", folder / "weights.hdf5")
+
+
+def read_lm(options: Path, weights: Path) -> tuple[BidirectionalLM, list[str]]:
+    """A biLM with its softmax, and the vocabulary; both lie beside the weights.
 
     Raises:
         UserError: a file is missing or damaged, or not the one that the card in the folder names.
     """
-    check_files(folder / "vocabulary.txt", folder / "softmax.safetensors")
-    bilm = BiLM.from_files(folder / "options.json", folder / "weights.hdf5", state="carry")
-    with open_text(folder / "vocabulary.txt") as lines:
-        words = [line.rstrip("\n") for line in lines]
-    lm, path = BidirectionalLM(bilm, len(words)), folder / "softmax.safetensors"
+    path, vocabulary = softmax_files(weights.parent)
+    check_files(vocabulary, path)
+    bilm = BiLM.from_files(options, weights, state="carry")
+    words = read_vocabulary(vocabulary)
+    lm = BidirectionalLM(bilm, len(words))
     try:
         softmax = load_file(path)
         lm.softmax.load_state_dict({"weight": softmax["weight"]})
@@ -217,3 +222,28 @@ def load_lm(folder: Path) -> tuple[BidirectionalLM, list[str]]:
     except (OSError, SafetensorError, KeyError, IndexError, RuntimeError) as error:
         raise UserError(f"not the softmax of this biLM and vocabulary ({error})", path) from None
     return lm, words
+
+
+def read_vocabulary(path: Path, size: int | None = None) -> list[str]:
+    """The words of a softmax, one a line.
+
+    Raises:
+        UserError: as `open_text` does; `<UNK>` is missing; there are not `size` different words.
+    """
+    with open_text(path) as lines:
+        words = [line.rstrip("\n") for line in lines]
+    if UNKNOWN not in words:
+        raise UserError(f"no line {UNKNOWN}; a vocabulary for the softmax needs one", path)
+    if size is not None and not len(words) == len(set(words)) == size:
+        raise UserError(f"{len(set(words))} different words, but recipe.vocabulary={size}", path)
+    return words
+
+
+def softmax_files(folder: Path) -> tuple[Path, Path]:
+    """The softmax and its vocabulary beside a biLM's weights."""
+    return folder / "softmax.safetensors", folder / "vocabulary.txt"
+
+
+def has_softmax(folder: Path) -> bool:
+    """Whether there is a softmax, or a part of one, beside a biLM's weights; the official files have none."""
+    return any(path.exists() for path in softmax_files(folder))

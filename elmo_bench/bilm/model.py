@@ -6,6 +6,7 @@ put between the marks `<S>` and `</S>`, whose own vectors are not returned.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
@@ -22,6 +23,7 @@ from elmo_bench.bilm.frozen import FrozenEncoder, FrozenLSTM, frozen_lstm
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
+from elmo_bench.bilm.precision import granted
 from elmo_bench.bilm.threads import direction_threads
 from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.nn.packing import Packing, budgeted
@@ -46,7 +48,12 @@ class BiLM(nn.Module):
             "carry": the final state of the same row of the previous batch, as in the release; only with it do the
             vectors of a sentence depend on earlier sentences.
         token_budget: tokens (including marks) that `encode` computes at once; limits its working memory.
+
+    Attributes:
+        precision: of the products without gradients on a CPU: "fp32", or "bf16" (see `bilm.precision`).
     """
+
+    precision = "fp32"
 
     def __init__(self, options: Options, state: str = "warm", token_budget: int = 2048):
         super().__init__()
@@ -70,19 +77,23 @@ class BiLM(nn.Module):
         weights: str | PathLike[str],
         state: str = "warm",
         token_budget: int = 2048,
+        precision: str = "fp32",
     ) -> BiLM:
         """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
 
+        `precision` "bf16" becomes "fp32", and one line says so, where it gains nothing.
+
         Raises:
             UserError: a file is missing or damaged, or not the one that the card beside it names; the two do not match;
-                the state is unknown.
+                the state or the precision is unknown.
         """
+        usable = granted(precision)
         digests = check_files(options, weights)
         with torch.inference_mode(False):
             with torch.device("meta"):  # sizes only: nothing is drawn or allocated before the file is known to match
                 bilm = cls(Options.read(options), state, token_budget)
             load_weights(bilm, bilm.options, weights)
-        bilm.weights_path = Path(weights)
+        bilm.precision, bilm.weights_path = usable, Path(weights)
         if bilm.weights_path in digests:
             bilm.sha256 = digests[bilm.weights_path]
         return bilm.requires_grad_(False).eval()
@@ -174,6 +185,16 @@ class BiLM(nn.Module):
         padded[mask.to(flat.device)] = flat.transpose(0, 1)
         return padded.transpose(1, 2)
 
+    def difference(self, sentences: Sequence[Sequence[str]]) -> float:
+        """The largest difference of the layers of some sentences from those in fp32."""
+        answers = []
+        for precision in (self.precision, "fp32"):
+            bilm = copy.copy(self)  # with the same weights
+            bilm.precision, bilm._carried = precision, None
+            answers.append(bilm.encode(sentences))
+        pairs = zip(*answers, strict=True)
+        return max((float((a - b).abs().max()) for a, b in pairs if a.numel()), default=0.0)
+
     def reset_state(self) -> None:
         """Drops the state that "carry" has kept: the next batch starts from zeros."""
         self._carried = None
@@ -237,8 +258,9 @@ class BiLM(nn.Module):
             return self.encoder.encode_words, [list(layers) for layers in self.directions]  # type: ignore[arg-type]
         version = self._weights_version()
         if self._frozen is None or self._frozen[0] != version:
-            stacks = [[frozen_lstm(layer) for layer in layers] for layers in self.directions]  # type: ignore[union-attr]
-            self._frozen = version, FrozenEncoder(self.encoder), stacks
+            half = self.precision == "bf16"
+            stacks = [[frozen_lstm(layer, half) for layer in layers] for layers in self.directions]  # type: ignore[union-attr]
+            self._frozen = version, FrozenEncoder(self.encoder, half), stacks
         return self._frozen[1], self._frozen[2]
 
     def _starts(self, packing: Packing) -> States:
@@ -293,7 +315,7 @@ class BiLM(nn.Module):
 
     def _weights_version(self) -> tuple:
         """Changes whenever a parameter is replaced or written to; writes through `.data` go unnoticed."""
-        return tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self.parameters())
+        return self.precision, *((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self.parameters())
 
     def __getstate__(self) -> dict:
         """For copies and other processes: without caches that cannot be copied and are rebuilt from the weights."""

@@ -118,6 +118,16 @@ def export_weights(
         raise UserError(f"the weights cannot be written: {error}", path) from None
 
 
+def stored_dtype(path: str | PathLike[str]) -> torch.dtype:
+    """float16 if all numbers in a file of weights are stored so, else float32; the file has been loaded before."""
+    if h5py.is_hdf5(path):
+        with h5py.File(path, "r") as file:
+            half = all(file[name].dtype == np.float16 for name in _datasets(file))  # type: ignore[union-attr]
+    else:
+        half = all(tensor.dtype == torch.float16 for tensor in load_file(path).values())
+    return torch.float16 if half else torch.float32
+
+
 def _hdf5_image(options: Options, ours: dict[str, Tensor]) -> bytes:
     """The bytes of an HDF5 file, made in memory: HDF5 ends the process where a disk is full."""
     with h5py.File("weights.hdf5", "w", driver="core", backing_store=False) as file:

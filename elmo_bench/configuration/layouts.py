@@ -34,6 +34,7 @@ class Layout:
         rows: keys of the sweep whose values make the rows of a task; by default all that vary but the last.
         columns: by default one for each setting of the sweep, which settings without a column have in any case.
         paper: the paper's figures by task, one for each column.
+        saves: two rows; a remark says how many updates the second needs to exceed the best dev score of the first.
         beyond: words in the error of a run that cannot be, which is no failure: its cell shows a dash.
     """
 
@@ -46,6 +47,7 @@ class Layout:
     rows: list[str] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
     paper: dict[str, list[str]] = field(default_factory=dict)
+    saves: list[str] = field(default_factory=list)
     beyond: str | None = None
 
     def check(self, sweep: str, task: str, scale: str) -> None:

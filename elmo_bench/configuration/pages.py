@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -18,14 +19,16 @@ from elmo_bench.system.errors import UserError
 def register() -> None:
     """Makes the schema and the resolvers known to Hydra.
 
-    `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", and
-    `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED.
-    `${made:}` the folder that `elmo-bench data` writes to by default, null if it has not.
+    `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c",
+    `${page:bilm,NAME,KEY}` the value of a key on another page, `${seeded:NAME,SEED}` the name of a folder: NAME for the
+    seed 1, else NAME-seedSEED, and `${made:}` the folder that `elmo-bench data` writes to by default, null if there is
+    none.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
     OmegaConf.register_new_resolver("made", places.made, replace=True)
     OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
+    OmegaConf.register_new_resolver("page", _value_on_page, replace=True)
     OmegaConf.register_new_resolver("seeded", seeded, replace=True)
     schema.register()
 
@@ -33,6 +36,20 @@ def register() -> None:
 def seeded(name: str, seed: int) -> str:
     """The name of a folder for what is made from a seed."""
     return name if seed == 1 else f"{name}-seed{seed}"
+
+
+def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> Any:
+    """The value of a key on a page that the configuration did not choose; None if the page has no such key.
+
+    Raises:
+        UserError: there is no such page.
+    """
+    path = places.CONF / group / f"{name}.yaml"
+    if not path.is_file():
+        raise UserError(f"{group}={name}: there is no such page; {choices(name, _names(path.parent))}")
+    page = OmegaConf.load(path)
+    page._set_parent(_root_)  # its interpolations are those of the run
+    return OmegaConf.select(page, key) if isinstance(page, DictConfig) else None
 
 
 register()  # at import, so that the worker processes of a launcher have them too
@@ -66,7 +83,12 @@ def page(task: str) -> Path:
 
 def tasks() -> list[str]:
     """The names of the tasks: those with a page."""
-    return sorted(path.stem for path in (places.CONF / "task").glob("*.yaml"))
+    return _names(places.CONF / "task")
+
+
+def _names(folder: Path) -> list[str]:
+    """The names of the pages in a folder."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
 def version(task: str) -> int:
@@ -88,6 +110,8 @@ def _explain(error: BaseException) -> str | None:
         return f"{_line(error)}; elmo-bench train --help lists the pages of every group"
     if error.__class__.__module__.split(".")[0] not in ("hydra", "omegaconf"):
         return None
+    if "UserError raised while resolving interpolation" in text:
+        return text.partition(": ")[2].partition("\n")[0]
     if error.__class__.__name__ == "InstantiationException":
         return f"{_line(error)} (debug=true shows where)"
     options = getattr(error, "options", None)  # of a MissingConfigException

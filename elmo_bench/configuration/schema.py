@@ -98,6 +98,49 @@ class BilmConfig(LayersConfig):
 
 
 @dataclass
+class NewSoftmaxConfig:
+    """The softmax that a biLM without one gets before it is tuned, while the biLM itself is frozen."""
+
+    vocabulary: int = key(MISSING, "the most words, including the three markers", least=4)
+    epochs: int = key(MISSING, "passes over the text", least=1)
+    lr: float = key(MISSING, "peak learning rate", above=0)
+
+
+@dataclass
+class TuningConfig:
+    """How a biLM is tuned (paper, section 3.4); keys as in a recipe of conf/pretrain."""
+
+    epochs: int = key(MISSING, "passes over the text", least=1)
+    lr: float = key(MISSING, "peak learning rate; 0 changes nothing", least=0)
+    softmax_lr: float = key(MISSING, "factor on the learning rate of the softmax", above=0)
+    warmup: int = key(MISSING, "updates until the learning rate is at its peak", least=1)
+    rows: int = key(MISSING, "streams that are read in parallel", least=1)
+    steps: int = key(MISSING, "unrolled steps of an update", least=1)
+    negatives: int = key(MISSING, "size of the softmax's sample", least=2)
+    clip: float = key(MISSING, "bound on the gradient norm of all parameters except the softmax", above=0)
+    dropout: float = key(0.0, "on the input of every LSTM layer and on the last one's output", least=0, below=1)
+    bfloat16: bool = key(False, "compute matrix products in bfloat16")
+    seed: int = key(1, "of the order of sentences and the samples", least=0)
+    softmax: NewSoftmaxConfig = field(default_factory=NewSoftmaxConfig)
+    compile: bool = key(False, "compile the pointwise operations", identity=False)
+    device: str = key("auto", "where to tune", choices=("auto", "cpu", "cuda"), identity=False)
+    every: float = key(300.0, "seconds between checkpoints", least=0, identity=False)
+    source: BilmConfig = field(default_factory=BilmConfig, metadata={"identity": False})  # bilm.parent, as on its page
+    task: str = key(MISSING, "whose text it is", identity=False)
+    reader: Any = key(MISSING, "reads the task's data", identity=False)
+    text: Any = key({}, "keys of the reader that differ where its words are read as plain text", identity=False)
+    folder: str = key(MISSING, "where the tuned biLM is", identity=False)
+
+
+@dataclass
+class TunedConfig(BilmConfig):
+    """A biLM tuned on a task's training text; its identity is the recipe of its maker."""
+
+    parent: str = key(MISSING, "page of the biLM that is tuned", identity=False)
+    tuning: TuningConfig = field(default_factory=TuningConfig, metadata={"identity": False})
+
+
+@dataclass
 class TransformersConfig(LayersConfig):
     """A local Hugging Face model."""
 
@@ -170,6 +213,8 @@ class ScaleConfig:
     name: str = key(MISSING, "mini, open or paper")
     note: str = key("", "what its numbers mean", identity=False)
     options: str | None = key(None, "sizes of its own biLM, for bilm=untrained", identity=False)
+    bilm: str | None = key(None, "page of its own biLM, which bilm=tuned starts from", identity=False)
+    tuned: str | None = key(None, "folder of the biLMs that were tuned on the text of its tasks", identity=False)
     folder: str | None = key(None, "folder of its generated data", identity=False)
     maker: str | None = key(None, "class that makes the data", identity=False)
     version: int | None = key(None, "of the generator of its data")
@@ -226,10 +271,12 @@ class TaskConfig:
     arms: list[str] = key(["baseline", "elmo"], "arms of Table 1: pages of conf/arm/", identity=False)
     monitor: str = key(MISSING, "metric on dev that selects the epoch")
     paper: Any = key(None, "the paper's figures", identity=False)
+    perplexity: Any = key(None, "the paper's perplexities of dev before and after tuning (Table 7)", identity=False)
     data: Any = key(None, "files or hub data set of each split", identity=False)  # part of the reader block
     download: str | None = key(None, "where to get the data, and their licence; shown in messages", identity=False)
     elmo: Any = key("${elmo}", identity=False)  # a copy of the elmo block, for readers of records
     reader: Any = key(MISSING, "reads the data and makes batches")
+    text: Any = key({}, "keys of the reader that differ where its words are read as plain text", identity=False)
     words: Any = key(None, "the task's own word vectors")
     chars: Any = key(None, "the task's own character encoder")
     head: Any = key(MISSING, "the model")
@@ -324,7 +371,11 @@ class RunConfig:
         return [] if self.words_dropped or self.task.words is None else self.vectors.chosen
 
 
-SOURCES: dict[str, type[LayersConfig]] = {"bilm": BilmConfig, "transformers": TransformersConfig}
+SOURCES: dict[str, type[LayersConfig]] = {
+    "bilm": BilmConfig,
+    "tuned": TunedConfig,
+    "transformers": TransformersConfig,
+}
 
 
 def register() -> None:

@@ -6,7 +6,7 @@ Only this file knows where ELMo enters a model; a head only sees wider vectors, 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.scalar_mix import ScalarMix
 from elmo_bench.layers.source import Layers, Sentences, frozen_layers
+from elmo_bench.nn.dropout import Dropout
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded, Tokens
 from elmo_bench.text.tokens import sentences_of
@@ -76,7 +77,7 @@ class Elmo(nn.Module):
         self.projections = nn.ModuleDict(
             {place: nn.Linear(source.width, projection) for place in places} if projection else {}
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.size = projection or source.width
 
     @classmethod
@@ -124,9 +125,10 @@ class Elmo(nn.Module):
     def forward(self, tokens: Tokens) -> dict[str, Tensor]:
         """ELMo_k for each place, (B, T, E), zero on padding unless projected."""
         layers = self._layers(tokens).to(tokens.mask.device)  # (B, n_layers, T, W)
+        layers = next(iter(self.mix.values())).normalised(layers, tokens.mask)  # the same for all places
         vectors = {}
-        for place, mix in self.mixes.items():
-            vector = self.dropout(mix(layers, tokens.mask))  # (B, T, W)
+        for place, mix in self.mix.items():
+            vector = self.dropout(mix.mixed(layers, tokens.mask))  # (B, T, W)
             vectors[place] = self.projections[place](vector) if self.projections else vector
         return vectors
 
@@ -180,12 +182,25 @@ class Representation(nn.Module):
         if not self.input_size:
             raise UserError("the model has no input: no words, no characters and no ELMo at the input")
 
-    def forward(self, tokens: Tokens) -> Embedded:
-        """[x_k ; ELMo_k] of shape (B, T, D), and ELMo_k for the output, (B, T, E)."""
+    def look_up(self, texts: Mapping[str, Tokens]) -> dict[str, Tensor]:
+        """The word vectors (B, T, words) of each text field; all at once, for a look-up's gradient is a whole table."""
+        if self.words is None:
+            return {}
+        ids = [tokens.words for tokens in texts.values()]
+        vectors = self.words(torch.cat([each.flatten() for each in ids])).split([each.numel() for each in ids])
+        return {name: part.unflatten(0, each.shape) for name, part, each in zip(texts, vectors, ids, strict=True)}
+
+    def forward(self, tokens: Tokens, words: Tensor | None = None) -> Embedded:
+        """[x_k ; ELMo_k] of shape (B, T, D), and ELMo_k for the output, (B, T, E).
+
+        Args:
+            tokens: of one text field.
+            words: their vectors, if they are looked up already.
+        """
         elmo = {} if self.elmo is None else self.elmo(tokens)
         parts = []
         if self.words is not None:
-            parts.append(self.words(tokens.words))  # (B, T, words)
+            parts.append(self.words(tokens.words) if words is None else words)  # (B, T, words)
         if self.chars is not None:
             parts.append(self.chars(tokens.chars))  # (B, T, characters)
         if "input" in elmo:

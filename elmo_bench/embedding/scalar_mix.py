@@ -41,11 +41,16 @@ class ScalarMix(nn.Module):
             raise UserError(f"elmo.layer_norm={layer_norm}: choose from false, paper, token")
         self.fixed: Tensor
         self.layer_norm = layer_norm if layer_norm in ("paper", "token") else None
+        self.read = slice(None)  # the layers that count
         if layers == "all":
             self.w = nn.Parameter(torch.zeros(n_layers))
         else:
             self.w = None
-            self.register_buffer("fixed", torch.tensor(_fixed(layers, n_layers)), persistent=False)
+            fixed = _fixed(layers, n_layers)
+            if sum(s != 0 for s in fixed) == 1:
+                j = next(j for j, s in enumerate(fixed) if s != 0)
+                self.read = slice(j, j + 1)
+            self.register_buffer("fixed", torch.tensor(fixed), persistent=False)
         self.gamma = nn.Parameter(torch.ones(())) if gamma else torch.ones(())
 
     @property
@@ -58,8 +63,7 @@ class ScalarMix(nn.Module):
         return self.s.new_zeros(()) if self.w is None else self.w.square().sum()
 
     def forward(self, layers: Tensor, mask: Tensor) -> Tensor:
-        """Mixes the layers of a padded batch, in float32 also under autocast: it sums over a whole batch, and it is no
-        slower, because the layers are read only once.
+        """Mixes the layers of a padded batch.
 
         Args:
             layers: (B, L + 1, T, W), the biLM's layers.
@@ -68,20 +72,28 @@ class ScalarMix(nn.Module):
         Returns:
             (B, T, W), zero on padding.
         """
-        with torch.autocast(layers.device.type, enabled=False):
-            return self._mixed(wide(layers), mask)
+        return self.mixed(self.normalised(layers, mask), mask)
 
-    def _mixed(self, layers: Tensor, mask: Tensor) -> Tensor:
-        s = self.s
-        if self.w is None and int((s != 0).sum()) == 1:  # one layer: do not read the others
-            j = int(s.argmax())
-            layers, s = layers[:, j : j + 1], s[j : j + 1]
-        if self.layer_norm == "paper":
-            layers = normalise_batch(layers, mask)
-        elif self.layer_norm == "token":
-            layers = nn.functional.layer_norm(layers, layers.shape[-1:], eps=EPSILON)
-        mixed = torch.einsum("j,bjtw->btw", s.to(layers.dtype), layers)  # (B, T, W)
-        return (self.gamma * mixed).masked_fill(~mask[..., None], 0.0)
+    def normalised(self, layers: Tensor, mask: Tensor) -> Tensor:
+        """The layers that count, (B, J, T, W): the same for all mixes with these options.
+
+        In float32 also under autocast: the paper's normalisation sums over a whole batch, and it is no slower, because
+        the layers are read only once.
+        """
+        with torch.autocast(layers.device.type, enabled=False):
+            layers = wide(layers)[:, self.read]
+            if self.layer_norm == "paper":
+                return normalise_batch(layers, mask)
+            if self.layer_norm == "token":
+                return nn.functional.layer_norm(layers, layers.shape[-1:], eps=EPSILON)
+            return layers
+
+    def mixed(self, layers: Tensor, mask: Tensor) -> Tensor:
+        """`forward` of layers that are `normalised` already."""
+        with torch.autocast(layers.device.type, enabled=False):
+            weights = (self.gamma * self.s[self.read]).to(layers.dtype)  # (J,)
+            mixed = torch.bmm(weights.expand(len(layers), 1, -1), layers.flatten(2))  # (B, 1, T W): without a copy
+            return mixed.view(len(layers), *layers.shape[2:]) * mask[..., None]
 
 
 def normalise_batch(layers: Tensor, mask: Tensor) -> Tensor:

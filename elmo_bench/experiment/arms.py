@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.configuration.schema import RunConfig, TunedConfig
 from elmo_bench.experiment.identity import PLACES, differences, relative
 from elmo_bench.experiment.settings import relevant
 from elmo_bench.system import places
@@ -51,9 +51,16 @@ def variant(run: RunConfig, arm: str) -> dict[str, Any]:
     if run.baseline != page.baseline:
         changes = {key: value for key, value in changes.items() if key.split(".")[0] not in ("elmo", "bilm")}
         changes["elmo.where"] = run.elmo.where
-    elif not run.baseline and "untrained" in (run.bilm.name, page.bilm.name) and run.bilm.name != page.bilm.name:
-        changes["bilm"] = run.bilm.name  # an untrained control is a different arm
+    elif not run.baseline and _own_arm(run) != _own_arm(page):
+        changes["bilm"] = run.bilm.name
     return {key: value for key, value in changes.items() if key not in NAMED}
+
+
+def _own_arm(run: RunConfig) -> str | None:
+    """The arm that a kind of biLM has of its own: a control without training, a biLM tuned on the task's text."""
+    if isinstance(run.bilm, TunedConfig):
+        return "tuned"
+    return "untrained" if run.bilm.name == "untrained" else None
 
 
 def _page_of(run: RunConfig, arm: str) -> RunConfig:
@@ -75,7 +82,7 @@ def _decided_by_vectors(key: str, run: RunConfig) -> bool:
 
 def _bilm_page(run: RunConfig) -> str | None:
     """The page of the run's biLM, unless the arm's own page chooses one."""
-    if run.baseline or run.bilm.name == "untrained" or not (places.CONF / "bilm" / f"{run.bilm.name}.yaml").is_file():
+    if run.baseline or _own_arm(run) or not (places.CONF / "bilm" / f"{run.bilm.name}.yaml").is_file():
         return None
     return run.bilm.name
 
@@ -84,7 +91,7 @@ def _bilm_page(run: RunConfig) -> str | None:
 def _page(conf: Path, task: str, scale: str, arm: str, bilm: str | None, roots: tuple[str | None, ...]) -> RunConfig:
     """The configuration that an arm's page gives, from the pages in `conf`."""
     chosen = [f"task={task}", f"scale={scale}", f"arm={arm}"]
-    if bilm is not None and arm != "untrained":
+    if bilm is not None and arm not in ("untrained", "tuned"):
         chosen.append(f"bilm={bilm}")
     cfg = pages.compose(chosen)
     for place, root in zip(PLACES, roots, strict=True):

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from elmo_bench.configuration import layouts, pages
 from elmo_bench.configuration.layouts import Layout
+from elmo_bench.experiment import sweeps
 from elmo_bench.experiment.identity import relative
 from elmo_bench.system.errors import UserError
 
-OWN = {"sweep", "task", "scale", "seeds", "jobs", "run"}
+OWN = {"sweep", "task", "scale", "seeds", "jobs", "run", "on"}
+CLUSTER = "cluster."  # keys of a page of conf/cluster/
 # Overrides that say where and how something is run; no result depends on them.
 AROUND = {
     "data_root", "models_root", "vectors_root", "cache_root", "results_root", "trainer", "trainer.accelerator",
@@ -30,6 +32,8 @@ class Asked(NamedTuple):
         jobs: how many runs at a time; None: as many as the machine allows.
         run: whether runs without a record are trained.
         recorded: whether only what the authors recorded is shown.
+        on: local, or a page of conf/cluster/.
+        cluster: changes to this page.
         overrides: for every run.
     """
 
@@ -41,6 +45,8 @@ class Asked(NamedTuple):
     run: bool = True
     recorded: bool = False
     overrides: Sequence[str] = ()
+    on: str = "local"
+    cluster: Sequence[str] = ()
 
     @property
     def layout(self) -> Layout:
@@ -55,7 +61,14 @@ class Asked(NamedTuple):
 
     def chosen(self, task: str) -> list[str]:
         """The overrides that all runs of a task have."""
-        return [f"task={task}", f"scale={self.scale}", *self.overrides]
+        instead = self.instead
+        return [f"task={task}", f"scale={self.scale}", *(one for one in self.overrides if one not in instead)]
+
+    @property
+    def instead(self) -> list[str]:
+        """The overrides that replace values of the sweep's page."""
+        varied = sweeps.varied(self.sweep)
+        return [one for one in self.overrides if one.lstrip("+").partition("=")[0] in varied]
 
     def command(self) -> str:
         """The command that runs what is missing, on this machine."""
@@ -88,7 +101,7 @@ def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None 
     Raises:
         UserError: an argument without "=", a wrong number, an unknown sweep or task, or one that the sweep is not for.
     """
-    own, overrides = _split(arguments, OWN if sweep is None else OWN | {"recorded"})
+    own, overrides = _split(arguments, OWN if sweep is None else (OWN - {"on"}) | {"recorded"})
     name = sweep or own.get("sweep")
     if not name:
         raise UserError(f"missing argument +sweep=...; choose from {', '.join(layouts.sweeps())}")
@@ -99,7 +112,12 @@ def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None 
     given = _count(own, "seeds", "how many seeds")
     jobs = _count(own, "jobs", "how many runs at a time")
     run, recorded = _flag(own, "run", True), _flag(own, "recorded", False)
-    return Asked(name, tasks, scale, given or seeds, jobs, run, recorded, overrides)
+    cluster = [one.removeprefix(CLUSTER) for one in overrides if one.startswith(CLUSTER)]
+    others = [one for one in overrides if not one.startswith(CLUSTER)]
+    on = own.get("on") or "local"
+    if cluster and on == "local":
+        raise UserError(f"{CLUSTER}{cluster[0]}: only with on=slurm or another page of conf/cluster")
+    return Asked(name, tasks, scale, given or seeds, jobs, run, recorded, others, on, cluster)
 
 
 def _tasks(task: str, layout: Layout, scale: str) -> list[str]:

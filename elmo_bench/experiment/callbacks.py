@@ -88,5 +88,6 @@ def quiet() -> None:
         (r".*You have overridden `transfer_batch_to_device` in `LightningModule`.*", Warning),  # intended
         (r".*It is recommended to use `self.log\(.*sync_dist=True.*", Warning),  # all ranks log the same numbers
         (r".*Checkpoint directory .* exists and is not empty.*", Warning),
+        (r".*The `srun` command is available on your system but is not used.*", Warning),  # a login node of a cluster
     ):
         warnings.filterwarnings("ignore", message, category)

@@ -27,6 +27,7 @@ from elmo_bench.experiment.ensemble_store import KEPT, Member
 from elmo_bench.experiment.fit import device_of
 from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.module import BenchModule, row_order
+from elmo_bench.experiment.ranks import Environment
 from elmo_bench.experiment.run import Prepared, prepare
 from elmo_bench.experiment.store import Record
 from elmo_bench.metrics.items import Items
@@ -130,6 +131,7 @@ def _of_split(run: RunConfig, prepared: Prepared, ours: Ensemble, split: str) ->
         enable_checkpointing=False,
         enable_model_summary=False,
         callbacks=bar,
+        plugins=[Environment()],
     )
     score = trainer.validate if split == "dev" else trainer.test
     with saying(prepared.module.doing, "lower task.batch.batch_size"):

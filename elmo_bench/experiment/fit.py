@@ -20,11 +20,9 @@ from elmo_bench.experiment.callbacks import KeepBest, WholeFiles, progress
 from elmo_bench.experiment.data import Data
 from elmo_bench.experiment.faults import SMALLER
 from elmo_bench.experiment.module import BenchModule
-from elmo_bench.experiment.ranks import Environment, Rank
+from elmo_bench.experiment.ranks import ALONE, Environment, Rank
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-
-ALONE = Rank()
 
 
 def make_trainer(
@@ -48,7 +46,7 @@ def make_trainer(
         return pl.Trainer(
             accelerator=machine.accelerator,
             devices=rank.size,
-            strategy="auto" if rank.size == 1 else _in_step(rank),
+            strategy="auto" if rank.size == 1 else _in_step(),
             precision=machine.precision,  # type: ignore[arg-type]
             max_epochs=task.fit.epochs,
             limit_train_batches=machine.limit_batches,
@@ -59,7 +57,7 @@ def make_trainer(
             use_distributed_sampler=False,
             default_root_dir=folder,
             callbacks=[*callbacks, *bar],
-            plugins=[WholeFiles()],
+            plugins=[WholeFiles(), Environment(rank)],
             logger=logger,
             enable_progress_bar=bool(bar),
             enable_model_summary=False,
@@ -69,9 +67,9 @@ def make_trainer(
         raise UserError(f"trainer.{{accelerator,devices,precision}}: {error}") from error
 
 
-def _in_step(rank: Rank) -> DDPStrategy:
+def _in_step() -> DDPStrategy:
     """Averages the gradients over the ranks; a head may leave a parameter unused, for example where nothing is gold."""
-    return DDPStrategy(cluster_environment=Environment(rank), find_unused_parameters=True)
+    return DDPStrategy(find_unused_parameters=True)
 
 
 def device_of(accelerator: str) -> str:
@@ -99,10 +97,10 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
 def interruptible(trainer: pl.Trainer) -> Iterator[None]:
     """Turns the silent exit that Lightning makes of Ctrl-C back into a `KeyboardInterrupt`.
 
-    With several ranks, Lightning's own handler of SIGTERM would wait in vain for the other ranks to take part in it.
+    Signals are left to whoever runs the training. Lightning's own handler of SIGTERM would wait in vain for other ranks
+    to take part in it, and in a job of Slurm would end a run that is about to be queued again.
     """
-    if trainer.world_size > 1:
-        trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
+    trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
     try:
         yield
     except SystemExit as end:

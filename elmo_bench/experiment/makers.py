@@ -41,7 +41,7 @@ class Makers(NamedTuple):
     def of(cls, run: RunConfig) -> Makers:
         vectors = run.vectors if run.vectors.source == "text" else None
         blocks = run.scale, None if run.baseline else run.bilm, vectors
-        return cls(*(_maker(block, run.places) for block in blocks))
+        return cls(*(maker(block, run.places) for block in blocks))
 
     def make(self) -> Path | None:
         """Makes all missing files, the data first because the others are trained on them.
@@ -58,5 +58,6 @@ def is_seeded(block: Any) -> bool:
     return block.maker is not None and getattr(get_class(block.maker), "seeded", False)
 
 
-def _maker(block: Any, places: Places) -> Maker | None:
+def maker(block: Any, places: Places) -> Maker | None:
+    """The maker that a block names, if it names one."""
     return None if block is None or block.maker is None else get_class(block.maker)(block, places)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.schema import BilmConfig, Plain, RunConfig
+from elmo_bench.configuration.schema import BilmConfig, LayersConfig, Plain, RunConfig, TunedConfig
 from elmo_bench.experiment import vector_files
 from elmo_bench.experiment.makers import is_seeded
 from elmo_bench.experiment.settings import data_folder
@@ -28,11 +28,22 @@ def check_files(*runs: RunConfig) -> None:
         check_vectors(run)
         check_layers(run)
     found = [[*_missing_data(run), *_missing_vectors(run), *missing_layers(run)] for run in runs]
-    problems = list(dict.fromkeys(problem for each in found for problem in each))
+    if problems := list(dict.fromkeys(problem for each in found for problem in each)):
+        _report(runs[0], problems)
+
+
+def check_text(run: RunConfig) -> None:
+    """The same for a run that reads the data and the biLM alone."""
+    check_scale(run)
+    _report(run, [*_missing_data(run), *missing_layers(run)])
+
+
+def _report(run: RunConfig, problems: list[str]) -> None:
+    """Raises `UserError` for what is missing."""
     if len(problems) == 1:
         raise UserError(problems[0])
     if problems:
-        name, scale = runs[0].task.name, runs[0].scale.name
+        name, scale = run.task.name, run.scale.name
         raise UserError(f"task={name} scale={scale} needs {len(problems)} things that are missing:", faults=problems)
 
 
@@ -146,7 +157,7 @@ def _missing_vectors(run: RunConfig) -> list[str]:
 
 def missing_layers(run: RunConfig) -> list[str]:
     """What to say of a biLM whose files are not here: nothing, or one line."""
-    bilm = run.bilm
+    bilm = run.bilm.tuning.source if isinstance(run.bilm, TunedConfig) else run.bilm
     if run.baseline or bilm.maker:
         return []
     files = {key: value for key, value in vars(bilm).items() if key in ("options", "weights", "path")}
@@ -154,12 +165,12 @@ def missing_layers(run: RunConfig) -> list[str]:
         give = " ".join(f"bilm.{key}=..." for key in unnamed)
         return [f"bilm={bilm.name} names no {' and no '.join(unnamed)}: give {give}, or choose an arm without ELMo"]
     absent = {key: place for key, place in files.items() if not os.path.exists(place)}
-    return [_missing_bilm(run, absent)] if absent else []
+    return [_missing_bilm(bilm, absent)] if absent else []
 
 
-def _missing_bilm(run: RunConfig, absent: dict[str, str]) -> str:
+def _missing_bilm(bilm: LayersConfig, absent: dict[str, str]) -> str:
     """One line for the missing files of a biLM, by their keys."""
-    bilm, give = run.bilm, " ".join(f"bilm.{key}=FILE" for key in absent)
+    give = " ".join(f"bilm.{key}=FILE" for key in absent)
     licence = f" (licence: {bilm.licence})" if bilm.licence else ""
     where = f"get it: {bilm.download}" if bilm.download else "check the bilm block"
     first, *others = map(Path, absent.values())

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.plugins.precision import MixedPrecision, Precision
+from pytorch_lightning.plugins.precision import Precision
+from pytorch_lightning.utilities.enums import GradClipAlgorithmType
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
@@ -22,7 +23,8 @@ from elmo_bench.embedding.representation import Representation
 from elmo_bench.experiment.faults import Size, check_metrics, not_finite
 from elmo_bench.experiment.ranks import gathered
 from elmo_bench.metrics.items import Items
-from elmo_bench.nn.finite import Fault, Watch, all_finite, gradient_norm
+from elmo_bench.nn.finite import Fault, Watch, all_finite
+from elmo_bench.nn.norms import clip, gradient_norm
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded, Head, Metric, Prediction
 from elmo_bench.text.vocabulary import Vocabulary
@@ -92,7 +94,10 @@ class BenchModule(pl.LightningModule):
 
     def forward(self, batch: Batch) -> Any:
         """The head's scores; their `loss` is None where the batch has no labels."""
-        texts: dict[str, Embedded] = {name: self.representation(tokens) for name, tokens in batch.texts.items()}
+        words = self.representation.look_up(batch.texts)
+        texts: dict[str, Embedded] = {
+            name: self.representation(tokens, words.get(name)) for name, tokens in batch.texts.items()
+        }
         return self.head(texts, batch)
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
@@ -107,8 +112,8 @@ class BenchModule(pl.LightningModule):
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
             return  # 16-mixed: the scaler itself finds gradients that overflow, and leaves out their step
-        norm = gradient_norm(p for group in optimizer.param_groups for p in group["params"])
-        self._stop_at(self._watch.add(len(self._losses), "gradient", norm))
+        self._norm = gradient_norm(_parameters(optimizer))
+        self._stop_at(self._watch.add(len(self._losses), "gradient", self._norm))
 
     def on_validation_start(self) -> None:
         """A model of an epoch that went wrong is neither scored nor saved."""
@@ -259,13 +264,16 @@ class BenchModule(pl.LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: Any = None
     ) -> None:
-        """Lightning's, also for a fused optimizer with bf16-mixed, which Lightning refuses like one with 16-mixed.
+        """Lightning's, with the norm that is known already; also for a fused optimizer with bf16-mixed.
 
-        With 16-mixed such an optimizer would undo the scaling of the gradients itself, after they are clipped; with
-        bf16-mixed there is no scaling.
+        Lightning refuses such an optimizer with bf16-mixed as with 16-mixed. With 16-mixed it would undo the scaling of
+        the gradients itself, after they are clipped; with bf16-mixed there is no scaling.
         """
         plugin = self.trainer.precision_plugin
-        if gradient_clip_val and isinstance(plugin, MixedPrecision) and plugin.scaler is None:
+        scaled = getattr(plugin, "scaler", None) is not None
+        if gradient_clip_val and not scaled and gradient_clip_algorithm != GradClipAlgorithmType.VALUE:
+            clip(_parameters(optimizer), self._norm, gradient_clip_val)
+        elif gradient_clip_val and not scaled:
             Precision.clip_gradients(plugin, optimizer, gradient_clip_val, gradient_clip_algorithm)
         else:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
@@ -290,6 +298,10 @@ class BenchModule(pl.LightningModule):
         self._schedule_state = checkpoint["schedule"]
         if checkpoint["stopped"]:  # killed after its last epoch, before its record: train no further
             self.trainer.should_stop = True
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def epoch_seed(seed: int, epoch: int, rank: int = 0) -> int:

@@ -120,7 +120,7 @@ def _shown(errors: Sequence[Exception]) -> Exception:
 
 def _points(asked: Asked, task: str) -> list[Point]:
     seeds = None if asked.seeds is None else range(1, asked.seeds + 1)
-    return [_point(asked, task, values) for values in points(asked.sweep, asked.chosen(task), seeds)]
+    return [_point(asked, task, values) for values in points(asked.sweep, asked.chosen(task), seeds, asked.instead)]
 
 
 def _point(asked: Asked, task: str, values: Sequence[str]) -> Point:

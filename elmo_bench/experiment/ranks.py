@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
 from torch import cuda, distributed
 
+from elmo_bench.experiment import srun
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
 
@@ -40,10 +41,17 @@ class Rank(NamedTuple):
         return self.number == 0
 
 
-class Environment(LightningEnvironment):
-    """Tells Lightning that all processes exist already, and which of them this is."""
+ALONE = Rank()
 
-    def __init__(self, rank: Rank):
+
+class Environment(LightningEnvironment):
+    """Tells Lightning that all processes exist already, and which of them this is.
+
+    Given to every trainer, so that Lightning does not look for Slurm: it would warn wherever `srun` is installed, and
+    in a job count Slurm's tasks as ranks.
+    """
+
+    def __init__(self, rank: Rank = ALONE):
         super().__init__()
         self._rank, self._main_port = rank, rank.port
 
@@ -77,6 +85,10 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
     if size == 1:
         yield Rank()
         return
+    if (step := srun.checked(size)) is not None:
+        with _tasks(step, task) as rank:
+            yield rank
+        return
     if size > (most := max(2, cores(), cuda.device_count())):
         raise UserError(f"trainer.devices={size}: this machine has {most} at most")
     rank = Rank(0, size, find_free_network_port())
@@ -97,8 +109,28 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         for other in others:
             other.kill()
             other.wait()
-        if distributed.is_initialized():
-            distributed.destroy_process_group()
+        leave()
+
+
+@contextmanager
+def _tasks(step: srun.Step, task: dict[str, Any]) -> Iterator[Rank]:
+    """The other tasks of a Slurm step as the other ranks."""
+    rank = Rank(0, step.size, find_free_network_port())
+    step.tell({"port": rank.port, **task})
+    try:
+        yield rank
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"another task of this Slurm step has ended ({error}); {srun.AGAIN}") from error
+    finally:
+        leave()
+
+
+def leave() -> None:
+    """Ends this process's part in a run, so that it can take part in another."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def _start(rank: Rank, task: dict[str, Any], folder: Path) -> subprocess.Popen[bytes]:

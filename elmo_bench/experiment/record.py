@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.bilm.card import read_card
+from elmo_bench.configuration.schema import RunConfig, TunedConfig
 from elmo_bench.embedding.vectors import Columns
 from elmo_bench.embedding.words import WordsUsed, WordTable
 from elmo_bench.experiment.callbacks import KeepBest
@@ -56,6 +57,7 @@ def make_record(
             "name": None if run.baseline else run.bilm.name,
             "sha256": module.bilm_sha256,
             "tuned": False if run.baseline else bool(run.bilm.tuned or run.elmo.finetune != "none"),
+            **_parent(run),
         },
         "data_sha256": identity.data,
         "generated_sha256": generated,
@@ -69,6 +71,13 @@ def make_record(
         "config": described.placeless,
         "word_vectors": None if words is None else _described(words, identity, digests),
     }
+
+
+def _parent(run: RunConfig) -> dict[str, Any]:
+    """The biLM from which a tuned one was made, by name and sha256."""
+    if run.baseline or not isinstance(run.bilm, TunedConfig):
+        return {}
+    return {"parent": read_card(Path(run.bilm.tuning.folder))["parent"]}
 
 
 def _digests(words: WordsUsed | None) -> list[str]:

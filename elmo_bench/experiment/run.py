@@ -28,6 +28,7 @@ from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.metrics.items import Items
+from elmo_bench.system import allocator
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.task import Reader
@@ -92,6 +93,7 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
     """
     if threads := ranks.threads(run.trainer.threads, run.trainer.devices):
         torch.set_num_threads(threads)
+    allocator.keep_freed()
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = learning_curve.load(reader, run)

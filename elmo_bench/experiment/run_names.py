@@ -8,9 +8,13 @@ from elmo_bench.experiment.store import Record
 
 TITLES = {
     "elmo": "+ELMo",
+    "glove": "baseline, GloVe",
+    "elmo+glove": "+ELMo, GloVe",
     "text": "baseline, text vectors",
     "elmo+text": "+ELMo, text vectors",
     "untrained": "+untrained biLM",
+    "tuned": "+ELMo, biLM tuned on the text",
+    "joint": "+ELMo, biLM trained jointly",
 }
 
 

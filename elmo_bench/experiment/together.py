@@ -16,6 +16,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
 
 TRAIN = [sys.executable, "-m", "elmo_bench.train"]
+PREPARE = [sys.executable, "-m", "elmo_bench.prepare"]
 
 
 class Outcome(NamedTuple):
@@ -124,6 +125,12 @@ def _in_order(plan: Plan) -> list[Point]:
         return point != first.get(point.task), not plan.composed[point].config.baseline, -seconds[point]
 
     return sorted(plan.new, key=place)
+
+
+def longest_first(plan: Plan) -> list[Point]:
+    """The points to train, where none has to prepare what others read."""
+    seconds = _seconds(plan)
+    return sorted(plan.new, key=lambda point: -seconds[point])
 
 
 def _seconds(plan: Plan) -> dict[Point, float]:

@@ -127,6 +127,9 @@ SWEEP = Command(
         SCALE,
         Argument("seeds", "the seeds from 1 to this number; by default those of the page", None, "N", whole(1, 1000)),
         JOBS,
+        Argument(
+            "on", "local: processes here; slurm: jobs of a cluster, with keys cluster.KEY of conf/cluster/", "local"
+        ),
         Argument("run", "false: only the table of what is recorded", True, parse=flag),
         FORCE,
         *PLACES,
@@ -134,6 +137,7 @@ SWEEP = Command(
     (
         ("+sweep=table2 task=snli", "which layers, how regularised: dev scores on generated data"),
         ("+sweep=table1 task=all scale=open seeds=3 data_root=FOLDER", "Table 1 on open data"),
+        ("+sweep=table2 task=snli on=slurm cluster.run.partition=gpu", "as jobs of a cluster; returns at once"),
         ("+sweep=figure2 task=all run=false", "the table of the recorded runs; nothing is trained"),
     ),
     (
@@ -145,6 +149,16 @@ SWEEP = Command(
         OVERRIDES,
     ),
     again="the same command again runs what is missing",
+    overrides=True,
+    more=_all_keys,
+)
+
+PREPARE = Command(
+    "prepare",
+    "make what a run reads: generated data, biLM, vectors, stored layers",
+    (TASK, SCALE, ARM, *PLACES),
+    (("task=snli scale=open data_root=FOLDER", "the layers of all sentences of SNLI"),),
+    ("A run makes these itself where they are missing.", OVERRIDES),
     overrides=True,
     more=_all_keys,
 )
@@ -191,6 +205,36 @@ SENSES = Command(
     more=lambda: _pages(["bilm"]),
 )
 
+TUNE = Command(
+    "tune",
+    "tune a biLM on the training text of a task, without its labels",
+    (
+        Argument("task", "whose text: a page of conf/task/, or all", "ner"),
+        SCALE,
+        Argument("bilm.parent", "the biLM to tune, a page of conf/bilm/; by default the scale's own", None, "PAGE"),
+        Argument(
+            "bilm.tuning.lr", "peak learning rate; by default that of the scale's page of conf/tuning/", None, "X"
+        ),
+        Argument("bilm.tuning.every", "seconds between checkpoints", 300),
+        Argument("force", "tune again although it has been done", False, parse=flag),
+        *PLACES,
+    ),
+    (
+        ("task=snli", "the biLM of the mini scale on SNLI's sentences"),
+        ("task=all scale=open data_root=FOLDER", "Table 7: perplexities of all six tasks before and after"),
+    ),
+    (
+        "Prints the full-softmax perplexity of dev before and after one pass over the training sentences, and writes "
+        "it to analysis/SCALE/tuning/table7.json in the results folder, for the report. Sentences of dev and test are "
+        "left out of the text. Other commands know the tuned biLM as bilm=tuned. Where the parent has no softmax, as "
+        "the official files, one is fitted first, with all else frozen, and counts as the one before.",
+        OVERRIDES,
+    ),
+    again="running the command again resumes from the last checkpoint",
+    overrides=True,
+    more=lambda: _pages(["task", "scale", "bilm", "tuning"]),
+)
+
 ENSEMBLE = Command(
     "ensemble",
     "the recorded runs of an arm, one for each seed, as one model",
@@ -212,4 +256,4 @@ ENSEMBLE = Command(
     more=_pages,
 )
 
-COMMANDS = {command.name: command for command in (TRAIN, REPRODUCE, SWEEP, PRETRAIN, SENSES, ENSEMBLE)}
+COMMANDS = {command.name: command for command in (TRAIN, REPRODUCE, SWEEP, PREPARE, PRETRAIN, TUNE, SENSES, ENSEMBLE)}

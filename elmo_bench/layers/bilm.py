@@ -56,7 +56,9 @@ class BilmLayers:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"options": self.module.options.as_dict(), "state": self.module.state}
+        known = {"options": self.module.options.as_dict(), "state": self.module.state}
+        exact = self.module.precision == "fp32"
+        return known if exact else {**known, "precision": self.module.precision}
 
     def layers(self, sentences: Sentences) -> Tensor:
         """(B, L+1, T, 2P) on the biLM's device."""

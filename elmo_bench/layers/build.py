@@ -18,7 +18,8 @@ from elmo_bench.system.errors import UserError
 
 # Keys of a page that say how to use or name a source; all others are arguments of the source.
 COMMON = tuple(each.name for each in dataclasses.fields(LayersConfig))
-MAKING = "like", "seed"  # keys that say how its files are made: arguments only of a source that takes them
+# Keys that say how its files are made: arguments only of a source that takes them.
+MAKING = "like", "seed", "parent", "tuning"
 
 
 def open_source(

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from elmo_bench.nn.compiled import usable
+from elmo_bench.nn.dropout import Dropout
 from elmo_bench.nn.feedforward import FFNN
 from elmo_bench.nn.pairs import PairProduct, pairs
 
@@ -27,6 +29,8 @@ class Antecedents(nn.Module):
         block: pairs scored at once; if there are more, each block is recomputed in the backward pass to save memory.
     """
 
+    bounds: Tensor
+
     def __init__(
         self,
         span_size: int,
@@ -43,7 +47,8 @@ class Antecedents(nn.Module):
         self.genre = nn.Embedding(n_genres, feature_size)
         self.distance = nn.Embedding(len(BOUNDS) + 1, feature_size)
         self.ffnn = FFNN([span_size, span_size, span_size, 3 * feature_size], hidden, dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
+        self.register_buffer("bounds", torch.tensor(BOUNDS), persistent=False)  # of distances
         for feature in (self.speaker, self.genre, self.distance):
             nn.init.xavier_uniform_(feature.weight)
         nn.init.zeros_(self.genre.weight[:2].data)
@@ -75,15 +80,15 @@ class Antecedents(nn.Module):
         """(P,) scores of the pairs of targets from `first` to before `last`."""
         target, antecedent = pairs(len(g), self.max_antecedents, first, last, g.device)
         shared = as_target, as_antecedent, g, product_weight
-        spans = PairProduct.apply(*shared, self.max_antecedents, first, last)  # (P, H), with the bias
+        spans = PairProduct.apply(*shared, self.max_antecedents, first, last, usable(g))  # (P, H), with the bias
         features = self._features(target, antecedent, speakers, genre)  # (P, 3F)
-        scores = self.ffnn(torch.addmm(spans, features, self.ffnn.weights()[3].t()))
+        scores = self.ffnn(spans.addmm_(features, self.ffnn.weights()[3].t()))
         return scores + mention[target] + mention[antecedent]
 
     def _features(self, target: Tensor, antecedent: Tensor, speakers: Tensor, genre: Tensor) -> Tensor:
         """(P, 3F)."""
         same = (speakers[target] == speakers[antecedent]).long()
-        distance = torch.bucketize(target - antecedent, torch.tensor(BOUNDS, device=target.device), right=True)
+        distance = torch.bucketize(target - antecedent, self.bounds, right=True)
         genres = self.genre(genre).expand(len(target), -1)
         return self.dropout(torch.cat([self.speaker(same), genres, self.distance(distance)], dim=1))
 

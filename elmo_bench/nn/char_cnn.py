@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from elmo_bench.nn.dropout import Dropout
 
 
 class CharCNN(nn.Module):
@@ -15,7 +20,7 @@ class CharCNN(nn.Module):
 
     A filter of width w sees every window with at least one character, so it can recognise the beginning and the end of
     a word. Only real words are computed, and padding never changes them. On a CPU each distinct word of a batch is
-    computed once, and without most of its padding.
+    computed once, and without padding.
 
     Args:
         n_characters: the size of the character vocabulary; id 0 is padding.
@@ -30,7 +35,7 @@ class CharCNN(nn.Module):
         bound = sqrt(3 / size)
         with torch.no_grad():
             self.embedding.weight[1:].uniform_(-bound, bound)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(size, int(number), int(width), padding=int(width) - 1) for width, number in filters.items()
         )
@@ -39,24 +44,38 @@ class CharCNN(nn.Module):
     def forward(self, chars: Tensor) -> Tensor:
         """(B, T, C) int64 character ids, 0 for padding -> (B, T, output_size), zeros where a word is padding."""
         places = (chars != 0).any(-1).flatten().nonzero().squeeze(1)  # (N,) of the words
-        words, which = chars.flatten(0, 1)[places], None  # (N, C)
-        if chars.device.type == "cpu" and not (self.training and self.dropout.p):  # a mask makes equal words differ
-            words, which = distinct(words)  # (U, C), (N,)
-        found = self._encode(self.dropout(self.embedding(words)), (words != 0).sum(1))
-        found = found if which is None else found.index_select(0, which)
+        words = chars.flatten(0, 1)[places]  # (N, C)
+        found = self._without_padding(words) if chars.device.type == "cpu" else self._padded(words)
         out = found.new_zeros(chars.shape[0] * chars.shape[1], self.output_size)
         return out.index_copy(0, places, found).unflatten(0, chars.shape[:2])
 
-    def _encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """(U, C, size), (U,) characters of each word -> (U, output_size). Short words are computed without padding."""
-        groups = similar(lengths) if x.device.type == "cpu" else [torch.arange(len(x), device=x.device)]
-        parts = []
-        for rows in groups:
-            longest = int(lengths[rows].max()) if x.device.type == "cpu" else x.shape[1]
-            parts.append(self._pool(x[rows, :longest].transpose(1, 2), lengths[rows]))
-        place = torch.cat([*groups, lengths.new_zeros(0)]).argsort()
-        found = torch.cat(parts) if parts else x.new_zeros(0, self.output_size)  # in 16 bits under autocast
-        return found.index_select(0, place)
+    def _padded(self, words: Tensor) -> Tensor:
+        """(N, C) -> (N, output_size), every word with all its padding."""
+        return self._pool(self.dropout(self.embedding(words)).transpose(1, 2), (words != 0).sum(1))
+
+    def _without_padding(self, words: Tensor) -> Tensor:
+        """The same on a CPU, each character computed once for each distinct word."""
+        if not len(words):
+            return words.new_zeros(0, self.output_size, dtype=self.embedding.weight.dtype)
+        if self.training and self.dropout.p:  # a mask makes equal words differ
+            return self._of_row(self.dropout(self.embedding(words))[words != 0], (words != 0).sum(1))
+        words, which = distinct(words)  # (U, C), (N,)
+        found = self._of_row(self.embedding(words[words != 0]), (words != 0).sum(1))  # (U, output_size)
+        return F.embedding(which, found)  # whose gradient is faster than that of an index
+
+    def _of_row(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """(M, size) the characters of all words in a row, (U,) characters of each word -> (U, output_size)."""
+        word = torch.arange(len(lengths)).repeat_interleave(lengths)  # (M,) of each character
+        pooled = []
+        for convolution in self.convolutions:
+            assert isinstance(convolution, nn.Conv1d)
+            weight, between = convolution.weight, convolution.kernel_size[0] - 1  # zeros between two words
+            place = torch.arange(len(x)) + between * (word + 1)  # (M,)
+            row = x.new_zeros(len(x) + between * (len(lengths) + 1), x.shape[1]).index_copy(0, place, x)
+            windows = row.unfold(0, between + 1, 1).flatten(1)  # (M + U (width - 1), size * width), word after word
+            scores = F.linear(windows, weight.flatten(1), convolution.bias)
+            pooled.append(_Largest.apply(scores, lengths + between).relu())
+        return torch.cat(pooled, 1)
 
     def _pool(self, x: Tensor, lengths: Tensor) -> Tensor:
         """(n, size, C), (n,) -> (n, output_size)."""
@@ -69,16 +88,31 @@ class CharCNN(nn.Module):
         return torch.cat(pooled, 1)
 
 
+class _Largest(torch.autograd.Function):
+    """(M, F) and the (U,) lengths of its parts -> the largest of each part (U, F); equal ones share the gradient.
+
+    By hand because torch 2.13 leaves negative gradients of `segment_reduce` whole for each of them.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, lengths: Tensor) -> Tensor:
+        largest = torch.segment_reduce(x, "max", lengths=lengths)
+        ctx.save_for_backward(x, lengths, largest)
+        return largest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        x, lengths, largest = ctx.saved_tensors
+        part = torch.arange(len(lengths)).repeat_interleave(lengths)  # (M,)
+        found = torch.eq(x, largest.index_select(0, part), out=torch.empty_like(x))  # (M, F)
+        share = gradients[0] / torch.segment_reduce(found, "sum", lengths=lengths)
+        return found.mul_(share.index_select(0, part)), None
+
+
 def distinct(words: Tensor) -> tuple[Tensor, Tensor]:
     """The different rows of (N, C) int64, on the CPU: (U, C), and the number of each row among them (N,)."""
     rows = np.ascontiguousarray(words.numpy())
     keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel() if rows.size else rows[:, 0]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     return words[torch.from_numpy(first)], torch.from_numpy(which)
-
-
-def similar(lengths: Tensor) -> list[Tensor]:
-    """Groups of rows whose lengths are close: up to 2, 4, 8 and so on."""
-    bounds = torch.tensor([2**k for k in range(1, int(lengths.max()).bit_length())]) if len(lengths) else lengths
-    group = torch.bucketize(lengths, bounds)  # (N,)
-    return [rows for number in range(len(bounds) + 1) if len(rows := (group == number).nonzero().squeeze(1))]

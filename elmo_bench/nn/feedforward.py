@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from elmo_bench.nn.dropout import Dropout, relu_dropout
 from elmo_bench.nn.precision import ScoreLinear
 
 
@@ -22,7 +23,7 @@ class ReluLayers(nn.Sequential):
     def __init__(self, input_size: int, output_size: int, sizes: Sequence[int], dropout: Sequence[float]):
         parts: list[nn.Module] = []
         for size, drop in zip(sizes, dropout, strict=True):
-            parts += [nn.Linear(input_size, size), nn.ReLU(), nn.Dropout(drop)]
+            parts += [nn.Linear(input_size, size), nn.ReLU(), Dropout(drop)]
             input_size = size
         super().__init__(*parts, ScoreLinear(input_size, output_size))
 
@@ -52,7 +53,7 @@ class MaxoutLayers(nn.Sequential):
     ):
         parts: list[nn.Module] = []
         for size, drop in zip(sizes, dropout, strict=True):
-            parts += [Maxout(input_size, size, pool), nn.Dropout(drop)]
+            parts += [Maxout(input_size, size, pool), Dropout(drop)]
             input_size = size
         super().__init__(*parts, Maxout(input_size, output_size, pool))
 
@@ -68,7 +69,7 @@ class FFNN(nn.Module):
         self.parts = list(parts)  # widths of the parts of the input
         self.first, self.second = nn.Linear(sum(parts), hidden), nn.Linear(hidden, hidden)
         self.score = nn.Linear(hidden, 1)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout
         for layer in (self.first, self.second, self.score):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
@@ -79,5 +80,5 @@ class FFNN(nn.Module):
 
     def forward(self, first: Tensor) -> Tensor:
         """(P, H), the first layer before its ReLU -> (P,); `first` is overwritten."""
-        hidden = self.dropout(first.relu_())
-        return self.score(self.dropout(self.second(hidden).relu())).squeeze(-1)
+        p = self.dropout if self.training else 0.0
+        return self.score(relu_dropout(self.second(relu_dropout(first, p)), p)).squeeze(-1)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 EVERY = 50  # values between two looks at a GPU's, because each look waits for the device
 
@@ -39,11 +39,6 @@ class Watch:
         values = torch.stack([value.float() for *_, value in kept]).tolist()
         known = ((step, what, value) for (step, what, _), value in zip(kept, values, strict=True))
         return next((Fault(*each) for each in known if not math.isfinite(each[-1])), None)
-
-
-def gradient_norm(parameters: Iterable[nn.Parameter]) -> Tensor:
-    """The 2-norm of all gradients together, a scalar; not finite if one of them is not."""
-    return nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
 
 
 def all_finite(parameters: Iterable[Tensor]) -> bool:

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from elmo_bench.nn.compiled import usable
 from elmo_bench.nn.directions import Directions, looped
 from elmo_bench.nn.lstm import reverse
+from elmo_bench.nn.recurrent import GRU, both_directions
 
 
 class BiGRU(nn.Module):
@@ -39,6 +41,8 @@ class BiGRU(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), mask (B, T) bool with the words first -> (B, T, 2H), zeros at padding."""
+        if (kernels := usable(x)) is not None:
+            return both_directions(GRU, kernels, [(x, mask)], [self.forward_gru, self.backward_gru])[0]
         if looped(x):
             return BothWays.apply(x, Directions.of(mask), *self._weights()) * mask.unsqueeze(2)  # type: ignore[operator]
         ahead, _ = self.forward_gru(x)  # (B, T, H)

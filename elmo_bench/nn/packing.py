@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
+
+from elmo_bench.nn.devices import on_device
 
 BLOCK = 1024  # packed rows whose input product is kept at once
 REGULAR = 128  # row counts above 128 are multiples of this
@@ -37,13 +38,12 @@ class Packing:
         marks = np.zeros(int(all_lengths.sum()), dtype=bool)
         marks[starts], marks[ends - 1] = True, True
 
-        def on_device(array: np.ndarray) -> Tensor:
-            return torch.from_numpy(array).to(device)
-
-        self.rows = on_device(rows)
+        self.rows = on_device(rows, device)
         self.batch_sizes: list[int] = reached.sum(axis=1).tolist()
-        self.orders = [(on_device(order), on_device(np.argsort(order))) for order in (forward, backward)]
-        self.inside = on_device(np.flatnonzero(~marks))
+        self.orders = [
+            (on_device(order, device), on_device(np.argsort(order), device)) for order in (forward, backward)
+        ]
+        self.inside = on_device(np.flatnonzero(~marks), device)
 
 
 def budgeted(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

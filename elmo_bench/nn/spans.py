@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from elmo_bench.nn.devices import on_device
+from elmo_bench.nn.dropout import Dropout
 from elmo_bench.nn.feedforward import FFNN
 
 
@@ -98,7 +100,7 @@ class Spans(nn.Module):
         self.attention = nn.Linear(encoded_size, 1)
         self.width = nn.Embedding(max_span_width, width_size)
         self.ffnn = FFNN([encoded_size, encoded_size, width_size, own_size], hidden, dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output_size = sum(self.ffnn.parts)
         nn.init.xavier_uniform_(self.width.weight)
         nn.init.xavier_uniform_(self.attention.weight)
@@ -119,12 +121,12 @@ class Spans(nn.Module):
         many = len(h) > self.block and torch.is_grad_enabled()
         scores = []
         for start in range(0, len(h), self.block):
-            places = torch.from_numpy(np.stack(inside[start : start + self.block].nonzero())).to(h.device)
+            places = on_device(np.stack(inside[start : start + self.block].nonzero()), h.device)
             starts, k = places.unbind()  # (P,), (P,)
             arguments = starts + start, k, *shared, widths, width
             scores.append(checkpoint(self._score, *arguments, use_reentrant=False) if many else self._score(*arguments))
         table = h.new_full((inside.size,), -torch.inf)
-        places = torch.from_numpy(np.flatnonzero(inside)).to(h.device)
+        places = on_device(np.flatnonzero(inside), h.device)
         return table.index_copy(0, places, torch.cat([*scores, h.new_zeros(0)])).view(inside.shape)
 
     def _score(
@@ -134,8 +136,8 @@ class Spans(nn.Module):
         """(P,) scores of the spans, from the products of the words with the first layer."""
         heads = self._attend(starts, k, logits, own)
         chosen = widths.flatten(0, 1).index_select(0, starts * widths.shape[1] + k)  # (P, F)
-        words = first.index_select(0, starts) + last.index_select(0, starts + k) + heads  # (P, H)
-        return self.ffnn(torch.addmm(words, chosen, width.t()))
+        words = first.index_select(0, starts).add_(last.index_select(0, starts + k)).add_(heads)  # (P, H)
+        return self.ffnn(words.addmm_(chosen, width.t()))
 
     def _attend(self, starts: Tensor, k: Tensor, logits: Tensor, own: Tensor) -> Tensor:
         """(P, V): the words (N, V) of each span, weighted by the softmax of their logits (N,) within it."""

@@ -22,7 +22,8 @@ def figures(results_root: str | Path) -> list[Section]:
     """
     root = Path(results_root)
     drawn = [_section(path, ("title", "note", "picture")) for path in sorted((root / "figures").glob("*.json"))]
-    return drawn + [_section(path, ("title", "note")) for path in sorted((root / "analysis").glob("*/*/*.json"))]
+    tables = [_section(path, ("title", "note")) for path in sorted((root / "analysis").glob("*/*/*.json"))]
+    return drawn + sorted(tables, key=lambda table: table.title)
 
 
 def _section(path: Path, keys: tuple[str, ...]) -> Section:

@@ -11,7 +11,19 @@ from elmo_bench.experiment import run_names
 from elmo_bench.experiment.store import Record, grouped
 from elmo_bench.system.errors import UserError
 
-PAGES = {"baseline": (False, False), "text": (False, True), "elmo": (True, False), "elmo+text": (True, True)}
+
+class Main(NamedTuple):
+    """An arm of the main comparison."""
+
+    has_elmo: bool
+    vectors: str = "own"  # the static word vectors: those of the task's page, or other ones
+
+
+BASELINE, ELMO = Main(False), Main(True)
+PAGES = {
+    "baseline": BASELINE, "elmo": ELMO, "glove": Main(False, "GloVe"), "elmo+glove": Main(True, "GloVe"),
+    "text": Main(False, "text"), "elmo+text": Main(True, "text"),
+}  # fmt: skip
 
 
 class Group(NamedTuple):
@@ -72,8 +84,8 @@ def newest_version(records: Sequence[Record]) -> int:
     return max([pages.version(records[0]["task"]), *map(version, records)]) if records else 0
 
 
-def arm_page(record: Record) -> tuple[bool, bool] | None:
-    """For a run of the main comparison: whether it has ELMo, and vectors of the biLM's text. None for other runs."""
+def arm_page(record: Record) -> Main | None:
+    """Which arm of the main comparison it is; None for other runs."""
     return None if record["variant"] else PAGES.get(record["arm"])
 
 

@@ -10,7 +10,7 @@ from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import tables
 from elmo_bench.reporting.comparisons import compares
 from elmo_bench.reporting.gains import Gain, gain, holm
-from elmo_bench.reporting.groups import Group, arm_page, fraction, in_groups
+from elmo_bench.reporting.groups import BASELINE, ELMO, PAGES, Group, arm_page, fraction, in_groups
 
 
 class Comparison(NamedTuple):
@@ -28,7 +28,7 @@ class Comparison(NamedTuple):
     def is_main(self) -> bool:
         """Whether these are the paper's two arms, as the task's page has them."""
         trained = self.treated.bilm != "untrained"
-        return trained and [arm_page(g.first) for g in (self.treated, self.control)] == [(True, False), (False, False)]
+        return trained and [arm_page(g.first) for g in (self.treated, self.control)] == [ELMO, BASELINE]
 
     @property
     def is_older(self) -> bool:
@@ -59,11 +59,11 @@ class Outcome(NamedTuple):
 
     @property
     def arms(self) -> list[Group]:
-        """The groups of the main comparison: baseline, +ELMo, and the same two with vectors of the biLM's text."""
+        """The groups of the main comparison: baseline, +ELMo, and the same two with other static word vectors."""
         newest = max(group.version for group in self.groups)
         version = self.main.treated.version if self.main else newest
         chosen = tables.main_arms([g for g in self.groups if g.version == version and g.bilm != "untrained"])
-        return [chosen[arm] for arm in sorted(chosen, key=lambda arm: (arm[1], arm[0]))]
+        return [chosen[arm] for arm in PAGES.values() if arm in chosen]
 
 
 Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale

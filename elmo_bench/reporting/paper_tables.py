@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from elmo_bench.configuration import layouts
 from elmo_bench.configuration.layouts import Column
-from elmo_bench.reporting import statistics
+from elmo_bench.reporting import efficiency, statistics
 from elmo_bench.reporting.cells import Cell, Content, in_words
 from elmo_bench.reporting.layer_tables import weights
 from elmo_bench.reporting.section import Section
@@ -86,8 +86,8 @@ def _gain(content: Content, *pair: Cell | None) -> str:
 
 
 def _remarks(content: Content) -> list[str]:
-    """What is missing, and the command that runs it."""
-    remarks = []
+    """How many updates ELMo saves where the layout asks for it; what is missing, and the command that runs it."""
+    remarks = [told for task in content.tasks if content.layout.saves for told in _saved(content, task)]
     for task in content.tasks:
         cells = content.of(task)
         missing = sum(len(cell.missing(content.groups[cell])) for cell in cells)
@@ -95,3 +95,13 @@ def _remarks(content: Content) -> list[str]:
         if missing:
             remarks.append(f"{task}: {missing} of {total} runs are missing: {content.command(task)}")
     return remarks
+
+
+def _saved(content: Content, task: str) -> list[str]:
+    """The updates that the second row saves beside the first, in the last column that both have."""
+    for column in reversed(content.layout.columns):
+        pair = [content.cell(task, row, column.of) for row in content.layout.saves]
+        before, after = (content.groups[cell] if cell else None for cell in pair)
+        if before and after:
+            return [f"{task}, {column.title}: {efficiency.told(before.records, after.records)}"]
+    return []

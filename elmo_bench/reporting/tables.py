@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby, product
+from itertools import groupby
 from pathlib import Path
 
 from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import comparisons, ensembles, gains, statistics
 from elmo_bench.reporting.figures import figures
 from elmo_bench.reporting.groups import (
+    BASELINE,
+    ELMO,
+    PAGES,
     Group,
+    Main,
     arm_page,
     in_groups,
     newest_version,
@@ -20,9 +24,7 @@ from elmo_bench.reporting.section import Section
 from elmo_bench.system.errors import UserError
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
-SIDE_BY_SIDE = (
-    "task", "test", "baseline", "+ELMo", "gain", "text vectors: baseline", "+ELMo", "gain", "the paper",
-)  # fmt: skip
+SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "gain of +ELMo with its own", "the paper")
 SCALES = ("paper", "open", "mini")
 
 __all__ = ["Section", "everything", "figures", "overview", "section", "sections"]
@@ -83,7 +85,7 @@ def gains_section(records: list[Record]) -> Section | None:
 
 
 def row_order(group: Group) -> tuple:
-    is_variant = arm_page(group.first) not in ((False, False), (True, False))
+    is_variant = arm_page(group.first) not in (BASELINE, ELMO)
     return -group.version, group.has_elmo, is_variant, group.bilm or "", group.name, group.first["group"]
 
 
@@ -103,10 +105,10 @@ def _row(group: Group, metric: str) -> tuple[str, ...]:
 def paper_score(record: Record, metric: str) -> str:
     """The paper's figure, for its two arms only."""
     arm = arm_page(record)
-    if arm not in ((False, False), (True, False)) or record["bilm"]["name"] == "untrained":
+    if arm not in (BASELINE, ELMO) or record["bilm"]["name"] == "untrained":
         return ""
     before, after = statistics.of_paper(record, metric)
-    if arm == (False, False):
+    if arm == BASELINE:
         return "" if before is None else f"{before}"
     deviation = record["config"]["task"]["paper"].get("elmo_deviation") if after is not None else None
     return "" if after is None else f"{after}" + ("" if deviation is None else f" ± {deviation}")
@@ -146,7 +148,7 @@ def _machines(records: list[Record]) -> list[str]:
 
 
 def overview(records: Iterable[Record]) -> list[Section]:
-    """For each scale a table with a row for each task, biLM and data: with its own vectors and vectors=text."""
+    """For each scale a table with a row for each task, biLM, data and static word vectors."""
     summaries = []
     places = by_place(record for record in records if record["bilm"]["name"] != "untrained")
     for scale, tasks in groupby(places, key=lambda place: place[0]["scale"]):
@@ -158,25 +160,25 @@ def overview(records: Iterable[Record]) -> list[Section]:
 
 
 def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
-    """The rows of one task at one scale: one for each biLM (and its weights), data, and version of the task."""
+    """The rows of one task at one scale, of its newest recorded version: one for each biLM (and weights) and data."""
     groups = in_groups(records)
     metric = monitored(records)
-    bilms = sorted({group.bilm for group in groups if group.bilm}) or [None]
-    versions = sorted({group.version for group in groups}, reverse=True)
-    newest = newest_version(records)
+    version = max(group.version for group in groups)
+    older = [f"older version {version}"] if version < newest_version(records) else []
+    groups = [group for group in groups if group.version == version]
     rows = []
-    for version, bilm in product(versions, bilms):
-        here = [g for g in groups if g.version == version and g.bilm in (None, bilm)]
-        for marks, arms in _claims(here):
-            if not arms and version != versions[0]:
-                continue
-            marks = ([f"older version {version}"] if version < newest else []) + marks
+    bilms = sorted({group.bilm for group in groups if group.bilm}) or [None]
+    for bilm in bilms:
+        named = [f"biLM {bilm}"] if len(bilms) > 1 else []
+        for marks, arms in _claims([g for g in groups if g.bilm in (None, bilm)]):
+            marks = older + named + marks
             task = records[0]["task"] + (f" ({'; '.join(marks)})" if marks else "")
-            rows.append((task, metric, *_cells(arms, metric), _gain_of_paper(records[0], metric)))
+            paper = _gain_of_paper(records[0], metric)
+            rows += [(task, metric, *cells, paper) for cells in _by_vectors(arms, metric)]
     return rows
 
 
-def _claims(groups: Sequence[Group]) -> list[tuple[list[str], dict[tuple[bool, bool], Group]]]:
+def _claims(groups: Sequence[Group]) -> list[tuple[list[str], dict[Main, Group]]]:
     """The main arms for each weights of the biLM and each data among them, and how they differ in words."""
     main = [group for group in groups if arm_page(group.first) is not None]
     weights = list(dict.fromkeys(group.sha256 for group in main if group.bilm)) or [None]
@@ -191,25 +193,31 @@ def _claims(groups: Sequence[Group]) -> list[tuple[list[str], dict[tuple[bool, b
     return claims
 
 
-def main_arms(groups: Sequence[Group]) -> dict[tuple[bool, bool], Group]:
+def main_arms(groups: Sequence[Group]) -> dict[Main, Group]:
     """The arms of the main comparison, by `arm_page`; of several groups the one with most seeds, then the newest."""
-    arms: dict[tuple[bool, bool], Group] = {}
+    arms: dict[Main, Group] = {}
     for group in sorted(groups, key=lambda g: (len(g.records), newest_record(g.records)["finished"], g.first["group"])):
         if (arm := arm_page(group.first)) is not None:
             arms[arm] = group
     return arms
 
 
-def _cells(arms: dict[tuple[bool, bool], Group], metric: str) -> list[str]:
-    """Baseline, +ELMo and gain, with the page's word vectors and with vectors=text."""
-    cells = []
-    for text in (False, True):
-        pair = [arms.get((elmo, text)) for elmo in (False, True)]
-        cells += [f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in pair]
-        baseline, elmo = pair
-        compared = baseline and elmo and gains.gain(elmo, baseline, permute=False)
-        cells.append(gains.in_words(compared) if compared else "")
-    return cells
+def _by_vectors(arms: dict[Main, Group], metric: str) -> list[tuple[str, ...]]:
+    """For each static word vectors: their name, baseline, +ELMo, its gain, and that of +ELMo with the page's own."""
+    own, rows = arms.get(ELMO), []
+    for vectors in dict.fromkeys(arm.vectors for arm in PAGES.values()):
+        baseline, elmo = (arms.get(Main(has_elmo, vectors)) for has_elmo in (False, True))
+        pair = [
+            f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in (baseline, elmo)
+        ]
+        across = "" if vectors == BASELINE.vectors else _gain(own, baseline)
+        if baseline or elmo or vectors == BASELINE.vectors:
+            rows.append((vectors, *pair, _gain(elmo, baseline), across))
+    return rows
+
+
+def _gain(elmo: Group | None, baseline: Group | None) -> str:
+    return gains.in_words(gains.gain(elmo, baseline, permute=False)) if elmo and baseline else ""
 
 
 def _gain_of_paper(record: Record, metric: str) -> str:

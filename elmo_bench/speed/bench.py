@@ -18,10 +18,19 @@ import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import gemm, growth, heads, layer_sweep, measure, reading, stack, verification
+from elmo_bench.speed import (
+    cases,
+    device_part,
+    gemm,
+    growth,
+    layer_sweep,
+    measure,
+    reading,
+    released,
+    stack,
+    verification,
+)
 from elmo_bench.speed.text import Sentence, read_sentences
-
-FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 
 
 class Plan(NamedTuple):
@@ -37,17 +46,12 @@ class Plan(NamedTuple):
     updates: int = 150  # of each pretraining
     waiting: Sequence[str] = ("squad", "snli")  # tasks at scale=open
     heads: bool = True  # the memory of each task's model at scale=paper
+    device: str = "cpu"  # of the parts that run on a GPU too
+    device_parts: Sequence[str] | None = None  # None: all
     growth: int = 16  # sentences, for the smallest of four sizes, each twice the one before
 
 
-def official(dim: int, projection: int, highways: int) -> Options:
-    """A size of the release."""
-    lstm = {"dim": dim, "projection_dim": projection, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
-    cnn = {"embedding": {"dim": 16}, "filters": FILTERS, "n_highway": highways, "max_characters_per_token": 50}
-    return Options.parse({"lstm": {**lstm, "use_skip_connections": True}, "char_cnn": cnn})
-
-
-PLAN = Plan({"small": (official(1024, 128, 1), 6), "original": (official(4096, 512, 2), 3)})
+PLAN = Plan({"small": (released.small(), 6), "original": (released.original(), 3)})
 
 
 def bench(plan: Plan, data_root: Path | None, only: Sequence[str], step: Callable[[str], None]) -> dict[str, Any]:
@@ -71,6 +75,16 @@ class Bench:
         self.first, self.last = next(iter(plan.sizes)), list(plan.sizes)[-1]
         self.bilm = cache(lambda size: BiLM.from_files(*self.files(size), state="zero"))
 
+    @property
+    def scale(self) -> str:
+        """Whose data the rows of tasks come from."""
+        return "open" if self.data_root else "mini"
+
+    @property
+    def data(self) -> list[str]:
+        """Overrides that choose these data."""
+        return [f"scale={self.scale}", *([f"data_root={self.data_root}"] if self.data_root else [])]
+
     @cached_property
     def text(self) -> tuple[list[Sentence], str]:
         """The sentences of all parts, and where they come from."""
@@ -90,7 +104,9 @@ class Bench:
         rates, sizes = [], {}
         for size, (_, number) in self.plan.sizes.items():
             rates += gemm.rates()
-            sizes[size] = measure.speed(self.bilm(size), measure.batches_of(self.text[0])[:number], self.plan.rounds)
+            batches = measure.batches_of(self.text[0])[:number]
+            sizes[size] = measure.speed(self.bilm(size), batches, self.plan.rounds)
+            sizes[size]["bf16"] = measure.halves(self.bilm(size), batches, self.plan.rounds)
         best = max(rates)
         for row in sizes.values():
             row["share_of_bound"] = row["tokens_a_second"]["encode"] * row["mflop_a_token"] * 1e6 / best.flops
@@ -129,15 +145,18 @@ class Bench:
 
     def heads(self) -> dict[str, Any]:
         """The memory of a training step of each task."""
-        scale = "open" if self.data_root else "mini"
-        data = [f"scale={scale}", *([f"data_root={self.data_root}"] if self.data_root else [])]
-        return {"heads": {task: measure.head(task, data) for task in (heads.tasks(scale) if self.plan.heads else ())}}
+        names = cases.tasks(self.scale) if self.plan.heads else ()
+        return {"heads": {task: measure.head(task, self.data) for task in names}}
 
     def steps(self) -> dict[str, Any]:
         """The training steps of each task; of the open data."""
         if self.data_root is None or not self.plan.heads:
             return {"steps": []}
-        return {"steps": [measure.steps(task, self.data_root) for task in heads.tasks("open")]}
+        return {"steps": [measure.steps(task, self.data_root) for task in cases.tasks("open")]}
+
+    def loading(self) -> dict[str, Any]:
+        """Reading the largest of the open data."""
+        return {"loading": [measure.loading("squad", self.data_root)] if self.data_root and self.plan.heads else []}
 
     def stack(self) -> dict[str, Any]:
         """The recurrent stack of SRL."""
@@ -148,6 +167,12 @@ class Bench:
     def waiting(self) -> dict[str, Any]:
         """Training steps that wait for layers; of the open data."""
         return {"waiting": measure.waiting(self.plan.waiting, self.data_root) if self.data_root else []}
+
+    def gpu(self) -> dict[str, Any]:
+        """What a GPU is for, on a device."""
+        kind, names = self.plan.device, self.plan.device_parts
+        names = device_part.names(kind, self.scale) if names is None else names
+        return {"gpu": {name: device_part.run(name, kind, None, self.data) for name in names}}
 
     def pretraining(self) -> dict[str, Any]:
         """Training a biLM."""

@@ -22,7 +22,7 @@ from torch import Tensor
 from elmo_bench.bilm import BiLM, compiled
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.speed import heads, reference
+from elmo_bench.speed import cases, reference
 from elmo_bench.speed.flops import batch_flops
 from elmo_bench.speed.text import Sentence
 
@@ -47,14 +47,10 @@ def speed(bilm: BiLM, batches: Sequence[Sequence[Sentence]], rounds: int) -> dic
     """
     plain = without_kernels(bilm)
 
-    def afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:
-        bilm.forget_words()
-        return bilm.encode(batch)
-
     ways: dict[str, Encode] = {
         "reference": lambda batch: reference.encode(bilm, batch),
-        "plain": lambda batch: afresh(plain, batch),
-        "encode": lambda batch: afresh(bilm, batch),
+        "plain": lambda batch: _afresh(plain, batch),
+        "encode": lambda batch: _afresh(bilm, batch),
         "known": bilm.encode,
     }
     difference = _difference(*(way(batches[0]) for way in ways.values()))  # also a warm-up of each way
@@ -73,6 +69,30 @@ def speed(bilm: BiLM, batches: Sequence[Sequence[Sentence]], rounds: int) -> dic
         "times_plain": took["plain"] / took["encode"],
         "largest_difference": difference,
     }
+
+
+def halves(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, float] | None:
+    """Products in bfloat16: how many times as fast `encode` is as in fp32, alternating on each batch, and how far off.
+
+    None where there are no instructions for them. Where they are slower too, `precision=bf16` stays with fp32.
+    """
+    if compiled.kernels(half=True) is None:
+        return None
+    half = copy.copy(bilm)
+    half.precision = "bf16"
+    difference = half.difference(batches[0])  # also a warm-up
+    seconds = [
+        [_seconds(lambda batch, way=way: _afresh(way, batch), batch) for way in (bilm, half)]
+        for _ in range(rounds)
+        for batch in batches
+    ]
+    full, halved = map(median, zip(*seconds, strict=True))
+    return {"times_fp32": full / halved, "largest_difference": difference}
+
+
+def _afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:
+    bilm.forget_words()
+    return bilm.encode(batch)
 
 
 def without_kernels(bilm: BiLM) -> BiLM:
@@ -180,6 +200,13 @@ def steps(task: str, data_root: Path, batches: int = 6) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def loading(task: str, data_root: Path) -> dict[str, Any]:
+    """The peak memory, in MiB, and the CPU seconds of a process that reads all data of a task."""
+    command = [sys.executable, "-m", "elmo_bench.speed.loading", task, str(data_root)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def head(task: str, data: Sequence[str]) -> dict[str, Any]:
     """Rows, words of the longest row, and peak memory in MiB of one training step with ELMo at the paper's sizes.
 
@@ -189,8 +216,8 @@ def head(task: str, data: Sequence[str]) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "batch.json"
-        heads.write_batch(task, data, file)
-        command = [sys.executable, "-m", "elmo_bench.speed.heads", task, str(file)]
+        cases.write(cases.choose(task, data), file)
+        command = [sys.executable, "-m", "elmo_bench.speed.heads", str(file)]
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
 
 

@@ -11,11 +11,12 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
-import numpy as np
 import torch
 from hydra.utils import instantiate
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -28,10 +29,11 @@ from elmo_bench.experiment.build import build
 from elmo_bench.experiment.data import ReadAhead, lengths, sentences
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.nn import compiled
 from elmo_bench.speed import gemm
-from elmo_bench.speed.heads import RandomLayers
-from elmo_bench.system import json_text
-from elmo_bench.task import Batch, Reader, Row, Samples
+from elmo_bench.speed.cases import RandomLayers, sampled, update
+from elmo_bench.system import allocator, json_text
+from elmo_bench.task import Batch, Reader
 from elmo_bench.text.batching import BucketSampler
 
 ROUNDS = 3
@@ -67,42 +69,64 @@ def main(task: str, data_root: str, number: str) -> None:
     """Measures a number of steps and prints them as JSON."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    allocator.keep_freed()
     with tempfile.TemporaryDirectory() as folder:
         run = schema.typed(pages.compose([f"task={task}", "scale=open", f"data_root={data_root}", "trainer=cpu"]))
         print(json.dumps({"task": task, **speed(_made(run, Path(folder), int(number)))}))
 
 
 def speed(steps: Steps) -> dict[str, Any]:
-    """Tokens a second, MFLOP a token, the share of the bound; operations and waits of a step."""
+    """Tokens a second, also relative to torch alone, MFLOP a token, the share of the bound; operations and waits of a
+    step.
+    """
     batches = list(steps.loader)
     tokens = sum(len(s) for batch in batches for text in batch.texts.values() for s in text.sentences)
     optimizer = steps.module.configure_optimizers()
-    took = []
-    for number in range(ROUNDS + 1):
-        started = time.process_time()
-        for batch in batches:
-            _step(steps, optimizer, batch)
-        if number:  # the first round is a warm-up
-            took.append(time.process_time() - started)
-    with Operations() as operations:
-        _step(steps, optimizer, batches[0])
-    flops, best = row_flops(steps, batches), max(gemm.rates()).flops
+    took, plain = _seconds(steps, optimizer, batches)
+    with torch_alone(), Operations() as operations:  # as on a GPU
+        update(steps.module, steps.task, optimizer, batches[0])
+    flops, best = row_flops(steps, batches), max(gemm.rates(time.process_time)).flops
     return {
-        "tokens_a_second": tokens / min(took),
+        "tokens_a_second": tokens / took,
+        "times_plain": plain / took,
         "mflop_a_token": flops / tokens / 1e6,
-        "share_of_bound": flops / min(took) / best,
+        "share_of_bound": flops / took / best,
         "operations_a_step": operations.number,
         "waits_a_step": operations.waits,
     }
 
 
+def _seconds(steps: Steps, optimizer: torch.optim.Optimizer, batches: Sequence[Batch]) -> tuple[float, float]:
+    """Of a pass over the batches, the least of a few, in alternation with and without the compiled functions."""
+    took: tuple[list[float], list[float]] = [], []
+    for _ in range(ROUNDS + 1):
+        for seconds, functions in zip(took, (nullcontext(), torch_alone()), strict=True):
+            started = time.process_time()
+            with functions:
+                for batch in batches:
+                    update(steps.module, steps.task, optimizer, batch)
+            seconds.append(time.process_time() - started)
+    ours, plain = (min(seconds[1:]) for seconds in took)  # the first round is a warm-up
+    return ours, plain
+
+
+def torch_alone() -> AbstractContextManager[Any]:
+    """Computes as without a compiler."""
+    return patch.object(compiled, "kernels", lambda: None)
+
+
 def row_flops(steps: Steps, batches: Sequence[Batch]) -> float:
     """The products that a step on each of the batches needs."""
+    rows = (row for batch in batches for row in batch.rows)
+    return products(steps.module, (steps.loader._with_layers(steps.reader.collate([row])) for row in rows))
+
+
+def products(module: BenchModule, batches: Iterable[Batch]) -> float:
+    """The operations of the products of a forward and a backward pass over batches on the CPU."""
     counted = FlopCounterMode(display=False, custom_mapping=PRODUCTS)
-    with counted:
+    with torch_alone(), counted:  # which counts only torch's own operations
         for batch in batches:
-            for row in batch.rows:
-                steps.module(steps.loader._with_layers(steps.reader.collate([row])))
+            module(batch)
     return PASSES * counted.get_total_flops()
 
 
@@ -118,25 +142,13 @@ def _pointwise(x: torch.Size, *_: Any, out_shape: torch.Size, **__: Any) -> int:
 PRODUCTS = {torch.ops.aten.mkldnn_rnn_layer: _recurrent, torch.ops.mkldnn._linear_pointwise: _pointwise}
 
 
-def _step(steps: Steps, optimizer: torch.optim.Optimizer, batch: Batch) -> None:
-    """As in training, with the gradients clipped; without Lightning."""
-    optimizer.zero_grad()
-    steps.module(batch).loss.backward()
-    clip, parameters = steps.task.clip, [p for p in steps.module.parameters() if p.requires_grad]
-    if clip.value is not None and clip.by == "norm":
-        torch.nn.utils.clip_grad_norm_(parameters, clip.value)
-    elif clip.value is not None:
-        torch.nn.utils.clip_grad_value_(parameters, clip.value)
-    optimizer.step()
-
-
 def _made(run: RunConfig, folder: Path, number: int) -> Steps:
     """A model and a loader of the first batches of an epoch, with their layers in the cache."""
     reader = instantiate(run.task.reader)
     train, bounds = reader.load()["train"], run.task.batch
     sampler = BucketSampler(lengths(train, reader.fields), bounds.batch_size, run.seed, bounds.token_budget)
     chosen = sampler.batches(0)[:number]
-    rows = _sampled(reader, [train[i] for batch in chosen for i in batch])
+    rows = sampled(reader, [train[i] for batch in chosen for i in batch])
     cache = ActivationCache(_layers(run), folder)
     cache.console.quiet = True
     cache.prepare(list(sentences([rows], reader.fields)))
@@ -146,18 +158,10 @@ def _made(run: RunConfig, folder: Path, number: int) -> Steps:
     return Steps(ReadAhead(loader, cache), build(run, reader, cache).train(), reader, run.task)
 
 
-def _sampled(reader: Reader, rows: list[Row]) -> list[Row]:
-    random = np.random.default_rng(0)
-    return [reader.sample(row, random) for row in rows] if isinstance(reader, Samples) else rows
-
-
 def _layers(run: RunConfig) -> RandomLayers:
     """Random layers of the width of the biLM that the scale names."""
-    source = RandomLayers()
     assert run.scale.options is not None  # scale=open names a biLM
-    options = json_text.read(run.scale.options)
-    source.width = 2 * options["lstm"]["projection_dim"]
-    return source
+    return RandomLayers(2 * json_text.read(run.scale.options)["lstm"]["projection_dim"])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from elmo_bench.speed import growth, verification
+from elmo_bench.speed import device_tables, growth, verification
 from elmo_bench.speed.measure import BATCH
 
 Figures = dict[str, Any]
@@ -35,8 +35,15 @@ def _encode(figures: Figures, console: Console) -> None:
     for size, row in figures["sizes"].items():
         console.print(
             f"{size}: encode is {row['times_reference']:.1f} times as fast as the reference, and "
-            f"{row['times_plain']:.2f} times as fast as without the compiled functions"
+            f"{row['times_plain']:.2f} times as fast as without the compiled functions; {_bf16(row['bf16'])}"
         )
+
+
+def _bf16(row: Figures | None) -> str:
+    if row is None:
+        return "there are no instructions for precision=bf16"
+    times, difference = f"{row['times_fp32']:.2f}", f"{row['largest_difference']:.2g}"
+    return f"products in bf16 make it {times} times as fast and change the layers by at most {difference}"
 
 
 def _verification(figures: Figures, console: Console) -> None:
@@ -103,14 +110,29 @@ def _heads(figures: Figures, console: Console) -> None:
 
 
 def _steps(figures: Figures, console: Console) -> None:
-    columns = "tokens/s", "MFLOP a token", "of the bound", "operations a step", "waits of a GPU a step"
+    columns = (
+        "tokens/s",
+        "times torch alone",
+        "MFLOP a token",
+        "of the bound",
+        "operations a step",
+        "waits of a GPU a step",
+    )
     table = _table("", "training steps at scale=open on one core, ELMo from the cache", columns)
     for row in figures["steps"]:
         counts = (f"{row[key]:,.0f}" for key in ("operations_a_step", "waits_a_step"))
-        speed = f"{row['tokens_a_second']:,.0f}", f"{row['mflop_a_token']:.1f}", f"{row['share_of_bound']:.0%}"
-        table.add_row(row["task"], *speed, *counts)
+        speed = f"{row['tokens_a_second']:,.0f}", f"{row['times_plain']:.2f}", f"{row['mflop_a_token']:.1f}"
+        table.add_row(row["task"], *speed, f"{row['share_of_bound']:.0%}", *counts)
     if figures["steps"]:
         console.print(table)
+
+
+def _loading(figures: Figures, console: Console) -> None:
+    for row in figures["loading"]:
+        console.print(
+            f"reading all data of {row['task']}: peak memory {row['peak_mib']:,.0f} MiB, {row['seconds']:.0f} CPU "
+            f"seconds for {sum(row['rows'].values()):,} rows"
+        )
 
 
 def _stack(figures: Figures, console: Console) -> None:
@@ -142,6 +164,11 @@ def _pretraining(figures: Figures, console: Console) -> None:
             console.print(f"ten epochs of the 1B Word Benchmark at this rate: {row['hours_of_ten_epochs']:,.0f} hours")
 
 
+def _gpu(figures: Figures, console: Console) -> None:
+    for table in device_tables.tables(figures["gpu"]):
+        console.print(table.rich())
+
+
 def _table(first: str, title: str, columns: tuple[str, ...]) -> Table:
     table = Table(first, title=title)
     for column in columns:
@@ -159,7 +186,9 @@ SHOWN = {
     "attention": _attention,
     "heads": _heads,
     "steps": _steps,
+    "loading": _loading,
     "stack": _stack,
     "waiting": _waiting,
     "pretraining": _pretraining,
+    "gpu": _gpu,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import torch
@@ -15,8 +16,10 @@ from elmo_bench.text.vocabulary import Vocabulary
 
 def pad(rows: Sequence[Sequence[int]], value: int = 0) -> Tensor:
     """Lists of ids -> (B, T) int64, padded at the end with `value`."""
-    length = max(map(len, rows), default=0)
-    return torch.tensor([[*row, *[value] * (length - len(row))] for row in rows], dtype=torch.int64)
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    padded = np.full((len(rows), lengths.max(initial=0)), value, dtype=np.int64)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.fromiter(chain.from_iterable(rows), np.int64)
+    return torch.from_numpy(padded)
 
 
 def pad_tokens(
@@ -43,9 +46,11 @@ def pad_tokens(
 
 
 def _characters(sentences: list[list[str]], chars: Vocabulary, mask: Tensor, limit: int) -> Tensor:
-    rows = pad([[chars[char] for char in word[:limit]] for sentence in sentences for word in sentence])  # (N, C)
+    numbers: dict[str, int] = {}  # of the distinct words, which are looked up once each
+    places = [numbers.setdefault(word, len(numbers)) for sentence in sentences for word in sentence]
+    rows = pad([[chars[char] for char in word[:limit]] for word in numbers])  # (distinct words, C)
     out = rows.new_zeros(*mask.shape, rows.shape[1])
-    out[mask] = rows
+    out[mask] = rows[places]
     return out  # (B, T, C)
 
 

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from elmo_bench.nn.antecedents import Antecedents, link, marginal_loss, right_antecedents
 from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
+from elmo_bench.nn.devices import on_device
+from elmo_bench.nn.dropout import Dropout
 from elmo_bench.nn.spans import Spans, best_without_crossing, candidates
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
@@ -74,7 +76,7 @@ class CorefHead(nn.Module):
     ):
         super().__init__()
         self.own_size, self.top_span_ratio, self.singletons = own_size or input_size, top_span_ratio, singletons
-        self.lexical_dropout, self.dropout = nn.Dropout(lexical_dropout), nn.Dropout(dropout)
+        self.lexical_dropout, self.dropout = Dropout(lexical_dropout), Dropout(dropout)
         self.encoder = CoupledBiLSTM(input_size, hidden, dropout)
         encoded = self.encoder.output_size + elmo_size
         self.spans = Spans(encoded, self.own_size, max_span_width, feature_size, ffnn, dropout, word_block)
@@ -91,7 +93,7 @@ class CorefHead(nn.Module):
     def _forward(self, text: Embedded, batch: Batch) -> CorefScores:
         lengths = [len(sentence) for row in batch.rows for sentence in row["sentences"]]
         inside = np.arange(text.mask.shape[1]) < np.array(lengths)[:, None]
-        places = torch.from_numpy(np.flatnonzero(inside)).to(text.x.device)  # (N,) of the words in the padded batch
+        places = on_device(np.flatnonzero(inside), text.x.device)  # (N,) of the words in the padded batch
         x, elmo = (None if part is None else part.flatten(0, 1)[places].float() for part in (text.x, text.elmo))
         x = self.lexical_dropout(x)  # (N, D)
         flat = Embedded(x, elmo, text.mask)
@@ -124,7 +126,7 @@ class CorefHead(nn.Module):
         table = self.spans(h, own, widths, inside)  # (N, K)
         keep = max(int(len(h) * self.top_span_ratio), 1)
         best = best_without_crossing(table.detach().float().cpu().numpy(), inside, keep)
-        places = torch.from_numpy(best).to(h.device)  # (S,)
+        places = on_device(best, h.device)  # (S,)
         first, k = places // self.spans.max_span_width, places % self.spans.max_span_width
         mention, g = table[first, k], self.spans.vectors(h, own, widths, places)  # (S,), (S, G)
         speakers = labels["speakers"][start : start + len(h)][first]
@@ -149,7 +151,7 @@ class CorefHead(nn.Module):
         clusters[torch.where(ours, first * inside.shape[1] + k, inside.size)] = cluster
         loss = marginal_loss(scores, right_antecedents(clusters[places], scores))
         if self.singletons:
-            among = torch.from_numpy(np.flatnonzero(inside)).to(table.device)
+            among = on_device(np.flatnonzero(inside), table.device)
             is_mention = (clusters[among] >= 0).to(table.dtype)
             found = table.flatten()[among]
             loss = loss + nn.functional.binary_cross_entropy_with_logits(found, is_mention, reduction="sum")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import soft_align
 from elmo_bench.nn.classes import probabilities
-from elmo_bench.nn.dropout import VariationalDropout
+from elmo_bench.nn.dropout import Dropout, VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.norms import squared_norm
 from elmo_bench.nn.pooling import masked_max, masked_mean
 from elmo_bench.nn.precision import ScoreLinear
 from elmo_bench.task import Batch, Embedded
@@ -55,7 +57,7 @@ class SnliHead(nn.Module):
     ):
         super().__init__()
         self.labels, self.l2 = vocabularies["labels"].items, l2
-        self.dropout, self.variational = nn.Dropout(dropout), VariationalDropout(dropout)
+        self.dropout, self.variational = Dropout(dropout), VariationalDropout(dropout)
         self.aligned_dropout = VariationalDropout(aligned_dropout if elmo_size else 0.0)
         self.encoder = BiLSTM(input_size, hidden)
         self.compare = nn.Linear(4 * (self.encoder.output_size + elmo_size), hidden)
@@ -67,28 +69,36 @@ class SnliHead(nn.Module):
     def forward(self, texts: Mapping[str, Embedded], batch: Batch) -> SnliScores:
         """Scores of the labels, and the loss if the batch has labels."""
         premise, hypothesis = texts["premise"], texts["hypothesis"]
-        a = premise.after(self.encoder(self.variational(premise.x), premise.mask))  # (B, S, 2H + E)
-        b = hypothesis.after(self.encoder(self.variational(hypothesis.x), hypothesis.mask))  # (B, T, 2H + E)
-        of_b, of_a = soft_align(a @ b.mT, a, b, premise.mask, hypothesis.mask)
-        pooled = [*self._infer(a, of_b, premise.mask), *self._infer(b, of_a, hypothesis.mask)]
+        masks = premise.mask, hypothesis.mask
+        of_premise, of_hypothesis = self._encoded(self.encoder, (premise.x, hypothesis.x), masks)
+        a, b = premise.after(of_premise), hypothesis.after(of_hypothesis)  # (B, S, 2H + E), (B, T, 2H + E)
+        of_b, of_a = soft_align(a @ b.mT, a, b, *masks)
+        compared = (self._compare(x, aligned).relu() for x, aligned in ((a, of_b), (b, of_a)))  # (B, ., H) each
+        inferred = self._encoded(self.inference, compared, masks)  # (B, S, 2H), (B, T, 2H)
+        pooled = [pool(h, mask) for h, mask in zip(inferred, masks, strict=True) for pool in (masked_mean, masked_max)]
         v = torch.cat(pooled, dim=1)  # (B, 8H)
         logits = self.classify(self.dropout(self.combine(self.dropout(v)).relu()))  # (B, K)
         gold = batch.labels.get("label")  # (B,)
         return SnliScores(None if gold is None else nn.functional.cross_entropy(logits, gold) + self.penalty(), logits)
 
-    def _infer(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Compares each word with its aligned counterpart (B, T, 2H + E); returns mean and maximum, (B, 2H) each."""
-        both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)  # (B, T, 4(2H + E))
-        compared = self.compare(self.aligned_dropout(both)).relu()  # (B, T, H)
-        h = self.inference(self.variational(compared), mask)  # (B, T, 2H)
-        return masked_mean(h, mask), masked_max(h, mask)
+    def _encoded(self, bilstm: BiLSTM, sides: Iterable[Tensor], masks: Sequence[Tensor]) -> list[Tensor]:
+        """dropout -> biLSTM of both sides, (B, T, D) -> (B, T, 2H) each."""
+        return bilstm.each(*((self.variational(x), mask) for x, mask in zip(sides, masks, strict=True)))
+
+    def _compare(self, x: Tensor, aligned: Tensor) -> Tensor:
+        """The dense layer over [x ; aligned ; x - aligned ; x * aligned], each word with its counterpart, (B, T, H)."""
+        if self.training and self.aligned_dropout.p:
+            both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)  # (B, T, 4(2H + E))
+            return self.compare(self.aligned_dropout(both))
+        of_x, of_aligned, of_difference, of_product = self.compare.weight.chunk(4, dim=1)  # three products do for four
+        scores = F.linear(x, of_x + of_difference, self.compare.bias)
+        return scores + F.linear(aligned, of_aligned - of_difference) + F.linear(x * aligned, of_product)
 
     def penalty(self) -> Tensor | float:
         """`l2` times the sum of squares of all weight matrices; 0 outside training."""
         if not (self.l2 and self.training):
             return 0.0
-        norms = [torch.linalg.vector_norm(p) for p in self.parameters() if p.dim() > 1]
-        return self.l2 * torch.stack(norms).square().sum()
+        return self.l2 * squared_norm(*(p for p in self.parameters() if p.dim() > 1))
 
     def decode(self, scores: SnliScores, batch: Batch) -> list[str]:
         """The best label of each pair."""

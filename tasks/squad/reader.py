@@ -5,24 +5,24 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
-from datasets import Dataset, DatasetDict, Features, List, Value, concatenate_datasets
+from datasets import Dataset, DatasetDict, Features, List, Value
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
+from elmo_bench.text.rows import mapped
 from elmo_bench.text.source import Source
 from elmo_bench.text.tokenizer import Word
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.squad.paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
 
 HUB_SPLITS = {"train": "train", "test": "validation"}
-CHUNK = 500  # rows that are Python objects at once; as such they take ten times the memory
 
 
 class Context(NamedTuple):
@@ -99,9 +99,11 @@ class SquadReader:
         if self.train_questions is not None:
             paragraphs["train"] = chosen(paragraphs["train"], self.train_questions, self.draw)
         paragraphs["train"] = part.of(paragraphs["train"], "paragraphs", lambda paragraph: len(paragraph.questions))
-        splits = DatasetDict({split: self._split(paragraphs.pop(split), split) for split in ("train", "dev", "test")})  # type: ignore
-        self._make_vocabularies(splits["train"])
-        return splits
+        counts = Counts()
+        splits = {"train": self._split(paragraphs.pop("train"), "train", counts)}
+        splits |= {split: self._split(paragraphs.pop(split), split) for split in ("dev", "test")}
+        self._make_vocabularies(counts.words)
+        return DatasetDict(splits)  # type: ignore[arg-type]
 
     def _paragraphs(self) -> dict[str, list[Paragraph]]:
         data = self.source.data
@@ -115,12 +117,10 @@ class SquadReader:
             paragraphs["train"], paragraphs["dev"] = parted(paragraphs["train"], self.held_out, self.draw)
         return paragraphs
 
-    def _split(self, paragraphs: Sequence[Paragraph], split: str) -> Dataset:
+    def _split(self, paragraphs: Sequence[Paragraph], split: str, counts: Counts | None = None) -> Dataset:
         rows = self._rows(paragraphs, split)
-        parts = [table([])]
-        while chunk := list(islice(rows, CHUNK)):
-            parts.append(table(chunk))
-        dataset, off = concatenate_datasets(parts), self.off_borders[split]
+        dataset = mapped(rows if counts is None else map(counts.counted, rows), FEATURES)
+        off = self.off_borders[split]
         example = f", e.g. of question {off[0]}" if off else ""
         print(
             f"squad {split}: {len(dataset)} questions about {len(paragraphs)} paragraphs; {len(off)} answers "
@@ -163,17 +163,9 @@ class SquadReader:
         starts = [word.start for word in context.words[skipped:begin]]
         return {"context": pieces, "starts": starts, "span": span and [span[0] - skipped, span[1] - skipped]}
 
-    def _make_vocabularies(self, train: Dataset) -> None:
-        """Counts the words of every question, and those of each paragraph once."""
-        words: Counter[str] = Counter()
+    def _make_vocabularies(self, words: Mapping[str, int]) -> None:
+        """From the number of each word in the training rows."""
         chars: Counter[str] = Counter()
-        seen: set[str] = set()
-        for row in train.select_columns(["question", "context", "text"]):
-            words.update(row["question"])  # type: ignore[index]
-            if row["text"] not in seen:  # type: ignore[index]
-                seen.add(row["text"])  # type: ignore[index]
-                for sentence in row["context"]:  # type: ignore[index]
-                    words.update(sentence)
         known: Counter[str] = Counter()
         for word, number in words.items():
             known[word.lower() if self.lower else word] += number
@@ -261,9 +253,24 @@ FEATURES = Features({
 })  # fmt: skip
 
 
-def table(rows: Sequence[Row]) -> Dataset:
-    """The rows in Arrow's columns."""
-    return Dataset.from_dict({key: [row[key] for row in rows] for key in FEATURES}, features=FEATURES)
+class Counts:
+    """How often each word occurs in the questions, and in the paragraphs, of which each counts once.
+
+    Counted while the rows are made: the table of all would have to be read for it.
+    """
+
+    def __init__(self) -> None:
+        self.words: Counter[str] = Counter()
+        self._texts: set[str] = set()
+
+    def counted(self, row: Row) -> Row:
+        """The same row."""
+        self.words.update(row["question"])
+        if row["text"] not in self._texts:
+            self._texts.add(row["text"])
+            for sentence in row["context"]:
+                self.words.update(sentence)
+        return row
 
 
 def window(lengths: Sequence[int], span: Sequence[int], limit: int) -> tuple[int, int]:

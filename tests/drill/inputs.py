@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr
 from functools import cache, partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
@@ -26,8 +25,8 @@ from elmo_bench.analysis import inventory, sense_corpora, tagged
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.bilm.characters import character_table
 from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.bilm.pretraining.vocabulary import count_words
 from elmo_bench.embed import embed
 from elmo_bench.embedding.reading import read as read_table
@@ -216,9 +215,8 @@ def text(paths: Paths) -> None:
 def vocabulary(paths: Paths) -> None:
     """The words of a softmax."""
     (path,) = paths.values()
-    recipe = SimpleNamespace(words=path.name, vocabulary=docs.VOCABULARY.count("\n"))
     corpus = Corpus(["<S>", "</S>", "the", "lamp"], torch.tensor([2, 3, 2]).numpy(), torch.tensor([3]).numpy())
-    Trainer._vocabulary(SimpleNamespace(recipe=recipe, root=path.parent, corpus=corpus))  # type: ignore[arg-type]
+    corpus.by_frequency(read_vocabulary(path, docs.VOCABULARY.count("\n")))
 
 
 class NoLayers:

@@ -52,6 +52,7 @@ WORLD = ("lm=4000,400,800", "ner=60,20,30", "srl=60,20,30", "coref=6,2,3", "snli
          "sst=60,20,30", "names=300", "invented=3")  # fmt: skip
 RECORDS = Path("results", "runs", "mini", "ner")
 FILLER = "filler"  # takes the rest of a disk
+RUN = re.compile(r" \(toy/open .*, seed \d+\)$")  # the name of a run behind its error
 
 
 class Subject(NamedTuple):
@@ -186,7 +187,7 @@ class Done(NamedTuple):
     @property
     def refused(self) -> bool:
         """Whether it ended in one line with status 2, or one for each of its jobs, without a crash or a traceback."""
-        reasons = {line.split(": ", 2)[-1] for line in self.lines}
+        reasons = {RUN.sub("", line.split(": ", 2)[-1]) for line in self.lines}
         return self.status == 2 and len(reasons) == 1 and "Traceback" not in self.said
 
 

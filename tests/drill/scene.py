@@ -122,7 +122,7 @@ def bench(folder: Path) -> Bench:
     """The toy task with a small biLM, for this process."""
     made = Bench(folder)
     bilm(folder)
-    (made.conf / "pretrain" / "open_10M.yaml").write_text(VECTORS.lstrip())
+    (made.conf / "pretrain" / "open.yaml").write_text(VECTORS.lstrip())
     (made.data / "lm").mkdir()
     shutil.copy(folder / "train.txt", made.data / "lm" / "one.txt")
     return made

@@ -101,7 +101,7 @@ def choose_device(name: str = "auto") -> torch.device:
         raise UserError(f"device={name}: expected auto, cpu or cuda") from None
     if device.type == "cuda":
         if not torch.cuda.is_available():
-            raise UserError(f"device={name}: there is no GPU here")
+            raise UserError(f"device={name}: there is no GPU here (torch {torch.__version__} finds none)")
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", device.index or 0)))
         torch.cuda.set_device(device)
     return device

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from elmo_bench.bilm.corpus import sources
+from elmo_bench.bilm.lm import has_softmax, softmax_files
 from elmo_bench.configuration import checks
 from elmo_bench.system import hashing
 from elmo_bench.system.errors import UserError
@@ -28,6 +29,9 @@ class Recipe:
         negatives_each: draw a sample for each direction instead of one for both.
         start: a folder with an unfinished biLM (`stop=`) and its card; the run continues it: same place in the text and
             in the decay, but the optimiser and the LSTM states start anew.
+        parent: options.json and weights of a biLM to tune. The run starts from these weights at its first update, and
+            with the softmax and vocabulary beside them if there are any. The learning rate may then be 0.
+        frozen: train the softmax alone.
         optimiser: adam, or the release's adagrad, whose accumulators begin at `accumulator`.
         lr: peak learning rate, after a linear warm-up over `warmup` updates.
         decay: decay the learning rate linearly, to a twentieth of the peak.
@@ -63,6 +67,8 @@ class Recipe:
     dropout: float = 0.0
     negatives_each: bool = False
     start: str | None = None
+    parent: tuple[str, str] | None = None
+    frozen: bool = False
 
     def __post_init__(self):
         """Raises `UserError` for an invalid value."""
@@ -71,7 +77,8 @@ class Recipe:
         for name in ("vocabulary", "tokens", "rows", "steps", "negatives", "warmup"):
             checks.whole(getattr(self, name), f"recipe.{name}", 1, 2**53)
         checks.whole(self.seed, "recipe.seed", 0)
-        for name in ("lr", "clip", "softmax_lr", "accumulator", "loss_times"):
+        checks.number(self.lr, "recipe.lr", **({"above": 0} if self.parent is None else {"least": 0}))
+        for name in ("clip", "softmax_lr", "accumulator", "loss_times"):
             checks.number(getattr(self, name), f"recipe.{name}", above=0)
         checks.number(self.dropout, "recipe.dropout", 0, 1)
         for beta in self.betas:
@@ -109,12 +116,20 @@ class Recipe:
             values["words"] = sha256(root / self.words)
         if self.start is not None:
             values["start"] = [sha256(root / self.start / file) for file in ("weights.hdf5", "softmax.safetensors")]
+        if self.parent is not None:
+            values["parent"] = [sha256(path) for path in parent_files(root, self.parent)]
         del values["heldout"]
         return values
 
     def key(self, root: Path) -> str:
         """The identity of the run, a hash of its settings and its text."""
         return hashing.fingerprint(self.content(root), 12)
+
+
+def parent_files(root: Path, parent: tuple[str, str]) -> list[Path]:
+    """The files of a biLM to tune: options, weights, and if they are there, its softmax and vocabulary."""
+    options, weights = (root / path for path in parent)
+    return [options, weights, *(softmax_files(weights.parent) if has_softmax(weights.parent) else [])]
 
 
 def sha256(path: Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ def pretrain(
     device: str = "cpu",
     wandb: dict[str, Any] | None = None,
     stop: int | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> dict:
     """Trains, exports and measures.
 
@@ -57,6 +58,7 @@ def pretrain(
         device: auto, cpu or cuda; under torchrun each process has its own share of the rows.
         wandb: arguments of a W&B run that also receives the log.
         stop: the update after which to stop and export the unfinished biLM; None: the recipe's last.
+        about: further keys of the card.
 
     Returns:
         The model card; empty in all processes except the first.
@@ -73,21 +75,21 @@ def pretrain(
         group.wait()
         trainer = Trainer(recipe, root, folder, every, compile, work / "text", place, group, wandb)
         trainer.fit(stop)
-        card = _write(trainer, root, output) if group.first else {}
+        card = _write(trainer, root, output, about or {}) if group.first else {}
         group.wait()
     return card
 
 
-def _write(trainer: Trainer, root: Path, output: Path) -> dict:
+def _write(trainer: Trainer, root: Path, output: Path, about: Mapping[str, Any]) -> dict:
     """Exports the biLM and computes perplexities; `output` appears only when it is complete. Under its lock."""
     partial = output.with_name(f".{output.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # of a killed process
     try:
         with writing(partial):
             partial.mkdir(parents=True)
-        export(trainer.lm, trainer.words, partial)
+        export(trainer.lm, trainer.words, partial, trainer.dtype)
         measured = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
-        card = write_card(partial, {**trainer.card(), "perplexity": measured})
+        card = write_card(partial, {**trainer.card(), **about, "perplexity": measured})
         with writing(output):
             if output.exists():
                 shutil.rmtree(output)
@@ -97,12 +99,12 @@ def _write(trainer: Trainer, root: Path, output: Path) -> dict:
     return card
 
 
-def export(lm: BidirectionalLM, words: list[str], folder: Path) -> None:
-    """The biLM in the official layout and its softmax, all in float16."""
-    lm.bilm.export(folder / "options.json", folder / "weights.hdf5", torch.float16)
+def export(lm: BidirectionalLM, words: list[str], folder: Path, dtype: torch.dtype = torch.float16) -> None:
+    """The biLM in the official layout and its softmax, with numbers of one type."""
+    lm.bilm.export(folder / "options.json", folder / "weights.hdf5", dtype)
     softmax = {"weight": lm.softmax.weight, "bias": lm.softmax_bias.weight.squeeze(-1)}
-    half = {name: tensor.detach().half().contiguous() for name, tensor in softmax.items()}
-    write_bytes(folder / "softmax.safetensors", save(half))
+    numbers = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in softmax.items()}
+    write_bytes(folder / "softmax.safetensors", save(numbers))
     write_text(folder / "vocabulary.txt", "".join(f"{word}\n" for word in words))
 
 
@@ -119,18 +121,19 @@ def perplexities(
     by_text = {}
     for path, tokens in texts:
         corpus = Corpus.read(sources(root, [(path, tokens)]))
-        by_text[path] = _finite(lambda: lm.perplexity(corpus, words), path)  # noqa: B023 (called at once)
+        by_text[path] = finite(lambda: lm.perplexity(corpus, words), path)  # noqa: B023 (called at once)
     return by_text
 
 
-def _finite(measure: Callable[[], dict[str, float]], text: str) -> dict[str, float]:
+def finite(measure: Callable[[], dict[str, float]], text: str) -> dict[str, float]:
+    """The perplexities that a function gives. Raises `UserError`, naming the text, if one of them is not finite."""
     try:
         measured = measure()
     except OverflowError:
         measured = {"mean": math.inf}
     if all(map(math.isfinite, measured.values())):
         return measured
-    raise UserError(f"the trained biLM has no finite perplexity on {text}; lower recipe.lr")
+    raise UserError(f"the biLM has no finite perplexity on {text}; if it was trained here, lower the learning rate")
 
 
 def show(card: dict[str, Any], console: Console) -> None:

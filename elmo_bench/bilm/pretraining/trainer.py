@@ -22,8 +22,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from torch import nn
 
 from elmo_bench.bilm.card import read_card
-from elmo_bench.bilm.corpus import UNKNOWN, Corpus, sources
-from elmo_bench.bilm.lm import BidirectionalLM, Chunk, chunks, load_lm
+from elmo_bench.bilm.corpus import Corpus, sources
+from elmo_bench.bilm.lm import (
+    BidirectionalLM,
+    Chunk,
+    chunks,
+    has_softmax,
+    load_lm,
+    read_lm,
+    read_vocabulary,
+    softmax_files,
+)
 from elmo_bench.bilm.lstm import State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
@@ -35,11 +44,11 @@ from elmo_bench.bilm.pretraining.optimisers import optimisers
 from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
+from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.finite import Fault, Watch, all_finite
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-from elmo_bench.system.files import open_text
 from elmo_bench.system.integrity import save_checkpoint
 from elmo_bench.system.progress import tell
 
@@ -90,6 +99,7 @@ class Trainer:
         dtype = torch.bfloat16 if recipe.bfloat16 else torch.float32
         self.lm = BidirectionalLM(BiLM(Options.parse(recipe.options)), len(self.words), dtype).to(device)
         self.batcher = self._batcher()
+        self.lm.bilm.requires_grad_(not recipe.frozen)
         self.dense: list[nn.Parameter] = list(self.lm.bilm.parameters())
         self.optimiser, self.row_optimiser = optimisers(
             recipe, self.dense, [self.lm.softmax.weight, self.lm.softmax_bias.weight]
@@ -139,6 +149,8 @@ class Trainer:
             files |= {os.path.relpath(file, self.root): sha256(file) for file, _ in sources(self.root, [(path, None)])}
         if self.recipe.words is not None:  # the path is specific to one machine, the content is not
             recipe["words"] = sha256(self.root / self.recipe.words)
+        if self.recipe.parent is not None:
+            recipe["parent"] = sha256(self.root / self.recipe.parent[1])
         if self.recipe.start is not None:
             recipe["start"] = sha256(self.root / self.recipe.start / "weights.hdf5")
         return {
@@ -152,18 +164,18 @@ class Trainer:
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}",
         }
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the exported numbers: a tuned biLM keeps its parent's, so that nothing is rounded."""
+        return torch.float16 if self.recipe.parent is None else stored_dtype(self.root / self.recipe.parent[1])
+
     def _vocabulary(self) -> list[str]:
         recipe = self.recipe
+        if (inherited := self._parent_softmax()) is not None:
+            return read_vocabulary(softmax_files(inherited)[1])
         if recipe.words is None:
             return self.corpus.vocabulary(recipe.vocabulary)
-        path = self.root / recipe.words
-        with open_text(path) as lines:
-            words = [line.rstrip("\n") for line in lines]
-        if UNKNOWN not in words:
-            raise UserError(f"no line {UNKNOWN}; a vocabulary for the softmax needs one", path)
-        if len(words) != recipe.vocabulary or len(set(words)) != len(words):
-            raise UserError(f"{len(set(words))} different words, but recipe.vocabulary={recipe.vocabulary}", path)
-        return self.corpus.by_frequency(words)
+        return self.corpus.by_frequency(read_vocabulary(self.root / recipe.words, recipe.vocabulary))
 
     def _start(self) -> int:
         """Takes the weights of the biLM that this run continues; returns how many updates it has had.
@@ -171,6 +183,8 @@ class Trainer:
         Raises:
             UserError: a file is missing, or the biLM has other sizes or another vocabulary.
         """
+        if self.recipe.parent is not None:
+            self._inherit(*(self.root / path for path in self.recipe.parent))
         if self.recipe.start is None:
             return 0
         folder = self.root / self.recipe.start
@@ -182,6 +196,20 @@ class Trainer:
             raise UserError("its card.json does not say after how many updates it stopped", folder)
         self.lm.load_state_dict(earlier.state_dict())
         return updates
+
+    def _parent_softmax(self) -> Path | None:
+        """The folder of the softmax that the run takes over from its parent, if the parent has one."""
+        if self.recipe.parent is None:
+            return None
+        folder = (self.root / self.recipe.parent[1]).parent
+        return folder if has_softmax(folder) else None
+
+    def _inherit(self, options: Path, weights: Path) -> None:
+        """Takes the weights of the parent, and its softmax if it has one."""
+        if self._parent_softmax() is None:
+            self.lm.bilm.load_state_dict(BiLM.from_files(options, weights).state_dict())
+        else:
+            self.lm.load_state_dict(read_lm(options, weights)[0].state_dict())
 
     def _batcher(self) -> Batcher:
         recipe, types = self.recipe, WordTypes(self.corpus.types, self.lm.bilm.encoder)
@@ -201,12 +229,18 @@ class Trainer:
         if self.group.size == 1:  # a process must not stop alone; the gradients are those of all
             self._stop_at(self.watch.add(self.update + 1, "loss", loss))
         self._stop_at(self.watch.add(self.update + 1, "gradient", norm))
+        if rate:  # a step of length 0 could still turn -0.0 into 0.0
+            self._descend(batch, rows, gradients, rate)
+        self.optimiser.zero_grad()
+        return loss.detach()
+
+    def _descend(self, batch: Batch, rows: list[torch.Tensor], gradients: list[torch.Tensor], rate: float) -> None:
+        """One step of both optimisers."""
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
-        self.optimiser.zero_grad()
-        self.row_optimiser.step(batch.ids, [row.detach() for row in rows], gradients, rate * recipe.softmax_lr)
-        return loss.detach()
+        values = [row.detach() for row in rows]
+        self.row_optimiser.step(batch.ids, values, gradients, rate * self.recipe.softmax_lr)
 
     def _stop_at(self, fault: Fault | None) -> None:
         """Raises `UserError` for a number that is not finite."""

@@ -1,0 +1,113 @@
+"""One start of a run in a job of Slurm, and what follows if it does not come to its end.
+
+- A pre-emption or a coming time limit (SIGUSR2): the job is queued again in its place, under its own id.
+- Anything else that ends it, such as SIGKILL, a failed node or `scancel`: its successor starts. The first line of every
+  job's script queues one (`start.sh`); Slurm drops it (`afternotok`) when the job ends well.
+
+Either way the run goes on from its last epoch. It is started `attempts` times in all. The training is a process of its
+own, as on one machine, and deaf to the signals of Slurm, which reach every process of a job: submitit alone decides
+what follows, and until then the training goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elmo_bench.clusters.journal import Journal
+from elmo_bench.system import children
+
+if TYPE_CHECKING:
+    from submitit.helpers import DelayedSubmission
+
+START = Path(__file__).with_name("start.sh")
+RUNS = "runs"  # a file in the folder of a submission: the name of each task's run, a line each, for START
+CANCELLED = "cancelled"  # another: what has not started does nothing
+WRONG = 2  # exit status of an error that another start would not mend
+
+
+def first_line(folder: Path, attempts: int) -> str:
+    """Of the script of a run's job: the start is noted, and the successor queued."""
+    return f'sh {shlex.quote(str(START))} {shlex.quote(str(folder))} {attempts} "$0" "$@"'
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Is called in the job.
+
+    Attributes:
+        title: of the run.
+        command: that trains it, or goes on with it.
+        record: the file that says it is finished.
+        journal: of its jobs, in the folder of the submission.
+        attempts: how often it is started in all.
+    """
+
+    title: str
+    command: Sequence[str]
+    record: Path
+    journal: Path
+    attempts: int
+
+    def __call__(self) -> None:
+        """Trains the run to its end.
+
+        Raises:
+            RuntimeError: it did not come to its end; the successor starts.
+        """
+        if self.record.is_file() or (self.journal.parent / CANCELLED).exists():
+            return
+        if Journal(self.journal).starts > self.attempts:
+            raise RuntimeError(f"{self.title}: given up after {self.attempts} starts")
+        if (status := carried_out(self.command)) not in (0, WRONG):
+            raise RuntimeError(f"{self.title}: ended with status {status}")
+
+    def checkpoint(self) -> DelayedSubmission | None:
+        """What submitit runs when the job is queued again; None, with which it is not: no start is left."""
+        return _again(self) if Journal(self.journal).starts < self.attempts else None
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The job that makes what the runs of a task read. It has no successor: what it has not made, the runs make."""
+
+    command: Sequence[str]
+
+    def __call__(self) -> None:
+        """Raises `RuntimeError` if it was ended. What a user must mend, each run that it concerns says itself."""
+        if (status := carried_out(self.command)) not in (0, WRONG):
+            raise RuntimeError(f"ended with status {status}")
+
+    def checkpoint(self) -> DelayedSubmission:
+        """It goes on where it stopped."""
+        return _again(self)
+
+
+def carried_out(command: Sequence[str]) -> int:
+    """The exit status of a command, which ends with this process."""
+    environment = {**os.environ, **children.environment()}
+    process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=_deaf)
+    try:
+        return process.wait()
+    finally:  # an exception: submitit's, when the job is about to be queued again
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _deaf() -> None:
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _again(task: Attempt | Preparation) -> DelayedSubmission:
+    from submitit.helpers import DelayedSubmission
+
+    return DelayedSubmission(task)

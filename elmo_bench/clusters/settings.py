@@ -1,0 +1,73 @@
+"""What a cluster is asked for: a page of conf/cluster/, changed by `cluster.KEY=VALUE`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from elmo_bench.system import console, places
+from elmo_bench.system.errors import UserError
+
+
+@dataclass
+class JobSettings:
+    """One job; None leaves a key to the cluster's default."""
+
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    gres: str | None = None
+    gpus_per_node: int | None = None
+    cpus_per_task: int = 4
+    mem_gb: float | None = None
+    minutes: int = 720
+    setup: list[str] = field(default_factory=list)
+
+
+@dataclass
+class ClusterSettings:
+    """The keys are explained on the page, conf/cluster/slurm.yaml."""
+
+    at_once: int = 8
+    attempts: int = 5
+    warning: int = 90
+    options: dict[str, Any] = field(default_factory=dict)
+    run: JobSettings = field(default_factory=JobSettings)
+    prepare: JobSettings = field(default_factory=JobSettings)
+
+
+def known() -> list[str]:
+    """The clusters: pages of conf/cluster/."""
+    return sorted(path.stem for path in (places.CONF / "cluster").glob("*.yaml"))
+
+
+def read(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
+    """The settings of a page.
+
+    Args:
+        name: of the page.
+        changes: as "run.partition=gpu".
+
+    Raises:
+        UserError: there is no such page, a key that it does not know, or a value of another type.
+    """
+    if name not in known():
+        raise UserError(
+            f"on={name}: there is no such page of conf/cluster; {console.choices(name, ['local', *known()])}"
+        )
+    try:
+        page = OmegaConf.load(places.CONF / "cluster" / f"{name}.yaml")
+        merged = OmegaConf.merge(OmegaConf.structured(ClusterSettings), page, OmegaConf.from_dotlist(list(changes)))
+        settings: Any = OmegaConf.to_object(merged)
+    except OmegaConfBaseException as error:
+        where = f"{', '.join(f'cluster.{one}' for one in changes)}: " if changes else ""
+        raise UserError(f"{where}{str(error).splitlines()[0]}", places.CONF / "cluster" / f"{name}.yaml") from error
+    for key in ("at_once", "attempts"):
+        if getattr(settings, key) < 1:
+            raise UserError(f"cluster.{key}={getattr(settings, key)}: a whole number from 1")
+    return settings

@@ -1,0 +1,34 @@
+"""Makes a run's model the head that `predict task=NAME` uses: `elmo-bench export_head checkpoint=FILE.ckpt`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from elmo_bench.system import places
+from elmo_bench.system.command import Argument, Command
+
+COMMAND = Command(
+    "export_head",
+    "make a run's model the one that predict task=NAME uses",
+    (
+        Argument("checkpoint", "of a finished run, in its work folder, its record beside that", value="FILE.ckpt"),
+        Argument("output", "folder of heads; by default models/heads", None, "FOLDER"),
+    ),
+    (("checkpoint=results/own/work/open/ner/.../best.ckpt", "writes models/heads/ner/"),),
+    (
+        "Writes TASK/head.ckpt, the model without its biLM in float16, and TASK/card.json, with the scores of the "
+        "record and the file's sha256. The biLM is found again below models_root; it must have the same weights.",
+    ),
+)
+
+
+def main() -> None:
+    """The entry point."""
+    from elmo_bench.experiment.shipped import FOLDER, export
+
+    given = COMMAND.parse()
+    print(export(Path(given["checkpoint"]), Path(given["output"] or places.ROOT / "models" / FOLDER)))
+
+
+if __name__ == "__main__":
+    COMMAND.run(main)

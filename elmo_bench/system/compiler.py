@@ -1,0 +1,88 @@
+"""Compiles the project's C++ functions, once for each machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.files import replacement, write_text
+from elmo_bench.system.hashing import fingerprint
+from elmo_bench.system.integrity import check_digests, digests
+
+HEADERS = Path(__file__).parent  # what the sources include
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
+COMPILERS = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
+PATIENCE = 120  # seconds for the compiler
+LIBRARY = "kernels.so"
+CARD = "card.json"
+Functions = TypeVar("Functions")
+
+
+def checked(
+    load: Callable[[], Functions], differences: Callable[[Functions], Iterable[float]], near: float
+) -> Functions | None:
+    """Compiled functions; None without a compiler, where they are turned off, or if they compute other results.
+
+    Args:
+        load: builds and opens them; may raise as `built` does.
+        differences: the largest differences from torch's results.
+        near: what each of them has to be less than.
+    """
+    if os.environ.get("ELMO_BENCH_KERNELS") == "0":
+        return None
+    try:
+        found = load()
+    except (OSError, AttributeError, subprocess.SubprocessError):
+        return None
+    return found if all(difference < near for difference in differences(found)) else None
+
+
+def built(source: Path, flags: Sequence[str] = FLAGS) -> Path:
+    """The path of the library of a source for this compiler and processor, made if necessary.
+
+    Raises:
+        OSError, subprocess.SubprocessError: there is no compiler, it fails, or there is no place for the library.
+    """
+    compiler = next((found for name in COMPILERS if name and (found := shutil.which(name))), None)
+    if compiler is None:
+        raise OSError("no C++ compiler")
+    stat = os.stat(compiler)
+    texts = [path.read_text(encoding="utf-8") for path in (source, *sorted(HEADERS.glob("*.h")))]
+    key = fingerprint([texts, list(flags), compiler, stat.st_size, stat.st_mtime, _processor()])
+    folder = places.machine_cache() / "kernels" / key
+    if not _whole(folder):
+        _compile([compiler, *flags, f"-I{HEADERS}", str(source)], folder)
+    return folder / LIBRARY
+
+
+def _processor() -> list[str]:
+    """What `-march=native` depends on: a home folder may be shared by several machines."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        return sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
+    return [platform.machine(), platform.processor(), platform.node()]
+
+
+def _whole(folder: Path) -> bool:
+    """Whether the folder holds a library as it was built: a damaged one would end the process."""
+    try:
+        check_digests(folder, json.loads((folder / CARD).read_text(encoding="utf-8")), "")
+    except (OSError, ValueError, AttributeError, UserError):
+        return False
+    return (folder / LIBRARY).is_file()
+
+
+def _compile(command: Sequence[str], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacement(folder / LIBRARY) as library:
+        subprocess.run([*command, "-o", str(library)], check=True, capture_output=True, timeout=PATIENCE)
+    write_text(folder / CARD, json.dumps(digests(folder, [LIBRARY])) + "\n")

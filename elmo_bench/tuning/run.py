@@ -1,0 +1,107 @@
+"""One tuning: the text, a softmax where the parent has none, the training, and the perplexities before and after."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.bilm.card import CARD, read_card
+from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.lm import has_softmax, read_lm, read_vocabulary, softmax_files
+from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.bilm.pretraining.run import finite, is_of, pretrain
+from elmo_bench.configuration.schema import TuningConfig
+from elmo_bench.system import json_text
+from elmo_bench.tuning import text
+from elmo_bench.tuning.text import DEV, TRAIN, TaskText
+
+
+def tune(tuning: TuningConfig, work: Path, output: Path, about: Mapping[str, Any], force: bool = False) -> None:
+    """Tunes a biLM and writes it with its card; after any interruption the same call goes on from the last checkpoint.
+
+    Args:
+        tuning: the numbers, the parent's files, and the reader of the text.
+        work: folder for the text, the new softmax if there is one, and checkpoints.
+        output: folder of the tuned biLM, which appears only when it is complete.
+        about: further keys of its card.
+        force: start from the beginning.
+
+    Raises:
+        UserError: the task has no text, malformed data, a file of the parent that is missing or damaged; the errors of
+            `pretrain`.
+    """
+    read = text.read(tuning.task, tuning.reader, tuning.text)
+    read.write(work / "text")
+    parent = Path(str(tuning.source.options)), Path(str(tuning.source.weights))
+    fitted = not has_softmax(parent[1].parent)
+    if fitted:
+        parent = _with_softmax(tuning, read, parent, work, force)
+    words = read_vocabulary(softmax_files(parent[1].parent)[1])
+    before = _perplexity(parent, work / "text")
+    card = {
+        **about,
+        "softmax": "fitted to this text, all else frozen" if fitted else "the parent's",
+        "text": _described(read, words),
+        "before": {DEV: before},
+    }
+    recipe = _recipe(tuning, read, parent, vocabulary=len(words))
+    _train(tuning, recipe, work, output, force, card)
+    shutil.rmtree(work / "training", ignore_errors=True)  # its checkpoints are larger than the biLM
+
+
+def _with_softmax(
+    tuning: TuningConfig, read: TaskText, parent: tuple[Path, Path], work: Path, force: bool
+) -> tuple[Path, Path]:
+    """Options and weights of the same biLM beside a new softmax, which is fitted unless that has been done."""
+    folder, new = work / "softmax", tuning.softmax
+    recipe = _recipe(
+        tuning, read, parent, vocabulary=new.vocabulary, frozen=True, epochs=new.epochs, lr=new.lr, dropout=0.0
+    )
+    done = (folder / CARD).is_file() and is_of(read_card(folder), recipe, work / "text")
+    if force or not done:
+        _train(tuning, recipe, work, folder, force)
+    return folder / "options.json", folder / "weights.hdf5"
+
+
+def _recipe(
+    tuning: TuningConfig, read: TaskText, parent: tuple[Path, Path], *, epochs: int | None = None, **changes: Any
+) -> Recipe:
+    """The recipe of one training."""
+    same = {
+        key: getattr(tuning, key)
+        for key in ("lr", "softmax_lr", "warmup", "rows", "steps", "negatives", "clip", "dropout", "bfloat16", "seed")
+    }
+    options, weights = (str(path.absolute()) for path in parent)
+    return Recipe(
+        options=json_text.read(options), parent=(options, weights), text=[(TRAIN, None)], heldout=[(DEV, None)],
+        tokens=(epochs or tuning.epochs) * read.size(), **{**same, **changes},
+    )  # fmt: skip
+
+
+def _train(
+    tuning: TuningConfig, recipe: Recipe, work: Path, output: Path, force: bool, about: Mapping[str, Any] | None = None
+) -> None:
+    pretrain(
+        recipe, work / "text", work / "training", output, tuning.compile, tuning.every, force, tuning.device,
+        about=about,
+    )  # fmt: skip
+
+
+def _perplexity(files: tuple[Path, Path], folder: Path) -> dict[str, float]:
+    """The perplexity of a biLM on dev, as its card will have it after the tuning."""
+    lm, words = read_lm(*files)
+    corpus = Corpus.read([Source(folder / DEV)])
+    return finite(lambda: lm.perplexity(corpus, words), DEV)
+
+
+def _described(read: TaskText, words: list[str]) -> dict[str, Any]:
+    """The size of both texts, and how much of them the vocabulary lacks."""
+    known = set(words)
+    described: dict[str, Any] = {"vocabulary": len(words), "left_out": read.left_out}
+    for name, lines in (("train", read.train), ("dev", read.dev)):
+        counted = [word for line in lines for word in line.split()]
+        unknown = sum(word not in known for word in counted)
+        described[name] = {"sentences": len(lines), "words": len(counted), "unknown": unknown}
+    return described

@@ -1,0 +1,73 @@
+"""Whole trainings on a device: the same tests on a CPU and, where there is one, on a GPU."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.speed.text import read_sentences
+
+PLACES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+OPTIONS = {
+    "lstm": {"dim": 16, "projection_dim": 8, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
+    "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 8]], "max_characters_per_token": 50},
+}
+
+pytestmark = pytest.mark.usefixtures("without_tf32")
+
+
+def pretrained(folder: Path, place: str, compile: bool = False, bfloat16: bool = False) -> list[float]:
+    """The loss that the log of a short pretraining names."""
+    sentences, _ = read_sentences(None, 60)
+    folder.mkdir()
+    (folder / "text.txt").write_text("".join(" ".join(sentence) + "\n" for sentence in sentences), encoding="utf-8")
+    recipe = Recipe(OPTIONS, [("text.txt", None)], [], 50, 100 * 4 * 5, rows=4, steps=5, negatives=8, bfloat16=bfloat16)
+    Trainer(recipe, folder, folder / "run", 1e9, compile, device=torch.device(place)).fit()
+    with open(folder / "run" / "log.csv", encoding="utf-8") as file:
+        return [float(row["loss"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_pretraining_is_the_cpus(place, tmp_path):
+    expected = pretrained(tmp_path / "expected", "cpu")
+    assert len(expected) == 2
+    assert pretrained(tmp_path / "found", place) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_compiled_pretraining_is_the_eager_one(place, tmp_path):
+    expected = pretrained(tmp_path / "expected", place)
+    assert pretrained(tmp_path / "found", place, compile=True) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_pretraining_in_bfloat16_is_near(place, tmp_path):
+    expected = pretrained(tmp_path / "expected", place)
+    assert pretrained(tmp_path / "found", place, bfloat16=True) == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_run_from_data_to_record_is_the_cpus(place, bench, stand_in):
+    """The command's whole way: cache, training, checkpoints, scores."""
+    accelerator = {"cpu": "cpu", "cuda": "gpu"}[place]
+    made = [
+        bench.train(f"trainer.accelerator={each}", f"results_root={bench.folder}/{number}", "task.head.dropout=0.0",
+                    "elmo.dropout=0.0")
+        for number, each in enumerate(("cpu", accelerator))
+    ]  # fmt: skip
+    expected, record = made
+    assert record["machine"]["accelerator"] == place
+    assert record["history"]["loss"] == pytest.approx(expected["history"]["loss"], rel=1e-3)
+    assert record["run"] == expected["run"]
+
+
+@pytest.mark.parametrize("precision", ["bf16-mixed", "16-mixed"])
+@pytest.mark.gpu
+def test_a_run_in_16_bits_learns(precision, bench, stand_in):
+    record = bench.train("trainer.accelerator=gpu", f"trainer.precision={precision}")
+    assert record["history"]["loss"][-1] < record["history"]["loss"][0]

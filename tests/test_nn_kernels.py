@@ -1,0 +1,172 @@
+"""The compiled functions of training give torch's results, or are not used."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.nn import compiled, coupled_lstm, dropout, gru, highway_lstm, kernels, lstm
+from elmo_bench.nn.dropout import Dropout
+from elmo_bench.system import compiler
+from tests.conftest import needs_compiler
+
+LENGTHS = torch.tensor([7, 1, 5, 7, 2])
+MASK = torch.arange(7) < LENGTHS[:, None]
+
+
+def outcome(layer: nn.Module, x: Tensor) -> list[Tensor]:
+    """The output, and the gradients of the input and the weights."""
+    x = x.clone().requires_grad_()
+    y = layer(x, MASK)
+    direction = torch.linspace(-1, 1, y.numel()).view_as(y)
+    return [y.detach(), *torch.autograd.grad(y, [x, *layer.parameters()], direction)]
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sizes", [(5, 3), (4, 16), (9, 100)])
+@pytest.mark.parametrize(("room", "kind"), [(lstm, lstm.BiLSTM), (gru, gru.BiGRU)])
+def test_a_step_has_the_gradients_of_the_way_without_them(monkeypatch, room, kind, sizes, threads):
+    torch.manual_seed(0)
+    layer, x, before = kind(*sizes), torch.randn(*MASK.shape, sizes[0]), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        ours = outcome(layer, x)
+    finally:
+        torch.set_num_threads(before)
+    monkeypatch.setattr(room, "usable", lambda _: None)
+    for found, there in zip(ours, outcome(layer, x), strict=True):
+        assert (found - there).norm() <= 1e-5 * there.norm()
+
+
+class Unpadded(coupled_lstm.CoupledBiLSTM):
+    """Called like the other layers."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return super().forward(x[mask], mask.sum(1).tolist())
+
+
+def coupled(size: int, hidden: int) -> nn.Module:
+    return Unpadded(size, hidden, dropout=0.4)
+
+
+def highway(size: int, hidden: int) -> nn.Module:
+    return highway_lstm.AlternatingHighwayLSTM(size, hidden, n_layers=3, dropout=0.4)
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sizes", [(5, 3), (4, 16), (9, 100)])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(("room", "kind"), [(coupled_lstm, coupled), (highway_lstm, highway)])
+def test_masked_layers_have_the_gradients_of_torchs_steps(monkeypatch, room, kind, training, sizes, threads):
+    torch.manual_seed(0)
+    layer, x, before = kind(*sizes).train(training), torch.randn(*MASK.shape, sizes[0]), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)  # of the masks
+    try:
+        ours = outcome(layer, x)
+    finally:
+        torch.set_num_threads(before)
+    monkeypatch.setattr(room, "usable", lambda _: None)
+    torch.manual_seed(1)
+    for found, there in zip(ours, outcome(layer, x), strict=True):
+        assert (found - there).norm() <= 1e-5 * there.norm()
+
+
+@needs_compiler
+def test_padding_is_neither_read_nor_written():
+    layer, x = lstm.BiLSTM(4, 5), torch.randn(*MASK.shape, 4)
+    broken = torch.where(MASK[..., None], x, torch.nan)
+    assert torch.equal(layer(broken, MASK), layer(x, MASK))
+    assert not layer(x, MASK)[~MASK].any()
+    assert not outcome(layer, x)[1][~MASK].any()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("flags", "instructions"), [(["-march=x86-64"], "sse2"), (["-mavx2", "-mfma"], "avx2"), (["-mavx512f"], "avx512f")]
+)
+def test_every_width_of_vectors_gives_the_same_numbers(fresh, flags, instructions):
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        if platform.machine() != "x86_64" or instructions not in file.read():
+            pytest.skip(f"this processor does not have {instructions}")
+    library = compiler.built(kernels.SOURCE, [*(f for f in compiler.FLAGS if f != "-march=native"), *flags])
+    with torch.random.fork_rng([]):
+        assert max(compiled.differences(kernels.Kernels(library))) < 5e-6
+
+
+@needs_compiler
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_dropout_draws_the_numbers_that_torch_draws(p):
+    """At any point of the generator's round, for any number of values, and for what is drawn next."""
+    for size in (1, 5, 311, 312, 313, 2000):
+        x, results = torch.randn(size, 3), []
+        for layer in (Dropout(p), nn.Dropout(p)):
+            torch.manual_seed(size)
+            torch.rand(size)
+            results.append(torch.cat([layer(x), layer(x), torch.rand(1, 3)]))
+        assert torch.equal(*results)
+
+
+def test_dropout_does_nothing_outside_of_training_and_serves_other_dtypes():
+    x = torch.ones(50, dtype=torch.float64)
+    assert Dropout(0.5).eval()(x) is x
+    assert set(Dropout(0.5)(x).tolist()) == {0.0, 2.0}
+
+
+@needs_compiler
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_relu_with_dropout_is_one_after_the_other(monkeypatch, p):
+    x, direction, results = torch.randn(37, 5), torch.randn(37, 5), []
+    for way in (dropout.usable, lambda _: None):
+        monkeypatch.setattr(dropout, "usable", way)
+        torch.manual_seed(1)
+        given = x.clone().requires_grad_()
+        y = dropout.relu_dropout(given * 1.0, p)
+        results.append([y, *torch.autograd.grad(y, given, direction), torch.rand(2)])
+    for ours, there in zip(*results, strict=True):
+        torch.testing.assert_close(ours, there, rtol=1e-6, atol=0)
+
+
+def test_without_a_compiler_torch_computes(fresh, monkeypatch):
+    monkeypatch.setattr(compiler, "COMPILERS", ("no-such-compiler",))
+    assert compiled.usable(torch.zeros(1)) is None
+    assert lstm.BiLSTM(4, 5)(torch.randn(*MASK.shape, 4), MASK).shape == (5, 7, 10)
+
+
+def test_they_can_be_turned_off(fresh, monkeypatch):
+    monkeypatch.setenv("ELMO_BENCH_KERNELS", "0")
+    assert compiled.kernels() is None
+    assert not fresh.exists()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("acc[h][v] * own[v]", "acc[h][v]"),
+        ("d_h * o *", "d_h * j *"),
+        ("0x9908b0dfu", "0x9908b0deu"),
+        ("gates[1] * (h - gates[2])", "gates[1] * h"),
+        ("(of_y + of_next) * factor", "of_y + of_next * factor"),
+        ("d_cell * (j - before)", "d_cell * j"),
+        ("there <= 0.0f ? V{} : through", "through"),
+        ("d_hidden * (o * squashed - gates[5])", "d_hidden * o * squashed"),
+    ],
+)
+def test_a_source_that_computes_something_else_is_not_used(fresh, tmp_path, monkeypatch, right, wrong):
+    source, text = tmp_path / "kernels.cpp", kernels.SOURCE.read_text()
+    assert right in text
+    source.write_text(text.replace(right, wrong))
+    monkeypatch.setattr(compiled, "SOURCE", source)
+    assert compiled.kernels() is None
+
+
+@needs_compiler
+def test_they_are_checked_where_gradients_are_off_too(fresh):
+    with torch.inference_mode():
+        assert compiled.kernels() is not None
