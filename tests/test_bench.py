@@ -10,7 +10,8 @@ import torch
 from rich.console import Console
 from torch.utils.flop_counter import FlopCounterMode
 
-from elmo_bench.bench import PARTS, parts
+from elmo_bench import bench as command
+from elmo_bench.bench import PARTS, parts, usual
 from elmo_bench.bilm import BiLM, compiled
 from elmo_bench.bilm.corpus import Corpus
 from elmo_bench.bilm.lm import BidirectionalLM, chunks
@@ -164,6 +165,25 @@ def test_parts_are_chosen_by_name():
     assert parts("growth,encode") == ["encode", "growth"]
     with pytest.raises(ValueError, match="there is no part encod; did you mean encode?"):
         parts("encod")
+
+
+def test_without_a_gpu_its_part_runs_only_where_it_is_asked_for(monkeypatch, capsys):
+    ran: list[list[str]] = []
+    monkeypatch.setattr(bench, "bench", lambda plan, data_root, only, step: ran.append(list(only)) or {"text": ""})
+    monkeypatch.setattr(tables, "show", lambda figures, console: None)
+    for only in (None, ["gpu"]):
+        command.measured(None, only, "cpu")
+    assert ran == [[name for name in PARTS if name != "gpu"], ["gpu"]]
+    assert capsys.readouterr().err.count("\n") == 1
+    assert usual("cuda") == list(PARTS)
+
+
+def test_equal_batches_of_paragraphs_are_measured_once(monkeypatch):
+    ran: list[int] = []
+    monkeypatch.setattr(measure, "_reading", lambda task, words, mode, rows: ran.append(rows) or float(rows))
+    rows = measure.attention("squad", (400, 800))
+    assert len(ran) == 6
+    assert [row["peak_mib"] for row in rows] == [row["rows"] for row in rows] == [45] * 4 + [22, 45] * 2
 
 
 def test_without_kernels_torch_alone_computes(tmp_path):

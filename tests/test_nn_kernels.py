@@ -37,7 +37,7 @@ def test_a_step_has_the_gradients_of_the_way_without_them(monkeypatch, room, kin
         ours = outcome(layer, x)
     finally:
         torch.set_num_threads(before)
-    monkeypatch.setattr(room, "usable", lambda _: None)
+    monkeypatch.setattr(room, "loopable", lambda _: None)
     for found, there in zip(ours, outcome(layer, x), strict=True):
         assert (found - there).norm() <= 1e-5 * there.norm()
 
@@ -71,10 +71,33 @@ def test_masked_layers_have_the_gradients_of_torchs_steps(monkeypatch, room, kin
         ours = outcome(layer, x)
     finally:
         torch.set_num_threads(before)
-    monkeypatch.setattr(room, "usable", lambda _: None)
+    monkeypatch.setattr(room, "loopable", lambda _: None)
     torch.manual_seed(1)
     for found, there in zip(ours, outcome(layer, x), strict=True):
         assert (found - there).norm() <= 1e-5 * there.norm()
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", [lstm.BiLSTM, gru.BiGRU, coupled, highway])
+def test_under_autocast_only_the_products_over_all_words_are_of_16_bits(kind, dtype):
+    torch.manual_seed(0)
+    layer, x = kind(9, 30), torch.randn(*MASK.shape, 9).to(dtype)
+    torch.manual_seed(1)  # of the masks
+    expected = outcome(layer, x.float())
+    torch.manual_seed(1)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = outcome(layer, x)
+    assert [each.dtype for each in found] == [torch.float32, dtype, *[torch.float32] * (len(found) - 2)]
+    for ours, there in zip(found, expected, strict=True):
+        assert 0 < (ours - there).norm() <= 0.01 * there.norm()
+
+
+@needs_compiler
+def test_autocast_does_not_fail_their_check(fresh):
+    with torch.autocast("cpu", torch.bfloat16):
+        assert compiled.loopable(torch.zeros(1, dtype=torch.bfloat16)) is not None
+    assert compiled.loopable(torch.zeros(1, dtype=torch.bfloat16)) is None
 
 
 @needs_compiler

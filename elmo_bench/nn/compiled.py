@@ -19,6 +19,7 @@ from elmo_bench.nn import coupled_steps, highway_steps
 from elmo_bench.nn.kernels import SOURCE, Kernels
 from elmo_bench.nn.masked_loops import Layer, masked_loops
 from elmo_bench.nn.pairs import PairProduct
+from elmo_bench.nn.precision import HALVES, half
 from elmo_bench.nn.recurrent import COUPLED, GRU, HIGHWAY, LSTM, NAMES, Cell, Loops, Words, loops
 from elmo_bench.system import compiler
 
@@ -26,15 +27,24 @@ NEAR = 1e-5  # largest difference from torch that the check allows
 
 
 def usable(x: Tensor) -> Kernels | None:
-    """The compiled functions if they can compute with such a tensor, outside of autocast; else None."""
-    plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-    return kernels() if plain else None
+    """The compiled functions if they can compute with such a tensor; else None."""
+    return kernels() if x.device.type == "cpu" and x.dtype == torch.float32 else None
+
+
+def loopable(x: Tensor) -> Kernels | None:
+    """The compiled functions if their time loops can compute with such a tensor; else None.
+
+    Under autocast they also take 16 bits, for the products over all words; cells and results are float32.
+    """
+    mixed = x.device.type == "cpu" and half(x) is not None and x.dtype in HALVES
+    return kernels() if mixed else usable(x)
 
 
 @cache
 def kernels() -> Kernels | None:
     """The compiled functions; None without a compiler, where they are turned off, or if they compute other results."""
-    with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng([]):
+    plain = torch.autocast("cpu", enabled=False)
+    with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng([]), plain:
         return compiler.checked(lambda: Kernels(compiler.built(SOURCE)), differences, NEAR)
 
 

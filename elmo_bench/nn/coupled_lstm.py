@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.compiled import usable
+from elmo_bench.nn.compiled import loopable
 from elmo_bench.nn.coupled_steps import Order, Steps
 from elmo_bench.nn.dropout import dropout
 from elmo_bench.nn.masked_loops import Layer, masked_loops
+from elmo_bench.nn.precision import half
 from elmo_bench.nn.recurrent import COUPLED, Loops, Words
 
 
@@ -51,9 +52,9 @@ class CoupledBiLSTM(nn.Module):
         """(N, D), the words of sentences of these lengths, one after another -> (N, 2H)."""
         kept = None
         if self.training and self.dropout:
-            kept = dropout(x.new_ones(2, len(lengths), self.hidden_size), self.dropout)  # (2, B, H)
-        if (kernels := usable(x)) is not None:
-            layer = Layer(Loops(COUPLED, kernels, Words.unpadded(lengths)), (0, 1))
+            kept = dropout(self.initial.new_ones(2, len(lengths), self.hidden_size), self.dropout)  # (2, B, H)
+        if (kernels := loopable(x)) is not None:
+            layer = Layer(Loops(COUPLED, kernels, Words.unpadded(lengths), half(x)), (0, 1))
             weights = self.input.weight, self.input.bias, self.recurrent.mT, self.initial[:, :, 0]
             return masked_loops(layer, x, *weights, kept)
         return Steps.apply(self.input(x), self.recurrent, self.initial, kept, Order.of(lengths, x.device))

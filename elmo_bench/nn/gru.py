@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from elmo_bench.nn.compiled import usable
+from elmo_bench.nn.compiled import loopable
 from elmo_bench.nn.directions import Directions, looped
 from elmo_bench.nn.lstm import reverse
+from elmo_bench.nn.precision import wide
 from elmo_bench.nn.recurrent import GRU, both_directions
 
 
@@ -41,10 +42,12 @@ class BiGRU(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), mask (B, T) bool with the words first -> (B, T, 2H), zeros at padding."""
-        if (kernels := usable(x)) is not None:
+        if (kernels := loopable(x)) is not None:
             return both_directions(GRU, kernels, [(x, mask)], [self.forward_gru, self.backward_gru])[0]
         if looped(x):
-            return BothWays.apply(x, Directions.of(mask), *self._weights()) * mask.unsqueeze(2)  # type: ignore[operator]
+            with torch.autocast("cpu", enabled=False):  # a loop of small products, which 16 bits slow down
+                y: Tensor = BothWays.apply(wide(x), Directions.of(mask), *self._weights())  # type: ignore[assignment]
+            return y * mask.unsqueeze(2)
         ahead, _ = self.forward_gru(x)  # (B, T, H)
         back, _ = self.backward_gru(reverse(x, mask))
         return torch.cat([ahead, reverse(back, mask)], dim=-1) * mask.unsqueeze(2)

@@ -20,11 +20,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn.compiled import usable
+from elmo_bench.nn.compiled import loopable
 from elmo_bench.nn.dropout import dropout
 from elmo_bench.nn.highway_steps import GATES, Packed, Steps
 from elmo_bench.nn.kernels import Kernels
 from elmo_bench.nn.masked_loops import Layer, masked_loops
+from elmo_bench.nn.precision import half, wide
 from elmo_bench.nn.recurrent import HIGHWAY, Loops, Words
 
 
@@ -50,10 +51,9 @@ class HighwayLSTM(nn.Module):
 
         Under autocast only the products over all words take its 16 bits: cells keep the precision of the weights.
         """
-        device = x.device.type
-        half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-        with torch.autocast(device, enabled=False):
-            return Steps.apply(x.to(self.bias.dtype), self.weight, self.bias, self.recurrent, mask, sizes, half)
+        products = half(x)
+        with torch.autocast(x.device.type, enabled=False):
+            return Steps.apply(x.to(self.bias.dtype), self.weight, self.bias, self.recurrent, mask, sizes, products)
 
     def by_loops(self, layer: Layer, x: Tensor, mask: Tensor | None) -> Tensor:
         """(N, D) words without padding -> (N, H), by compiled loops; a mask (B, H), the longest sentences first."""
@@ -79,7 +79,7 @@ class AlternatingHighwayLSTM(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), mask (B, T) bool with the words first, one or more each -> (B, T, H), zeros at padding."""
-        if (kernels := usable(x)) is not None:
+        if (kernels := loopable(x)) is not None:
             return self._by_loops(kernels, x, mask)
         packed = Packed.of(mask)
         h = x.flatten(0, 1)[packed.places]  # (N, D)
@@ -93,8 +93,8 @@ class AlternatingHighwayLSTM(nn.Module):
     def _by_loops(self, kernels: Kernels, x: Tensor, mask: Tensor) -> Tensor:
         """`forward` in compiled loops, which read the words where they stand."""
         words = Words.of(mask)
-        loops = Loops(HIGHWAY, kernels, words._replace(places=words.rows))
-        h = x.flatten(0, 1).index_select(0, words.among)  # (N, D)
+        loops = Loops(HIGHWAY, kernels, words._replace(places=words.rows), half(x))
+        h = wide(x.flatten(0, 1).index_select(0, words.among))  # (N, D)
         for number, layer in enumerate(self.layers):
             assert isinstance(layer, HighwayLSTM)
             h = layer.by_loops(Layer(loops, (number % 2,)), h, self._kept(h, len(mask)))  # (N, H)

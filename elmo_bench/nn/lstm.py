@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.compiled import usable
+from elmo_bench.nn.compiled import loopable
 from elmo_bench.nn.recurrent import LSTM, both_directions
 
 
@@ -32,7 +32,7 @@ class BiLSTM(nn.Module):
 
     def each(self, *batches: tuple[Tensor, Tensor]) -> list[Tensor]:
         """Several batches with their masks: on a CPU all at once."""
-        if (kernels := usable(batches[0][0])) is not None:
+        if (kernels := loopable(batches[0][0])) is not None:
             return both_directions(LSTM, kernels, batches, [self.forward_lstm, self.backward_lstm])
         return [self._left_aligned(*batch) for batch in batches]
 

@@ -36,7 +36,7 @@ def masked_loops(
 
     Args:
         layer: the loops.
-        x: words, float32 on the CPU.
+        x: words on the CPU, float32 or, where the loops have a `half`, of 16 bits.
         weight: (S I H, D), for each direction what the input gives to its gates, and to the highway.
         bias: (S I H,).
         recurrent: (S, G H, H), from h to the gates.
@@ -62,8 +62,9 @@ class _MaskedLoops(torch.autograd.Function):
         mask: Tensor | None,
     ) -> Tensor:
         sides, size = len(layer.sides), recurrent.shape[2]
-        gates, y = once(x, weight.t(), bias), x.new_empty(len(x), sides * size)  # (N, S I H), (N, S H)
-        kept, before = x.new_empty(2, sides, len(x), size)
+        x = x if layer.loops.half is None else x.to(layer.loops.half)
+        gates = once(x, weight.t(), bias, layer.loops.half)  # (N, S I H)
+        y, kept, before = gates.new_empty(len(x), sides * size), *gates.new_empty(2, sides, len(x), size)  # (N, S H)
 
         def run(i: int) -> None:
             inputs, states = (_part(gates, i, sides), gates.shape[1]), (kept[i], before[i])
@@ -93,9 +94,10 @@ class _MaskedLoops(torch.autograd.Function):
 
         side_by_side(run, sides)
         to_gates = [_part(d, i, sides)[:, : recurrent.shape[1]] for i in range(sides)]  # (N, G H) each
-        d_recurrent = torch.stack([once(each.t(), h) for each, h in zip(to_gates, before, strict=True)])
-        d_x = once(d, weight) if ctx.needs_input_grad[1] else None
-        return None, d_x, once(d.t(), x), d.sum(0), d_recurrent, d_initial, None
+        half = layer.loops.half
+        d_recurrent = torch.stack([once(each.t(), h, half=half) for each, h in zip(to_gates, before, strict=True)])
+        d_x = once(d, weight, half=half) if ctx.needs_input_grad[1] else None
+        return None, d_x, once(d.t(), x, half=half), d.sum(0), d_recurrent, d_initial, None
 
 
 def _part(x: Tensor, i: int, sides: int) -> Tensor:

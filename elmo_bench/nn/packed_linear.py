@@ -77,8 +77,14 @@ def step_linear(weight: Tensor, bias: Tensor | None = None, rows: int = 32) -> F
     return FixedLinear(weight, bias, rows) if packed else PlainLinear(weight, bias)
 
 
-def once(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """a b + bias for matrices that are multiplied once, (N, K) and (K, M): by the faster library, see `step_linear`."""
+def once(a: Tensor, b: Tensor, bias: Tensor | None = None, half: torch.dtype | None = None) -> Tensor:
+    """a b + bias for matrices that are multiplied once, (N, K) and (K, M): by the faster library, see `step_linear`.
+
+    With `half`, a type of 16 bits, the operands are rounded to it; the result is float32 all the same.
+    """
+    if half is not None:
+        product = (a.to(half) @ b.to(half)).float()
+        return product if bias is None else product.add_(bias)
     if a.device.type == "cpu" and a.dtype == torch.float32 and not _of_intel():
         return FixedLinear(b.t(), bias, len(a))(a)
     return a @ b if bias is None else torch.addmm(bias, a, b)

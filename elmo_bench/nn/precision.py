@@ -9,10 +9,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+HALVES = (torch.bfloat16, torch.float16)
+
 
 def wide(x: Tensor) -> Tensor:
     """A tensor of 16 bits as float32; any other unchanged."""
-    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+    return x.float() if x.dtype in HALVES else x
+
+
+def half(x: Tensor) -> torch.dtype | None:
+    """The 16 bits in which autocast computes the products of such a tensor; None without autocast."""
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
 
 
 class ScoreLinear(nn.Linear):

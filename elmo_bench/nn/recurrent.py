@@ -20,6 +20,7 @@ from torch.autograd.function import once_differentiable
 from elmo_bench.nn.kernels import Kernels
 from elmo_bench.nn.packed_linear import once
 from elmo_bench.nn.packing import Packing
+from elmo_bench.nn.precision import half
 
 NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -64,6 +65,7 @@ class Loops(NamedTuple):
     cell: Cell
     kernels: Kernels
     words: Words
+    half: torch.dtype | None = None  # under autocast, of the products over all words; cells take float32
 
     def call(
         self,
@@ -87,12 +89,13 @@ def both_directions(
     Args:
         cell: the kind.
         kernels: the compiled functions.
-        batches: float32 on the CPU; masks with the words first.
+        batches: on the CPU, float32 or, under autocast, of 16 bits; masks with the words first.
         layers: of one direction each, the forward one first.
     """
     weights = [getattr(layer, f"{name}_l0").contiguous() for layer in layers for name in NAMES]
     x = torch.cat([x.flatten(0, 1) for x, _ in batches])  # (P, D)
-    y = loops(Loops(cell, kernels, Words.of(*(mask for _, mask in batches))), x, weights)  # (P, 2H)
+    words = Words.of(*(mask for _, mask in batches))
+    y = loops(Loops(cell, kernels, words, half(x)), x, weights)  # (P, 2H)
     parts = y.split([mask.numel() for _, mask in batches])
     return [part.unflatten(0, mask.shape) for part, (_, mask) in zip(parts, batches, strict=True)]
 
@@ -106,8 +109,10 @@ class _Loops(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, loops: Loops, x: Tensor, *weights: Tensor) -> Tensor:
         words, size = x.index_select(0, loops.words.among), weights[1].shape[1]  # (N, D)
-        y, kept, before = x.new_zeros(len(x), 2 * size), *(words.new_empty(2, len(words), size) for _ in range(2))
-        gates = [_gates(loops.cell, words, weight, *biases) for weight, _, *biases in (weights[:4], weights[4:])]
+        words = words if loops.half is None else words.to(loops.half)
+        new = weights[1].new_empty
+        y, kept, before = new(len(x), 2 * size).zero_(), *(new(2, len(words), size) for _ in range(2))
+        gates = [_gates(loops, words, weight, *biases) for weight, _, *biases in (weights[:4], weights[4:])]
 
         def run(side: int) -> None:
             recurrent, own = weights[4 * side + 1], weights[4 * side + 3][-size:]
@@ -132,28 +137,30 @@ class _Loops(torch.autograd.Function):
             loops.call("back", side, weights[4 * side + 1], size, *given, d[side], d_products[side], None)
 
         side_by_side(run)
-        d_x = _of_input(loops.words.among, len(d_y), d, (weights[0], weights[4])) if ctx.needs_input_grad[1] else None
+        d_x = _of_input(loops, len(d_y), d, (weights[0], weights[4])) if ctx.needs_input_grad[1] else None
         sides = zip(d, d_products, before, strict=True)
-        return None, d_x, *(gradient for side in sides for gradient in _of_weights(words, *side))
+        return None, d_x, *(gradient for side in sides for gradient in _of_weights(words, *side, loops.half))
 
 
-def _gates(cell: Cell, words: Tensor, weight: Tensor, bias: Tensor, own: Tensor) -> Tensor:
+def _gates(loops: Loops, words: Tensor, weight: Tensor, bias: Tensor, own: Tensor) -> Tensor:
     """The pre-activations (N, G H) without the recurrent product."""
-    if not cell.apart:
-        return once(words, weight.t(), bias + own)
     size = len(own) // 3
-    return once(words, weight.t(), bias + F.pad(own[:-size], (0, size)))
+    both = bias + (F.pad(own[:-size], (0, size)) if loops.cell.apart else own)
+    return once(words, weight.t(), both, loops.half)
 
 
-def _of_weights(words: Tensor, d: Tensor, d_product: Tensor, before: Tensor) -> tuple[Tensor, ...]:
+def _of_weights(
+    words: Tensor, d: Tensor, d_product: Tensor, before: Tensor, half: torch.dtype | None
+) -> tuple[Tensor, ...]:
     """The gradients of the weights of one direction, by NAMES."""
-    return once(d.t(), words), once(d_product.t(), before), d.sum(0), d_product.sum(0)
+    of_input, of_state = once(d.t(), words, half=half), once(d_product.t(), before, half=half)
+    return of_input, of_state, d.sum(0), d_product.sum(0)
 
 
-def _of_input(among: Tensor, places: int, d: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+def _of_input(loops: Loops, places: int, d: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
     """The gradient (P, D) of the input."""
-    ahead, back = (once(one, weight) for one, weight in zip(d, weights, strict=True))  # (N, D) each
-    return ahead.new_zeros(places, ahead.shape[1]).index_copy_(0, among, ahead.add_(back))
+    ahead, back = (once(one, weight, half=loops.half) for one, weight in zip(d, weights, strict=True))  # (N, D) each
+    return ahead.new_zeros(places, ahead.shape[1]).index_copy_(0, loops.words.among, ahead.add_(back))
 
 
 def side_by_side(run: Callable[[int], None], sides: int = 2) -> None:

@@ -25,7 +25,7 @@ class Rate(NamedTuple):
     shape: tuple[int, int, int]
 
 
-def rates(clock: Callable[[], float] = time.perf_counter) -> list[Rate]:
+def rates(clock: Callable[[], float] = time.perf_counter, repeats: int = REPEATS) -> list[Rate]:
     """The best of several repeats for each shape, with `F.linear` and with packed weights; by `time.process_time` for
     one thread on a busy machine.
     """
@@ -38,15 +38,15 @@ def rates(clock: Callable[[], float] = time.perf_counter) -> list[Rate]:
         if packed.packed:
             kernels["oneDNN, packed weights"] = packed
         for name, kernel in kernels.items():
-            measured.append(Rate(2 * rows * inputs * outputs / _best(kernel, x, clock), name, shape))
+            measured.append(Rate(2 * rows * inputs * outputs / _best(kernel, x, clock, repeats), name, shape))
     return measured
 
 
 @torch.no_grad()
-def _best(kernel: Callable[[Tensor], Tensor], x: Tensor, clock: Callable[[], float]) -> float:
+def _best(kernel: Callable[[Tensor], Tensor], x: Tensor, clock: Callable[[], float], repeats: int) -> float:
     """Seconds of the fastest repeat."""
     seconds = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         started = clock()
         kernel(x)
         seconds.append(clock() - started)

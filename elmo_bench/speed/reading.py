@@ -1,7 +1,6 @@
-"""Prints the peak memory of one batch of a task whose reader makes examples: `... TASK WORDS train|answer yes|no`.
+"""Prints the peak memory of one batch of a task whose reader makes examples: `... TASK WORDS train|answer ROWS`.
 
-The model is the page's at scale=paper, without ELMo; WORDS is the length of the longest text of every row. A batch is
-as large as the page's batch size and, with `yes`, its budget of padded tokens allow.
+The model is the page's at scale=paper, without ELMo; WORDS is the length of the longest text of every row.
 """
 
 from __future__ import annotations
@@ -30,7 +29,14 @@ def tasks() -> list[str]:
     return names
 
 
-def main(task: str, words: str, mode: str, bounded: str) -> None:
+def number(task: str, words: int, bounded: bool) -> int:
+    """The rows of a batch as large as the page's batch size and, if bounded, its budget of padded tokens allow."""
+    bounds = schema.typed(pages.compose([f"task={task}", "scale=paper", "arm=baseline"])).task.batch
+    lengths, budget = [words] * bounds.batch_size, bounds.token_budget if bounded else None
+    return len(BucketSampler(lengths, bounds.batch_size, token_budget=budget).batches(0)[0])
+
+
+def main(task: str, words: str, mode: str, rows: str) -> None:
     """One step of training, or the answers of one batch."""
     torch.manual_seed(0)
     cfg = schema.typed(pages.compose([f"task={task}", "scale=paper", "arm=baseline"]))
@@ -39,16 +45,13 @@ def main(task: str, words: str, mode: str, bounded: str) -> None:
     seen = [word for sentence in sentences([[row]], reader.fields) for word in sentence]
     reader.vocabularies = {"words": Vocabulary.count(seen), "chars": Vocabulary.count("".join(seen))}
     module = build(cfg, reader, None)
-    bounds, budget = cfg.task.batch, cfg.task.batch.token_budget if bounded == "yes" else None
-    lengths = [int(words)] * bounds.batch_size
-    number = len(BucketSampler(lengths, bounds.batch_size, token_budget=budget).batches(0)[0])
-    batch = reader.collate([row] * number)
+    batch = reader.collate([row] * int(rows))
     if mode == "train":
         module(batch).loss.backward()
     else:
         with torch.no_grad():
             module.eval().predict_step(batch)
-    print(number, peak_mib())
+    print(peak_mib())
 
 
 if __name__ == "__main__":
