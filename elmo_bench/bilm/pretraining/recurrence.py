@@ -79,7 +79,7 @@ class _AmxRecurrence(torch.autograd.Function):
         hs = x.new_empty(two, steps + 1, rows, projection.shape[1])  # (D, T + 1, B, P): the state before each step
         cs, hidden = state.c.new_empty(two, steps + 1, rows, dim), x.new_empty(two, steps, rows, dim)
         hs[:, 0], cs[:, 0] = state.h, state.c
-        layers = [Layer(*each, clips) for each in zip(*half[1:], bias, strict=True)]
+        layers = [Layer(half[1][i], half[2][i], bias[i], clips) for i in range(two)]
         side_by_side(lambda i: amx.ahead(layers[i], gates[i], cs[i], hidden[i], hs[i]), two)
         ctx.save_for_backward(x, half[0], hs)
         ctx.kept = gates, cs, hidden, layers, amx
