@@ -14,7 +14,7 @@ from elmo_bench.bilm.pretraining.batches import Batch
 from elmo_bench.bilm.pretraining.convolutions import encode
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 from elmo_bench.bilm.pretraining.recurrence import run
-from elmo_bench.bilm.pretraining.softmax import sampled_loss
+from elmo_bench.bilm.pretraining.softmax import sampled_losses
 
 
 class Dropout:
@@ -35,8 +35,8 @@ def outputs(
     states: list[list[State]],
     pointwise: Pointwise = EAGER,
     dropout: Callable[[Tensor], Tensor] | None = None,
-) -> tuple[Tensor, ...]:
-    """Top-layer outputs of both directions, (T * B, P) each; `states` moves on in place.
+) -> Tensor:
+    """Top-layer outputs (2, T * B, P) of both directions; `states` moves on in place.
 
     Dropout as in the release: on every layer's input, also where a residual connection adds it, and on the output.
     """
@@ -51,7 +51,7 @@ def outputs(
         for state, new in zip(states, after, strict=True):
             state[number] = new
         h = out + h if number and lm.bilm.options.use_skip_connections else out
-    return drop(h).unbind()
+    return drop(h)
 
 
 def touched(lm: BidirectionalLM, batch: Batch) -> list[Tensor]:
@@ -75,8 +75,5 @@ def loss(
         states: of both directions' layers; updated in place.
     """
     weight, bias = rows
-    losses = [
-        sampled_loss(h, weight, bias.squeeze(-1), sample, pointwise)
-        for h, sample in zip(outputs(lm, batch, states, pointwise, dropout), batch.samples, strict=True)
-    ]
-    return torch.stack(losses).mean()
+    h = outputs(lm, batch, states, pointwise, dropout)
+    return sampled_losses(h, weight, bias.squeeze(-1), batch.samples, pointwise)

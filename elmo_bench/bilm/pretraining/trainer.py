@@ -38,14 +38,16 @@ from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import checkpoint, step
 from elmo_bench.bilm.pretraining.batches import Batch, Batcher
+from elmo_bench.bilm.pretraining.compiled import compiled
 from elmo_bench.bilm.pretraining.convolutions import WordTypes
 from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.bilm.pretraining.optimisers import optimisers
 from elmo_bench.bilm.pretraining.parallel import Group
-from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
+from elmo_bench.bilm.pretraining.pointwise import EAGER
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.finite import Fault, Watch, all_finite
+from elmo_bench.system import allocator
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
@@ -107,7 +109,7 @@ class Trainer:
         self.states = self.lm.start(len(range(recipe.rows)[self.batcher.share]))
         self.first = self._start()
         self.update, self.seconds, self.watch = self.first, 0.0, Watch()
-        self.pointwise = Pointwise.compiled() if compile else EAGER
+        self.pointwise = compiled(dtype, device) if compile else EAGER
         self._resume()
         self.journal = Journal(folder / "log.csv", wandb) if group.first else None
         if self.journal:
@@ -119,6 +121,7 @@ class Trainer:
         Raises:
             UserError: a loss, gradient or weight is not finite, or the memory runs out.
         """
+        allocator.keep_freed()
         recipe, end, saved = self.recipe, self.recipe.end(stop), time.monotonic()
         started = saved - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
