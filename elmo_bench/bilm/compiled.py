@@ -101,8 +101,8 @@ class CompiledLSTM:
     def __init__(self, layer: ProjectedLSTM, kernels: Kernels):
         self.kernels = kernels
         self.width, self.cells = layer.projection.shape
-        inputs = -layer.input.shape[1] % kernels.lanes  # added to fill the last vector, and always zero
-        cells, width = -self.cells % kernels.lanes, -self.width % kernels.panel
+        inputs = -layer.input.shape[1] % kernels.step  # added to fill the last vector, and always zero
+        cells, width = -self.cells % kernels.step, -self.width % kernels.panel
         with torch.no_grad():
             bias = layer.bias.clone()
             bias[2 * self.cells : 3 * self.cells] += FORGET_BIAS
@@ -116,8 +116,8 @@ class CompiledLSTM:
 
     def _sorted(self, weight: Tensor) -> Tensor:
         """(4C, n), gates i, j, f, o one after another -> for each vector of cells its i, f, o, j, one after another."""
-        lanes = self.kernels.lanes
-        i, j, f, o = (F.pad(gate, (0, 0, 0, -len(gate) % lanes)).unflatten(0, (-1, lanes)) for gate in weight.chunk(4))
+        missing, lanes = -self.cells % self.kernels.step, self.kernels.lanes
+        i, j, f, o = (F.pad(gate, (0, 0, 0, missing)).unflatten(0, (-1, lanes)) for gate in weight.chunk(4))
         return torch.stack([i, f, o, j], dim=1).flatten(0, 2)
 
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
