@@ -76,7 +76,8 @@ class CompiledEncoder:
 
     def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
         """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""
-        parts = max(-(-len(table) // CHUNK), min(torch.get_num_threads(), len(table) // LEAST), 1)
+        threads = min(torch.get_num_threads(), len(table) // LEAST)
+        parts = _up(-(-len(table) // CHUNK), max(threads, 1))  # as many for each thread
         ids, lengths = (torch.from_numpy(array.astype(np.int32)).tensor_split(parts) for array in (table, used))
         return torch.cat(in_parallel(lambda part: self._encoded(*part), list(zip(ids, lengths, strict=True))))
 

@@ -107,6 +107,10 @@ INLINE void multiply(const float* x, long row, long block, const float* w, long 
   }
 }
 
+INLINE void fetch(const float* from, long floats) {
+  for (long i = 0; i < floats; i += LINE) __builtin_prefetch(from + i, 0, 2);
+}
+
 // A tile from and to memory, its rows `stride` floats apart.
 template <int R>
 INLINE void get(V (&acc)[R][VECTORS], const float* from, long stride) {
@@ -289,7 +293,11 @@ static void lstm_(const float* x, long size, const long* sizes, long steps, cons
       const long n = sizes[t];
       product<F>(
           before, n, block, recurrent, 0, panels, words<F>(width), partial,
-          [&](auto& acc, long p, long row) { get(acc, gates + (p * rows + done + row) * PANEL, PANEL); },
+          [&](auto& acc, long p, long row) {
+            const float* from = gates + (p * rows + done + row) * PANEL;
+            get(acc, from, PANEL);
+            fetch(from + rows * PANEL, sizeof acc / sizeof(float));  // for the next panel: too far for the processor
+          },
           [&](auto& acc, long p, long row) {
             for (auto& sums : acc) {
               put<F>(hidden, block, row, p, cell(sums, c + p * block + row * LANES, cell_bound));
