@@ -12,6 +12,7 @@ import torch
 
 from elmo_bench import embed
 from elmo_bench.bilm import BiLM, compiled, frozen, kernels, precision
+from elmo_bench.bilm.kernels import Factors
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.system import compiler
 from elmo_bench.system.errors import UserError
@@ -121,6 +122,17 @@ def halved():
 
 
 @pytest.fixture
+def by_amx():
+    """Functions that multiply in bfloat16 by AMX."""
+    if not vectors("amx_bf16"):
+        pytest.skip("this processor does not have AMX")
+    found = compiled.kernels(half=True)
+    if found is None or found.multiplied != Factors.AMX:
+        pytest.skip("the compiler does not know AMX, or the system does not permit it")
+    return found
+
+
+@pytest.fixture
 def timed(monkeypatch):
     """Chooses how much faster bfloat16 appears to be than float32."""
     return lambda gain: monkeypatch.setattr(precision, "_seconds", lambda found: 1 / gain if found.half else 1.0)
@@ -140,6 +152,26 @@ def test_in_bfloat16_the_layers_are_close_and_the_same_in_every_batch(halved, ti
     assert "precision" not in BilmLayers.of(exact).settings
     assert BilmLayers.of(bilm).settings == {**BilmLayers.of(exact).settings, "precision": "bf16"}
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("rows", [1, 5, 16, 17, 32, 33, 70])
+def test_amx_multiplies_any_number_of_rows_and_each_as_if_alone(by_amx, rows):
+    x, weight, bias = torch.randn(rows, 96), torch.randn(80, 96), torch.randn(128)
+    packed = by_amx.packed(weight)
+    product = by_amx.linear(x, 96, packed, bias)
+    near(product[:, :80], x.bfloat16().double() @ weight.bfloat16().double().T + bias[:80], 1e-4)
+    for row, alone in zip(product, x, strict=True):
+        assert torch.equal(by_amx.linear(alone[None], 96, packed, bias)[0], row)
+
+
+def test_without_permission_for_amx_vectors_multiply(by_amx, fresh, tmp_path, monkeypatch):
+    for header in compiler.HEADERS.glob("*.h"):
+        (tmp_path / header.name).write_text(header.read_text().replace("REQUEST = 0x1023", "REQUEST = 0x1fff"))
+    monkeypatch.setattr(compiler, "HEADERS", tmp_path)
+    found = compiled.kernels(half=True)
+    assert found is not None
+    assert found.multiplied == Factors.PAIRS
+    assert max(compiled.differences(by_amx)) < compiled.NEAR_HALF
 
 
 def test_bfloat16_that_gains_nothing_is_refused_in_one_line(halved, timed, tmp_path, capfd):

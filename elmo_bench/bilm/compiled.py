@@ -76,7 +76,8 @@ class CompiledEncoder:
 
     def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
         """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""
-        parts = max(-(-len(table) // CHUNK), min(torch.get_num_threads(), len(table) // LEAST), 1)
+        threads = min(torch.get_num_threads(), len(table) // LEAST)
+        parts = _up(-(-len(table) // CHUNK), max(threads, 1))  # as many for each thread
         ids, lengths = (torch.from_numpy(array.astype(np.int32)).tensor_split(parts) for array in (table, used))
         return torch.cat(in_parallel(lambda part: self._encoded(*part), list(zip(ids, lengths, strict=True))))
 
@@ -101,8 +102,8 @@ class CompiledLSTM:
     def __init__(self, layer: ProjectedLSTM, kernels: Kernels):
         self.kernels = kernels
         self.width, self.cells = layer.projection.shape
-        inputs = -layer.input.shape[1] % kernels.lanes  # added to fill the last vector, and always zero
-        cells, width = -self.cells % kernels.lanes, -self.width % kernels.panel
+        inputs = -layer.input.shape[1] % kernels.step  # added to fill the last vector, and always zero
+        cells, width = -self.cells % kernels.step, -self.width % kernels.panel
         with torch.no_grad():
             bias = layer.bias.clone()
             bias[2 * self.cells : 3 * self.cells] += FORGET_BIAS
@@ -116,8 +117,8 @@ class CompiledLSTM:
 
     def _sorted(self, weight: Tensor) -> Tensor:
         """(4C, n), gates i, j, f, o one after another -> for each vector of cells its i, f, o, j, one after another."""
-        lanes = self.kernels.lanes
-        i, j, f, o = (F.pad(gate, (0, 0, 0, -len(gate) % lanes)).unflatten(0, (-1, lanes)) for gate in weight.chunk(4))
+        missing, lanes = -self.cells % self.kernels.step, self.kernels.lanes
+        i, j, f, o = (F.pad(gate, (0, 0, 0, missing)).unflatten(0, (-1, lanes)) for gate in weight.chunk(4))
         return torch.stack([i, f, o, j], dim=1).flatten(0, 2)
 
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:

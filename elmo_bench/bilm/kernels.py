@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,9 +21,18 @@ from elmo_bench.system import compiler
 from elmo_bench.system.compiler import FLAGS
 
 SOURCE = Path(__file__).with_suffix(".cpp")
+AMX_ROWS = 16  # of a tile
 GATES = 256  # rows whose input products are kept at once
 
 Argument = Tensor | int | float | ctypes.c_void_p
+
+
+class Factors(IntEnum):
+    """What products multiply, by the numbers of `kernels.cpp`."""
+
+    FLOATS = 0
+    PAIRS = 1  # of bfloat16, as vectors
+    AMX = 2  # the same in tiles of registers
 
 
 class Weights(NamedTuple):
@@ -39,7 +49,11 @@ class Kernels:
 
     Args:
         path: the library.
-        half: multiply in bfloat16; sums and everything else remain float32.
+        half: multiply in bfloat16, by AMX where it may be used; sums and everything else remain float32.
+
+    Attributes:
+        multiplied: what the products multiply here.
+        step: numbers that a row of an operand grows by.
 
     Raises:
         OSError: the processor or the compiler has no instructions for `half`.
@@ -48,8 +62,10 @@ class Kernels:
     def __init__(self, path: str | os.PathLike[str], half: bool = False):
         self.library = ctypes.CDLL(os.fspath(path))
         self.lanes, self.panel = int(self.library.lanes()), int(self.library.panel())
-        self.half = half
-        if half and not self.library.halves():
+        self.library.distance.restype = ctypes.c_long
+        self.half, self.step = half, 2 * self.lanes if half else self.lanes
+        self.multiplied = Factors(self.library.halves()) if half else Factors.FLOATS
+        if half and self.multiplied == Factors.FLOATS:
             raise OSError("no instructions for bfloat16")
 
     def factors(self, x: Tensor) -> Tensor:
@@ -58,8 +74,13 @@ class Kernels:
         return F.pad(x, (0, x.shape[-1] % 2)).bfloat16().view(torch.float32) if self.half else x
 
     def packed(self, weight: Tensor) -> Tensor:
-        """(out, in) -> (panels, words, panel), with zeros for the missing outputs of the last panel."""
-        padded = F.pad(self.factors(weight), (0, 0, 0, -len(weight) % self.panel))
+        """(out, in) -> (panels, words, panel), with zeros for the missing outputs of the last panel.
+
+        In bfloat16 with zeros for the missing words of the last vector too.
+        """
+        words = self.factors(weight)
+        missing = -words.shape[1] % self.lanes if self.half else 0
+        padded = F.pad(words, (0, missing, 0, -len(weight) % self.panel))
         return padded.unflatten(0, (-1, self.panel)).mT.contiguous()
 
     def convolve(
@@ -79,7 +100,7 @@ class Kernels:
             y: (n, panels * panel or more), to be written; its rows need not be adjacent.
         """
         (n, columns), size, panels = ids.shape, table.shape[1], len(weight)
-        space = table.new_empty(n * columns * size + self.lanes)
+        space = table.new_empty(n * (columns * size + self.lanes) + AMX_ROWS * size)
         place, stride = ctypes.c_void_p(y.data_ptr()), y.stride(0)
         self._call(
             "convolve", ids, used, n, columns, table, size, width, weight, bias, panels, squash, place, stride, space
@@ -109,12 +130,12 @@ class Kernels:
         """One direction of one layer.
 
         Args:
-            x: (N, I) packed input; I is a multiple of `lanes`.
+            x: (N, I) packed input; I is a multiple of `step`.
             sizes: (steps,) int64 rows of each step, never increasing, N in total.
             weights: of this layer.
             clips: of cells and outputs.
             h, c: (B, P) and (B, C): the states before, replaced by each row's last ones; P is a multiple of `panel`,
-                C of `lanes`.
+                C of `step`.
             threads: for the input's products.
 
         Returns:
@@ -122,7 +143,7 @@ class Kernels:
         """
         rows, (batch, width), cells = len(x), h.shape, c.shape[1]
         together = max(batch, min(rows, GATES))
-        blocks = c.new_zeros(cells // self.lanes, batch | 1, self.lanes)
+        blocks = c.new_zeros(cells // self.lanes, self._distance(batch) // self.lanes, self.lanes)
         inside = blocks[:, :batch].transpose(0, 1)  # (B, C / lanes, lanes)
         inside.copy_(c.view(inside.shape))
         y, gates = h.new_empty(rows, width), h.new_empty(together, 4 * cells)
@@ -137,13 +158,17 @@ class Kernels:
     def _operand(self, rows: int, size: int) -> Tensor:
         """Space for an operand."""
         words = size // 2 if self.half else size
-        return _space(-(-words // self.lanes) * (rows | 1) * self.lanes)
+        return _space(-(-words // self.lanes) * self._distance(rows))
+
+    def _distance(self, rows: int) -> int:
+        """Floats between the blocks of an operand."""
+        return int(self.library.distance(ctypes.c_long(self.multiplied), ctypes.c_long(rows)))
 
     def _partial(self, rows: int) -> Tensor:
         return _space(rows * self.panel)
 
     def _call(self, name: str, *arguments: Argument) -> None:
-        self.library[name](ctypes.c_long(self.half), *map(_plain, arguments))
+        self.library[name](ctypes.c_long(self.multiplied), *map(_plain, arguments))
 
 
 def _space(size: int) -> Tensor:

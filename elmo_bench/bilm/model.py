@@ -236,19 +236,21 @@ class BiLM(nn.Module):
         (forward, forward_ends), (backward, backward_ends) = direction_threads(run, token)
         if self.state == "carry":
             self._carry(packing, [forward_ends, backward_ends])
-        layers = [torch.cat(halves, dim=-1) for halves in zip([token, *forward], [token, *backward], strict=True)]
-        return torch.stack(layers)[:, packing.inside]
+        token = token[packing.inside]
+        halves = [torch.stack([token, *layers]) for layers in (forward, backward)]  # each (L+1, N, P)
+        return torch.cat(halves, dim=-1)
 
     def _direction(
         self, stack: Sequence[Callable], token: Tensor, packing: Packing, direction: int, states: list[State]
     ) -> tuple[list[Tensor], list[State]]:
-        """Outputs of every LSTM layer, sentence-major (N + 2B, P), and the states after each sentence, packed."""
+        """Outputs of every LSTM layer, sentence-major (N, P), and the states after each sentence, packed."""
         order, inverse = packing.orders[direction]
+        words = inverse[packing.inside]
         x, outputs, ends = token[order], [], []
         for number, (layer, state) in enumerate(zip(stack, states, strict=True)):
             out, end = layer(x, packing.batch_sizes, state)
             x = out + x if number and self.options.use_skip_connections else out
-            outputs.append(x[inverse])
+            outputs.append(x[words])
             ends.append(end)
         return outputs, ends
 

@@ -1,7 +1,8 @@
 """Products in bfloat16, `precision=bf16`: whether they gain anything here.
 
 The factors of all products are rounded to bfloat16, 8 significant bits; sums, states and the functions between the
-products remain float32. Not every processor with such instructions is faster with them: they are timed before use.
+products remain float32. A processor with AMX is several times as fast with them, but not every one with AVX512-BF16
+alone is faster at all: they are timed before use.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def obstacle() -> str | None:
     """Why this machine should not multiply in bfloat16; None if it should."""
     half, full = kernels(half=True), kernels()
     if half is None or full is None:
-        return "no instructions for bfloat16 (AVX512-BF16), or no compiler that knows them"
+        return "no instructions for bfloat16 (AMX or AVX512-BF16), or no compiler that knows them"
     gain = _seconds(full) / _seconds(half)
     return None if gain >= GAIN else f"bfloat16 products are only {gain:.1f} times as fast as fp32 on this processor"
 
