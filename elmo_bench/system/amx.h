@@ -24,10 +24,24 @@ struct alignas(64) TileLayout {
 };
 static const TileLayout EIGHT_FULL = {1, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
 
-// While it exists, the thread's eight tiles have AMX_ROWS rows of LANES words.
+// Before it, all that was written lies in memory: of an array, GCC's intrinsics name the first bytes only, or none.
+INLINE void settle(const void* p) { asm volatile("" : : "r"(p) : "memory"); }
+
+// While it exists, the thread's eight tiles have AMX_ROWS rows of LANES words; then they are laid out as they were.
 struct Amx {
-  Amx() { _tile_loadconfig(&EIGHT_FULL); }
-  ~Amx() { _tile_release(); }
+  TileLayout before;
+  Amx() {
+    settle(&before);
+    _tile_storeconfig(&before);
+    settle(&EIGHT_FULL);
+    _tile_loadconfig(&EIGHT_FULL);
+  }
+  Amx(const Amx&) = delete;
+  ~Amx() {
+    settle(&before);
+    if (before.palette) _tile_loadconfig(&before);
+    else _tile_release();
+  }
 };
 
 // sums (AMX_ROWS, PANEL), or with `twice` (2 * AMX_ROWS, PANEL) = x w for pairs of bfloat16, with sums in float32.
@@ -36,7 +50,7 @@ struct Amx {
 INLINE void multiply_amx(const float* x, long row, long block, const float* w, long depth, bool twice, float* sums) {
   constexpr long WIDE = PANEL * sizeof(float);
   const long high = row * sizeof(float);
-  __asm__ volatile("" ::: "memory");  // x is written: the compiler does not know what the next instructions read
+  settle(x);
   for (long v = 0; v < VECTORS; v += twice ? 2 : 4, w += 2 * LANES, sums += 2 * LANES) {
     _tile_zero(0);
     _tile_zero(1);

@@ -9,16 +9,13 @@
 #error "no AMX"
 #endif
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <new>
 
-#include "vectors.h"
+#include "amx.h"
 
 typedef uint16_t Half;  // bfloat16
 constexpr long SIDE = 16, DEEP = 32, TILE = SIDE * DEEP, PAIR = 2 * SIDE;
@@ -47,28 +44,6 @@ struct Space {
   }
   Space(const Space&) = delete;
   ~Space() { std::free(data); }
-};
-
-// Before it, all that was written lies in memory: of an array, GCC's intrinsics name the first bytes only, or none.
-INLINE void settle(const void* p) { asm volatile("" : : "r"(p) : "memory"); }
-
-// The tile registers of this thread, given back as they were.
-struct Tiles {
-  alignas(64) uint8_t before[64];
-  Tiles() {
-    settle(before);
-    _tile_storeconfig(before);
-    alignas(64) uint8_t ours[64] = {1};  // the palette
-    for (int tile = 0; tile < 8; tile++) ours[16 + 2 * tile] = 64, ours[48 + tile] = SIDE;
-    settle(ours);
-    _tile_loadconfig(ours);
-  }
-  Tiles(const Tiles&) = delete;
-  ~Tiles() {
-    settle(before);
-    if (before[0]) _tile_loadconfig(before);
-    else _tile_release();
-  }
 };
 
 // 16 numbers of each of two rows, in turn
@@ -123,7 +98,7 @@ INLINE void multiply(const Half* x, long stride, const Half* left, const Half* r
 template <class Run>
 static int tried(Run run) {
   try {
-    Tiles tiles;
+    Amx tiles;
     run();
     return 0;
   } catch (const std::bad_alloc&) {
@@ -315,7 +290,7 @@ static void run_softmax(const Half* h, const Half* weight, const float* correcti
 
 extern "C" {
 // Asks the system for the tile registers; 0: they may be used.
-int permitted() { return syscall(SYS_arch_prctl, 0x1023, 18) ? 1 : 0; }
+int permitted() { return amx_permitted() ? 0 : 1; }
 
 // The layer's steps forward. recurrent (4C, P), projection (P, C), bias (4C); gates (T, B, 4C): what the input gives,
 // replaced by pre-activations without bias; cs (T + 1, B, C), hs (T + 1, B, P): the first of each is given; hidden (T, B, C)
