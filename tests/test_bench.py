@@ -167,7 +167,7 @@ def test_parts_are_chosen_by_name():
         parts("encod")
 
 
-def test_without_a_gpu_its_part_runs_only_where_it_is_asked_for(monkeypatch, capsys):
+def test_without_a_gpu_its_part_runs_only_where_it_is_asked_for(monkeypatch, capsys, one_thread):
     ran: list[list[str]] = []
     monkeypatch.setattr(bench, "bench", lambda plan, data_root, only, step: ran.append(list(only)) or {"text": ""})
     monkeypatch.setattr(tables, "show", lambda figures, console: None)
