@@ -103,6 +103,17 @@ def test_of_two_groups_for_one_cell_that_with_more_seeds_is_shown():
     assert section.rows[0][3] == "70.00 ± 0.00 (2)"
 
 
+def test_a_bilm_that_no_main_arm_uses_has_no_row_in_the_overview():
+    tuned = {"name": "open-tuned", "sha256": OTHER, "tuned": True}
+    runs = [
+        fake("none", group="a", arm="baseline", variant={}),
+        fake("input", group="b", arm="elmo", variant={}),
+        fake("input", group="c", arm="tuned", variant={}, bilm=tuned),
+    ]
+    (section,) = tables.overview(runs)
+    assert [row[:3] for row in section.rows] == [("ner", "f1", "own")]
+
+
 # Records that claim one cell.
 
 

@@ -160,14 +160,16 @@ def overview(records: Iterable[Record]) -> list[Section]:
 
 
 def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
-    """The rows of one task at one scale, of its newest recorded version: one for each biLM (and weights) and data."""
+    """The rows of one task at one scale, of its newest recorded version: one for each biLM (and weights) of the main
+    arms, and data.
+    """
     groups = in_groups(records)
     metric = monitored(records)
     version = max(group.version for group in groups)
     older = [f"older version {version}"] if version < newest_version(records) else []
     groups = [group for group in groups if group.version == version]
     rows = []
-    bilms = sorted({group.bilm for group in groups if group.bilm}) or [None]
+    bilms = sorted({group.bilm for group in groups if group.bilm and arm_page(group.first) is not None}) or [None]
     for bilm in bilms:
         named = [f"biLM {bilm}"] if len(bilms) > 1 else []
         for marks, arms in _claims([g for g in groups if g.bilm in (None, bilm)]):
