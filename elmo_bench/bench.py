@@ -71,7 +71,7 @@ COMMAND = Command(
     (
         "Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also the "
         "recurrent stack of SRL, the memory of attention, memory and training steps of each task's model, and "
-        "pretraining. It takes less than ten minutes. "
+        "pretraining. It takes about ten minutes. "
         "Run nothing else meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
     ),
     more=lambda: [Section("Parts", list(PARTS.items()))],
