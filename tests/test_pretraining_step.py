@@ -145,6 +145,28 @@ def test_dropout_follows_from_its_seed(corpus):
     assert draws[0].mean() == pytest.approx(1, abs=0.03)
 
 
+def test_products_have_few_sizes(corpus):
+    """What is added up to the next multiple changes no vector and no gradient, and is not counted as needed."""
+    encoder = language_model(corpus).bilm.encoder
+    types = convolutions.WordTypes(corpus.types, encoder)
+    inputs = np.arange(len(corpus.types))[:45]
+    found = []
+    for size in (1, 32):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(convolutions, "ROUND", size)
+            windows, (index,) = types.distinct(inputs)
+        encoder.zero_grad()
+        vectors = convolutions.encode(encoder, windows)[index]
+        (vectors * torch.linspace(-1, 1, vectors.numel()).view_as(vectors)).sum().backward()
+        found.append((windows, [vectors, *(p.grad for p in encoder.parameters())]))
+    (plain, expected), (rounded, ours) = found
+    assert plain.starts == plain.needed == rounded.needed
+    assert rounded.starts != rounded.needed
+    assert not any(n % 32 for n in rounded.starts)
+    for mine, theirs in zip(ours, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+
+
 def test_one_negative_sample_each_are_two(corpus):
     lm = language_model(corpus)
     types = convolutions.WordTypes(corpus.types, lm.bilm.encoder)

@@ -41,8 +41,8 @@ def batch_flops(options: Options, batch: Batch) -> float:
     """Products of one update, forward and backward, both directions: each distinct word once, no padding."""
     costs = (2 * width * options.char_dim for width, number in options.filters for _ in range(number))
     window = [0, *accumulate(costs)]  # operations of a window of the first so many filters
-    windows, words = batch.windows, batch.windows.starts[0]
-    convolutions = sum(n * window[fitting] for n, fitting in zip(windows.starts, windows.filters, strict=True))
+    windows, words = batch.windows, batch.windows.needed[0]
+    convolutions = sum(n * window[fitting] for n, fitting in zip(windows.needed, windows.filters, strict=True))
     n, p = options.n_filters, options.projection_dim
     dense = words * (options.n_highway * 4 * n * n + (2 * n * p if n != p else 0))
     tokens = len(batch.indices[0])

@@ -24,11 +24,21 @@ class Windows(NamedTuple):
     """The windows of some words, sorted by position: all windows at a first character, then at a second, ..."""
 
     characters: Tensor  # (N, W) int32 ids
-    starts: list[int]  # how many words have a window at each start; never increasing
+    starts: list[int]  # how many windows begin at each start; never increasing, multiples of `ROUND`
+    needed: list[int]  # how many of these the words have; the others are of padding
     filters: list[int]  # how many filters, narrowest first, fit into a word at each start
 
     def to(self, device: torch.device) -> Windows:
         return self._replace(characters=self.characters.to(device, non_blocking=True))
+
+
+# Numbers of words and windows are rounded up to multiples: for bfloat16, oneDNN compiles a product for every new size, in
+# about 5 ms, which took a third of an update; and memory of few sizes is used again.
+ROUND = 32
+
+
+def _rounded(n: int) -> int:
+    return -(-n // ROUND) * ROUND
 
 
 class WordTypes:
@@ -47,6 +57,8 @@ class WordTypes:
         """Windows of the distinct types of the inputs, longest first, and each input's indices into these words.
 
         A word's windows are those that contain one of its characters, and a single one of padding only for all others.
+        Up to the next multiples of `ROUND`, repetitions of the last word and further windows of padding are added, which
+        change neither a vector nor a gradient.
         """
         types, index = np.unique(np.concatenate([x.reshape(-1) for x in inputs]), return_inverse=True)
         order = np.argsort(-self.used[types], kind="stable")
@@ -57,12 +69,14 @@ class WordTypes:
     def windows(self, types: np.ndarray) -> Windows:
         """Windows of words that are sorted by length, longest first."""
         numbers = np.minimum(self.used[types] + 1, self.length)  # windows of each word
-        starts = [int((numbers > start).sum()) for start in range(int(numbers[0]))]
+        needed = [int((numbers > start).sum()) for start in range(int(numbers[0]))]
+        types = np.pad(types, (0, _rounded(len(types)) - len(types)), mode="edge")
+        starts = [_rounded(n) for n in needed]
         words = np.concatenate([types[:n] for n in starts])  # (N,)
         first = np.repeat(np.arange(len(starts)), starts)  # (N,)
         ids = self.ids[words[:, None], first[:, None] + np.arange(self.width)]  # (N, W)
         fitting = [sum(n for width, n in self.shapes if start + width <= self.length) for start in range(len(starts))]
-        return Windows(torch.from_numpy(ids.astype(np.int32)), starts, fitting)
+        return Windows(torch.from_numpy(ids.astype(np.int32)), starts, needed, fitting)
 
 
 class _Maxima(torch.autograd.Function):
