@@ -148,13 +148,9 @@ def test_dropout_follows_from_its_seed(corpus):
 def test_products_have_few_sizes(corpus):
     """What is added up to the next multiple changes no vector and no gradient, and is not counted as needed."""
     encoder = language_model(corpus).bilm.encoder
-    types = convolutions.WordTypes(corpus.types, encoder)
-    inputs = np.arange(len(corpus.types))[:45]
-    found = []
-    for size in (1, 32):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(convolutions, "ROUND", size)
-            windows, (index,) = types.distinct(inputs)
+    inputs, found = np.arange(len(corpus.types))[:45], []
+    for multiple in (1, 32):
+        windows, (index,) = convolutions.WordTypes(corpus.types, encoder, multiple).distinct(inputs)
         encoder.zero_grad()
         vectors = convolutions.encode(encoder, windows)[index]
         (vectors * torch.linspace(-1, 1, vectors.numel()).view_as(vectors)).sum().backward()

@@ -24,7 +24,7 @@ class Windows(NamedTuple):
     """The windows of some words, sorted by position: all windows at a first character, then at a second, ..."""
 
     characters: Tensor  # (N, W) int32 ids
-    starts: list[int]  # how many windows begin at each start; never increasing, multiples of `ROUND`
+    starts: list[int]  # how many windows begin at each start; never increasing
     needed: list[int]  # how many of these the words have; the others are of padding
     filters: list[int]  # how many filters, narrowest first, fit into a word at each start
 
@@ -32,19 +32,22 @@ class Windows(NamedTuple):
         return self._replace(characters=self.characters.to(device, non_blocking=True))
 
 
-# Numbers of words and windows are rounded up to multiples: for bfloat16, oneDNN compiles a product for every new size, in
-# about 5 ms, which took a third of an update; and memory of few sizes is used again.
-ROUND = 32
-
-
-def _rounded(n: int) -> int:
-    return -(-n // ROUND) * ROUND
+# Numbers of words and windows are rounded up to multiples of this for products in bfloat16: oneDNN compiles one for every
+# new size, in about 5 ms, which took a third of an update. In float32 nothing is compiled, and nothing rounded.
+FEW_SIZES = 32
 
 
 class WordTypes:
-    """Character ids of every word type of a corpus."""
+    """Character ids of every word type of a corpus.
 
-    def __init__(self, types: list[str], encoder: TokenEncoder):
+    Args:
+        types: the words.
+        encoder: of the biLM that reads them.
+        multiple: what the numbers of words and of windows at each start are rounded up to.
+    """
+
+    def __init__(self, types: list[str], encoder: TokenEncoder, multiple: int = 1):
+        self.multiple = multiple
         options = encoder.options
         self.length, self.shapes = options.max_characters, options.filters
         self.width = max(width for width, _ in options.filters)
@@ -57,7 +60,7 @@ class WordTypes:
         """Windows of the distinct types of the inputs, longest first, and each input's indices into these words.
 
         A word's windows are those that contain one of its characters, and a single one of padding only for all others.
-        Up to the next multiples of `ROUND`, repetitions of the last word and further windows of padding are added, which
+        Up to the next multiples of `multiple`, repetitions of the last word and further windows of padding are added, which
         change neither a vector nor a gradient.
         """
         types, index = np.unique(np.concatenate([x.reshape(-1) for x in inputs]), return_inverse=True)
@@ -70,8 +73,8 @@ class WordTypes:
         """Windows of words that are sorted by length, longest first."""
         numbers = np.minimum(self.used[types] + 1, self.length)  # windows of each word
         needed = [int((numbers > start).sum()) for start in range(int(numbers[0]))]
-        types = np.pad(types, (0, _rounded(len(types)) - len(types)), mode="edge")
-        starts = [_rounded(n) for n in needed]
+        types = np.pad(types, (0, -len(types) % self.multiple), mode="edge")
+        starts = [n + -n % self.multiple for n in needed]
         words = np.concatenate([types[:n] for n in starts])  # (N,)
         first = np.repeat(np.arange(len(starts)), starts)  # (N,)
         ids = self.ids[words[:, None], first[:, None] + np.arange(self.width)]  # (N, W)

@@ -39,7 +39,7 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import checkpoint, step
 from elmo_bench.bilm.pretraining.batches import Batch, Batcher
 from elmo_bench.bilm.pretraining.compiled import compiled
-from elmo_bench.bilm.pretraining.convolutions import WordTypes
+from elmo_bench.bilm.pretraining.convolutions import FEW_SIZES, WordTypes
 from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.bilm.pretraining.optimisers import optimisers
 from elmo_bench.bilm.pretraining.parallel import Group
@@ -215,7 +215,8 @@ class Trainer:
             self.lm.load_state_dict(read_lm(options, weights)[0].state_dict())
 
     def _batcher(self) -> Batcher:
-        recipe, types = self.recipe, WordTypes(self.corpus.types, self.lm.bilm.encoder)
+        recipe, multiple = self.recipe, FEW_SIZES if self.recipe.bfloat16 else 1
+        types = WordTypes(self.corpus.types, self.lm.bilm.encoder, multiple)
         share = self.group.share(recipe.rows)
         return Batcher(types, len(self.words), recipe.negatives, recipe.seed, recipe.negatives_each, share)
 
