@@ -32,8 +32,8 @@ class Windows(NamedTuple):
         return self._replace(characters=self.characters.to(device, non_blocking=True))
 
 
-# Numbers of words and windows are rounded up to multiples of this for products in bfloat16: oneDNN compiles one for every
-# new size, in about 5 ms, which took a third of an update. In float32 nothing is compiled, and nothing rounded.
+# Numbers of words and windows are rounded up to multiples of this for products in bfloat16: oneDNN compiles one for
+# every new size, in about 5 ms, which took a third of an update. In float32 nothing is compiled, and nothing rounded.
 FEW_SIZES = 32
 
 
@@ -60,8 +60,8 @@ class WordTypes:
         """Windows of the distinct types of the inputs, longest first, and each input's indices into these words.
 
         A word's windows are those that contain one of its characters, and a single one of padding only for all others.
-        Up to the next multiples of `multiple`, repetitions of the last word and further windows of padding are added, which
-        change neither a vector nor a gradient.
+        Up to the next multiples of `multiple`, repetitions of the last word and further windows of padding are added,
+        which change neither a vector nor a gradient.
         """
         types, index = np.unique(np.concatenate([x.reshape(-1) for x in inputs]), return_inverse=True)
         order = np.argsort(-self.used[types], kind="stable")
