@@ -29,7 +29,7 @@ from elmo_bench.system.integrity import sealed
 SPLITS = ("dev", "test")  # the biLM was not trained on them
 LEAST = 4  # occurrences of each sense that a form must have
 SHOWN = 4  # number of forms in the picture
-TITLE = "senses of ambiguous words, scale mini, biLM {name}"
+TITLE = "Senses of ambiguous words, scale mini, biLM {name}"
 NOTE = (
     "1-nearest-neighbour accuracy over the occurrences of a form with two senses in held-out generated text, leaving "
     "one out, by cosine in one layer; mean over the senses, then over the forms. Layer 0 depends on the characters "
