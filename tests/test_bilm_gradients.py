@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -147,3 +149,21 @@ def test_training_a_biLM_moves_the_warm_state(tmp_path):
         expected = naive_layers(bilm, SENTENCES[0], starts)[0]
     torch.testing.assert_close(bilm.layers(SENTENCES[:1])[0], expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(bilm.encode(SENTENCES[:1])[0], expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("state", ["zero", "warm"])
+def test_steps_of_a_fused_optimiser_are_noticed(tmp_path, state):
+    """It changes the weights, but not their `_version`: what is prepared for frozen weights must not outlive a step."""
+    bilm = BiLM.from_files(*write_random(tmp_path), state=state).requires_grad_()
+    optimiser = torch.optim.Adam(bilm.parameters(), 0.05, fused=True)
+    for _ in range(2):
+        with torch.no_grad():
+            before = bilm.encode(SENTENCES)
+        bilm.layers(SENTENCES).square().sum().backward()
+        optimiser.step()
+        fresh = copy.deepcopy(bilm)
+        with torch.no_grad():
+            after, expected = bilm.encode(SENTENCES), fresh.encode(SENTENCES)
+        assert (after[0] - before[0]).abs().max() > 0.01
+        for ours, theirs in zip(after, expected, strict=True):
+            assert torch.equal(ours, theirs)

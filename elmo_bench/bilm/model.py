@@ -69,6 +69,7 @@ class BiLM(nn.Module):
         self._frozen: tuple[tuple, FrozenEncoder, list[list[FrozenLSTM | CompiledLSTM]]] | None = None
         self._steady: tuple[tuple, States] | None = None
         self._carried: States | None = None
+        self._trainings = 0  # passes with gradients: after one, an optimiser may have changed the weights
 
     @classmethod
     def from_files(
@@ -214,7 +215,9 @@ class BiLM(nn.Module):
             return torch.zeros(self.n_layers, 0, self.width, device=self._device)
         with torch.autocast(self._device.type, enabled=False):
             if self._trained():
-                return self._compute(sentences)
+                layers = self._compute(sentences)
+                self._trainings += 1
+                return layers
             with torch.inference_mode(False), torch.no_grad():  # what is kept between calls must be ordinary tensors
                 return self._compute(sentences)
 
@@ -316,8 +319,13 @@ class BiLM(nn.Module):
         return self.encoder.characters.weight.device
 
     def _weights_version(self) -> tuple:
-        """Changes whenever a parameter is replaced or written to; writes through `.data` go unnoticed."""
-        return self.precision, *((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self.parameters())
+        """Changes whenever a parameter is replaced or written to, and after a pass with gradients.
+
+        The latter because torch's fused optimisers change parameters without changing their `_version`. Writes through
+        `.data` go unnoticed.
+        """
+        written = ((p.data_ptr(), 0 if p.is_inference() else p._version) for p in self.parameters())
+        return self.precision, self._trainings, *written
 
     def __getstate__(self) -> dict:
         """For copies and other processes: without caches that cannot be copied and are rebuilt from the weights."""
