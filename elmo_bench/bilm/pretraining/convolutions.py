@@ -60,8 +60,6 @@ class WordTypes:
         """Windows of the distinct types of the inputs, longest first, and each input's indices into these words.
 
         A word's windows are those that contain one of its characters, and a single one of padding only for all others.
-        Up to the next multiples of `multiple`, repetitions of the last word and further windows of padding are added,
-        which change neither a vector nor a gradient.
         """
         types, index = np.unique(np.concatenate([x.reshape(-1) for x in inputs]), return_inverse=True)
         order = np.argsort(-self.used[types], kind="stable")
@@ -70,7 +68,11 @@ class WordTypes:
         return self.windows(types), [p.reshape(x.shape) for p, x in zip(pieces, inputs, strict=True)]
 
     def windows(self, types: np.ndarray) -> Windows:
-        """Windows of words that are sorted by length, longest first."""
+        """Windows of words that are sorted by length, longest first.
+
+        Up to the next multiples of `multiple`, repetitions of the last word and further windows of padding are added,
+        which change neither a vector nor a gradient.
+        """
         numbers = np.minimum(self.used[types] + 1, self.length)  # windows of each word
         needed = [int((numbers > start).sum()) for start in range(int(numbers[0]))]
         types = np.pad(types, (0, -len(types) % self.multiple), mode="edge")
