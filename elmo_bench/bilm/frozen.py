@@ -21,6 +21,7 @@ from elmo_bench.bilm.compiled import CompiledEncoder, CompiledLSTM, kernels
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels import Kernels
 from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
+from elmo_bench.nn.devices import on_device
 from elmo_bench.nn.packed_linear import FixedLinear
 from elmo_bench.nn.packing import BLOCK, REGULAR, blocks, regular
 
@@ -63,7 +64,8 @@ class FrozenEncoder:
                 missing = words
             for start in range(0, len(missing), WORDS):
                 self._remember(missing[start : start + WORDS])
-            return self.vectors[torch.tensor([self.places[word] for word in words], device=self.vectors.device)]
+            rows = np.fromiter((self.places[word] for word in words), np.int64, len(words))
+            return self.vectors[on_device(rows, self.vectors.device)]
 
     def forget(self) -> None:
         """Drops the remembered vectors."""

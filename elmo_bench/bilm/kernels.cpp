@@ -143,23 +143,24 @@ INLINE void product_amx(const float* x, long rows, long row, long block, const f
 }
 
 // An operand times panels `first` to `last` of w: `start` gives the sums of a tile their first values, `end` gets them.
-//   partial (rows, PANEL): space
+//   partial (rows, PANEL): space; back: the last panel comes first
 template <Factors F, class Start, class End>
 INLINE void product(const float* x, long rows, long block, const float* w, long first, long last, long depth,
-                    float* partial, Start start, End end) {
+                    float* partial, Start start, End end, bool back = false) {
   [[maybe_unused]] const Ready<F> ready;
-  if constexpr (F == AMX) {
-    for (long p = first; p < last; p++)
+  const long count = (rows + ROWS - 1) / ROWS, step = back ? -1 : 1;
+  for (long p = back ? last - 1 : first; p >= first && p < last; p += step) {
+    const float* panel = w + p * depth * PANEL;
+    if constexpr (F == AMX) {
       product_amx(
-          x, rows, LANES, block, w + p * depth * PANEL, depth, [&](auto& acc, long row) { start(acc, p, row); },
+          x, rows, LANES, block, panel, depth, [&](auto& acc, long row) { start(acc, p, row); },
           [&](auto& acc, long row) { end(acc, p, row); });
-    return;
-  }
-  const long count = (rows + ROWS - 1) / ROWS;
-  for (long p = first; p < last; p++)
+      continue;
+    }
     for (long k = 0; k < depth; k += DEPTH) {
       const long steps = std::min(DEPTH, depth - k), blocks = (steps + LANES - 1) / LANES;
-      const float* here = w + (p * depth + k) * PANEL;
+      const float* here = panel + k * PANEL;
+      const float* ahead = k + steps < depth ? here + steps * PANEL : panel + step * depth * PANEL;
       const long lines = (steps * PANEL / LINE + count * blocks - 1) / (count * blocks);
       tiles(rows, [&](auto r, long row, long tile) {
         constexpr int R = decltype(r)::value;
@@ -167,11 +168,12 @@ INLINE void product(const float* x, long rows, long block, const float* w, long 
         if (k == 0) start(acc, p, row);
         else get(acc, partial + row * PANEL, PANEL);
         multiply<F>(x + k / LANES * block + row * LANES, LANES, block, here, steps,
-                       here + steps * PANEL + tile * blocks * lines * LINE, lines, acc);
+                    ahead + tile * blocks * lines * LINE, lines, acc);
         if (k + steps == depth) end(acc, p, row);
         else keep(acc, partial + row * PANEL, PANEL);
       });
     }
+  }
 }
 
 // The start of a sum: the bias.
@@ -189,14 +191,20 @@ static void multiplied(const float* operand, long rows, long block, const float*
              [&](auto& acc, long p, long row) { keep(acc, y + (p * rows + row) * PANEL, PANEL); });
 }
 
-// sigmoid(f) c + sigmoid(i) tanh(j), and sigmoid(o) tanh(c), with one division each.
-INLINE V cell(const V (&gates)[VECTORS], float* c, V clip) {
-  const V i = 1.0f + exponential(-gates[0]), f = 1.0f + exponential(-gates[1]), o = 1.0f + exponential(-gates[2]);
-  const V j = exponential(2.0f * gates[3]), ij = i * (j + 1.0f);
-  const V now = within((load(c) * ij + (j - 1.0f) * f) * inverse(f * ij), clip);
-  store(c, now);
-  const V e = exponential(2.0f * now);
-  return (e - 1.0f) * inverse(o * (e + 1.0f));
+// The next cells c = sigmoid(f) c + sigmoid(i) tanh(j) and outputs sigmoid(o) tanh(c) of a tile, with one division each.
+template <int R>
+INLINE void next(V (&gates)[R][VECTORS], float* c, V clip, V (&output)[R]) {
+  for (int r = 0; r < R; r++) {
+    V part[VECTORS] = {-gates[r][0], -gates[r][1], -gates[r][2], 2.0f * gates[r][3]};
+    exponentials(part);
+    const V i = 1.0f + part[0], f = 1.0f + part[1], j = part[3], ij = i * (j + 1.0f);
+    const V now = within((load(c + r * LANES) * ij + (j - 1.0f) * f) * inverse(f * ij), clip);
+    store(c + r * LANES, now);
+    gates[r][2] = 1.0f + part[2];
+    output[r] = 2.0f * now;
+  }
+  exponentials(output);
+  for (int r = 0; r < R; r++) output[r] = (output[r] - 1.0f) * inverse(gates[r][2] * (output[r] + 1.0f));
 }
 
 template <Factors F>
@@ -291,19 +299,21 @@ static void lstm_(const float* x, long size, const long* sizes, long steps, cons
     x += rows * size;
     for (long done = 0; t < until; done += sizes[t++]) {
       const long n = sizes[t];
+      const bool back = t % 2 == 1;  // what was used last is used first: it may still be in the second cache
       product<F>(
           before, n, block, recurrent, 0, panels, words<F>(width), partial,
           [&](auto& acc, long p, long row) {
             const float* from = gates + (p * rows + done + row) * PANEL;
             get(acc, from, PANEL);
-            fetch(from + rows * PANEL, sizeof acc / sizeof(float));  // for the next panel: too far for the processor
+            // For the next panel: too far for the processor.
+            fetch(from + (back ? -rows : rows) * PANEL, sizeof acc / sizeof(float));
           },
           [&](auto& acc, long p, long row) {
-            for (auto& sums : acc) {
-              put<F>(hidden, block, row, p, cell(sums, c + p * block + row * LANES, cell_bound));
-              row++;
-            }
-          });
+            V output[sizeof acc / sizeof *acc];
+            next(acc, c + p * block + row * LANES, cell_bound, output);
+            for (V values : output) put<F>(hidden, block, row++, p, values);
+          },
+          back);
       multiplied<F>(hidden, n, block, projection, 0, width / PANEL, words<F>(cells), none.data(), partial,
                     outputs.data());
       for (long k = 0; k < n * width; k += LANES) {

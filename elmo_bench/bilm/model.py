@@ -12,6 +12,7 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -26,6 +27,7 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.precision import granted
 from elmo_bench.bilm.threads import direction_threads
 from elmo_bench.bilm.weights import export_weights, load_weights
+from elmo_bench.nn.devices import on_device
 from elmo_bench.nn.packing import Packing, budgeted
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
@@ -228,9 +230,9 @@ class BiLM(nn.Module):
         packing = Packing([len(sentence) + 2 for sentence in sentences], self._device)
         ids: dict[str, int] = {}
         marked = (word for sentence in sentences for word in (SENTENCE_BEGIN, *sentence, SENTENCE_END))
-        index = torch.tensor([ids.setdefault(word, len(ids)) for word in marked], device=self._device)  # (N + 2B,)
+        index = np.fromiter((ids.setdefault(word, len(ids)) for word in marked), np.int64)  # (N + 2B,)
         vectors, stacks = self._functions(prepared=not self._trained())
-        token = vectors(list(ids))[index]  # (N + 2B, P)
+        token = vectors(list(ids))[on_device(index, self._device)]  # (N + 2B, P)
         starts = self._starts(packing)
 
         def run(direction: int) -> tuple[list[Tensor], list[State]]:
@@ -240,8 +242,8 @@ class BiLM(nn.Module):
         if self.state == "carry":
             self._carry(packing, [forward_ends, backward_ends])
         token = token[packing.inside]
-        halves = [torch.stack([token, *layers]) for layers in (forward, backward)]  # each (L+1, N, P)
-        return torch.cat(halves, dim=-1)
+        halves = [token, token, *(half for layer in zip(forward, backward, strict=True) for half in layer)]
+        return torch.stack(halves, dim=1).view(-1, self.n_layers, self.width).transpose(0, 1)  # each number copied once
 
     def _direction(
         self, stack: Sequence[Callable], token: Tensor, packing: Packing, direction: int, states: list[State]

@@ -38,23 +38,34 @@ INLINE V inverse(V x) {
 #endif
 }
 
-// e^x for x in [-27, 27]; beyond, the nearest of both: 1 / (1 + e^27) is 2e-12. NaN stays NaN.
-INLINE V exponential(V x) {
-  x = within(x * 1.44269504f, same(39.0f));            // a power of two: its integer part n and the rest r
-  const V n = (x + 12582912.0f) - 12582912.0f, r = x - n;
-  V p = same(1.534580749e-4f);  // 2^r for r in [-0.5, 0.5], within 2e-9
-  p = p * r + 1.339993118e-3f;
-  p = p * r + 9.618488974e-3f;
-  p = p * r + 5.550328777e-2f;
-  p = p * r + 2.402264689e-1f;
-  p = p * r + 6.931472057e-1f;
-  p = p * r + 1.0f;
+// x = e^x for x in [-27, 27]; beyond, the nearest of both: 1 / (1 + e^27) is 2e-12. NaN stays NaN. Several vectors side by
+// side, because the steps of one wait for each other.
+template <int N>
+INLINE void exponentials(V (&x)[N]) {
+  constexpr float POWERS[] = {1.339993118e-3f, 9.618488974e-3f, 5.550328777e-2f, 2.402264689e-1f, 6.931472057e-1f, 1.0f};
+  V n[N], p[N];
+  for (int i = 0; i < N; i++) {
+    x[i] = within(x[i] * 1.44269504f, same(39.0f));  // a power of two: its integer part n and the rest r
+    n[i] = (x[i] + 12582912.0f) - 12582912.0f;
+    x[i] = x[i] - n[i];
+    p[i] = same(1.534580749e-4f);  // 2^r for r in [-0.5, 0.5], within 2e-9
+  }
+  for (float power : POWERS)
+    for (int i = 0; i < N; i++) p[i] = p[i] * x[i] + power;
+  for (int i = 0; i < N; i++) {
 #if defined(__AVX512F__)
-  return (V)_mm512_scalef_ps((__m512)p, (__m512)n);
+    x[i] = (V)_mm512_scalef_ps((__m512)p[i], (__m512)n[i]);
 #else
-  I power = (__builtin_convertvector(n, I) + 127) << 23;
-  V scale;
-  std::memcpy(&scale, &power, sizeof scale);
-  return p * scale;
+    I power = (__builtin_convertvector(n[i], I) + 127) << 23;
+    V scale;
+    std::memcpy(&scale, &power, sizeof scale);
+    x[i] = p[i] * scale;
 #endif
+  }
+}
+
+INLINE V exponential(V x) {
+  V only[] = {x};
+  exponentials(only);
+  return only[0];
 }
