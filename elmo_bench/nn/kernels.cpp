@@ -19,13 +19,21 @@ constexpr int ROWS = LANES == 16 ? 6 : LANES == 8 ? 2 : 4;  // as many as the re
 // The first `n` numbers of a vector, or all if it has fewer; the others are zero.
 static inline V load(const float* p, long n) {
   if (n >= LANES) return load(p);
+#if defined(__AVX512F__)
+  return (V)_mm512_maskz_loadu_ps(__mmask16((1 << n) - 1), p);
+#else
   V v{};
   std::memcpy(&v, p, n * sizeof(float));
   return v;
+#endif
 }
 static inline void store(float* p, V v, long n) {
   if (n >= LANES) return store(p, v);
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(p, __mmask16((1 << n) - 1), (__m512)v);
+#else
   std::memcpy(p, &v, n * sizeof(float));
+#endif
 }
 
 static inline V sigmoid(V x) { return 1.0f / (1.0f + exponential(-x)); }
@@ -309,31 +317,37 @@ static void copy_rows(const float* x, long rows, long from, float* y, long to) {
   for (long r = 0; r < rows; r++) std::memcpy(y + r * to, x + r * from, std::min(from, to) * sizeof(float));
 }
 
-// The gradients of one target of `pairs_back`: of its antecedents' vectors (r of `wide`) and its own, and of w.
-//   d (r, hidden), turned (hidden, r): the gradients of its pairs; block: space for max(hidden, r) by PANEL
-static void pair_gradients(const float* d, const float* turned, long r, long hidden, long wide, const float* g_i,
-                           const float* g, const float* w, float* to_i, float* to_g, float* to_w, float* block) {
-  for (long column = 0; column < wide; column += PANEL) {
-    V own[VECTORS], sum[VECTORS] = {};
-    for (int v = 0; v < VECTORS; v++) own[v] = load(g_i + column + v * LANES);
-    for (long h = 0; h < hidden; h++)
-      for (int v = 0; v < VECTORS; v++)
-        store(block + h * PANEL + v * LANES, load(w + h * wide + column + v * LANES) * own[v]);
-    add_panel<VECTORS>(d, hidden, r, block, hidden, to_g + column, wide);
-    for (long j = 0; j < r; j++) std::memcpy(block + j * PANEL, g + j * wide + column, PANEL * sizeof(float));
-    tiles(hidden, [&](long first, auto count) {
-      constexpr int R = decltype(count)::value;
-      V acc[R][VECTORS] = {};
-      multiply<R, VECTORS>(turned + first * r, r, block, PANEL, r, acc);
-      for (int h = 0; h < R; h++)
-        for (int v = 0; v < VECTORS; v++) {
-          const long place = (first + h) * wide + column + v * LANES;
-          sum[v] += acc[h][v] * load(w + place);
-          store(to_w + place, load(to_w + place) + acc[h][v] * own[v]);
-        }
-    });
-    for (int v = 0; v < VECTORS; v++) store(to_i + column + v * LANES, load(to_i + column + v * LANES) + sum[v]);
-  }
+// One target of `pairs_back` with its r antecedents, the first of which is `lowest`.
+struct Target {
+  long i, lowest, r;
+  const float* d;  // (r, hidden), the gradients of its pairs
+  float* turned;   // (hidden, r), the same
+};
+constexpr long TOGETHER = 4;  // targets that read a panel of w, and add to its gradient, while it is in the second cache
+
+// One target's part of the gradients of all vectors and of w, for a panel's columns: all but `block` point to the first.
+//   g, to_g (., wide); w, to_w (hidden, wide); block: space for max(hidden, r) by PANEL
+static void pair_gradients(const Target& t, long hidden, long wide, const float* g, const float* w, float* to_g,
+                           float* to_w, float* block) {
+  V own[VECTORS], sum[VECTORS] = {};
+  for (int v = 0; v < VECTORS; v++) own[v] = load(g + t.i * wide + v * LANES);
+  for (long h = 0; h < hidden; h++)
+    for (int v = 0; v < VECTORS; v++) store(block + h * PANEL + v * LANES, load(w + h * wide + v * LANES) * own[v]);
+  add_panel<VECTORS>(t.d, hidden, t.r, block, hidden, to_g + t.lowest * wide, wide);
+  for (long j = 0; j < t.r; j++) std::memcpy(block + j * PANEL, g + (t.lowest + j) * wide, PANEL * sizeof(float));
+  tiles(hidden, [&](long first, auto count) {
+    constexpr int R = decltype(count)::value;
+    V acc[R][VECTORS] = {};
+    multiply<R, VECTORS>(t.turned + first * t.r, t.r, block, PANEL, t.r, acc);
+    for (int h = 0; h < R; h++)
+      for (int v = 0; v < VECTORS; v++) {
+        const long place = (first + h) * wide + v * LANES;
+        sum[v] += acc[h][v] * load(w + place);
+        store(to_w + place, load(to_w + place) + acc[h][v] * own[v]);
+      }
+  });
+  float* to_own = to_g + t.i * wide;
+  for (int v = 0; v < VECTORS; v++) store(to_own + v * LANES, load(to_own + v * LANES) + sum[v]);
 }
 
 // torch's generator, as `torch.get_rng_state` gives it: MT19937 after Matsumoto and Nishimura (1998)
@@ -462,18 +476,25 @@ int pairs_back(const float* g, const float* w, const float* d, long size, long h
   return tried([&] {
     const long wide = up(size, PANEL), widest = std::min(most, last);
     Space all_g(last * wide), all_w(hidden * wide), sum_g(last * wide), sum_w(hidden * wide);
-    Space turned(hidden * widest), block(std::max(hidden, widest) * PANEL);
+    Space turned(TOGETHER * hidden * widest), block(std::max(hidden, widest) * PANEL);
     copy_rows(g, last, size, all_g.data, wide), copy_rows(w, hidden, size, all_w.data, wide);
-    for (long i = first; i < last; i++) {
-      const long lowest = std::max(i - most, 0L), r = i - lowest;
-      for (long j = 0; j < r; j++)
-        for (long h = 0; h < hidden; h++) {
-          const float here = d[j * hidden + h];
-          to_a[i * hidden + h] += here, to_b[(lowest + j) * hidden + h] += here, turned.data[h * r + j] = here;
-        }
-      pair_gradients(d, turned.data, r, hidden, wide, all_g.data + i * wide, all_g.data + lowest * wide, all_w.data,
-                     sum_g.data + i * wide, sum_g.data + lowest * wide, sum_w.data, block.data);
-      d += r * hidden;
+    for (long i = first; i < last;) {
+      Target some[TOGETHER];
+      long n = 0;
+      for (; n < TOGETHER && i < last; n++, i++) {
+        const long lowest = std::max(i - most, 0L), r = i - lowest;
+        float* turned_here = turned.data + n * hidden * widest;
+        some[n] = {i, lowest, r, d, turned_here};
+        for (long j = 0; j < r; j++, d += hidden)
+          for (long h = 0; h < hidden; h++) {
+            const float here = d[h];
+            to_a[i * hidden + h] += here, to_b[(lowest + j) * hidden + h] += here, turned_here[h * r + j] = here;
+          }
+      }
+      for (long column = 0; column < wide; column += PANEL)
+        for (long k = 0; k < n; k++)
+          pair_gradients(some[k], hidden, wide, all_g.data + column, all_w.data + column, sum_g.data + column,
+                         sum_w.data + column, block.data);
     }
     copy_rows(sum_g.data, last, wide, to_g, size), copy_rows(sum_w.data, hidden, wide, to_w, size);
   });

@@ -93,7 +93,8 @@ def both_directions(
         layers: of one direction each, the forward one first.
     """
     weights = [getattr(layer, f"{name}_l0").contiguous() for layer in layers for name in NAMES]
-    x = torch.cat([x.flatten(0, 1) for x, _ in batches])  # (P, D)
+    flat = [x.flatten(0, 1) for x, _ in batches]
+    x = torch.cat(flat) if len(flat) > 1 else flat[0]  # (P, D)
     words = Words.of(*(mask for _, mask in batches))
     y = loops(Loops(cell, kernels, words, half(x)), x, weights)  # (P, 2H)
     parts = y.split([mask.numel() for _, mask in batches])

@@ -28,8 +28,7 @@ def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> 
     """The spans that a greedy search keeps: in order of falling score, each that crosses none already kept.
 
     Two spans cross if they overlap and neither contains the other. Of equal scores the earlier, then the shorter span
-    comes first. A span is decided as soon as no undecided span that crosses it scores more, so a few rounds, each a few
-    operations on whole tables, decide all of them.
+    comes first.
 
     Args:
         scores: (N, K).
@@ -40,35 +39,20 @@ def best_without_crossing(scores: np.ndarray, inside: np.ndarray, keep: int) -> 
         Their flat indices s * K + k, sorted: by first, then by last word.
     """
     flat = np.flatnonzero(inside)
-    order = flat[np.argsort(-scores.ravel()[flat], kind="stable")]
-    rank = np.full(inside.size, len(order), dtype=np.int32)  # by score; last where there is no span
-    rank[order] = np.arange(len(order))
-    rank = rank.reshape(inside.shape)
-    kept, open_ = np.zeros_like(inside), inside.copy()
-    while open_.any():
-        rival = _best_crossing(np.where(open_, rank, len(order)), len(order))
-        now = open_ & (rank < rival)
-        kept |= now
-        winner = _best_crossing(np.where(now, rank, len(order)), len(order))
-        open_ &= ~now & (winner == len(order))
-    chosen = np.flatnonzero(kept)
-    return np.sort(chosen[np.argsort(rank.ravel()[chosen])][:keep])
-
-
-def _best_crossing(rank: np.ndarray, none: int) -> np.ndarray:
-    """(N, K): the best (lowest) rank among the spans that cross each span."""
-    widest = rank.shape[1]
-    best = np.full_like(rank, none)
-    longer = np.minimum.accumulate(rank[:, ::-1], axis=1)[:, ::-1]  # (N, K): over the spans from s that are no shorter
-    for d in range(1, min(widest, len(rank))):
-        # (s, k) and (s + d, l) cross if the second begins inside the first, d <= k, and ends after it, l > k - d.
-        ahead, behind = best[:-d, d:], best[d:, 1:]
-        np.minimum(ahead, longer[d:, 1 : widest - d + 1], out=ahead)
-        # The second span is crossed by every (s, k) with d <= k < d + l.
-        first = np.minimum.accumulate(rank[:-d, d:], axis=1)  # (N - d, K - d)
-        np.minimum(behind[:, : widest - d], first, out=behind[:, : widest - d])
-        np.minimum(behind[:, widest - d :], first[:, -1:], out=behind[:, widest - d :])
-    return best
+    order = flat[np.argsort(-scores.ravel()[flat], kind="stable")].tolist()
+    n, widest = inside.shape
+    last, first = list(range(n)), list(range(n))  # of the spans kept: farthest end from a word on, farthest start to it
+    kept: list[int] = []
+    for place in order:
+        if len(kept) == keep:
+            break
+        start, k = divmod(place, widest)
+        end = start + k
+        crosses = k and (max(last[start + 1 : end + 1]) > end or min(first[start:end]) < start)
+        if not crosses:
+            kept.append(place)
+            last[start], first[end] = max(last[start], end), min(first[end], start)
+    return np.array(sorted(kept), dtype=np.int64)
 
 
 class Spans(nn.Module):
