@@ -11,9 +11,10 @@ import time
 
 import pytest
 
+from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment import asked, together
 from elmo_bench.experiment.asked import Asked
-from elmo_bench.experiment.plan import Plan, plan
+from elmo_bench.experiment.plan import BARE, Plan, plan
 from elmo_bench.system.errors import UserError
 from tests.conftest import ROOT, clean_environment
 from tests.drill.processes import TIMES
@@ -55,6 +56,18 @@ def records(toy) -> dict[str, dict]:
 
 def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
     return plan(Asked("places", ["toy"], "open", seeds, run=run, overrides=toy.shared(SHORT, *changes)))
+
+
+def test_the_baseline_of_a_sweep_is_the_arm_of_that_name_unless_another_is_asked_for(tmp_path):
+    """At open, SST-5 has less dropout without ELMo; the sweep's baseline is that of Table 1."""
+    places = [f"data_root={tmp_path}", f"results_root={tmp_path}"]
+    for more, arms in (([], {"baseline", "elmo"}), (["arm=glove"], {"glove"})):
+        listed = plan(Asked("table2", ["sst5"], "open", 1, run=False, overrides=[*places, *more])).points
+        composed = [(point, schema.typed(pages.compose(point.overrides))) for point in listed]
+        assert {config.arm for _, config in composed} == arms
+        assert [config.arm for point, config in composed if point.setting == (BARE,)] == [min(arms)]
+    (config,) = (config for _, config in composed[:1])
+    assert config.task.head["embedding_dropout"] == 0.25
 
 
 def test_what_is_recorded_is_not_run_again_and_what_is_missing_is(toy):

@@ -18,6 +18,8 @@ from elmo_bench.experiment.sweeps import points
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 
+BARE = "elmo={where:none}"  # the setting of a sweep that is its baseline
+
 
 class Point(NamedTuple):
     """One run of a sweep.
@@ -126,7 +128,10 @@ def _points(asked: Asked, task: str) -> list[Point]:
 def _point(asked: Asked, task: str, values: Sequence[str]) -> Point:
     seeds = [int(value.partition("=")[2]) for value in values if value.startswith("seed=")]
     setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-    overrides = (f"+sweep={asked.sweep}", *asked.chosen(task), *values)
+    chosen = asked.chosen(task)
+    if BARE in values and not any(one.startswith("arm=") for one in chosen):
+        chosen.append("arm=baseline")  # with what its page says besides
+    overrides = (f"+sweep={asked.sweep}", *chosen, *values)
     return Point(task, setting, seeds[0] if seeds else 1, overrides)
 
 

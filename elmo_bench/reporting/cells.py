@@ -80,6 +80,14 @@ class Content(NamedTuple):
         return next((cell for cell in self.of(task) if (cell.row, cell.column) == (row, column)), None)
 
 
+class Earlier(NamedTuple):
+    """A table of a sweep that was written before, its cells filled from the records there are now."""
+
+    title: str
+    changes: list[str]  # what all its runs have in common, in a sentence, if they have
+    content: Content
+
+
 def in_words(setting: str) -> str:
     """A setting of a sweep as the head of a row or column: the name of an arm, or key=value."""
     values = [value.removeprefix("arm=") for value in setting.split()]

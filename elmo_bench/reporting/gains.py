@@ -133,6 +133,15 @@ def in_words(gain: Gain) -> str:
     return mean if gain.low is None or gain.high is None else f"{mean} [{gain.low:+.2f}, {gain.high:+.2f}]"
 
 
+def verdict(gain: Gain) -> str:
+    """How sure a gain is: clear or worse (the interval is above or below zero), not shown, one seed, no interval."""
+    if min(gain.seeds) < 2:
+        return "one seed"
+    if gain.low is None or gain.high is None:
+        return "no interval"
+    return "clear" if gain.low > 0 else "worse" if gain.high < 0 else "not shown"
+
+
 def shown_by(seeds: int) -> str:
     """What a number of seeds in each arm can and cannot show."""
     if seeds == 1:

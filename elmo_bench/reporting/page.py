@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from elmo_bench.experiment.store import Record, read_all
-from elmo_bench.reporting import tables
+from elmo_bench.reporting import table_files, tables
 from elmo_bench.reporting.gains import READING
 from elmo_bench.reporting.groups import conflicts
 from elmo_bench.reporting.section import Section
@@ -29,7 +29,7 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
     Records that claim one cell of a table with different biLMs, data or versions are named on stderr.
 
     Raises:
-        UserError: a record or a figure that cannot be read, a readme without the markers; then nothing is written.
+        UserError: a record, table or figure that cannot be read, a readme without the markers; then nothing is written.
     """
     records = read_all(results_root)
     sections = tables.everything(records, results_root)
@@ -49,7 +49,8 @@ def contents(records: Sequence[Record], results_root: str | Path) -> dict[str, s
 
 
 def _contents(sections: Sequence[Section], records: Sequence[Record], results_root: str | Path) -> dict[str, str]:
-    return {"README.md": markdown(sections), **page.pages(records, tables.figures(results_root))}
+    swept = table_files.written(results_root, records)
+    return {"README.md": markdown(sections), **page.pages(records, swept, tables.figures(results_root))}
 
 
 # Markdown.

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from elmo_bench.configuration import layouts
 from elmo_bench.configuration.layouts import Column
 from elmo_bench.reporting import efficiency, statistics
 from elmo_bench.reporting.cells import Cell, Content, in_words
 from elmo_bench.reporting.layer_tables import weights
 from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.web.parts import Number, runs_of
 
 Row = tuple[str, ...]
+Numbers = list[str | Number]  # a row whose numbers name their runs
 MISSING, BEYOND = "missing", "–"
 
 
 def section(content: Content, note: str) -> Section:
     """The table; `note` stands above it, after that of the layout."""
     layout = content.layout
-    header, rows = weights(content) if layout.shows == "weights" else _scores(content)
-    return Section(layout.title, f"{layout.note} {note}".strip(), header, rows, _remarks(content))
+    header, rows = weights(content) if layout.shows == "weights" else scores(content)
+    texts = [tuple(cell.text if isinstance(cell, Number) else cell for cell in row) for row in rows]
+    return Section(layout.title, f"{layout.note} {note}".strip(), header, texts, remarks(content))
 
 
-def _scores(content: Content) -> tuple[Row, list[Row]]:
+def scores(content: Content) -> tuple[Row, list[Numbers]]:
     """The header, and for each task the paper's row and ours."""
     columns = [*content.layout.columns, *_others(content)]
     kept = _heads(content)
     header = (*_chosen(("task", "", ""), kept), *(column.title for column in columns))
     rows = [row for task in content.tasks for row in _of_task(content, task, columns)]
-    return header, [(*_chosen(row[:3], kept), *row[3:]) for row in rows]
+    return header, [[*_chosen(row[:3], kept), *row[3:]] for row in rows]
 
 
 def _heads(content: Content) -> tuple[bool, bool, bool]:
@@ -34,7 +40,7 @@ def _heads(content: Content) -> tuple[bool, bool, bool]:
     return True, any(cell.row for cell in content.groups), bool(content.layout.paper)
 
 
-def _chosen(row: Row, kept: tuple[bool, ...]) -> Row:
+def _chosen(row: Sequence[Any], kept: tuple[bool, ...]) -> tuple[Any, ...]:
     return tuple(cell for cell, needed in zip(row, kept, strict=True) if needed)
 
 
@@ -45,31 +51,36 @@ def _others(content: Content) -> list[Column]:
     return [Column(in_words(setting) or content.layout.split, of=setting) for setting in settings]
 
 
-def _of_task(content: Content, task: str, columns: list[Column]) -> list[Row]:
+def _of_task(content: Content, task: str, columns: list[Column]) -> list[Numbers]:
     """The rows of a task, each with the three heads of `_heads`."""
     title = ", ".join(filter(None, (layouts.titles().get(task, task), content.metrics.get(task))))
     theirs = content.layout.paper.get(task, [])
-    rows = [(title, "", "the paper", *theirs, *[""] * (len(columns) - len(theirs)))] if theirs else []
+    rows: list[Numbers] = []
+    if theirs:
+        rows.append([title, "", "the paper", *theirs, *[""] * (len(columns) - len(theirs))])
     for row in dict.fromkeys(cell.row for cell in content.of(task)):
         ours = (_cell(content, task, row, column) for column in columns)
-        rows.append((title, in_words(row), f"ours, {content.scale}", *ours))
+        rows.append([title, in_words(row), f"ours, {content.scale}", *ours])
     return rows
 
 
-def _cell(content: Content, task: str, row: str, column: Column) -> str:
+def _cell(content: Content, task: str, row: str, column: Column) -> Number:
     """Mean, deviation and number of seeds, or a gain."""
+    found = [content.cell(task, row, setting) for setting in column.gain or [column.of]]
     if column.gain:
-        return _gain(content, *(content.cell(task, row, setting) for setting in column.gain))
-    cell = content.cell(task, row, column.of)
-    return _score(content, cell) if cell else ""
+        text = _gain(content, *found)
+    else:
+        text = _score(content, found[0]) if found[0] else ""
+    groups = [group for cell in found if cell and (group := content.groups[cell])]
+    return Number(text, runs_of(*groups))
 
 
 def _score(content: Content, cell: Cell) -> str:
     if (group := content.groups[cell]) is None:
         return MISSING if cell.missing(group) else BEYOND
-    scores = statistics.scores(group.records, content.layout.split, content.metrics[cell.task])
-    missing = len(cell.missing(group))
-    return f"{scores} ({len(group.records)}{f'; {missing} missing' if missing else ''})"
+    shown = statistics.scores(group.records, content.layout.split, content.metrics[cell.task])
+    lacking = len(cell.missing(group))
+    return f"{shown} ({len(group.records)}{f'; {lacking} missing' if lacking else ''})"
 
 
 def _gain(content: Content, *pair: Cell | None) -> str:
@@ -85,16 +96,22 @@ def _gain(content: Content, *pair: Cell | None) -> str:
     return gain if before >= 100 else f"{gain} / {100 * (after - before) / (100 - before):.1f} %"
 
 
-def _remarks(content: Content) -> list[str]:
+def remarks(content: Content) -> list[str]:
     """How many updates ELMo saves where the layout asks for it; what is missing, and the command that runs it."""
-    remarks = [told for task in content.tasks if content.layout.saves for told in _saved(content, task)]
+    saved = [told for task in content.tasks if content.layout.saves for told in _saved(content, task)]
+    return saved + missing(content)
+
+
+def missing(content: Content) -> list[str]:
+    """For each task what is missing, and the command that runs it."""
+    found = []
     for task in content.tasks:
         cells = content.of(task)
-        missing = sum(len(cell.missing(content.groups[cell])) for cell in cells)
+        lacking = sum(len(cell.missing(content.groups[cell])) for cell in cells)
         total = sum(len(cell.seeds) - len(cell.beyond) for cell in cells)
-        if missing:
-            remarks.append(f"{task}: {missing} of {total} runs are missing: {content.command(task)}")
-    return remarks
+        if lacking:
+            found.append(f"{task}: {lacking} of {total} runs are missing: {content.command(task)}")
+    return found
 
 
 def _saved(content: Content, task: str) -> list[str]:

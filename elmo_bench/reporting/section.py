@@ -1,10 +1,12 @@
-"""The parts of a results page."""
+"""The parts of a results page, and where its templates lie."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Section(NamedTuple):

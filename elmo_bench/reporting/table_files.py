@@ -12,23 +12,29 @@ from elmo_bench.experiment import store
 from elmo_bench.experiment.asked import Asked
 from elmo_bench.experiment.store import Record
 from elmo_bench.experiment.together import Outcome
-from elmo_bench.reporting import statistics
-from elmo_bench.reporting.cells import Cell, Content, cells
+from elmo_bench.reporting import differences, statistics
+from elmo_bench.reporting.cells import Cell, Content, Earlier, cells
 from elmo_bench.reporting.paper_tables import section
-from elmo_bench.reporting.section import Section
-from elmo_bench.reporting.web.page import TEMPLATES
+from elmo_bench.reporting.section import TEMPLATES, Section
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
 from elmo_bench.system.integrity import read_sealed, sealed
 
 SPLITS = ("dev", "test")
+AGAIN = "restore it (git checkout), or make it again by its sweep with run=false"
 
 
 class Table(NamedTuple):
-    """A table, and the path of its markdown file; its JSON file lies beside it."""
+    """A table, the differences below it, and the path of its markdown file; its JSON file lies beside it."""
 
     section: Section
+    differences: Section | None
     path: Path
+
+    @property
+    def sections(self) -> list[Section]:
+        """Both, or the first alone."""
+        return [self.section, *filter(None, [self.differences])]
 
 
 def write(outcome: Outcome) -> Table:
@@ -46,11 +52,48 @@ def write(outcome: Outcome) -> Table:
     asked, config = outcome.plan.asked, outcome.plan.config
     path = place(config.results_root, asked)
     content = _content(outcome, config.results_root, _earlier(path.with_suffix(".json")))
-    changes = f" All runs with {' '.join(asked.changes)}." if asked.changes else ""
-    table = Table(section(content, config.scale.note + changes), path)
-    write_text(path, _markdown(table.section))
-    write_text(path.with_suffix(".json"), sealed(_json(table.section, content)))
+    made = section(content, " ".join([config.scale.note, *_changed(asked.changes)]))
+    table = Table(made, differences.section(made.title, content), path)
+    write_text(path, _markdown(table.sections))
+    write_text(path.with_suffix(".json"), sealed(_json(table, asked, content)))
     return table
+
+
+def _changed(changes: Sequence[str]) -> list[str]:
+    return [f"All runs with {' '.join(changes)}."] if changes else []
+
+
+def written(results_root: str | Path, records: Sequence[Record]) -> list[Earlier]:
+    """The tables of sweeps that were written below the results, those without any record left out.
+
+    Raises:
+        UserError: a table's JSON file is damaged, or of a sweep that there is no longer.
+    """
+    paths = sorted((Path(results_root) / "tables").glob("*.json"))
+    found = [_from_file(path, records) for path in paths]
+    return [each for each in found if any(each.content.groups.values())]
+
+
+def _from_file(path: Path, records: Sequence[Record]) -> Earlier:
+    page = read_sealed(path, "table", AGAIN)
+    sweep, scale, *_ = path.name.split(".")
+    changes = page.get("changes", [])
+    try:
+        known = [Cell.of(plain) for plain in page["cells"]]
+    except (LookupError, TypeError):
+        raise UserError(f"not a readable table: its cells are not those of a sweep; {AGAIN}", path) from None
+    asked = Asked(sweep, list(dict.fromkeys(cell.task for cell in known)), scale, page.get("seeds"), overrides=changes)
+    here = [record for record in records if record["scale"] == scale]
+    content = Content(
+        asked.layout, scale, {cell: cell.runs(here) for cell in known}, _of_records(here), asked.command_for
+    )
+    return Earlier(f"{asked.layout.title}, scale {scale}", _changed(changes), content)
+
+
+def sections(table: Earlier) -> list[Section]:
+    """The table, and the differences below it."""
+    made = section(table.content, " ".join(table.changes))._replace(title=table.title)
+    return [made, *filter(None, [differences.section(table.title, table.content)])]
 
 
 def place(results_root: str | Path, asked: Asked) -> Path:
@@ -74,8 +117,12 @@ def _content(outcome: Outcome, results_root: str, earlier: Sequence[Cell]) -> Co
 def _metrics(outcome: Outcome, records: Sequence[Record]) -> dict[str, str]:
     """The metric that each task monitors: as its newest record says, else as configured."""
     configured = {point.task: each.config.task.monitor for point, each in outcome.plan.composed.items()}
+    return configured | _of_records(records)
+
+
+def _of_records(records: Sequence[Record]) -> dict[str, str]:
     newest = sorted(records, key=lambda record: record["finished"])
-    return configured | {record["task"]: record["config"]["task"]["monitor"] for record in newest}
+    return {record["task"]: record["config"]["task"]["monitor"] for record in newest}
 
 
 def _earlier(path: Path) -> list[Cell]:
@@ -86,18 +133,21 @@ def _earlier(path: Path) -> list[Cell]:
         return []
 
 
-def _markdown(table: Section) -> str:
+def _markdown(parts: Sequence[Section]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=False, undefined=StrictUndefined, trim_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    return environment.get_template("table.md").render(section=table)
+    return environment.get_template("table.md").render(sections=parts)
 
 
-def _json(table: Section, content: Content) -> str:
-    told = {**table._asdict(), "cells": [_plain(content, cell) for cell in content.groups]}
+def _json(table: Table, asked: Asked, content: Content) -> str:
+    below = table.differences._asdict() if table.differences else None
+    how = {"seeds": asked.seeds, "changes": asked.changes}
+    told = {**table.section._asdict(), "differences": below, **how}
+    told["cells"] = [_plain(content, cell) for cell in content.groups]
     return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
 
 

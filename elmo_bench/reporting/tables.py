@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from elmo_bench.experiment.store import Record
-from elmo_bench.reporting import comparisons, ensembles, gains, statistics
+from elmo_bench.reporting import comparisons, ensembles, gains, statistics, table_files
 from elmo_bench.reporting.figures import figures
 from elmo_bench.reporting.groups import (
     BASELINE,
@@ -31,8 +31,9 @@ __all__ = ["Section", "everything", "figures", "overview", "section", "sections"
 
 
 def everything(records: Sequence[Record], results_root: str | Path) -> list[Section]:
-    """The sections of a report: the overview tables, each task, then the figures."""
-    return [*overview(records), *sections(records), *figures(results_root)]
+    """The sections of a report: the overview tables, each task, the tables of sweeps, then the figures."""
+    swept = [section for each in table_files.written(results_root, records) for section in table_files.sections(each)]
+    return [*overview(records), *sections(records), *swept, *figures(results_root)]
 
 
 def sections(records: Iterable[Record]) -> list[Section]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from elmo_bench.reporting import statistics
-from elmo_bench.reporting.gains import Gain
+from elmo_bench.reporting.gains import Gain, verdict
 from elmo_bench.reporting.outcomes import Comparison, Scales, compared
 from elmo_bench.reporting.web.parts import Chapter, Number, Table, runs_of
 
@@ -51,15 +51,6 @@ MEANING = {
     "one seed": "One seed, which says nothing about other seeds",
     "no interval": "Without an interval",
 }
-
-
-def verdict(gain: Gain) -> str:
-    """How sure a gain is: a key of `MEANING`."""
-    if min(gain.seeds) < 2:
-        return "one seed"
-    if gain.low is None or gain.high is None:
-        return "no interval"
-    return "clear" if gain.low > 0 else "worse" if gain.high < 0 else "not shown"
 
 
 def interval(gain: Gain) -> str:

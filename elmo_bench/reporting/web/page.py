@@ -8,23 +8,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elmo_bench.experiment.store import Record
+from elmo_bench.reporting.cells import Earlier
 from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.charts.svg import drawn
 from elmo_bench.reporting.outcomes import Scales, by_scale, compared
-from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.section import TEMPLATES, Section
 from elmo_bench.reporting.web import layers, learning, results
 from elmo_bench.reporting.web.answer import answer
 from elmo_bench.reporting.web.parts import Chapter, Image, Number, Table, as_json
+from elmo_bench.reporting.web.sweeps import sweeps
 from elmo_bench.system.errors import UserError
 
-TEMPLATES = Path(__file__).parent.parent / "templates"
 
-
-def chapters(scales: Scales, figures: Sequence[Section]) -> list[Chapter]:
+def chapters(scales: Scales, figures: Sequence[Section], tables: Sequence[Earlier] = ()) -> list[Chapter]:
     """The chapters of the page, the answer first; those without content are left out."""
     chapters = [
         answer(scales),
         results.gains(scales),
+        sweeps(tables),
         learning.fewer_examples(scales),
         layers.layer_weights(scales),
         layers.over_epochs(scales),
@@ -45,14 +46,19 @@ def _picture(section: Section) -> Chapter:
     return Chapter(anchor, section.title, [section.note], [table], images=images)
 
 
-def pages(records: Sequence[Record], figures: Sequence[Section]) -> dict[str, str]:
+def pages(records: Sequence[Record], tables: Sequence[Earlier], figures: Sequence[Section]) -> dict[str, str]:
     """The contents of report.html, report.json and, where something is compared, figures/gains.svg, by name.
+
+    Args:
+        records: of all runs.
+        tables: of sweeps.
+        figures: those of the folders figures/ and analysis/.
 
     Raises:
         UserError: a record or a picture that cannot be read.
     """
     scales = by_scale(records)
-    found = chapters(scales, figures) if records or figures else []
+    found = chapters(scales, figures, tables) if records or figures else []
     made = {"report.html": html(found, _notes(scales)), "report.json": data(found)}
     if mains := compared(scales):
         picture = forest("gains", "Gain of +ELMo over the baseline", mains)

@@ -1,0 +1,34 @@
+"""The chapter of sweeps: the paper's tables from the runs of the same settings, and the differences that they show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elmo_bench.reporting.cells import Earlier
+from elmo_bench.reporting.differences import HEADER, NOTE, TITLE, Difference, differences
+from elmo_bench.reporting.paper_tables import missing, scores
+from elmo_bench.reporting.web.parts import Chapter, Number, Table, runs_of
+
+WORDS = "Mean ± sample standard deviation over the seeds, whose number stands in brackets."
+
+
+def sweeps(tables: Sequence[Earlier]) -> Chapter:
+    """Each table of a sweep, its differences below it; weights and parts of the data have chapters of their own."""
+    shown = [each for each in tables if each.content.layout.shows == "scores"]
+    found = [table for each in shown for table in _tables(each)]
+    return Chapter("sweeps", "The paper's tables, and other sweeps", [WORDS, NOTE] if found else [], found)
+
+
+def _tables(made: Earlier) -> list[Table]:
+    header, rows = scores(made.content)
+    lacking = (f"{line}." for line in missing(made.content))
+    note = " ".join([made.content.layout.note, *made.changes, *lacking])
+    below = [_row(each) for each in differences(made.content)]
+    found = [] if made.content.layout.saves else [Table(made.title, note, header, rows)]  # else: "Fewer examples"
+    return found + ([Table(TITLE.format(made.title), "", HEADER[1:], below)] if below else [])
+
+
+def _row(each: Difference) -> list[str | Number]:
+    task, title, paper, dev, test, *rest = each.row
+    runs = runs_of(*each.pair)
+    return [f"{task}: {title}", paper, Number(dev, runs), Number(test, runs), *rest]
