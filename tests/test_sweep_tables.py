@@ -125,6 +125,17 @@ def test_what_cannot_be_has_a_dash_also_when_only_the_table_is_asked_for(tmp_pat
         assert table.section.remarks[0].startswith("ner: 2 of 2 runs are missing: ")
 
 
+def test_what_cannot_be_keeps_its_dash_when_another_task_is_asked_for(tmp_path):
+    settings = [("arm=elmo", "fraction=0.01"), ("arm=elmo", "fraction=1.0")]
+    table_files.write(
+        outcome(tmp_path, Asked("figure1", ["ner"]), settings, beyond=[(settings[0], 1), (settings[0], 2)])
+    )
+    save(tmp_path, *made("snli", **{"1.0": [50.0]}))
+    table = table_files.write(outcome(tmp_path, Asked("figure1", ["snli"]), settings))
+    (row,) = [row for row in table.section.rows if row[0].startswith("NER")]
+    assert row[4] == "–"
+
+
 def test_the_weights_of_layers_by_place(tmp_path):
     save(tmp_path, *made(both=[80.0, 82.0]))
     header, row = rows(tmp_path, Asked("figure2", ["ner"]), [("elmo.where=both",)])

@@ -110,7 +110,7 @@ def _content(outcome: Outcome, results_root: str, earlier: Sequence[Cell]) -> Co
     for task in dict.fromkeys(cell.task for cell in others):
         records += store.read_all(results_root, asked.scale, task)
     groups = {cell: cell.runs(records) for cell in (*known, *others)}
-    shown = {cell: group for cell, group in groups.items() if group or cell.task in asked.tasks}
+    shown = {cell: group for cell, group in groups.items() if group or cell.beyond or cell.task in asked.tasks}
     return Content(asked.layout, asked.scale, shown, _metrics(outcome, records), asked.command_for)
 
 
