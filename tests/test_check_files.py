@@ -15,6 +15,8 @@ from elmo_bench.system.places import ROOT
     [
         ("results/runs/open/ner/abc-1.items.npz", 10, None),
         ("results/runs/open/ner/abc-1.items.npz", 2**20 + 1, "limit here is 1 MiB"),
+        ("results/report.html", 2**20 + 1, None),
+        ("results/report.html", 2**21 + 1, "limit here is 2 MiB"),
         ("results/runs/open/ner/abc-1.npz", 10, ".npz files are data"),
         ("results/abc-1.items.npz", 10, ".npz files are data"),
         ("other/results/runs/abc-1.items.npz", 10, ".npz files are data"),

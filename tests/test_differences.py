@@ -94,7 +94,7 @@ def test_the_report_has_the_tables_of_sweeps_made_again_from_the_records(tmp_pat
     runs = [f"mini-input-{seed}" for seed in (1, 2, 3)]
     assert tables[0]["rows"][1][2] == {"text": "72.00 ± 1.00 (3)", "below": [], "runs": runs}
     assert tables[1]["rows"][1][0] == "SRL: both places over the output alone"
-    assert len(tables[1]["rows"][1][2]["runs"]) == 6
+    assert len(tables[1]["rows"][1][3]["runs"]) == 6
 
 
 def test_a_damaged_table_is_named_in_one_line(tmp_path):

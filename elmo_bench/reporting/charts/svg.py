@@ -151,6 +151,10 @@ def _tidy_node(node: ElementTree.Element, name: str, used: set[str]) -> None:
 def _short(key: str, value: str) -> str:
     if key == "style":
         return value.replace("font: 9px 'DejaVu Sans'; ", "").replace("font-family: 'DejaVu Sans'; ", "")
-    if key in ("d", "x", "y", "width", "height", "transform", "points"):
-        return re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
-    return value
+    if key == "d":  # a tenth of a point cannot be seen
+        return re.sub(r"\s*([A-Za-z])\s*", r"\1", _rounded(value, 1))
+    return _rounded(value, 2) if key in ("x", "y", "width", "height", "transform", "points") else value
+
+
+def _rounded(value: str, digits: int) -> str:
+    return re.sub(r"-?\d+\.\d+", lambda found: f"{round(float(found[0]), digits):g}", value)

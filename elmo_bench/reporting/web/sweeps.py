@@ -30,5 +30,4 @@ def _tables(made: Earlier) -> list[Table]:
 
 def _row(each: Difference) -> list[str | Number]:
     task, title, paper, dev, test, *rest = each.row
-    runs = runs_of(*each.pair)
-    return [f"{task}: {title}", paper, Number(dev, runs), Number(test, runs), *rest]
+    return [f"{task}: {title}", paper, dev, Number(test, runs_of(*each.pair)), *rest]
