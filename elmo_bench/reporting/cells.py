@@ -79,13 +79,10 @@ class Content(NamedTuple):
         """The cell of a setting, if the sweep has it for the task."""
         return next((cell for cell in self.of(task) if (cell.row, cell.column) == (row, column)), None)
 
-
-class Earlier(NamedTuple):
-    """A table of a sweep that was written before, its cells filled from the records there are now."""
-
-    title: str
-    changes: list[str]  # what all its runs have in common, in a sentence, if they have
-    content: Content
+    def group(self, task: str, row: str, column: str | None) -> Group | None:
+        """The recorded runs of a setting, if there are any."""
+        cell = self.cell(task, row, column)
+        return self.groups[cell] if cell else None
 
 
 def in_words(setting: str) -> str:

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from elmo_bench.reporting import statistics
-from elmo_bench.reporting.gains import Gain, gain, holm, in_words, shown_by
+from elmo_bench.reporting.gains import Gain, gain, holm, in_words, p_in_words, shown_by
 from elmo_bench.reporting.groups import PAGES, Group, other_changes
 from elmo_bench.reporting.groups import in_words as settings_in_words
 from elmo_bench.reporting.section import Section
@@ -79,9 +79,7 @@ def _name(group: Group) -> str:
 
 
 def _p(p: float | None) -> str:
-    if p is None:
-        return "-"
-    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+    return "-" if p is None else p_in_words(p)
 
 
 def _numbers(each: Comparison) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from elmo_bench.configuration import layouts
 from elmo_bench.configuration.layouts import Column
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.cells import Content
-from elmo_bench.reporting.gains import Gain, gain, holm, in_words, verdict
+from elmo_bench.reporting.gains import Gain, gain, holm, in_words, p_in_words, verdict
 from elmo_bench.reporting.groups import Group
 from elmo_bench.reporting.section import Section
 
@@ -45,9 +45,8 @@ class Difference(NamedTuple):
     def row(self) -> tuple[str, ...]:
         """Its row of the table, by `HEADER`."""
         p = self.test.p_holm
-        told = "" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
-        name = layouts.titles().get(self.task, self.task)
-        return name, self.title, self.paper, in_words(self.dev), in_words(self.test), told, self.shown
+        name, tested = layouts.titles().get(self.task, self.task), "" if p is None else p_in_words(p)
+        return name, self.title, self.paper, in_words(self.dev), in_words(self.test), tested, self.shown
 
     @property
     def shown(self) -> str:
@@ -56,9 +55,17 @@ class Difference(NamedTuple):
         return dev if dev == test else f"{dev} on dev, {test} on test"
 
 
-def section(title: str, content: Content) -> Section | None:
-    """The table of differences below the table of this title; None if the layout asks for none, or nothing compares."""
-    found = differences(content)
+class Earlier(NamedTuple):
+    """A table of a sweep that was written before, its cells filled from the records there are now."""
+
+    title: str
+    changes: list[str]  # what all its runs have in common, in a sentence, if they have
+    content: Content
+    differences: list[Difference]
+
+
+def section(title: str, found: Sequence[Difference]) -> Section | None:
+    """The differences below the table of this title; None if there are none."""
     return Section(TITLE.format(title), NOTE, HEADER, [each.row for each in found], []) if found else None
 
 
@@ -72,19 +79,19 @@ def differences(content: Content) -> list[Difference]:
     ]
 
 
-Asked = tuple[str, str, str, Group, Group]  # task, title, the paper's difference, before, after
+Pairing = tuple[str, str, str, Group, Group]  # task, title, the paper's difference, before, after
 
 
-def _asked(content: Content, task: str) -> Iterable[Asked]:
+def _asked(content: Content, task: str) -> Iterable[Pairing]:
     """The differences between columns, in every row of a task."""
     for column in content.layout.differences:
         for row in dict.fromkeys(cell.row for cell in content.of(task)):
-            before, after = (_group(content, task, row, setting) for setting in column.gain)
+            before, after = (content.group(task, row, setting) for setting in column.gain)
             if before and after:
                 yield task, column.title, _of_paper(content, task, column), before, after
 
 
-def _fewest(content: Content, task: str) -> Iterable[Asked]:
+def _fewest(content: Content, task: str) -> Iterable[Pairing]:
     """With how little of the training data the second of the rows `saves` reaches the first on all of it.
 
     The smallest part with which its mean dev score is at least as good; if no part is enough, the largest.
@@ -93,8 +100,8 @@ def _fewest(content: Content, task: str) -> Iterable[Asked]:
     if not layout.saves:
         return
     first, second = layout.saves
-    whole = _group(content, task, first, columns[-1].of)
-    parts = [(column, group) for column in columns[:-1] if (group := _group(content, task, second, column.of))]
+    whole = content.group(task, first, columns[-1].of)
+    parts = [(column, group) for column in columns[:-1] if (group := content.group(task, second, column.of))]
     if whole is None or not parts:
         return
     metric = content.metrics[task]
@@ -102,11 +109,6 @@ def _fewest(content: Content, task: str) -> Iterable[Asked]:
     enough = (part for part in parts if statistics.score(part[1].records, "dev", metric)[0] >= needed)
     column, group = next(enough, parts[-1])
     yield task, f"+ELMo with {column.title} of the data over the baseline with {columns[-1].title}", "", whole, group
-
-
-def _group(content: Content, task: str, row: str, setting: str | None) -> Group | None:
-    cell = content.cell(task, row, setting)
-    return content.groups[cell] if cell else None
 
 
 def _of_paper(content: Content, task: str, column: Column) -> str:

@@ -133,6 +133,11 @@ def in_words(gain: Gain) -> str:
     return mean if gain.low is None or gain.high is None else f"{mean} [{gain.low:+.2f}, {gain.high:+.2f}]"
 
 
+def p_in_words(p: float) -> str:
+    """ "0.013", "<0.001"."""
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+
+
 def verdict(gain: Gain) -> str:
     """How sure a gain is: clear or worse (the interval is above or below zero), not shown, one seed, no interval."""
     if min(gain.seeds) < 2:

@@ -32,8 +32,8 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
         UserError: a record, table or figure that cannot be read, a readme without the markers; then nothing is written.
     """
     records = read_all(results_root)
-    sections = tables.everything(records, results_root)
-    files = {Path(results_root) / name: text for name, text in _contents(sections, records, results_root).items()}
+    sections, texts = _made(records, results_root)
+    files = {Path(results_root) / name: text for name, text in texts.items()}
     if readme is not None:
         files[readme] = embedded(readme.read_text(encoding="utf-8"), tables.overview(records))
     for path, text in files.items():
@@ -45,12 +45,14 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
 
 def contents(records: Sequence[Record], results_root: str | Path) -> dict[str, str]:
     """The files of the report, by their path below `results_root`. Raises `UserError` as `refresh` does."""
-    return _contents(tables.everything(records, results_root), records, results_root)
+    return _made(records, results_root)[1]
 
 
-def _contents(sections: Sequence[Section], records: Sequence[Record], results_root: str | Path) -> dict[str, str]:
+def _made(records: Sequence[Record], results_root: str | Path) -> tuple[list[Section], dict[str, str]]:
+    """The sections of the report, and its files."""
     swept = table_files.written(results_root, records)
-    return {"README.md": markdown(sections), **page.pages(records, swept, tables.figures(results_root))}
+    sections = tables.everything(records, results_root, swept)
+    return sections, {"README.md": markdown(sections), **page.pages(records, swept, tables.figures(results_root))}
 
 
 # Markdown.

@@ -9,6 +9,7 @@ from elmo_bench.configuration import layouts
 from elmo_bench.configuration.layouts import Column
 from elmo_bench.reporting import efficiency, statistics
 from elmo_bench.reporting.cells import Cell, Content, in_words
+from elmo_bench.reporting.groups import Group
 from elmo_bench.reporting.layer_tables import weights
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.web.parts import Number, runs_of
@@ -66,12 +67,9 @@ def _of_task(content: Content, task: str, columns: list[Column]) -> list[Numbers
 
 def _cell(content: Content, task: str, row: str, column: Column) -> Number:
     """Mean, deviation and number of seeds, or a gain."""
-    found = [content.cell(task, row, setting) for setting in column.gain or [column.of]]
-    if column.gain:
-        text = _gain(content, *found)
-    else:
-        text = _score(content, found[0]) if found[0] else ""
-    groups = [group for cell in found if cell and (group := content.groups[cell])]
+    groups = [group for one in column.gain or [column.of] if (group := content.group(task, row, one))]
+    cell = content.cell(task, row, column.of)
+    text = _gain(content, groups) if column.gain else _score(content, cell) if cell else ""
     return Number(text, runs_of(*groups))
 
 
@@ -83,15 +81,12 @@ def _score(content: Content, cell: Cell) -> str:
     return f"{shown} ({len(group.records)}{f'; {lacking} missing' if lacking else ''})"
 
 
-def _gain(content: Content, *pair: Cell | None) -> str:
-    """The gain from one cell to another: absolute, and as the share of the remaining error that it removes."""
-    groups = [content.groups[cell] for cell in pair if cell]
-    if len(groups) < 2 or not all(groups):
+def _gain(content: Content, groups: Sequence[Group]) -> str:
+    """The gain from the first to the second: absolute, and as the share of the remaining error that it removes."""
+    if len(groups) < 2:
         return MISSING
     split = content.layout.split
-    before, after = (
-        statistics.score(group.records, split, content.metrics[group.first["task"]])[0] for group in groups if group
-    )
+    before, after = (statistics.score(g.records, split, content.metrics[g.first["task"]])[0] for g in groups)
     gain = f"{after - before:.2f}"
     return gain if before >= 100 else f"{gain} / {100 * (after - before) / (100 - before):.1f} %"
 
@@ -117,8 +112,7 @@ def missing(content: Content) -> list[str]:
 def _saved(content: Content, task: str) -> list[str]:
     """The updates that the second row saves beside the first, in the last column that both have."""
     for column in reversed(content.layout.columns):
-        pair = [content.cell(task, row, column.of) for row in content.layout.saves]
-        before, after = (content.groups[cell] if cell else None for cell in pair)
+        before, after = (content.group(task, row, column.of) for row in content.layout.saves)
         if before and after:
             return [f"{task}, {column.title}: {efficiency.told(before.records, after.records)}"]
     return []

@@ -13,7 +13,8 @@ from elmo_bench.experiment.asked import Asked
 from elmo_bench.experiment.store import Record
 from elmo_bench.experiment.together import Outcome
 from elmo_bench.reporting import differences, statistics
-from elmo_bench.reporting.cells import Cell, Content, Earlier, cells
+from elmo_bench.reporting.cells import Cell, Content, cells
+from elmo_bench.reporting.differences import Earlier
 from elmo_bench.reporting.paper_tables import section
 from elmo_bench.reporting.section import TEMPLATES, Section
 from elmo_bench.system.errors import UserError
@@ -53,7 +54,7 @@ def write(outcome: Outcome) -> Table:
     path = place(config.results_root, asked)
     content = _content(outcome, config.results_root, _earlier(path.with_suffix(".json")))
     made = section(content, " ".join([config.scale.note, *_changed(asked.changes)]))
-    table = Table(made, differences.section(made.title, content), path)
+    table = Table(made, differences.section(made.title, differences.differences(content)), path)
     write_text(path, _markdown(table.sections))
     write_text(path.with_suffix(".json"), sealed(_json(table, asked, content)))
     return table
@@ -87,13 +88,14 @@ def _from_file(path: Path, records: Sequence[Record]) -> Earlier:
     content = Content(
         asked.layout, scale, {cell: cell.runs(here) for cell in known}, _of_records(here), asked.command_for
     )
-    return Earlier(f"{asked.layout.title}, scale {scale}", _changed(changes), content)
+    title = f"{asked.layout.title}, scale {scale}"
+    return Earlier(title, _changed(changes), content, differences.differences(content))
 
 
 def sections(table: Earlier) -> list[Section]:
     """The table, and the differences below it."""
     made = section(table.content, " ".join(table.changes))._replace(title=table.title)
-    return [made, *filter(None, [differences.section(table.title, table.content)])]
+    return [made, *filter(None, [differences.section(table.title, table.differences)])]
 
 
 def place(results_root: str | Path, asked: Asked) -> Path:

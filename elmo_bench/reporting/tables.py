@@ -8,6 +8,7 @@ from pathlib import Path
 
 from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import comparisons, ensembles, gains, statistics, table_files
+from elmo_bench.reporting.differences import Earlier
 from elmo_bench.reporting.figures import figures
 from elmo_bench.reporting.groups import (
     BASELINE,
@@ -30,10 +31,10 @@ SCALES = ("paper", "open", "mini")
 __all__ = ["Section", "everything", "figures", "overview", "section", "sections"]
 
 
-def everything(records: Sequence[Record], results_root: str | Path) -> list[Section]:
+def everything(records: Sequence[Record], results_root: str | Path, swept: Sequence[Earlier] = ()) -> list[Section]:
     """The sections of a report: the overview tables, each task, the tables of sweeps, then the figures."""
-    swept = [section for each in table_files.written(results_root, records) for section in table_files.sections(each)]
-    return [*overview(records), *sections(records), *swept, *figures(results_root)]
+    of_sweeps = [section for each in swept for section in table_files.sections(each)]
+    return [*overview(records), *sections(records), *of_sweeps, *figures(results_root)]
 
 
 def sections(records: Iterable[Record]) -> list[Section]:

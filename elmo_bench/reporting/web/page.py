@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elmo_bench.experiment.store import Record
-from elmo_bench.reporting.cells import Earlier
 from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.charts.svg import drawn
+from elmo_bench.reporting.differences import Earlier
 from elmo_bench.reporting.outcomes import Scales, by_scale, compared
 from elmo_bench.reporting.section import TEMPLATES, Section
 from elmo_bench.reporting.web import layers, learning, results

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elmo_bench.reporting.cells import Earlier
-from elmo_bench.reporting.differences import HEADER, NOTE, TITLE, Difference, differences
+from elmo_bench.reporting.differences import HEADER, NOTE, TITLE, Difference, Earlier
 from elmo_bench.reporting.paper_tables import missing, scores
 from elmo_bench.reporting.web.parts import Chapter, Number, Table, runs_of
 
@@ -23,7 +22,7 @@ def _tables(made: Earlier) -> list[Table]:
     header, rows = scores(made.content)
     lacking = (f"{line}." for line in missing(made.content))
     note = " ".join([made.content.layout.note, *made.changes, *lacking])
-    below = [_row(each) for each in differences(made.content)]
+    below = [_row(each) for each in made.differences]
     found = [] if made.content.layout.saves else [Table(made.title, note, header, rows)]  # else: "Fewer examples"
     return found + ([Table(TITLE.format(made.title), "", HEADER[1:], below)] if below else [])
 
