@@ -6,9 +6,11 @@ import platform
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn import compiled, coupled_lstm, dropout, gru, highway_lstm, kernels, lstm
+from elmo_bench.nn import compiled, coupled_lstm, crf, dropout, gru, highway_lstm, kernels, lstm, reductions
+from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.dropout import Dropout
 from elmo_bench.system import compiler
 from tests.conftest import needs_compiler
@@ -40,6 +42,13 @@ def test_a_step_has_the_gradients_of_the_way_without_them(monkeypatch, room, kin
     monkeypatch.setattr(room, "loopable", lambda _: None)
     for found, there in zip(ours, outcome(layer, x), strict=True):
         assert (found - there).norm() <= 1e-5 * there.norm()
+
+
+@pytest.fixture
+def kernels_here() -> kernels.Kernels:
+    found = compiled.kernels()
+    assert found is not None
+    return found
 
 
 class Unpadded(coupled_lstm.CoupledBiLSTM):
@@ -155,6 +164,57 @@ def test_relu_with_dropout_is_one_after_the_other(monkeypatch, p):
         torch.testing.assert_close(ours, there, rtol=1e-6, atol=0)
 
 
+@needs_compiler
+def test_a_score_of_relu_with_dropout_has_the_bits_of_one_after_the_other(monkeypatch):
+    """Gradients of the weights too: records do not depend on which way is taken."""
+    x, direction, layer, results = torch.randn(61, 21), torch.randn(61, 1), nn.Linear(21, 1), []
+    for _ in range(2):
+        if results:
+            monkeypatch.setattr(
+                dropout, "relu_dropout_score", lambda x, p, *w: F.linear(dropout.relu_dropout(x, p), *w)
+            )
+        torch.manual_seed(1)
+        given = x.clone().requires_grad_()
+        y = dropout.relu_dropout_score(given * 1.0, 0.3, layer.weight, layer.bias)
+        results.append([y, *torch.autograd.grad(y, [given, *layer.parameters()], direction)])
+    assert all(torch.equal(*each) for each in zip(*results, strict=True))
+
+
+@needs_compiler
+def test_the_largest_and_weighted_sums_have_the_bits_of_torchs(kernels_here):
+    """With equal largest ones, numbers that are not, and words that several spans share."""
+    torch.manual_seed(0)
+    x, lengths = torch.randn(40, 37).round(), torch.tensor([1, 30, 2, 7])
+    x[0, 3], x[5, 4], x[30, 4] = torch.nan, torch.nan, torch.inf
+    found, there = (reductions.largest(x, lengths, way) for way in (kernels_here, None))
+    assert torch.equal(found.nan_to_num(7.0), there.nan_to_num(7.0))
+    x = x.nan_to_num(0.0).requires_grad_()
+    own, weights = torch.randn(50, 37, requires_grad=True), torch.rand(300, 10)
+    starts = torch.randint(50, (300, 1))
+    words = (starts + torch.arange(10)).clamp(max=49)
+    weights = (weights * (torch.rand(300, 10) < 0.6)).requires_grad_()
+    for name, given, more in (("largest", [x], [lengths]), ("weighted", [own, words, weights], [])):
+        ways = [getattr(reductions, name)(*given, *more, way) for way in (kernels_here, None)]
+        leaves, direction = [each for each in given if each.requires_grad], torch.randn_like(ways[0])
+        gradients = [torch.autograd.grad(y, leaves, direction) for y in ways]
+        assert all(
+            torch.equal(*each) for each in zip(*([y, *g] for y, g in zip(ways, gradients, strict=True)), strict=True)
+        )
+
+
+@needs_compiler
+def test_a_crf_has_the_gradients_of_the_way_without_them(monkeypatch):
+    torch.manual_seed(0)
+    layer, emissions, tags = CRF(9, ends=True), torch.randn(5, 7, 9, requires_grad=True), torch.randint(9, (5, 7))
+    results = []
+    for way in (crf.usable, lambda _: None):
+        monkeypatch.setattr(crf, "usable", way)
+        loss = layer(emissions, tags, MASK)
+        results.append([loss, *torch.autograd.grad(loss.sum(), [emissions, *layer.parameters()])])
+    for ours, there in zip(*results, strict=True):
+        torch.testing.assert_close(ours, there, rtol=1e-6, atol=1e-7)
+
+
 def test_without_a_compiler_torch_computes(fresh, monkeypatch):
     monkeypatch.setattr(compiler, "COMPILERS", ("no-such-compiler",))
     assert compiled.usable(torch.zeros(1)) is None
@@ -179,13 +239,23 @@ def test_they_can_be_turned_off(fresh, monkeypatch):
         ("d_cell * (j - before)", "d_cell * j"),
         ("there <= 0.0f ? V{} : through", "through"),
         ("d_hidden * (o * squashed - gates[5])", "d_hidden * o * squashed"),
+        ("(row > found)", "(row < found)"),
+        ("row == found ? share", "row != found ? share"),
+        ("weights[*i], *from", "1.0f, *from"),
+        ("d[r] * load(w + k, size - k) * scale", "load(w + k, size - k) * scale"),
+        ("alpha[j] /= total", "alpha[j] *= total"),
+        ("earlier[k] += before[k]", "earlier[k] = before[k]"),
     ],
 )
 def test_a_source_that_computes_something_else_is_not_used(fresh, tmp_path, monkeypatch, right, wrong):
-    source, text = tmp_path / "kernels.cpp", kernels.SOURCE.read_text()
-    assert right in text
-    source.write_text(text.replace(right, wrong))
-    monkeypatch.setattr(compiled, "SOURCE", source)
+    sources = [path for path in kernels.SOURCE.parent.iterdir() if path.suffix in (".cpp", ".h")]
+    texts = {path.name: path.read_text() for path in sources}
+    assert any(right in text for text in texts.values())
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text.replace(right, wrong))
+    monkeypatch.setattr(compiled, "SOURCE", tmp_path / "kernels.cpp")
+    quick, built = [*compiler.FLAGS, "-O1"], compiler.built
+    monkeypatch.setattr(compiler, "built", lambda source: built(source, quick))
     assert compiled.kernels() is None
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import sqrt
-from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
+from elmo_bench.nn.compiled import usable
 from elmo_bench.nn.dropout import Dropout
+from elmo_bench.nn.reductions import largest
 
 
 class CharCNN(nn.Module):
@@ -74,7 +74,7 @@ class CharCNN(nn.Module):
             row = x.new_zeros(len(x) + between * (len(lengths) + 1), x.shape[1]).index_copy(0, place, x)
             windows = row.unfold(0, between + 1, 1).flatten(1)  # (M + U (width - 1), size * width), word after word
             scores = F.linear(windows, weight.flatten(1), convolution.bias)
-            pooled.append(_Largest.apply(scores, lengths + between).relu())
+            pooled.append(largest(scores, lengths + between, usable(scores)).relu())
         return torch.cat(pooled, 1)
 
     def _pool(self, x: Tensor, lengths: Tensor) -> Tensor:
@@ -86,28 +86,6 @@ class CharCNN(nn.Module):
             inside = torch.arange(windows.shape[2], device=x.device) < ends  # (n, C + width - 1)
             pooled.append((windows * inside.unsqueeze(1)).amax(2))  # after ReLU, 0 is the smallest value
         return torch.cat(pooled, 1)
-
-
-class _Largest(torch.autograd.Function):
-    """(M, F) and the (U,) lengths of its parts -> the largest of each part (U, F); equal ones share the gradient.
-
-    By hand because torch 2.13 leaves negative gradients of `segment_reduce` whole for each of them.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, lengths: Tensor) -> Tensor:
-        largest = torch.segment_reduce(x, "max", lengths=lengths)
-        ctx.save_for_backward(x, lengths, largest)
-        return largest
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        x, lengths, largest = ctx.saved_tensors
-        part = torch.arange(len(lengths)).repeat_interleave(lengths)  # (M,)
-        found = torch.eq(x, largest.index_select(0, part), out=torch.empty_like(x))  # (M, F)
-        share = gradients[0] / torch.segment_reduce(found, "sum", lengths=lengths)
-        return found.mul_(share.index_select(0, part)), None
 
 
 def distinct(words: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The compiled functions of training: time loops and dropout's random numbers.
+"""Which compiled functions training uses (`kernels.cpp`).
 
 They are used where a compiler can build them and they compute what torch computes; `ELMO_BENCH_KERNELS=0` turns them
 off.
@@ -16,11 +16,13 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmo_bench.nn import coupled_steps, highway_steps
+from elmo_bench.nn.chain import exponential_steps
 from elmo_bench.nn.kernels import SOURCE, Kernels
 from elmo_bench.nn.masked_loops import Layer, masked_loops
 from elmo_bench.nn.pairs import PairProduct
 from elmo_bench.nn.precision import HALVES, half
 from elmo_bench.nn.recurrent import COUPLED, GRU, HIGHWAY, LSTM, NAMES, Cell, Loops, Words, loops
+from elmo_bench.nn.reductions import largest, weighted
 from elmo_bench.system import compiler
 
 NEAR = 1e-5  # largest difference from torch that the check allows
@@ -57,6 +59,8 @@ def differences(kernels: Kernels) -> Iterator[float]:
     yield from _of_coupled(kernels)
     yield from (difference for side in (0, 1) for difference in _of_highway(kernels, side))
     yield from _of_pairs(kernels)
+    yield from _of_reductions(kernels)
+    yield from _of_chain(kernels)
 
 
 def _of_random_numbers(kernels: Kernels, p: float) -> float:
@@ -78,6 +82,8 @@ def _of_relu(kernels: Kernels) -> Iterator[float]:
     kernels.relu_dropout(y, 0.7, 2.0)
     yield _apart(y, x.relu() * mask)
     yield _apart(kernels.relu_dropout_back(y, d, 2.0), torch.where(x > 0, d * mask, 0))
+    outer = d[:, :1] * x[:1]
+    yield _apart(kernels.relu_dropout_score_back(y, d[:, :1], x[:1], 2.0), torch.where(x > 0, outer * mask, 0))
 
 
 def _of_loops(kernels: Kernels, cell: Cell, kind: type[nn.LSTM] | type[nn.GRU]) -> Iterator[float]:
@@ -139,6 +145,28 @@ def _of_pairs(kernels: Kernels) -> Iterator[float]:
     yield _apart(found, expected) / 10  # sums of 70 products
     direction = torch.randn_like(expected) / 10
     yield from map(_apart, *(torch.autograd.grad(y, given, direction) for y in (found, expected)))
+
+
+def _of_reductions(kernels: Kernels) -> Iterator[float]:
+    """In the largest of parts and the weighted sums of words, and in their gradients; some of the largest are equal."""
+    torch.manual_seed(0)
+    x, lengths = torch.randn(9, 21).round().requires_grad_(), torch.tensor([3, 1, 5])
+    yield from _of_layer(largest(x, lengths, kernels), largest(x, lengths), [x])
+    own, words = torch.randn(6, 21, requires_grad=True), torch.tensor([[0, 1, 2], [5, 5, 5], [1, 2, 3]])
+    weights = torch.tensor([[0.5, 0.2, 0.3], [1.0, 0.0, 0.0], [0.4, 0.6, 0.0]], requires_grad=True)
+    found, expected = (weighted(own, words, weights, way) for way in (kernels, None))
+    yield from _of_layer(found, expected, [own, weights])
+
+
+def _of_chain(kernels: Kernels) -> Iterator[float]:
+    """In the sum over all sequences of tags, and in all gradients."""
+    torch.manual_seed(0)
+    tags, mask = 7, torch.arange(5) < torch.tensor([5, 1, 3])[:, None]
+    emissions, start, pairs, end = given = [
+        torch.randn(*size, tags, dtype=torch.float64, requires_grad=True) for size in ((3, 5), (), (tags,), ())
+    ]
+    found, expected = (exponential_steps(emissions, start, pairs, end, mask, way) for way in (kernels, None))
+    yield from _of_layer(found, expected, given)
 
 
 def _apart(a: Tensor, b: Tensor) -> float:

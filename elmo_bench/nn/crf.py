@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
+from elmo_bench.nn.chain import exponential_steps
+from elmo_bench.nn.compiled import usable
+from elmo_bench.nn.kernels import Kernels
 from elmo_bench.nn.viterbi import viterbi
 from elmo_bench.text.tags import Constraints
 
@@ -54,7 +54,8 @@ class CRF(nn.Module):
         """
         wide = torch.where(mask.unsqueeze(2), emissions.double(), 0.0)  # (B, T, K)
         start, pairs, end = (table.double() for table in self._tables())
-        loss = _log_partition(wide, start, pairs, end, mask) - _score(wide, tags, start, pairs, end, mask)
+        whole = _log_partition(wide, start, pairs, end, mask, usable(emissions))
+        loss = whole - _score(wide, tags, start, pairs, end, mask)
         return loss.to(torch.promote_types(emissions.dtype, torch.float32))  # (B,)
 
     def decode(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
@@ -84,7 +85,9 @@ def _score(emissions: Tensor, tags: Tensor, start: Tensor, pairs: Tensor, end: T
     return total + start[tags[:, 0]] + end[last]
 
 
-def _log_partition(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
+def _log_partition(
+    emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor, kernels: Kernels | None
+) -> Tensor:
     """The log of the sum over all allowed sequences, (B,), in double precision.
 
     In exponential space a step is one matrix product. What underflows there (below e^-700 of the sentence's best) can
@@ -96,56 +99,13 @@ def _log_partition(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor,
         moves = torch.cat([start, pairs.flatten(), end])
         moves = moves[moves > FORBIDDEN]
         spread = (high - low).max() + 2 * moves.abs().max()
-    steps = _exponential_steps if spread <= SAFE_SPREAD else _logarithmic_steps
-    return steps(emissions, start, pairs, end, mask)
-
-
-def _exponential_steps(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
-    """Steps past a sentence's end do not count."""
-    return _ExponentialSteps.apply(emissions, start, pairs, end, mask)  # type: ignore[return-value]
-
-
-class _ExponentialSteps(torch.autograd.Function):
-    """The forward algorithm on probabilities scaled to sum to 1 at every step.
-
-    The gradients are the expected counts of the forward-backward algorithm (Rabiner 1989, sections III.A and V.A), in
-    fewer operations than autograd would take.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
-        peak = emissions.amax(2)  # (B, T)
-        weights = (emissions - peak.unsqueeze(2)).exp().transpose(0, 1).contiguous()  # (T, B, K)
-        moves, ending = pairs.exp(), end.exp()  # (K, K), (K,)
-        alphas, totals = torch.empty_like(weights), weights.new_empty(*weights.shape[:2], 1)
-        torch.mul(start.exp(), weights[0], out=alphas[0])
-        for step, (alpha, weight, total) in enumerate(zip(alphas, weights, totals, strict=True)):
-            if step:
-                torch.mm(alphas[step - 1], moves, out=alpha).mul_(weight)
-            alpha.div_(torch.sum(alpha, 1, keepdim=True, out=total))
-        last, sentences = mask.sum(1) - 1, torch.arange(len(mask), device=mask.device)  # (B,) each
-        reached = alphas[last, sentences] @ ending  # (B,)
-        ctx.save_for_backward(weights.div_(totals), moves, ending, alphas, last, sentences, reached)
-        scale = totals.squeeze(2).t().log() + peak  # (B, T)
-        return torch.where(mask, scale, 0).sum(1) + reached.log()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        weights, moves, ending, alphas, last, sentences, reached = ctx.saved_tensors
-        betas, moved = torch.zeros_like(alphas), torch.empty_like(alphas)  # (T, B, K)
-        betas[last, sentences] = ending * (gradients[0] / reached).unsqueeze(1)
-        back = moves.t().contiguous()
-        for step in range(len(alphas) - 1, 0, -1):  # of a sentence that ends earlier, zeros come
-            torch.mul(weights[step], betas[step], out=moved[step])
-            betas[step - 1].addmm_(moved[step], back)
-        d = alphas * betas  # (T, B, K) how probable each tag is, times the sentence's gradient
-        d_pairs = moves * (alphas[:-1].flatten(0, 1).t() @ moved[1:].flatten(0, 1))
-        return d.transpose(0, 1), d[0].sum(0), d_pairs, d[last, sentences].sum(0), None
+    if spread <= SAFE_SPREAD:
+        return exponential_steps(emissions, start, pairs, end, mask, kernels)
+    return _logarithmic_steps(emissions, start, pairs, end, mask)
 
 
 def _logarithmic_steps(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
-    """The same for scores of any size, several times slower."""
+    """What `exponential_steps` gives, for scores of any size and several times slower."""
     alpha = start + emissions[:, 0]  # (B, K)
     for step in range(1, emissions.shape[1]):
         following = torch.logsumexp(alpha.unsqueeze(2) + pairs, dim=1) + emissions[:, step]  # (B, K)

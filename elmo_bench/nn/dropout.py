@@ -29,6 +29,14 @@ def relu_dropout(x: Tensor, p: float) -> Tensor:
     return _ReluDropout.apply(x, p, kernels)  # type: ignore[return-value]
 
 
+def relu_dropout_score(x: Tensor, p: float, weight: Tensor, bias: Tensor) -> Tensor:
+    """`F.linear(relu_dropout(x, p), weight, bias)` of (P, H), (1, H) and (1,), which may overwrite x: (P, 1)."""
+    kernels = usable(x) if 0 < p < 1 and x.is_contiguous() else None
+    if kernels is None:
+        return F.linear(relu_dropout(x, p), weight, bias)
+    return _ReluDropoutScore.apply(x, p, weight.contiguous(), bias, kernels)  # type: ignore[return-value]
+
+
 class _ReluDropout(torch.autograd.Function):
     """x, any shape, contiguous; overwritten."""
 
@@ -45,6 +53,24 @@ class _ReluDropout(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (y,) = ctx.saved_tensors
         return ctx.kernels.relu_dropout_back(y, gradients[0], ctx.scale), None, None
+
+
+class _ReluDropoutScore(torch.autograd.Function):
+    """x (P, H), contiguous; overwritten. The gradient of its dropped numbers is never held by itself."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, p: float, weight: Tensor, bias: Tensor, kernels: Kernels) -> Tensor:
+        ctx.scale, ctx.kernels = 1 / (1 - p), kernels
+        kernels.relu_dropout(x, 1 - p, ctx.scale)
+        ctx.save_for_backward(x, weight)
+        return F.linear(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        y, weight = ctx.saved_tensors
+        d_x = ctx.kernels.relu_dropout_score_back(y, gradients[0], weight, ctx.scale)
+        return d_x, None, gradients[0].t() @ y, gradients[0].sum(0), None
 
 
 class Dropout(nn.Dropout):

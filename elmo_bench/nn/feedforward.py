@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from elmo_bench.nn.dropout import Dropout, relu_dropout
+from elmo_bench.nn.dropout import Dropout, relu_dropout, relu_dropout_score
 from elmo_bench.nn.precision import ScoreLinear
 
 
@@ -81,4 +81,5 @@ class FFNN(nn.Module):
     def forward(self, first: Tensor) -> Tensor:
         """(P, H), the first layer before its ReLU -> (P,); `first` is overwritten."""
         p = self.dropout if self.training else 0.0
-        return self.score(relu_dropout(self.second(relu_dropout(first, p)), p)).squeeze(-1)
+        second = self.second(relu_dropout(first, p))
+        return relu_dropout_score(second, p, self.score.weight, self.score.bias).squeeze(-1)

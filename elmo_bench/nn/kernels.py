@@ -1,4 +1,4 @@
-"""Calls the functions of `kernels.cpp`: the time loops of training, and dropout's random numbers."""
+"""Calls the functions of `kernels.cpp`, the compiled part of training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Argument = Tensor | int | None | ctypes.c_double | ctypes.c_float
 
 
 class Kernels:
-    """The functions on float32 tensors of the CPU."""
+    """The functions on tensors of the CPU, float32 where nothing else is said."""
 
     def __init__(self, path: str | os.PathLike[str]):
         self.library = ctypes.CDLL(os.fspath(path))
@@ -34,6 +34,12 @@ class Kernels:
         """The gradient of x, from the result of `relu_dropout` and its gradient."""
         out = torch.empty_like(y)
         self.call("relu_dropout_back", y, d.contiguous(), ctypes.c_float(scale), y.numel(), out)
+        return out
+
+    def relu_dropout_score_back(self, y: Tensor, d: Tensor, weight: Tensor, scale: float) -> Tensor:
+        """The gradient of x (P, H), if the result y is multiplied by a weight (1, H): from the gradient d (P, 1)."""
+        out = torch.empty_like(y)
+        self.call("relu_dropout_score_back", y, d.contiguous(), weight, ctypes.c_float(scale), *y.shape, out)
         return out
 
     def _draw(self, name: str, p: float, scale: float, x: Tensor) -> None:

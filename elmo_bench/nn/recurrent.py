@@ -40,6 +40,7 @@ class Words(NamedTuple):
     """The N words of one or more padded batches, and the order in which each direction reads them."""
 
     among: Tensor  # (N,) places of the words among the P of the padded batches, flattened (B * T), one after another
+    padding: Tensor  # (P - N,) the other places
     rows: list[Tensor]  # for each direction (N,) words, the backward one from the ends of the sentences
     places: list[Tensor]  # the same among the P places
     sizes: Tensor  # (steps,) sentences that reach each step, never increasing
@@ -48,15 +49,17 @@ class Words(NamedTuple):
     def of(cls, *masks: Tensor) -> Words:
         """masks (B, T) bool with the words first."""
         words = cls.unpadded([length for mask in masks for length in mask.sum(1).tolist()])
-        among = torch.cat([mask.flatten() for mask in masks]).nonzero().squeeze(1)
-        return words._replace(among=among, places=[among[each] for each in words.rows])
+        inside = torch.cat([mask.flatten() for mask in masks])  # (P,)
+        among, padding = (each.nonzero().squeeze(1) for each in (inside, ~inside))
+        return words._replace(among=among, padding=padding, places=[among[each] for each in words.rows])
 
     @classmethod
     def unpadded(cls, lengths: Sequence[int]) -> Words:
         """The words of sentences of these lengths, one after another."""
         packing = Packing(lengths)
         rows = [order for order, _ in packing.orders]
-        return cls(torch.arange(sum(lengths)), rows, rows, torch.tensor(packing.batch_sizes))
+        every, none = torch.arange(sum(lengths)), torch.empty(0, dtype=torch.long)
+        return cls(every, none, rows, rows, torch.tensor(packing.batch_sizes))
 
 
 class Loops(NamedTuple):
@@ -112,7 +115,8 @@ class _Loops(torch.autograd.Function):
         words, size = x.index_select(0, loops.words.among), weights[1].shape[1]  # (N, D)
         words = words if loops.half is None else words.to(loops.half)
         new = weights[1].new_empty
-        y, kept, before = new(len(x), 2 * size).zero_(), *(new(2, len(words), size) for _ in range(2))
+        y = new(len(x), 2 * size).index_fill_(0, loops.words.padding, 0)
+        kept, before = (new(2, len(words), size) for _ in range(2))
         gates = [_gates(loops, words, weight, *biases) for weight, _, *biases in (weights[:4], weights[4:])]
 
         def run(side: int) -> None:
@@ -161,7 +165,8 @@ def _of_weights(
 def _of_input(loops: Loops, places: int, d: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
     """The gradient (P, D) of the input."""
     ahead, back = (once(one, weight, half=loops.half) for one, weight in zip(d, weights, strict=True))  # (N, D) each
-    return ahead.new_zeros(places, ahead.shape[1]).index_copy_(0, loops.words.among, ahead.add_(back))
+    d_x = ahead.new_empty(places, ahead.shape[1]).index_fill_(0, loops.words.padding, 0)
+    return d_x.index_copy_(0, loops.words.among, ahead.add_(back))
 
 
 def side_by_side(run: Callable[[int], None], sides: int = 2) -> None:

@@ -13,9 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from elmo_bench.nn.compiled import usable
 from elmo_bench.nn.devices import on_device
 from elmo_bench.nn.dropout import Dropout
 from elmo_bench.nn.feedforward import FFNN
+from elmo_bench.nn.reductions import weighted
 
 
 def candidates(lengths: Sequence[int], max_span_width: int) -> np.ndarray:
@@ -128,7 +130,7 @@ class Spans(nn.Module):
         places = torch.arange(self.max_span_width, device=k.device)  # (K,)
         words = (starts.unsqueeze(1) + places).clamp(max=len(own) - 1)  # (P, K)
         weights = logits[words].masked_fill(places > k.unsqueeze(1), -torch.inf).softmax(1)  # (P, K)
-        return nn.functional.embedding_bag(words, own, per_sample_weights=weights, mode="sum")
+        return weighted(own, words, weights, usable(own))
 
     def vectors(self, h: Tensor, own: Tensor, widths: Tensor, places: Tensor) -> Tensor:
         """(P, 2E + F + V) of the candidates at these flat indices s * K + k."""

@@ -18,7 +18,7 @@ from elmo_bench.system.files import replacement, write_text
 from elmo_bench.system.hashing import fingerprint
 from elmo_bench.system.integrity import check_digests, digests
 
-HEADERS = Path(__file__).parent  # what the sources include
+HEADERS = Path(__file__).parent  # what the sources include, besides headers beside them
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 COMPILERS = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
 PATIENCE = 120  # seconds for the compiler
@@ -56,7 +56,8 @@ def built(source: Path, flags: Sequence[str] = FLAGS) -> Path:
     if compiler is None:
         raise OSError("no C++ compiler")
     stat = os.stat(compiler)
-    texts = [path.read_text(encoding="utf-8") for path in (source, *sorted(HEADERS.glob("*.h")))]
+    headers = (path for folder in (HEADERS, source.parent) for path in sorted(folder.glob("*.h")))
+    texts = [path.read_text(encoding="utf-8") for path in (source, *headers)]
     key = fingerprint([texts, list(flags), compiler, stat.st_size, stat.st_mtime, _processor()])
     folder = places.machine_cache() / "kernels" / key
     if not _whole(folder):

@@ -1,0 +1,47 @@
+// The steps of a linear-chain conditional random field over (steps, rows, tags), float64.
+#pragma once
+
+#include <vector>
+
+// to[r][j] = sum_i from[r][i] by[i][j]
+static void step(const double* from, const double* by, long rows, long tags, double* to) {
+  for (long r = 0; r < rows; r++, from += tags, to += tags) {
+    for (long j = 0; j < tags; j++) to[j] = 0.0;
+    for (long i = 0; i < tags; i++)
+      for (long j = 0; j < tags; j++) to[j] += from[i] * by[i * tags + j];
+  }
+}
+
+// alphas: probabilities of the tags at each step given the words so far, and totals (steps, rows), what they summed up
+// to before they were made to sum to 1.
+//   start (tags), moves (tags, tags): exponentials of scores; weights: those of the emissions
+static void follow(const double* start, const double* moves, const double* weights, long steps, long rows, long tags,
+                   double* alphas, double* totals) {
+  const long all = rows * tags;
+  for (long t = 0; t < steps; t++, weights += all, alphas += all, totals += rows) {
+    if (t) step(alphas - all, moves, rows, tags, alphas);
+    for (long r = 0; r < rows; r++) {
+      double* alpha = alphas + r * tags;
+      double total = 0.0;
+      for (long j = 0; j < tags; j++) alpha[j] = (t ? alpha[j] : start[j]) * weights[r * tags + j], total += alpha[j];
+      for (long j = 0; j < tags; j++) alpha[j] /= total;
+      totals[r] = total;
+    }
+  }
+}
+
+// Adds to betas, which hold the gradient of each sentence's last alphas, those of all others, and gives moved, the
+// gradients of the recurrent products.
+//   back (tags, tags): moves, transposed; weights: divided by totals
+static void follow_back(const double* back, const double* weights, long steps, long rows, long tags, double* betas,
+                        double* moved) {
+  const long all = rows * tags;
+  std::vector<double> before(all);
+  for (long t = steps - 1; t > 0; t--) {
+    const double *weight = weights + t * all, *beta = betas + t * all;
+    double *here = moved + t * all, *earlier = betas + (t - 1) * all;
+    for (long k = 0; k < all; k++) here[k] = weight[k] * beta[k];
+    step(here, back, rows, tags, before.data());
+    for (long k = 0; k < all; k++) earlier[k] += before[k];
+  }
+}
