@@ -10,8 +10,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from elmo_bench.configuration import pages
 from elmo_bench.experiment import usage
 from elmo_bench.experiment.launch import train
+from elmo_bench.experiment.sweeps import with_arm
 from elmo_bench.system import children, console, places
 
 
@@ -24,7 +26,7 @@ def main() -> None:
         if "Joblib" in HydraConfig.get().launcher["_target_"]:
             children.end_with_parent()
         try:
-            record = train(cfg)
+            record = train(_planned(cfg))
         except Exception as error:
             if not _in_process() or console.explain(error) is None:
                 raise
@@ -41,6 +43,14 @@ def main() -> None:
             raise failed[0]
 
     usage.TRAIN.run(run)
+
+
+def _planned(cfg: DictConfig) -> DictConfig:
+    """What `elmo-bench sweep` makes of a run of a sweep."""
+    config = HydraConfig.get()
+    given = list(config.overrides.task)
+    planned = with_arm(given) if "sweep" in config.runtime.choices else given
+    return cfg if planned == given else pages.compose(planned)
 
 
 def _in_process() -> bool:

@@ -11,10 +11,12 @@ import time
 
 import pytest
 
+from elmo_bench import train
 from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment import asked, together
 from elmo_bench.experiment.asked import Asked
-from elmo_bench.experiment.plan import BARE, Plan, plan
+from elmo_bench.experiment.plan import Plan, plan
+from elmo_bench.experiment.sweeps import BARE
 from elmo_bench.system.errors import UserError
 from tests.conftest import ROOT, clean_environment
 from tests.drill.processes import TIMES
@@ -68,6 +70,23 @@ def test_the_baseline_of_a_sweep_is_the_arm_of_that_name_unless_another_is_asked
         assert [config.arm for point, config in composed if point.setting == (BARE,)] == [min(arms)]
     (config,) = (config for _, config in composed[:1])
     assert config.task.head["embedding_dropout"] == 0.25
+
+
+def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
+    """Also where a page says more of the baseline than that it has no ELMo."""
+    composed = []
+
+    def recorded(cfg):
+        composed.append(schema.typed(cfg))
+        return {"metrics": {"dev": {composed[-1].task.monitor: 1.0}}, "config": {"task": {"monitor": "accuracy"}}}
+
+    given = [f"data_root={tmp_path}", f"results_root={tmp_path}", f"hydra.sweep.dir={tmp_path}/hydra"]
+    monkeypatch.setattr(train, "train", recorded)
+    monkeypatch.setattr("sys.argv", ["train", "+sweep=table2", "task=sst5", "scale=open", "seed=1", *given])
+    train.main()
+    listed = plan(Asked("table2", ["sst5"], "open", 1, run=False, overrides=given[:2])).points
+    assert composed == [schema.typed(pages.compose(point.overrides)) for point in listed]
+    assert [run.arm for run in composed] == ["baseline", "elmo", "elmo", "elmo"]
 
 
 def test_what_is_recorded_is_not_run_again_and_what_is_missing_is(toy):

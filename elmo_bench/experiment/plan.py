@@ -14,11 +14,9 @@ from elmo_bench.experiment.identity import Identity
 from elmo_bench.experiment.missing import check_files
 from elmo_bench.experiment.run_names import label, run_name
 from elmo_bench.experiment.store import Record
-from elmo_bench.experiment.sweeps import points
+from elmo_bench.experiment.sweeps import points, with_arm
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
-
-BARE = "elmo={where:none}"  # the setting of a sweep that is its baseline
 
 
 class Point(NamedTuple):
@@ -128,11 +126,8 @@ def _points(asked: Asked, task: str) -> list[Point]:
 def _point(asked: Asked, task: str, values: Sequence[str]) -> Point:
     seeds = [int(value.partition("=")[2]) for value in values if value.startswith("seed=")]
     setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-    chosen = asked.chosen(task)
-    if BARE in values and not any(one.startswith("arm=") for one in chosen):
-        chosen.append("arm=baseline")  # with what its page says besides
-    overrides = (f"+sweep={asked.sweep}", *chosen, *values)
-    return Point(task, setting, seeds[0] if seeds else 1, overrides)
+    overrides = with_arm([*asked.chosen(task), *values])
+    return Point(task, setting, seeds[0] if seeds else 1, (f"+sweep={asked.sweep}", *overrides))
 
 
 def _composed(listed: Sequence[Point]) -> tuple[dict[Point, Composed], dict[Point, Exception]]:

@@ -8,6 +8,18 @@ from typing import Any
 from elmo_bench.configuration import pages
 from elmo_bench.system import places
 
+BARE = "elmo={where:none}"  # the setting of a sweep that is its baseline
+
+
+def with_arm(overrides: Sequence[str]) -> list[str]:
+    """The overrides of a run of a sweep; a baseline also takes the page `arm=baseline`, if no other arm is named.
+
+    For some tasks that page says more than that there is no ELMo, such as another dropout.
+    """
+    if BARE in overrides and not any(one.startswith("arm=") for one in overrides):
+        return ["arm=baseline", *overrides]
+    return list(overrides)
+
 
 def varied(sweep: str) -> set[str]:
     """The keys that a sweep varies."""

@@ -12,8 +12,8 @@ static void step(const double* from, const double* by, long rows, long tags, dou
   }
 }
 
-// alphas: probabilities of the tags at each step given the words so far, and totals (steps, rows), what they summed up
-// to before they were made to sum to 1.
+// alphas: how probable each tag is, given the words so far; totals (steps, rows): their sums, before they are made to
+// sum to 1.
 //   start (tags), moves (tags, tags): exponentials of scores; weights: those of the emissions
 static void follow(const double* start, const double* moves, const double* weights, long steps, long rows, long tags,
                    double* alphas, double* totals) {
@@ -30,8 +30,8 @@ static void follow(const double* start, const double* moves, const double* weigh
   }
 }
 
-// Adds to betas, which hold the gradient of each sentence's last alphas, those of all others, and gives moved, the
-// gradients of the recurrent products.
+// Adds to betas, which hold the gradient of each sentence's last step, those of the steps before; moved: the gradients of
+// the products with the moves.
 //   back (tags, tags): moves, transposed; weights: divided by totals
 static void follow_back(const double* back, const double* weights, long steps, long rows, long tags, double* betas,
                         double* moved) {
