@@ -25,7 +25,7 @@ def _encode(figures: Figures, console: Console) -> None:
     best = max(figures["gemm"], key=lambda row: row["gflops"])
     shape = "x".join(map(str, best["shape"]))
     console.print(f"best fp32 product: {best['gflops']:.0f} GFLOP/s ({best['kernel']}, {shape})")
-    columns = "MFLOP a token", "reference, tokens/s", "torch alone", "encode", "of the bound", "words known"
+    columns = "MFLOP a token", "reference, tokens/s", "torch alone", "encode", "of the bound, at best", "words known"
     table = _table("size", f"words to layers, batches of {BATCH} sentences", columns)
     for size, row in figures["sizes"].items():
         rates = {way: f"{rate:,.0f}" for way, rate in row["tokens_a_second"].items()}
