@@ -133,6 +133,7 @@ def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go
 def test_an_error_that_all_runs_share_is_said_once(toy, change):
     done = sweep(toy, SHORT, change)
     assert (done.returncode, done.stderr.count("error: ")) == (2, 1), done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
     begun = change.startswith("elmo.layers")  # the others are known before anything is begun
     assert ("places: 0 of 2 runs are recorded, 2 failed; to go on: " in done.stdout) == begun
     assert not toy.results.joinpath("runs").exists()

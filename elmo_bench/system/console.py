@@ -17,6 +17,8 @@ from elmo_bench.system import disk, signals
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import ran_out
 
+FULL = "HYDRA_FULL_ERROR"
+GIVEN = os.environ.get(FULL, "0")  # by the user: `report` sets it for Hydra
 T = TypeVar("T")
 # Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
 EXPLAINERS: list[Callable[[BaseException], str | None]] = []
@@ -48,9 +50,9 @@ def report(main: Callable[[], T], again: str = "run the command again") -> T:
 
 
 def _reported(main: Callable[[], T]) -> T:
-    before = os.environ.get("HYDRA_FULL_ERROR")
+    before = os.environ.get(FULL)
     full = before not in (None, "", "0") or "debug=true" in sys.argv
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # makes Hydra raise its errors instead of printing them
+    os.environ[FULL] = "1"  # makes Hydra raise its errors instead of printing them
     try:
         done = main()
         sys.stdout.flush()  # not left to the end of the process, where an error could not be told
@@ -70,9 +72,14 @@ def _reported(main: Callable[[], T]) -> T:
         _flush()
         sys.exit(2)
     finally:
-        os.environ.pop("HYDRA_FULL_ERROR")
+        os.environ.pop(FULL)
         if before is not None:
-            os.environ["HYDRA_FULL_ERROR"] = before
+            os.environ[FULL] = before
+
+
+def environment() -> dict[str, str]:
+    """What to add to the environment of a command that this process starts: tracebacks only if the user wants them."""
+    return {FULL: GIVEN}
 
 
 def _flush() -> None:
