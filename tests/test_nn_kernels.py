@@ -244,7 +244,7 @@ def test_they_can_be_turned_off(fresh, monkeypatch):
         ("weights[*i], *from", "1.0f, *from"),
         ("d[r] * load(w + k, size - k) * scale", "load(w + k, size - k) * scale"),
         ("alpha[j] /= total", "alpha[j] *= total"),
-        ("earlier[k] += before[k]", "earlier[k] = before[k]"),
+        ("to[j] += from[i] * by", "to[j] = from[i] * by"),
     ],
 )
 def test_a_source_that_computes_something_else_is_not_used(fresh, tmp_path, monkeypatch, right, wrong):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_bench.clusters.journal import Journal
-from elmo_bench.system import children, console
+from elmo_bench.system import children
 
 if TYPE_CHECKING:
     from submitit.helpers import DelayedSubmission
@@ -92,7 +92,7 @@ class Preparation:
 
 def carried_out(command: Sequence[str]) -> int:
     """The exit status of a command, which ends with this process."""
-    environment = {**os.environ, **children.environment(), **console.environment()}
+    environment = {**os.environ, **children.environment()}
     process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=_deaf)
     try:
         return process.wait()

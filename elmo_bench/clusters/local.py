@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from elmo_bench.system import children, console, signals
+from elmo_bench.system import children, signals
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
 from elmo_bench.system.progress import LINES, MARK
@@ -77,8 +77,7 @@ class _Pool:
     def _start(self, i: int) -> None:
         """Starts a job in its own process group, so that a Ctrl-C on the terminal reaches it only once, through us."""
         threads = str(max(1, cores() // self.at_once))
-        environment = {"OMP_NUM_THREADS": threads, **os.environ, "PYTHONUNBUFFERED": "1"}
-        environment |= {**children.environment(), **console.environment()}
+        environment = {"OMP_NUM_THREADS": threads, **os.environ, **children.environment(), "PYTHONUNBUFFERED": "1"}
         if sys.stdout.isatty():
             environment |= {LINES: "1"}
         process = subprocess.Popen(

@@ -1,15 +1,13 @@
 // The steps of a linear-chain conditional random field over (steps, rows, tags), float64.
 #pragma once
 
-#include <vector>
+#include <algorithm>
 
-// to[r][j] = sum_i from[r][i] by[i][j]
-static void step(const double* from, const double* by, long rows, long tags, double* to) {
-  for (long r = 0; r < rows; r++, from += tags, to += tags) {
-    for (long j = 0; j < tags; j++) to[j] = 0.0;
+// to[r][j] += sum_i from[r][i] by[i][j]
+static void add_step(const double* from, const double* by, long rows, long tags, double* to) {
+  for (long r = 0; r < rows; r++, from += tags, to += tags)
     for (long i = 0; i < tags; i++)
       for (long j = 0; j < tags; j++) to[j] += from[i] * by[i * tags + j];
-  }
 }
 
 // alphas: how probable each tag is, given the words so far; totals (steps, rows): their sums, before they are made to
@@ -19,7 +17,8 @@ static void follow(const double* start, const double* moves, const double* weigh
                    double* alphas, double* totals) {
   const long all = rows * tags;
   for (long t = 0; t < steps; t++, weights += all, alphas += all, totals += rows) {
-    if (t) step(alphas - all, moves, rows, tags, alphas);
+    std::fill(alphas, alphas + all, 0.0);
+    if (t) add_step(alphas - all, moves, rows, tags, alphas);
     for (long r = 0; r < rows; r++) {
       double* alpha = alphas + r * tags;
       double total = 0.0;
@@ -36,12 +35,9 @@ static void follow(const double* start, const double* moves, const double* weigh
 static void follow_back(const double* back, const double* weights, long steps, long rows, long tags, double* betas,
                         double* moved) {
   const long all = rows * tags;
-  std::vector<double> before(all);
   for (long t = steps - 1; t > 0; t--) {
-    const double *weight = weights + t * all, *beta = betas + t * all;
-    double *here = moved + t * all, *earlier = betas + (t - 1) * all;
-    for (long k = 0; k < all; k++) here[k] = weight[k] * beta[k];
-    step(here, back, rows, tags, before.data());
-    for (long k = 0; k < all; k++) earlier[k] += before[k];
+    double* here = moved + t * all;
+    for (long k = 0; k < all; k++) here[k] = weights[t * all + k] * betas[t * all + k];
+    add_step(here, back, rows, tags, betas + (t - 1) * all);
   }
 }

@@ -23,7 +23,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 def relu_dropout(x: Tensor, p: float) -> Tensor:
     """`dropout(x.relu(), p)`, which may overwrite x; p of 0: no dropout. On a CPU one pass over x, and one back."""
-    kernels = usable(x) if 0 < p < 1 and x.is_contiguous() else None
+    kernels = _in_place(x, p)
     if kernels is None:
         return dropout(x.relu_(), p)
     return _ReluDropout.apply(x, p, kernels)  # type: ignore[return-value]
@@ -31,10 +31,15 @@ def relu_dropout(x: Tensor, p: float) -> Tensor:
 
 def relu_dropout_score(x: Tensor, p: float, weight: Tensor, bias: Tensor) -> Tensor:
     """`F.linear(relu_dropout(x, p), weight, bias)` of (P, H), (1, H) and (1,), which may overwrite x: (P, 1)."""
-    kernels = usable(x) if 0 < p < 1 and x.is_contiguous() else None
+    kernels = _in_place(x, p)
     if kernels is None:
         return F.linear(relu_dropout(x, p), weight, bias)
     return _ReluDropoutScore.apply(x, p, weight.contiguous(), bias, kernels)  # type: ignore[return-value]
+
+
+def _in_place(x: Tensor, p: float) -> Kernels | None:
+    """The compiled functions if they can overwrite x; else None."""
+    return usable(x) if 0 < p < 1 and x.is_contiguous() else None
 
 
 class _ReluDropout(torch.autograd.Function):

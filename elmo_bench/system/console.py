@@ -18,7 +18,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import ran_out
 
 FULL = "HYDRA_FULL_ERROR"
-GIVEN = os.environ.get(FULL, "0")  # by the user: `report` sets it for Hydra
+SHORT = "ELMO_BENCH_SHORT_ERRORS"  # beside FULL: `report` has set that for Hydra, and the user has not asked for it
 T = TypeVar("T")
 # Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
 EXPLAINERS: list[Callable[[BaseException], str | None]] = []
@@ -50,9 +50,11 @@ def report(main: Callable[[], T], again: str = "run the command again") -> T:
 
 
 def _reported(main: Callable[[], T]) -> T:
-    before = os.environ.get(FULL)
-    full = before not in (None, "", "0") or "debug=true" in sys.argv
+    before = {name: os.environ.get(name) for name in (FULL, SHORT)}
+    full = (before[FULL] not in (None, "", "0") and before[SHORT] is None) or "debug=true" in sys.argv
     os.environ[FULL] = "1"  # makes Hydra raise its errors instead of printing them
+    if not full:
+        os.environ[SHORT] = "1"  # for the commands that this one starts
     try:
         done = main()
         sys.stdout.flush()  # not left to the end of the process, where an error could not be told
@@ -72,14 +74,10 @@ def _reported(main: Callable[[], T]) -> T:
         _flush()
         sys.exit(2)
     finally:
-        os.environ.pop(FULL)
-        if before is not None:
-            os.environ[FULL] = before
-
-
-def environment() -> dict[str, str]:
-    """What to add to the environment of a command that this process starts: tracebacks only if the user wants them."""
-    return {FULL: GIVEN}
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _flush() -> None:
