@@ -30,6 +30,15 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
+def altered(source: Path, right: str, wrong: str, folder: Path) -> Path:
+    """A copy of a C++ source, with the headers beside it, that has other text in one place or more."""
+    texts = {path.name: path.read_text() for path in (source, *source.parent.glob("*.h"))}
+    assert any(right in text for text in texts.values())
+    for name, text in texts.items():
+        (folder / name).write_text(text.replace(right, wrong))
+    return folder / source.name
+
+
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
     """Ctrl-C is heard by what the tests start, also where they run in the background of a script, which ignores it."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 import copy
 import platform
 import re
+import resource
+import shutil
+import subprocess
 import sys
+from itertools import chain
 
 import pytest
 import torch
@@ -14,9 +18,10 @@ from elmo_bench import embed
 from elmo_bench.bilm import BiLM, compiled, frozen, kernels, precision
 from elmo_bench.bilm.kernels import Factors
 from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.nn.packing import Packing
 from elmo_bench.system import compiler
 from elmo_bench.system.errors import UserError
-from tests.conftest import needs_compiler
+from tests.conftest import altered, needs_compiler
 from tests.reference_bilm import PLAIN, STRANGE, near, write_random
 
 
@@ -48,7 +53,7 @@ def test_a_biLM_gives_the_same_layers_with_and_without_them(fresh, tmp_path, mon
     assert compiled.kernels() is not None
     fast = BiLM.from_files(*files)
     layers = fast.encode(PLAIN + STRANGE)
-    assert isinstance(fast._frozen[2][0][0], compiled.CompiledLSTM)  # type: ignore[index]
+    assert isinstance(fast._frozen[2], compiled.CompiledDirections)  # type: ignore[index]
     monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
     for one, other in zip(BiLM.from_files(*files).encode(PLAIN + STRANGE), layers, strict=True):
         near(one, other)
@@ -70,7 +75,9 @@ def test_a_damaged_library_is_built_again(fresh, damage):
 def test_without_a_compiler_torch_computes(fresh, monkeypatch):
     monkeypatch.setattr(compiler, "COMPILERS", ("no-such-compiler",))
     assert compiled.kernels() is None
-    assert isinstance(frozen.frozen_lstm(a_layer()), frozen.FrozenLSTM)
+    directions = frozen.frozen_directions([[a_layer()]] * 2, skip=True)
+    assert isinstance(directions, frozen.Directions)
+    assert all(isinstance(layer, frozen.FrozenLSTM) for layers in directions.stacks for layer in layers)
 
 
 def test_they_can_be_turned_off(fresh, monkeypatch):
@@ -80,10 +87,19 @@ def test_they_can_be_turned_off(fresh, monkeypatch):
 
 
 @needs_compiler
-def test_a_source_that_computes_something_else_is_not_used(fresh, tmp_path, monkeypatch):
-    wrong = tmp_path / "kernels.cpp"
-    wrong.write_text(kernels.SOURCE.read_text().replace("(e - 1.0f)", "(e - 1.001f)"))
-    monkeypatch.setattr(kernels, "SOURCE", wrong)
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("(e - 1.0f)", "(e - 1.001f)"),
+        ("if (layer && all.skip)", "if (layer && !all.skip)"),
+        ("* 2 + direction", "* 2 + 1 - direction"),
+        ("order = all.order + direction * all.words", "order = all.order"),
+        ("store(h + row * all.width + k, output)", "store(h + row * all.width + k, output + output)"),
+        ("store(c + r * all.cells + p * LANES, load(cell(p, r)))", "store(cell(p, r), V{})"),
+    ],
+)
+def test_a_source_that_computes_something_else_is_not_used(fresh, tmp_path, monkeypatch, right, wrong):
+    monkeypatch.setattr(kernels, "SOURCE", altered(kernels.SOURCE, right, wrong, tmp_path))
     assert compiled.kernels() is None
 
 
@@ -97,18 +113,59 @@ def test_a_source_that_cannot_be_used_is_not_used(fresh, tmp_path, monkeypatch, 
 
 
 @needs_compiler
-def test_threads_share_the_inputs_products_without_a_difference():
+def test_any_number_of_threads_computes_the_same_numbers(monkeypatch):
     found = compiled.kernels()
     assert found is not None
-    layer, x = compiled.CompiledLSTM(frozen.ProjectedLSTM(24, 40, 24, 3.0, 3.0), found), torch.randn(30, 24)
-    state, threads = frozen.State(torch.zeros(15, 24), torch.zeros(15, 40)), torch.get_num_threads()
+    stacks = [[frozen.ProjectedLSTM(72, 40, 72, 3.0, 3.0) for _ in range(2)] for _ in range(2)]
+    directions, packing = compiled.CompiledDirections(stacks, True, found), Packing([15, 2, 7, 30])
+    token, starts = torch.randn(54, 72), [[frozen.State(torch.randn(4, 72), torch.randn(4, 40))] * 2] * 2
+    monkeypatch.setattr(compiled, "cores", lambda: 8)
+    threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        alone = layer(x, [15, 15], state)[0]
-        torch.set_num_threads(3)
-        assert torch.equal(layer(x, [15, 15], state)[0], alone)
+        alone, end = directions(token, packing, starts)
+        for number in (2, 3, 8):  # of 3 panels of cells and 2 of outputs
+            torch.set_num_threads(number)
+            layers, there = directions(token, packing, starts)
+            assert torch.equal(layers, alone)
+            for one, other in zip(chain(*end), chain(*there), strict=True):
+                assert all(map(torch.equal, one, other))
     finally:
         torch.set_num_threads(threads)
+
+
+@needs_compiler
+def test_threads_that_cannot_be_had_leave_the_work_to_the_others(tmp_path):
+    """There is no memory for the stacks of a hundred threads."""
+    program, made, enough = tmp_path / "team.cpp", tmp_path / "team", 64 << 20
+    program.write_text(TEAM)
+    name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
+    command = [name, "-std=c++17", "-pthread", f"-I{compiler.HEADERS}", str(program), "-o", str(made)]
+    subprocess.run(command, check=True, timeout=120)
+    done = subprocess.run(
+        [made], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (enough, enough)),
+        check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    members, turns = map(int, done.stdout.split())
+    assert 1 < members < 100
+    assert turns == 20 * members
+
+
+TEAM = r"""
+#include <cstdio>
+#include "team.h"
+int main() {
+  Team team;
+  long turns = 0;
+  team.run(100, [&](long member) {
+    for (long turn = 0; turn < 20 * team.size; turn++) {
+      if (turn % team.size == member) turns++;
+      team.wait();
+    }
+  });
+  std::printf("%ld %ld\n", team.size, turns);
+}
+"""
 
 
 # bfloat16
@@ -216,7 +273,8 @@ def test_numbers_that_are_none_stay_none():
     """A broken weight must not look like a result."""
     found = compiled.kernels()
     assert found is not None
-    layer = compiled.CompiledLSTM(a_layer(), found)
-    x = torch.full((2, 8), float("nan"))
-    state = frozen.State(torch.zeros(1, 8), torch.zeros(1, 8))
-    assert layer(x, [1, 1], state)[0].isnan().all()
+    directions = compiled.CompiledDirections([[a_layer()]] * 2, True, found)
+    starts = [[frozen.State(torch.zeros(1, 8), torch.zeros(1, 8))]] * 2
+    layers, _ = directions(torch.full((3, 8), float("nan")), Packing([3]), starts)
+    assert layers.shape == (1, 2, 16)
+    assert layers.isnan().all()

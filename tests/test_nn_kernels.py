@@ -13,7 +13,7 @@ from elmo_bench.nn import compiled, coupled_lstm, crf, dropout, gru, highway_lst
 from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.dropout import Dropout
 from elmo_bench.system import compiler
-from tests.conftest import needs_compiler
+from tests.conftest import altered, needs_compiler
 
 LENGTHS = torch.tensor([7, 1, 5, 7, 2])
 MASK = torch.arange(7) < LENGTHS[:, None]
@@ -248,12 +248,7 @@ def test_they_can_be_turned_off(fresh, monkeypatch):
     ],
 )
 def test_a_source_that_computes_something_else_is_not_used(fresh, tmp_path, monkeypatch, right, wrong):
-    sources = [path for path in kernels.SOURCE.parent.iterdir() if path.suffix in (".cpp", ".h")]
-    texts = {path.name: path.read_text() for path in sources}
-    assert any(right in text for text in texts.values())
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text.replace(right, wrong))
-    monkeypatch.setattr(compiled, "SOURCE", tmp_path / "kernels.cpp")
+    monkeypatch.setattr(compiled, "SOURCE", altered(kernels.SOURCE, right, wrong, tmp_path))
     quick, built = [*compiler.FLAGS, "-O1"], compiler.built
     monkeypatch.setattr(compiler, "built", lambda source: built(source, quick))
     assert compiled.kernels() is None

@@ -8,6 +8,7 @@ import torch
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.pretraining import amx, compiled, recurrence
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
+from tests.conftest import altered
 
 HALF = torch.bfloat16
 CPU = torch.device("cpu")
@@ -75,8 +76,6 @@ def test_float32_and_turned_off_functions_use_torch(monkeypatch):
 
 
 def test_functions_that_compute_something_else_are_not_used(functions, tmp_path, monkeypatch):
-    text = amx.SOURCE.read_text()
-    assert "carried.data + at, d_c * s.f" in text
-    (tmp_path / "amx.cpp").write_text(text.replace("carried.data + at, d_c * s.f", "carried.data + at, d_c * s.o"))
-    monkeypatch.setattr(compiled, "SOURCE", tmp_path / "amx.cpp")
+    right, wrong = "carried.data + at, d_c * s.f", "carried.data + at, d_c * s.o"
+    monkeypatch.setattr(compiled, "SOURCE", altered(amx.SOURCE, right, wrong, tmp_path))
     assert compiled.amx.__wrapped__() is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 
 import numpy as np
 import torch
@@ -16,10 +17,12 @@ from torch import Tensor, nn
 
 from elmo_bench.bilm.encoder import Highway, TokenEncoder
 from elmo_bench.bilm.kernels import Kernels, Weights, built
-from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
+from elmo_bench.bilm.lstm import FORGET_BIAS, Directions, ProjectedLSTM, State, States
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.threads import in_parallel
+from elmo_bench.nn.packing import Packing
 from elmo_bench.system import compiler
+from elmo_bench.system.machine import cores
 
 CHUNK = 128  # words encoded at once: what lies between their products nearly stays in the second cache
 LEAST = 16  # words that are worth a thread
@@ -96,24 +99,28 @@ class CompiledEncoder:
         return x[:, : self.width]
 
 
-class CompiledLSTM:
-    """One direction of one layer, called like `ProjectedLSTM`, but without gradients."""
+class CompiledDirections:
+    """Called like `Directions`, but without gradients; both directions use all of torch's threads."""
 
-    def __init__(self, layer: ProjectedLSTM, kernels: Kernels):
-        self.kernels = kernels
-        self.width, self.cells = layer.projection.shape
-        inputs = -layer.input.shape[1] % kernels.step  # added to fill the last vector, and always zero
-        cells, width = -self.cells % kernels.step, -self.width % kernels.panel
-        with torch.no_grad():
-            bias = layer.bias.clone()
-            bias[2 * self.cells : 3 * self.cells] += FORGET_BIAS
-            self.weights = Weights(
-                kernels.packed(self._sorted(F.pad(layer.input, (0, inputs)))),
-                self._sorted(bias[:, None])[:, 0].contiguous(),
-                kernels.packed(self._sorted(F.pad(layer.recurrent, (0, width)))),
-                kernels.packed(F.pad(layer.projection, (0, cells, 0, width))),
-            )
-        self.padding, self.clips = (inputs, width, cells), (layer.clips[0], layer.clips[1])
+    def __init__(self, stacks: Sequence[Sequence[ProjectedLSTM]], skip: bool, kernels: Kernels):
+        self.kernels, self.skip, first = kernels, skip, stacks[0][0]
+        self.width, self.cells = first.projection.shape
+        self.clips = (first.clips[0], first.clips[1])
+        # Added to fill the last panel of outputs and the last vector of cells, and always zero.
+        self.padding = -self.width % kernels.panel, -self.cells % kernels.step
+        self.weights = [self._weights(layer) for layers in stacks for layer in layers]
+
+    @torch.no_grad()
+    def _weights(self, layer: ProjectedLSTM) -> Weights:
+        width, cells = self.padding
+        bias = layer.bias.clone()
+        bias[2 * self.cells : 3 * self.cells] += FORGET_BIAS
+        return Weights(
+            self.kernels.packed(self._sorted(F.pad(layer.input, (0, width)))),
+            self._sorted(bias[:, None])[:, 0].contiguous(),
+            self.kernels.packed(self._sorted(F.pad(layer.recurrent, (0, width)))),
+            self.kernels.packed(F.pad(layer.projection, (0, cells, 0, width))),
+        )
 
     def _sorted(self, weight: Tensor) -> Tensor:
         """(4C, n), gates i, j, f, o one after another -> for each vector of cells its i, f, o, j, one after another."""
@@ -121,12 +128,28 @@ class CompiledLSTM:
         i, j, f, o = (F.pad(gate, (0, 0, 0, missing)).unflatten(0, (-1, lanes)) for gate in weight.chunk(4))
         return torch.stack([i, f, o, j], dim=1).flatten(0, 2)
 
-    def __call__(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
-        x, h, c = (F.pad(a, (0, n)) for a, n in zip((x, *state), self.padding, strict=True))
-        h, c = (s.clone(memory_format=torch.contiguous_format) for s in (h, c))  # the state before is kept
-        sizes, threads = torch.tensor(batch_sizes), torch.get_num_threads()
-        out = self.kernels.lstm(x.contiguous(), sizes, self.weights, self.clips, h, c, threads)
-        return out[:, : self.width], State(h[:, : self.width], c[:, : self.cells])
+    def __call__(self, token: Tensor, packing: Packing, starts: States) -> tuple[Tensor, States]:
+        h, c = (self._padded([[state[part] for state in states] for states in starts], part) for part in (0, 1))
+        inside, width = packing.inside, self.width + self.padding[0]
+        places = inside.new_full((len(token),), -1)
+        places[inside] = torch.arange(len(inside))
+        order = torch.stack([order for order, _ in packing.orders])
+        layers = token.new_empty(len(inside), h.shape[1] + 1, 2, width)
+        if self.padding[0]:
+            token = F.pad(token, (0, self.padding[0]))
+        layers[:, 0] = token.index_select(0, inside)[:, None]
+        self.kernels.lstm(
+            token, order, places[order], torch.tensor(packing.batch_sizes), self.weights, self.clips, self.skip, h, c,
+            layers, min(torch.get_num_threads(), cores()),
+        )  # fmt: skip
+        h, c = h[..., : self.width], c[..., : self.cells]
+        ends = [list(map(State, *direction)) for direction in zip(h, c, strict=True)]
+        return layers[..., : self.width].flatten(2), ends
+
+    def _padded(self, states: list[list[Tensor]], part: int) -> Tensor:
+        """A copy of the states' h (part 0) or c (1): (2, L, B, P or C)."""
+        x = torch.stack([torch.stack(direction) for direction in states])
+        return F.pad(x, (0, self.padding[part])) if self.padding[part] else x
 
 
 def differences(kernels: Kernels) -> Iterator[float]:
@@ -139,11 +162,16 @@ def differences(kernels: Kernels) -> Iterator[float]:
             ids = encoder.ids(["a", "word", "another-one", "x" * 60])
             used = (ids != ids[0, -1]).sum(1)
             yield _apart(CompiledEncoder(encoder, kernels)(ids.numpy(), used.numpy()), encoder(ids))
-        layer = ProjectedLSTM(24, 40, 24, 0.5, 0.2)
-        layer.bias.uniform_(-1, 1)
-        x, state = torch.randn(23, 24), State(torch.randn(9, 24), torch.randn(9, 40))
-        (out, end), (there, there_end) = (run(x, [9, 9, 3, 2], state) for run in (CompiledLSTM(layer, kernels), layer))
-        yield from map(_apart, (out, *end), (there, *there_end))
+        stacks = [[ProjectedLSTM(24, 40, 24, 0.5, 0.2) for _ in range(2)] for _ in range(2)]
+        for layer in chain(*stacks):
+            layer.bias.uniform_(-1, 1)
+        token, packing = torch.randn(23, 24), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
+        starts = [[State(torch.randn(9, 24), torch.randn(9, 40)) for _ in layers] for layers in stacks]
+        ways = CompiledDirections(stacks, True, kernels), Directions(stacks, True)
+        (layers, ends), (there, there_ends) = (way(token, packing, starts) for way in ways)
+        yield _apart(layers, there)
+        for states, others in zip(chain(*ends), chain(*there_ends), strict=True):
+            yield from map(_apart, states, others)
 
 
 # A small biLM for the check: numbers of filters, cells and outputs that do not fill whole vectors.

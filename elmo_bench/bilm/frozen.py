@@ -2,8 +2,8 @@
 
 Three things make it fast: every distinct word is encoded once, with convolutions written as products over windows cut
 to the lengths of the words; the weights of all products are packed once; and each direction of the LSTMs has a thread
-of its own, because the products of one step are too small to split. Where a compiler is at hand, compiled functions
-(`compiled.py`) do all this; elsewhere torch's products.
+of its own, because the products of one step are too small for torch to split. Where a compiler is at hand, compiled
+functions (`compiled.py`) do all this, with all threads at work on every step; elsewhere torch's products.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elmo_bench.bilm.characters import character_table, used_characters
-from elmo_bench.bilm.compiled import CompiledEncoder, CompiledLSTM, kernels
+from elmo_bench.bilm.compiled import CompiledDirections, CompiledEncoder, kernels
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels import Kernels
-from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
+from elmo_bench.bilm.lstm import FORGET_BIAS, Directions, ProjectedLSTM, State
 from elmo_bench.nn.devices import on_device
 from elmo_bench.nn.packed_linear import FixedLinear
 from elmo_bench.nn.packing import BLOCK, REGULAR, blocks, regular
@@ -147,10 +147,14 @@ class PlainEncoder:
         return features.split([number for _, number in self.options.filters], dim=1)
 
 
-def frozen_lstm(layer: ProjectedLSTM, half: bool = False) -> FrozenLSTM | CompiledLSTM:
-    """The fastest way to run this layer without gradients here; `half` as for `FrozenEncoder`."""
-    found = for_weight(layer.bias, half)
-    return FrozenLSTM(layer) if found is None else CompiledLSTM(layer, found)
+def frozen_directions(
+    stacks: Sequence[Sequence[ProjectedLSTM]], skip: bool, half: bool = False
+) -> Directions | CompiledDirections:
+    """The fastest way to run these layers without gradients here; arguments as for `Directions`, `FrozenEncoder`."""
+    found = for_weight(stacks[0][0].bias, half)
+    if found is not None:
+        return CompiledDirections(stacks, skip, found)
+    return Directions((map(FrozenLSTM, layers) for layers in stacks), skip)
 
 
 class FrozenLSTM:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from elmo_bench.system.compiler import FLAGS
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 AMX_ROWS = 16  # of a tile
-GATES = 256  # rows whose input products are kept at once
+GATES = 128  # rows whose input products are kept at once
 
 Argument = Tensor | int | float | ctypes.c_void_p
 
@@ -38,7 +39,7 @@ class Factors(IntEnum):
 class Weights(NamedTuple):
     """Of one direction of one LSTM layer; the 4C gates in the order i, f, o, j for each `lanes` cells."""
 
-    input: Tensor  # (4C, I), packed
+    input: Tensor  # (4C, P), packed
     bias: Tensor  # (4C,)
     recurrent: Tensor  # (4C, P), packed
     projection: Tensor  # (P, C), packed
@@ -125,35 +126,42 @@ class Kernels:
         return y.transpose(0, 1).flatten(1)
 
     def lstm(
-        self, x: Tensor, sizes: Tensor, weights: Weights, clips: tuple[float, float], h: Tensor, c: Tensor, threads: int
-    ) -> Tensor:
-        """One direction of one layer.
+        self,
+        tokens: Tensor,
+        order: Tensor,
+        places: Tensor,
+        sizes: Tensor,
+        weights: Sequence[Weights],
+        clips: tuple[float, float],
+        skip: bool,
+        h: Tensor,
+        c: Tensor,
+        out: Tensor,
+        threads: int,
+    ) -> None:
+        """Both directions of all L layers.
 
         Args:
-            x: (N, I) packed input; I is a multiple of `step`.
+            tokens: (N, P), P a multiple of `panel`.
+            order, places: (2, N) int64: for each packed word of a direction its token, and its place in `out` or -1.
             sizes: (steps,) int64 rows of each step, never increasing, N in total.
-            weights: of this layer.
+            weights: of the forward layers, then of the backward layers.
             clips: of cells and outputs.
-            h, c: (B, P) and (B, C): the states before, replaced by each row's last ones; P is a multiple of `panel`,
-                C of `step`.
-            threads: for the input's products.
-
-        Returns:
-            (N, P).
+            skip: every layer but the first adds its input to its output.
+            h, c: (2, L, B, P) and (2, L, B, C): the states before, replaced by each row's last ones; C is a multiple of
+                `step`.
+            out: (places, L+1, 2, P), of which [:, 1:] is written.
+            threads: how many share the work.
         """
-        rows, (batch, width), cells = len(x), h.shape, c.shape[1]
-        together = max(batch, min(rows, GATES))
-        blocks = c.new_zeros(cells // self.lanes, self._distance(batch) // self.lanes, self.lanes)
-        inside = blocks[:, :batch].transpose(0, 1)  # (B, C / lanes, lanes)
-        inside.copy_(c.view(inside.shape))
-        y, gates = h.new_empty(rows, width), h.new_empty(together, 4 * cells)
+        words, (_, layers, batch, width), cells = len(tokens), h.shape, c.shape[3]
+        together = max(batch, min(words, GATES))
+        addresses = torch.tensor([tensor.data_ptr() for layer in weights for tensor in layer])
         self._call(
-            "lstm", x, x.shape[1], sizes, len(sizes), *weights, cells, width, *clips, h, blocks,
-            self._operand(together, x.shape[1]), self._operand(batch, width), self._operand(batch, cells),
-            self._partial(threads * together), gates, together, threads, y,
+            "lstm", tokens, order, places, words, sizes, len(sizes), addresses, layers, cells, width, *clips, skip,
+            h, c, out, self._operand(together, width), self._operand(batch, width), self._operand(batch, cells),
+            _space(2 * words * width), _space(cells // self.lanes * self._distance(batch)),
+            self._partial(threads * together), _space(together * 4 * cells), together, threads,
         )  # fmt: skip
-        c.copy_(inside.flatten(1))
-        return y
 
     def _operand(self, rows: int, size: int) -> Tensor:
         """Space for an operand."""

@@ -18,14 +18,13 @@ from torch import Tensor, nn
 
 from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
-from elmo_bench.bilm.compiled import CompiledLSTM
+from elmo_bench.bilm.compiled import CompiledDirections
 from elmo_bench.bilm.encoder import TokenEncoder
-from elmo_bench.bilm.frozen import FrozenEncoder, FrozenLSTM, frozen_lstm
-from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
+from elmo_bench.bilm.lstm import Directions, ProjectedLSTM, State, States
 from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.precision import granted
-from elmo_bench.bilm.threads import direction_threads
 from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.nn.devices import on_device
 from elmo_bench.nn.packing import Packing, budgeted
@@ -36,7 +35,6 @@ from elmo_bench.system.integrity import note
 
 SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"
 STATES = ("zero", "warm", "carry")
-States = list[list[State]]  # by direction, by layer
 TRIMMED = 4  # free memory is returned to the system after this many batches
 BREAKS = 8  # sentence breaks after which the state between sentences no longer changes
 
@@ -68,7 +66,7 @@ class BiLM(nn.Module):
         self.directions = nn.ModuleList(
             nn.ModuleList(ProjectedLSTM(*sizes) for _ in range(options.n_layers)) for _ in range(2)
         )
-        self._frozen: tuple[tuple, FrozenEncoder, list[list[FrozenLSTM | CompiledLSTM]]] | None = None
+        self._frozen: tuple[tuple, FrozenEncoder, Directions | CompiledDirections] | None = None
         self._steady: tuple[tuple, States] | None = None
         self._carried: States | None = None
         self._trainings = 0  # passes with gradients: after one, an optimiser may have changed the weights
@@ -231,43 +229,23 @@ class BiLM(nn.Module):
         ids: dict[str, int] = {}
         marked = (word for sentence in sentences for word in (SENTENCE_BEGIN, *sentence, SENTENCE_END))
         index = np.fromiter((ids.setdefault(word, len(ids)) for word in marked), np.int64)  # (N + 2B,)
-        vectors, stacks = self._functions(prepared=not self._trained())
+        vectors, directions = self._functions(prepared=not self._trained())
         token = vectors(list(ids))[on_device(index, self._device)]  # (N + 2B, P)
-        starts = self._starts(packing)
-
-        def run(direction: int) -> tuple[list[Tensor], list[State]]:
-            return self._direction(stacks[direction], token, packing, direction, starts[direction])
-
-        (forward, forward_ends), (backward, backward_ends) = direction_threads(run, token)
+        layers, ends = directions(token, packing, self._starts(packing))
         if self.state == "carry":
-            self._carry(packing, [forward_ends, backward_ends])
-        token = token[packing.inside]
-        halves = [token, token, *(half for layer in zip(forward, backward, strict=True) for half in layer)]
-        return torch.stack(halves, dim=1).view(-1, self.n_layers, self.width).transpose(0, 1)  # each number copied once
+            self._carry(packing, ends)
+        return layers.transpose(0, 1)
 
-    def _direction(
-        self, stack: Sequence[Callable], token: Tensor, packing: Packing, direction: int, states: list[State]
-    ) -> tuple[list[Tensor], list[State]]:
-        """Outputs of every LSTM layer, sentence-major (N, P), and the states after each sentence, packed."""
-        order, inverse = packing.orders[direction]
-        words = inverse[packing.inside]
-        x, outputs, ends = token[order], [], []
-        for number, (layer, state) in enumerate(zip(stack, states, strict=True)):
-            out, end = layer(x, packing.batch_sizes, state)
-            x = out + x if number and self.options.use_skip_connections else out
-            outputs.append(x[words])
-            ends.append(end)
-        return outputs, ends
-
-    def _functions(self, prepared: bool) -> tuple[Callable[[list[str]], Tensor], Sequence[Sequence[Callable]]]:
+    def _functions(self, prepared: bool) -> tuple[Callable[[list[str]], Tensor], Directions | CompiledDirections]:
         """The token encoder and LSTM layers to run: the modules themselves, or optimised (`prepared`)."""
+        skip = self.options.use_skip_connections
         if not prepared:
-            return self.encoder.encode_words, [list(layers) for layers in self.directions]  # type: ignore[arg-type]
+            return self.encoder.encode_words, Directions(self.directions, skip)  # type: ignore[arg-type]
         version = self._weights_version()
         if self._frozen is None or self._frozen[0] != version:
             half = self.precision == "bf16"
-            stacks = [[frozen_lstm(layer, half) for layer in layers] for layers in self.directions]  # type: ignore[union-attr]
-            self._frozen = version, FrozenEncoder(self.encoder, half), stacks
+            directions = frozen_directions(self.directions, skip, half)  # type: ignore[arg-type]
+            self._frozen = version, FrozenEncoder(self.encoder, half), directions
         return self._frozen[1], self._frozen[2]
 
     def _starts(self, packing: Packing) -> States:
@@ -292,11 +270,11 @@ class BiLM(nn.Module):
         """The state after a few sentence breaks from zeros, (1, P) and (1, C); it changes only with the weights."""
         version = self._weights_version()
         if self._steady is None or self._steady[0] != version:
-            vectors, stacks = self._functions(prepared=not any(p.requires_grad for p in self.parameters()))
+            vectors, directions = self._functions(prepared=not any(p.requires_grad for p in self.parameters()))
             marks = vectors([SENTENCE_BEGIN, SENTENCE_END])  # (2, P)
             packing, states = Packing([2], self._device), self._zeros(1)
             for _ in range(BREAKS):
-                states = [self._direction(stacks[d], marks, packing, d, states[d])[1] for d in range(2)]
+                states = directions(marks, packing, states)[1]
             self._steady = version, states
         return self._steady[1]
 

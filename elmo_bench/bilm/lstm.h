@@ -1,0 +1,152 @@
+// The biLM's LSTMs, projected and with both clips: all layers of both directions, by a team of threads.
+#pragma once
+
+#include "products.h"
+#include "team.h"
+
+// The arguments of `lstm`.
+struct Directions {
+  const float* tokens;
+  const long *order, *places;
+  long words;
+  const long* sizes;
+  long steps;
+  const float* const* weights;
+  long layers, cells, width;
+  float cell_clip, output_clip;
+  long skip;
+  float *h, *c, *out, *operand, *before, *hidden, *outputs, *cell, *partial, *gates;
+  long most_rows;
+};
+
+// The next cells c = sigmoid(f) c + sigmoid(i) tanh(j) and outputs sigmoid(o) tanh(c) of a tile, with one division each.
+template <int R>
+INLINE void next(V (&gates)[R][VECTORS], float* c, V clip, V (&output)[R]) {
+  for (int r = 0; r < R; r++) {
+    V part[VECTORS] = {-gates[r][0], -gates[r][1], -gates[r][2], 2.0f * gates[r][3]};
+    exponentials(part);
+    const V i = 1.0f + part[0], f = 1.0f + part[1], j = part[3], ij = i * (j + 1.0f);
+    const V now = within((load(c + r * LANES) * ij + (j - 1.0f) * f) * inverse(f * ij), clip);
+    store(c + r * LANES, now);
+    gates[r][2] = 1.0f + part[2];
+    output[r] = 2.0f * now;
+  }
+  exponentials(output);
+  for (int r = 0; r < R; r++) output[r] = (output[r] - 1.0f) * inverse(gates[r][2] * (output[r] + 1.0f));
+}
+
+// One layer, as one member of a team computes it: some of the cells and some of the outputs, so that their weights may stay
+// in its second cache. The numbers do not depend on how many members there are.
+template <Factors F>
+class Layer {
+ public:
+  Layer(const Directions& all, long direction, long layer, Team& team, long member)
+      : all(all), direction(direction), layer(layer), team(team), member(member) {}
+
+  void run() {
+    begin();
+    for (long t = 0, word = 0; t < all.steps;) {
+      long until = t, count = 0;
+      while (until < all.steps && (until == t || count + all.sizes[until] <= all.most_rows)) count += all.sizes[until++];
+      read(word, count);
+      for (long row = 0; t < until; t++) {
+        step_cells(all.sizes[t], row, count, t % 2 == 1);
+        team.wait();
+        step_outputs(all.sizes[t], word);
+        team.wait();
+        row += all.sizes[t], word += all.sizes[t];
+      }
+    }
+    end();
+  }
+
+ private:
+  // The states before.
+  void begin() {
+    for (long r = 0; r < rows; r++) {
+      for (long p = panels.first; p < panels.last; p++) store(cell(p, r), load(c + r * all.cells + p * LANES));
+      for (long j = columns.first * VECTORS; j < columns.last * VECTORS; j++)
+        put<F>(all.before, block, r, j, load(h + r * all.width + j * LANES));
+    }
+  }
+
+  // The products of the inputs of `count` words, which all members pack together.
+  void read(long word, long count) {
+    const long distance = apart<F>(count);
+    const Share own(count, team, member);
+    for (long r = own.first; r < own.last; r++) {
+      const float* x = layer ? below + (word + r) * all.width : all.tokens + order[word + r] * all.width;
+      for (long j = 0; j < all.width / LANES; j++) put<F>(all.operand, distance, r, j, load(x + j * LANES));
+    }
+    team.wait();
+    multiplied<F>(all.operand, count, distance, input, panels.first, panels.last, words<F>(all.width), bias, partial,
+                  all.gates);
+  }
+
+  // The cells of n rows, whose inputs' products are `first` and following of `count`.
+  void step_cells(long n, long first, long count, bool back) {
+    product<F>(
+        all.before, n, block, recurrent, panels.first, panels.last, words<F>(all.width), partial,
+        [&](auto& acc, long p, long row) {
+          const float* from = all.gates + (p * count + first + row) * PANEL;
+          get(acc, from, PANEL);
+          // For the next panel: too far for the processor.
+          fetch(from + (back ? -count : count) * PANEL, sizeof acc / sizeof(float));
+        },
+        [&](auto& acc, long p, long row) {
+          V output[sizeof acc / sizeof *acc];
+          next(acc, cell(p, row), same(all.cell_clip), output);
+          for (V values : output) put<F>(all.hidden, block, row++, p, values);
+        },
+        back);  // what was used last is used first: it may still be in the second cache
+  }
+
+  // The outputs of n rows, of words `word` and following.
+  void step_outputs(long n, long word) {
+    product<F>(all.hidden, n, block, projection, columns.first, columns.last, words<F>(all.cells), partial, zero,
+               [&](auto& acc, long p, long row) {
+                 for (auto& sums : acc) {
+                   for (int v = 0; v < VECTORS; v++)
+                     write(row, word + row, p * VECTORS + v, within(sums[v], same(all.output_clip)));
+                   row++;
+                 }
+               });
+  }
+
+  void write(long row, long word, long j, V output) {
+    const long k = j * LANES, place = places[word];
+    store(h + row * all.width + k, output);
+    put<F>(all.before, block, row, j, output);
+    if (layer && all.skip) output += load(below + word * all.width + k);
+    store(above + word * all.width + k, output);
+    if (place >= 0) store(all.out + ((place * (all.layers + 1) + layer + 1) * 2 + direction) * all.width + k, output);
+  }
+
+  void end() {
+    for (long r = 0; r < rows; r++)
+      for (long p = panels.first; p < panels.last; p++) store(c + r * all.cells + p * LANES, load(cell(p, r)));
+  }
+
+  float* cell(long p, long row) const { return all.cell + p * block + row * LANES; }
+
+  const Directions& all;
+  const long direction, layer;
+  Team& team;
+  const long member;
+  const long number = direction * all.layers + layer, rows = all.sizes[0], block = apart<F>(rows);
+  const float* const* weights = all.weights + 4 * number;
+  const float *input = weights[0], *bias = weights[1], *recurrent = weights[2], *projection = weights[3];
+  const long *order = all.order + direction * all.words, *places = all.places + direction * all.words;
+  // Outputs, sums with the inputs where layers are skipped: of the layer below, and of this one.
+  const float* below = all.outputs + (layer + 1) % 2 * all.words * all.width;
+  float* above = all.outputs + layer % 2 * all.words * all.width;
+  float *h = all.h + number * rows * all.width, *c = all.c + number * rows * all.cells;
+  float* partial = all.partial + member * all.most_rows * PANEL;
+  const Share panels{all.cells / LANES, team, member}, columns{all.width / PANEL, team, member};
+};
+
+template <Factors F>
+static void lstm_(const Directions& all, Team& team, long member) {
+  for (long direction = 0; direction < 2; direction++)
+    for (long layer = 0; layer < all.layers; layer++) Layer<F>(all, direction, layer, team, member).run();
+}
