@@ -134,21 +134,15 @@ def test_any_number_of_threads_computes_the_same_numbers(monkeypatch):
         torch.set_num_threads(threads)
 
 
-@needs_compiler
-def test_threads_that_cannot_be_had_leave_the_work_to_the_others(tmp_path):
-    """There is no memory for the stacks of a hundred threads."""
-    program, made, enough = tmp_path / "team.cpp", tmp_path / "team", 64 << 20
+def team(folder, *flags):
+    """A program in which a team of up to a hundred threads takes turns: prints members, turns, and whose they were."""
+    program, made = folder / "team.cpp", folder / "team"
     program.write_text(TEAM)
     name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
-    command = [name, "-std=c++17", "-pthread", f"-I{compiler.HEADERS}", str(program), "-o", str(made)]
-    subprocess.run(command, check=True, timeout=120)
-    done = subprocess.run(
-        [made], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (enough, enough)),
-        check=True, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    members, turns = map(int, done.stdout.split())
-    assert 1 < members < 100
-    assert turns == 20 * members
+    command = [name, "-std=c++17", "-O1", "-pthread", *flags, f"-I{compiler.HEADERS}", str(program), "-o", str(made)]
+    if (built := subprocess.run(command, capture_output=True, text=True, timeout=120)).returncode:
+        pytest.skip(f"the compiler has no {' '.join(flags)}: {built.stderr[-200:]}")
+    return made
 
 
 TEAM = r"""
@@ -156,16 +150,39 @@ TEAM = r"""
 #include "team.h"
 int main() {
   Team team;
-  long turns = 0;
-  team.run(100, [&](long member) {
-    for (long turn = 0; turn < 20 * team.size; turn++) {
-      if (turn % team.size == member) turns++;
+  long turns = 0, wrong = 0;
+  team.run(WANTED, [&](long member) {
+    for (long turn = 0; turn < 200 * team.size; turn++) {
+      if (turn % team.size == member) wrong += turns++ != turn;
       team.wait();
     }
   });
-  std::printf("%ld %ld\n", team.size, turns);
+  std::printf("%ld %ld %ld %d\n", team.size, turns, wrong, OpenMP::here().usable);
 }
 """
+
+
+@needs_compiler
+@pytest.mark.parametrize("flags", [(), ("-fopenmp", "-Wl,--no-as-needed")])
+def test_a_team_goes_on_when_all_its_threads_have_come(tmp_path, flags):
+    """With threads of its own, and with OpenMP's."""
+    done = subprocess.run(
+        [team(tmp_path, "-DWANTED=4", *flags)], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == f"4 800 0 {int('-fopenmp' in flags)}\n"
+
+
+@needs_compiler
+def test_threads_that_cannot_be_had_leave_the_work_to_the_others(tmp_path):
+    """There is no memory for the stacks of a hundred threads."""
+    enough = 64 << 20
+    done = subprocess.run(
+        [team(tmp_path, "-DWANTED=100")], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (enough, enough)),
+        check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    members, turns, wrong, _ = map(int, done.stdout.split())
+    assert 1 < members < 100
+    assert (turns, wrong) == (200 * members, 0)
 
 
 # bfloat16

@@ -16,10 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.bilm.encoder import Highway, TokenEncoder
-from elmo_bench.bilm.kernels import Kernels, Weights, built
+from elmo_bench.bilm.kernels import EncoderWeights, Kernels, Linear, Weights, built
 from elmo_bench.bilm.lstm import FORGET_BIAS, Directions, ProjectedLSTM, State, States
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.threads import in_parallel
 from elmo_bench.nn.packing import Packing
 from elmo_bench.system import compiler
 from elmo_bench.system.machine import cores
@@ -43,60 +42,48 @@ class CompiledEncoder:
     """Character ids -> token vectors."""
 
     def __init__(self, encoder: TokenEncoder, kernels: Kernels):
-        self.kernels, self.squash = kernels, encoder.options.activation == "tanh"
-        self.table = kernels.factors(encoder.characters.weight).contiguous()
-        self.filters = [self._filters(convolution) for convolution in encoder.convolutions]  # type: ignore[arg-type]
-        self.features = encoder.options.n_filters
-        self.size = _up(self.features, kernels.panel // 2)  # columns added to fill the last vectors are always zero
-        self.highways = [self._highway(highway) for highway in encoder.highways]  # type: ignore[arg-type]
-        last = encoder.projection
-        self.width = encoder.options.projection_dim
-        self.projection = self._linear(last.weight, last.bias) if isinstance(last, nn.Linear) else None
+        self.kernels, self.width = kernels, encoder.options.projection_dim
+        features, last = encoder.options.n_filters, encoder.projection
+        filled = _up(features, kernels.panel // 2)
+        self.weights = EncoderWeights(
+            kernels.factors(encoder.characters.weight).contiguous(),
+            [(width, number) for width, number in encoder.options.filters],
+            encoder.options.activation == "tanh",
+            features,
+            filled,
+            [self._filters(convolution) for convolution in encoder.convolutions],  # type: ignore[arg-type]
+            [self._highway(highway, filled - features) for highway in encoder.highways],  # type: ignore[arg-type]
+            [self._linear(last, filled - features)] if isinstance(last, nn.Linear) else [],
+        )
 
-    def _filters(self, convolution: nn.Conv1d) -> tuple[int, int, Tensor, Tensor]:
-        """Number, width, packed weight and padded bias of the filters of one width."""
-        number, size, width = convolution.weight.shape
-        windows = F.pad(convolution.weight.permute(0, 2, 1), (0, size % 2 if self.kernels.half else 0))
+    def _filters(self, convolution: nn.Conv1d) -> Linear:
+        windows = F.pad(
+            convolution.weight.permute(0, 2, 1), (0, convolution.in_channels % 2 if self.kernels.half else 0)
+        )
         assert convolution.bias is not None
-        weight = self.kernels.packed(windows.flatten(1))
-        return number, width, weight, _padded(convolution.bias.detach(), len(weight) * self.kernels.panel)
+        return self._packed(windows.flatten(1), convolution.bias)
 
-    def _highway(self, highway: Highway) -> tuple[Tensor, Tensor]:
-        """Packed weight and bias."""
-        missing = self.size - self.features
+    def _highway(self, highway: Highway, missing: int) -> Linear:
         parts = highway.transform, highway.carry
         weight = self._in_turn([F.pad(part.weight, (0, missing, 0, missing)) for part in parts])
-        return self.kernels.packed(weight), self._in_turn([_padded(part.bias, self.size) for part in parts])
+        return self._packed(weight, self._in_turn([F.pad(part.bias, (0, missing)) for part in parts]))
 
     def _in_turn(self, parts: list[Tensor]) -> Tensor:
         """Transform and carry, half a panel of each in turn."""
-        halves = [part.detach().unflatten(0, (-1, self.kernels.panel // 2)) for part in parts]
+        halves = [part.unflatten(0, (-1, self.kernels.panel // 2)) for part in parts]
         return torch.stack(halves, dim=1).flatten(0, 2)
 
-    def _linear(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        packed = self.kernels.packed(F.pad(weight, (0, self.size - self.features)))
-        return packed, _padded(bias.detach(), len(packed) * self.kernels.panel)
+    def _linear(self, linear: nn.Linear, missing: int) -> Linear:
+        return self._packed(F.pad(linear.weight, (0, missing)), linear.bias)
+
+    def _packed(self, weight: Tensor, bias: Tensor) -> Linear:
+        return self.kernels.packed(weight), F.pad(bias.detach(), (0, -len(bias) % self.kernels.panel)).contiguous()
 
     def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
         """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""
-        threads = min(torch.get_num_threads(), len(table) // LEAST)
-        parts = _up(-(-len(table) // CHUNK), max(threads, 1))  # as many for each thread
-        ids, lengths = (torch.from_numpy(array.astype(np.int32)).tensor_split(parts) for array in (table, used))
-        return torch.cat(in_parallel(lambda part: self._encoded(*part), list(zip(ids, lengths, strict=True))))
-
-    def _encoded(self, ids: Tensor, used: Tensor) -> Tensor:
-        x = self.table.new_zeros(
-            len(ids), self.size + self.kernels.panel
-        )  # filters that do not fill a panel write beyond it
-        done = 0
-        for number, width, weight, bias in self.filters:
-            self.kernels.convolve(ids, used, self.table, width, weight, bias, self.squash, x[:, done:])
-            done += number
-        for weight, bias in self.highways:
-            self.kernels.highway(x, weight, bias)
-        if self.projection is not None:
-            x = self.kernels.linear(x, self.size, *self.projection)
-        return x[:, : self.width]
+        threads = max(1, min(_threads(), len(table) // LEAST))
+        ids, lengths = (torch.from_numpy(array.astype(np.int32)) for array in (table, used))
+        return self.kernels.encode(ids, lengths, self.weights, CHUNK, threads)[:, : self.width]
 
 
 class CompiledDirections:
@@ -140,7 +127,7 @@ class CompiledDirections:
         layers[:, 0] = token.index_select(0, inside)[:, None]
         self.kernels.lstm(
             token, order, places[order], torch.tensor(packing.batch_sizes), self.weights, self.clips, self.skip, h, c,
-            layers, min(torch.get_num_threads(), cores()),
+            layers, _threads(),
         )  # fmt: skip
         h, c = h[..., : self.width], c[..., : self.cells]
         ends = [list(map(State, *direction)) for direction in zip(h, c, strict=True)]
@@ -203,5 +190,6 @@ def _up(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-def _padded(x: Tensor, size: int) -> Tensor:
-    return F.pad(x, (0, size - len(x))).contiguous()
+def _threads() -> int:
+    """As many as torch uses, but no more than can run at once: they wait for each other."""
+    return min(torch.get_num_threads(), cores())

@@ -1,69 +1,8 @@
-// The frozen biLM: character convolutions with their maxima, highways, a plain product, and the LSTMs. `kernels.py` compiles,
-// checks and calls it.
-
-#include <algorithm>
-#include <vector>
+// The frozen biLM: the token vectors of words, the LSTMs, and a plain product. `kernels.py` compiles, checks and calls it.
 
 #include "lstm.h"
 #include "products.h"
-
-template <Factors F>
-static void convolve_(const int32_t* ids, const int32_t* used, long count, long columns, const float* table, long size,
-                      long width, const float* w, const float* bias, long panels, bool squash, float* y, long stride,
-                      float* space) {
-  [[maybe_unused]] const Ready<F> ready;
-  const long depth = F == FLOATS ? width * size : up(width * size, LANES);
-  std::vector<long> starts(count), lengths(count);
-  float* end = space;
-  for (long n = 0; n < count; n++) {
-    starts[n] = end - space, lengths[n] = std::min(used[n] + width, columns);
-    for (long k = 0; k < lengths[n]; k++, end += size)
-      std::memcpy(end, table + ids[n * columns + k] * size, size * sizeof(float));
-    if (F != FLOATS) end = std::fill_n(end, LANES, 0.0f);  // what the weights' last zeros are multiplied with
-  }
-  for (long p = 0; p < panels; p++)
-    for (long n = 0; n < count; n++) {
-      V best[VECTORS];
-      for (int v = 0; v < VECTORS; v++) best[v] = same(-__builtin_inff());
-      const auto compare = [&](auto& acc, long) {
-        for (auto& sums : acc)
-          for (int v = 0; v < VECTORS; v++) best[v] = most(best[v], sums[v]);
-      };
-      const float *x = space + starts[n], *filters = w + p * depth * PANEL;
-      const long windows = lengths[n] - width + 1;
-      if constexpr (F == AMX)
-        product_amx(x, windows, size, LANES, filters, depth, [](auto& acc, long row) { zero(acc, 0, row); }, compare);
-      else
-        tiles(windows, [&](auto r, long row, long) {
-          V acc[decltype(r)::value][VECTORS];
-          zero(acc, 0, row);
-          multiply<F>(x + row * size, size, LANES, filters, depth, nullptr, 0, acc);
-          compare(acc, row);
-        });
-      for (int v = 0; v < VECTORS; v++) {
-        const V sum = best[v] + load(bias + p * PANEL + v * LANES), e = exponential(2.0f * sum);
-        store(y + n * stride + p * PANEL + v * LANES, squash ? (e - 1.0f) / (e + 1.0f) : most(sum, V{}));
-      }
-    }
-}
-
-template <Factors F>
-static void highway_(float* x, long rows, long stride, long size, const float* w, const float* bias, float* operand,
-                     float* partial) {
-  constexpr int HALF_PANEL = PANEL / 2;
-  const long block = apart<F>(rows);
-  pack<F>(x, rows, stride, size, operand, block);
-  product<F>(operand, rows, block, w, 0, size / HALF_PANEL, words<F>(size), partial, Bias{bias},
-             [&](auto& acc, long p, long row) {
-               for (auto& sums : acc) {
-                 float* place = x + row++ * stride + p * HALF_PANEL;
-                 for (int v = 0; v < VECTORS / 2; v++, place += LANES) {
-                   const V old = load(place), transform = most(sums[v], V{}), carry = sums[v + VECTORS / 2];
-                   store(place, old + (transform - old) * inverse(1.0f + exponential(-carry)));
-                 }
-               }
-             });
-}
+#include "words.h"
 
 template <Factors F>
 static void linear_(const float* x, long rows, long stride, long size, const float* w, const float* bias, long panels,
@@ -89,21 +28,26 @@ long distance(long factors, long rows) { return factors == AMX ? apart<AMX>(rows
 // `factors`, FLOATS or what `halves` says, are what all of the following multiply. With bfloat16, "a multiple of LANES" is
 // one of 2 * LANES, and the words of a panel are filled up with zeros to a multiple of LANES.
 
-// Each filter's maximum over the windows of each word, with its bias, after relu or (`squash`) tanh.
+// The token vectors of words.
 //   ids (words, columns): characters; used (words): those before the padding; table (characters, size): words each
-//   y: rows of `stride` floats, of which panels * PANEL are written; space: (words * (columns * size + LANES) + AMX_ROWS * size) words
-// A word's windows start at every character and at the first position of padding.
-void convolve(long factors, const int32_t* ids, const int32_t* used, long count, long columns, const float* table,
-              long size, long width, const float* w, const float* bias, long panels, long squash, float* y, long stride,
-              float* space) {
-  CALL(convolve_, ids, used, count, columns, table, size, width, w, bias, panels, squash, y, stride, space);
+//   filters (widths, 2): width and number of each kind; squash: tanh after their maxima, not relu; features: all filters,
+//   filled: the same, up to a multiple of PANEL / 2
+//   weights: for each kind of filter (number, width * size) and bias; for each highway (2 * filled, filled) and bias, in each
+//   panel two vectors of transform, then two of carry; with `projected` panels of outputs (outputs, filled) and bias
+//   most: words that a thread encodes at once; space (threads, room(...))
+//   out: rows of `stride` floats, of which projected * PANEL, or else `filled`, are written
+void encode(long factors, const int32_t* ids, const int32_t* used, long count, long columns, const float* table, long size,
+            const long* filters, long widths, long squash, long features, long filled, long highways, long projected,
+            const float* const* weights, long most, float* space, float* out, long stride, long threads) {
+  const Words all{ids, used, columns, table, size, filters, widths, squash, features, filled, highways, projected,
+                  weights, most, space, out, stride};
+  Team team;
+  team.run(threads, [&](long member) { CALL(encode_, all, count, team, member); });
 }
 
-// x += sigmoid(carry) (relu(transform) - x), in place; a panel of w holds two vectors of transform, then two of carry.
-//   x (rows, stride), of which `size` columns, a multiple of PANEL / 2
-void highway(long factors, float* x, long rows, long stride, long size, const float* w, const float* bias, float* operand,
-             float* partial) {
-  CALL(highway_, x, rows, stride, size, w, bias, operand, partial);
+// The floats that a thread of `encode` needs.
+long room(long factors, long most, long columns, long size, long filled) {
+  return CALL(room_, most, columns, size, filled);
 }
 
 // y[panel][row][PANEL] = x w^T + bias, from the first `size` columns of x (rows, stride), a multiple of LANES

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +25,7 @@ SOURCE = Path(__file__).with_suffix(".cpp")
 AMX_ROWS = 16  # of a tile
 GATES = 128  # rows whose input products are kept at once
 
+Linear = tuple[Tensor, Tensor]  # weight and bias
 Argument = Tensor | int | float | ctypes.c_void_p
 
 
@@ -45,6 +46,19 @@ class Weights(NamedTuple):
     projection: Tensor  # (P, C), packed
 
 
+class EncoderWeights(NamedTuple):
+    """Of the token encoder; weights packed, with a bias for every column of their panels."""
+
+    table: Tensor  # (characters, words) embeddings, as factors
+    kinds: list[tuple[int, int]]  # width and number of each kind of filter
+    squash: bool  # tanh and not relu
+    features: int  # filters in all
+    filled: int  # the same, up to a multiple of half a panel: columns that are added are zero
+    filters: list[Linear]  # of each kind: (number, width * size)
+    highways: list[Linear]  # (2 * filled, filled): half a panel of transform, half a panel of carry, in turn
+    projection: list[Linear]  # (P, filled), or none
+
+
 class Kernels:
     """The functions of `kernels.cpp` on float32 tensors on the CPU, contiguous where nothing else is said.
 
@@ -63,7 +77,7 @@ class Kernels:
     def __init__(self, path: str | os.PathLike[str], half: bool = False):
         self.library = ctypes.CDLL(os.fspath(path))
         self.lanes, self.panel = int(self.library.lanes()), int(self.library.panel())
-        self.library.distance.restype = ctypes.c_long
+        self.library.distance.restype = self.library.room.restype = ctypes.c_long
         self.half, self.step = half, 2 * self.lanes if half else self.lanes
         self.multiplied = Factors(self.library.halves()) if half else Factors.FLOATS
         if half and self.multiplied == Factors.FLOATS:
@@ -84,39 +98,30 @@ class Kernels:
         padded = F.pad(words, (0, missing, 0, -len(weight) % self.panel))
         return padded.unflatten(0, (-1, self.panel)).mT.contiguous()
 
-    def convolve(
-        self, ids: Tensor, used: Tensor, table: Tensor, width: int, weight: Tensor, bias: Tensor, squash: bool,
-        y: Tensor,
-    ) -> None:  # fmt: skip
-        """Every filter's maximum over the windows of each word, after relu or tanh.
+    def encode(self, ids: Tensor, used: Tensor, encoder: EncoderWeights, most: int, threads: int) -> Tensor:
+        """The token vectors of words.
 
         Args:
-            ids: (n, K) int32 characters.
-            used: (n,) int32 numbers of characters before the padding.
-            table: (characters, words) embeddings, as factors.
-            width: of the windows.
-            weight: (number, width * size), packed.
-            bias: (panels * panel,).
-            squash: tanh and not relu.
-            y: (n, panels * panel or more), to be written; its rows need not be adjacent.
+            ids: (U, K) int32 characters.
+            used: (U,) int32 numbers of characters before the padding.
+            encoder: what makes vectors of them.
+            most: words that a thread encodes at once.
+            threads: how many share the work.
+
+        Returns:
+            (U, P or more): columns beyond P mean nothing.
         """
-        (n, columns), size, panels = ids.shape, table.shape[1], len(weight)
-        space = table.new_empty(n * (columns * size + self.lanes) + AMX_ROWS * size)
-        place, stride = ctypes.c_void_p(y.data_ptr()), y.stride(0)
+        (words, columns), size, filled = ids.shape, encoder.table.shape[1], encoder.filled
+        pairs = [*encoder.filters, *encoder.highways, *encoder.projection]
+        panels = len(encoder.projection[0][0]) if encoder.projection else 0
+        each = self.library.room(*map(ctypes.c_long, (self.multiplied, most, columns, size, filled)))
+        out = _space(words, panels * self.panel or filled)
         self._call(
-            "convolve", ids, used, n, columns, table, size, width, weight, bias, panels, squash, place, stride, space
-        )
-
-    def highway(self, x: Tensor, weight: Tensor, bias: Tensor) -> None:
-        """x + sigmoid(carry) (relu(transform) - x), in place.
-
-        Args:
-            x: (n, size or more); only `size` columns are used.
-            weight: (2 * size, size), packed; for each half panel of outputs first transform, then carry.
-            bias: (2 * size,), likewise.
-        """
-        size = len(bias) // 2
-        self._call("highway", x, *x.shape, size, weight, bias, self._operand(len(x), size), self._partial(len(x)))
+            "encode", ids, used, words, columns, encoder.table, size, torch.tensor(encoder.kinds), len(encoder.kinds),
+            encoder.squash, encoder.features, filled, len(encoder.highways), panels, _addresses(pairs), most,
+            _space(threads, each), out, out.shape[1], threads,
+        )  # fmt: skip
+        return out
 
     def linear(self, x: Tensor, size: int, weight: Tensor, bias: Tensor) -> Tensor:
         """(n, size or more), a packed (out, size), (panels * panel,) -> (n, panels * panel)."""
@@ -155,10 +160,9 @@ class Kernels:
         """
         words, (_, layers, batch, width), cells = len(tokens), h.shape, c.shape[3]
         together = max(batch, min(words, GATES))
-        addresses = torch.tensor([tensor.data_ptr() for layer in weights for tensor in layer])
         self._call(
-            "lstm", tokens, order, places, words, sizes, len(sizes), addresses, layers, cells, width, *clips, skip,
-            h, c, out, self._operand(together, width), self._operand(batch, width), self._operand(batch, cells),
+            "lstm", tokens, order, places, words, sizes, len(sizes), _addresses(weights), layers, cells, width, *clips,
+            skip, h, c, out, self._operand(together, width), self._operand(batch, width), self._operand(batch, cells),
             _space(2 * words * width), _space(cells // self.lanes * self._distance(batch)),
             self._partial(threads * together), _space(together * 4 * cells), together, threads,
         )  # fmt: skip
@@ -179,8 +183,12 @@ class Kernels:
         self.library[name](ctypes.c_long(self.multiplied), *map(_plain, arguments))
 
 
-def _space(size: int) -> Tensor:
+def _space(*size: int) -> Tensor:
     return torch.empty(size, dtype=torch.float32, device="cpu")
+
+
+def _addresses(parts: Iterable[Iterable[Tensor]]) -> Tensor:
+    return torch.tensor([tensor.data_ptr() for part in parts for tensor in part])
 
 
 def _plain(value: Argument) -> ctypes.c_void_p | ctypes.c_long | ctypes.c_float:

@@ -1,0 +1,157 @@
+// The biLM's token vectors: characters, convolutions with their maxima, highways, projection.
+#pragma once
+
+#include "products.h"
+#include "team.h"
+
+// The arguments of `encode`.
+struct Words {
+  const int32_t *ids, *used;
+  long columns;
+  const float* table;
+  long size;
+  const long* filters;
+  long widths, squash, features, filled, highways, projected;
+  const float* const* weights;
+  long most;
+  float *space, *out;
+  long stride;
+};
+
+// The floats that a thread needs for `most` words at once, in the order in which they lie.
+template <Factors F>
+struct Room {
+  const long characters, x, operand, partial, all;
+  Room(long most, long columns, long size, long filled)
+      : characters(most * (columns * size + LANES) + AMX_ROWS * size),
+        x(most * (filled + PANEL)),
+        operand(up(words<F>(filled), LANES) / LANES * apart<F>(most)),
+        partial(most * PANEL),
+        all(up(characters + x + operand + partial, LINE)) {}
+};
+
+// Words as one thread encodes them.
+template <Factors F>
+class Encoder {
+ public:
+  Encoder(const Words& all, long member)
+      : all(all), room(all.most, all.columns, all.size, all.filled), characters(all.space + member * room.all) {}
+
+  // Words `first` to `last`, nearly equally many at once.
+  void run(long first, long last) {
+    const long times = (last - first + all.most - 1) / all.most;
+    for (long i = 0; i < times; i++) {
+      const long from = first + (last - first) * i / times, until = first + (last - first) * (i + 1) / times;
+      encode(from, until - from);
+    }
+  }
+
+ private:
+  void encode(long first, long count) {
+    const float* const* weights = all.weights;
+    for (long n = 0; n < count; n++) std::fill(x + n * wide + all.features, x + n * wide + all.filled, 0.0f);
+    read(first, count);
+    long done = 0;
+    for (long i = 0; i < all.widths; i++, weights += 2) {
+      convolve(first, count, all.filters[2 * i], weights[0], weights[1], all.filters[2 * i + 1], x + done);
+      done += all.filters[2 * i + 1];
+    }
+    for (long i = 0; i < all.highways; i++, weights += 2) highway(count, weights[0], weights[1]);
+    if (all.projected) {
+      pack<F>(x, count, wide, all.filled, operand, block(count));
+      product<F>(operand, count, block(count), weights[0], 0, all.projected, words<F>(all.filled), partial,
+                 Bias{weights[1]},
+                 [&](auto& acc, long p, long row) { keep(acc, out(first + row) + p * PANEL, all.stride); });
+    } else {
+      for (long n = 0; n < count; n++) std::copy_n(x + n * wide, all.filled, out(first + n));
+    }
+  }
+
+  // The characters of a word that any of its windows has.
+  long length(long word) const { return std::min(all.used[word] + widest(), all.columns); }
+
+  long widest() const {
+    long width = 0;
+    for (long i = 0; i < all.widths; i++) width = std::max(width, all.filters[2 * i]);
+    return width;
+  }
+
+  void read(long first, long count) {
+    float* end = characters;
+    for (long n = first; n < first + count; n++) {
+      for (long k = 0; k < length(n); k++, end += all.size)
+        std::memcpy(end, all.table + all.ids[n * all.columns + k] * all.size, all.size * sizeof(float));
+      if (F != FLOATS) end = std::fill_n(end, LANES, 0.0f);  // what the weights' last zeros are multiplied with
+    }
+  }
+
+  // A word's windows start at every character and at the first position of padding.
+  void convolve(long first, long count, long width, const float* w, const float* bias, long number, float* y) {
+    const long depth = F == FLOATS ? width * all.size : up(width * all.size, LANES);
+    for (long p = 0; p < up(number, PANEL) / PANEL; p++, w += depth * PANEL, bias += PANEL, y += PANEL) {
+      const float* from = characters;
+      for (long n = 0; n < count; n++) {
+        const long word = first + n, windows = std::min<long>(all.used[word] + 1, all.columns - width + 1);
+        V best[VECTORS];
+        for (V& values : best) values = same(-__builtin_inff());
+        maxima(from, windows, w, depth, best);
+        for (int v = 0; v < VECTORS; v++) {
+          const V sum = best[v] + load(bias + v * LANES), e = exponential(2.0f * sum);
+          store(y + n * wide + v * LANES, all.squash ? (e - 1.0f) / (e + 1.0f) : most(sum, V{}));
+        }
+        from += length(word) * all.size + (F == FLOATS ? 0 : LANES);
+      }
+    }
+  }
+
+  void maxima(const float* from, long windows, const float* w, long depth, V (&best)[VECTORS]) {
+    const auto compare = [&](auto& acc, long) {
+      for (auto& sums : acc)
+        for (int v = 0; v < VECTORS; v++) best[v] = most(best[v], sums[v]);
+    };
+    if constexpr (F == AMX)
+      product_amx(from, windows, all.size, LANES, w, depth, [](auto& acc, long row) { zero(acc, 0, row); }, compare);
+    else
+      tiles(windows, [&](auto r, long row, long) {
+        V acc[decltype(r)::value][VECTORS];
+        zero(acc, 0, row);
+        multiply<F>(from + row * all.size, all.size, LANES, w, depth, nullptr, 0, acc);
+        compare(acc, row);
+      });
+  }
+
+  // x += sigmoid(carry) (relu(transform) - x); a panel of w holds two vectors of transform, then two of carry.
+  void highway(long count, const float* w, const float* bias) {
+    constexpr int HALF_PANEL = PANEL / 2;
+    pack<F>(x, count, wide, all.filled, operand, block(count));
+    product<F>(operand, count, block(count), w, 0, all.filled / HALF_PANEL, words<F>(all.filled), partial, Bias{bias},
+               [&](auto& acc, long p, long row) {
+                 for (auto& sums : acc) {
+                   float* place = x + row++ * wide + p * HALF_PANEL;
+                   for (int v = 0; v < VECTORS / 2; v++, place += LANES) {
+                     const V old = load(place), transform = most(sums[v], V{}), carry = sums[v + VECTORS / 2];
+                     store(place, old + (transform - old) * inverse(1.0f + exponential(-carry)));
+                   }
+                 }
+               });
+  }
+
+  static long block(long count) { return apart<F>(count); }
+  float* out(long word) const { return all.out + word * all.stride; }
+
+  [[maybe_unused]] const Ready<F> ready{};
+  const Words& all;
+  const Room<F> room;
+  const long wide = all.filled + PANEL;  // filters that do not fill a panel write beyond it
+  float *const characters, *const x = characters + room.characters, *const operand = x + room.x,
+                           *const partial = operand + room.operand;
+};
+
+template <Factors F>
+static void encode_(const Words& all, long count, Team& team, long member) {
+  const Share own(count, team, member);
+  Encoder<F>(all, member).run(own.first, own.last);
+}
+
+template <Factors F>
+static long room_(long most, long columns, long size, long filled) { return Room<F>(most, columns, size, filled).all; }
