@@ -22,11 +22,10 @@ from elmo_bench.system import compiler
 from elmo_bench.system.compiler import FLAGS
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-AMX_ROWS = 16  # of a tile
 GATES = 128  # rows whose input products are kept at once
 
 Linear = tuple[Tensor, Tensor]  # weight and bias
-Argument = Tensor | int | float | ctypes.c_void_p
+Argument = Tensor | int | float
 
 
 class Factors(IntEnum):
@@ -196,8 +195,6 @@ def _plain(value: Argument) -> ctypes.c_void_p | ctypes.c_long | ctypes.c_float:
         assert value.is_contiguous()
         assert value.device.type == "cpu"
         return ctypes.c_void_p(value.data_ptr())
-    if isinstance(value, ctypes.c_void_p):
-        return value
     return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_long(value)
 
 

@@ -21,7 +21,7 @@ struct Directions {
 
 // The next cells c = sigmoid(f) c + sigmoid(i) tanh(j) and outputs sigmoid(o) tanh(c) of a tile, with one division each.
 template <int R>
-INLINE void next(V (&gates)[R][VECTORS], float* c, V clip, V (&output)[R]) {
+INLINE void next_cells(V (&gates)[R][VECTORS], float* c, V clip, V (&output)[R]) {
   for (int r = 0; r < R; r++) {
     V part[VECTORS] = {-gates[r][0], -gates[r][1], -gates[r][2], 2.0f * gates[r][3]};
     exponentials(part);
@@ -44,7 +44,7 @@ class Layer {
       : all(all), direction(direction), layer(layer), team(team), member(member) {}
 
   void run() {
-    begin();
+    load_states();
     for (long t = 0, word = 0; t < all.steps;) {
       long until = t, count = 0;
       while (until < all.steps && (until == t || count + all.sizes[until] <= all.most_rows)) count += all.sizes[until++];
@@ -57,12 +57,11 @@ class Layer {
         row += all.sizes[t], word += all.sizes[t];
       }
     }
-    end();
+    store_states();
   }
 
  private:
-  // The states before.
-  void begin() {
+  void load_states() {
     for (long r = 0; r < rows; r++) {
       for (long p = panels.first; p < panels.last; p++) store(cell(p, r), load(c + r * all.cells + p * LANES));
       for (long j = columns.first * VECTORS; j < columns.last * VECTORS; j++)
@@ -73,7 +72,7 @@ class Layer {
   // The products of the inputs of `count` words, which all members pack together.
   void read(long word, long count) {
     const long distance = apart<F>(count);
-    const Share own(count, team, member);
+    const Share own(count, team.size, member);
     for (long r = own.first; r < own.last; r++) {
       const float* x = layer ? below + (word + r) * all.width : all.tokens + order[word + r] * all.width;
       for (long j = 0; j < all.width / LANES; j++) put<F>(all.operand, distance, r, j, load(x + j * LANES));
@@ -95,7 +94,7 @@ class Layer {
         },
         [&](auto& acc, long p, long row) {
           V output[sizeof acc / sizeof *acc];
-          next(acc, cell(p, row), same(all.cell_clip), output);
+          next_cells(acc, cell(p, row), same(all.cell_clip), output);
           for (V values : output) put<F>(all.hidden, block, row++, p, values);
         },
         back);  // what was used last is used first: it may still be in the second cache
@@ -122,7 +121,7 @@ class Layer {
     if (place >= 0) store(all.out + ((place * (all.layers + 1) + layer + 1) * 2 + direction) * all.width + k, output);
   }
 
-  void end() {
+  void store_states() {
     for (long r = 0; r < rows; r++)
       for (long p = panels.first; p < panels.last; p++) store(c + r * all.cells + p * LANES, load(cell(p, r)));
   }
@@ -142,7 +141,7 @@ class Layer {
   float* above = all.outputs + layer % 2 * all.words * all.width;
   float *h = all.h + number * rows * all.width, *c = all.c + number * rows * all.cells;
   float* partial = all.partial + member * all.most_rows * PANEL;
-  const Share panels{all.cells / LANES, team, member}, columns{all.width / PANEL, team, member};
+  const Share panels{all.cells / LANES, team.size, member}, columns{all.width / PANEL, team.size, member};
 };
 
 template <Factors F>

@@ -35,14 +35,16 @@ template <Factors F>
 class Encoder {
  public:
   Encoder(const Words& all, long member)
-      : all(all), room(all.most, all.columns, all.size, all.filled), characters(all.space + member * room.all) {}
+      : all(all), room(all.most, all.columns, all.size, all.filled), characters(all.space + member * room.all) {
+    for (long i = 0; i < all.widths; i++) widest = std::max(widest, all.filters[2 * i]);
+  }
 
   // Words `first` to `last`, nearly equally many at once.
   void run(long first, long last) {
     const long times = (last - first + all.most - 1) / all.most;
     for (long i = 0; i < times; i++) {
-      const long from = first + (last - first) * i / times, until = first + (last - first) * (i + 1) / times;
-      encode(from, until - from);
+      const Share now(last - first, times, i);
+      encode(first + now.first, now.last - now.first);
     }
   }
 
@@ -68,13 +70,7 @@ class Encoder {
   }
 
   // The characters of a word that any of its windows has.
-  long length(long word) const { return std::min(all.used[word] + widest(), all.columns); }
-
-  long widest() const {
-    long width = 0;
-    for (long i = 0; i < all.widths; i++) width = std::max(width, all.filters[2 * i]);
-    return width;
-  }
+  long length(long word) const { return std::min(all.used[word] + widest, all.columns); }
 
   void read(long first, long count) {
     float* end = characters;
@@ -142,6 +138,7 @@ class Encoder {
   [[maybe_unused]] const Ready<F> ready{};
   const Words& all;
   const Room<F> room;
+  long widest = 0;  // filter
   const long wide = all.filled + PANEL;  // filters that do not fill a panel write beyond it
   float *const characters, *const x = characters + room.characters, *const operand = x + room.x,
                            *const partial = operand + room.operand;
@@ -149,7 +146,7 @@ class Encoder {
 
 template <Factors F>
 static void encode_(const Words& all, long count, Team& team, long member) {
-  const Share own(count, team, member);
+  const Share own(count, team.size, member);
   Encoder<F>(all, member).run(own.first, own.last);
 }
 

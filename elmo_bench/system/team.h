@@ -77,7 +77,7 @@ class Team {
   }
 
  private:
-  static constexpr int PAUSES = 1000;  // some ten microseconds
+  static constexpr int PAUSES = 1000;  // some tens of microseconds
 
   template <class Part>
   void start(long wanted, Part& part) {
@@ -131,8 +131,8 @@ class Team {
   std::atomic<long> arrived{0}, round{0};
 };
 
-// The part `first` to `last` of `all` things that a member of a team does.
+// The part `first` to `last` of `all` things that are shared in `parts`, nearly equally.
 struct Share {
   const long first, last;
-  Share(long all, const Team& team, long number) : first(all * number / team.size), last(all * (number + 1) / team.size) {}
+  Share(long all, long parts, long number) : first(all * number / parts), last(all * (number + 1) / parts) {}
 };
