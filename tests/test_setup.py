@@ -20,6 +20,7 @@ case "$*" in
   *flock*) exec {sys.executable} "$@" ;;
   -c*) echo 'BASE' ;;
   "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  *"pip config"*) exit 1 ;;
   *pip*"${{LACKING:-nothing}}"*) echo "$*" >> pip.log; exit 1 ;;
   *pip*) echo "$*" >> pip.log; sleep "${{PIP_SECONDS:-0}}"; exit "${{PIP_STATUS:-0}}" ;;
 esac
@@ -62,8 +63,16 @@ def installed(folder: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
+def steps(folder: Path) -> list[str]:
+    """What was installed, by what: torch and uv by pip, all else by uv, in this order."""
+    return [" ".join((call.split()[1], call.split()[-1].partition("==")[0])) for call in installed(folder)]
+
+
 def installs(folder: Path) -> int:
     return len(installed(folder))
+
+
+WHOLE = ["pip torch", "pip uv", "uv .[dev]"]
 
 
 def on_linux(folder: Path, gpu: bool) -> str:
@@ -78,9 +87,9 @@ def on_linux(folder: Path, gpu: bool) -> str:
 
 def test_the_first_call_installs_and_the_second_does_not(checkout):
     assert end(start(checkout))[0] == 0
-    assert installs(checkout) == 2  # torch, then all else
+    assert steps(checkout) == WHOLE
     assert end(start(checkout)) == (0, [])
-    assert installs(checkout) == 2
+    assert steps(checkout) == WHOLE
 
 
 without_a_gpu = pytest.mark.skipif(os.path.exists("/proc/driver/nvidia/version"), reason="there is an NVIDIA GPU")
@@ -90,7 +99,7 @@ without_a_gpu = pytest.mark.skipif(os.path.exists("/proc/driver/nvidia/version")
 def test_without_a_gpu_the_cpu_build_is_installed_and_every_step_is_told(checkout):
     status, said = end(start(checkout, PATH=on_linux(checkout, gpu=False)))
     assert status == 0
-    torch, rest = installed(checkout)
+    torch, _, rest = installed(checkout)
     assert torch.endswith("+cpu")
     assert "torch==" in torch
     assert rest.endswith("-e .[dev]")
@@ -104,7 +113,7 @@ def test_without_a_gpu_the_cpu_build_is_installed_and_every_step_is_told(checkou
 def test_where_no_index_has_the_cpu_build_the_plain_one_is_installed(checkout):
     status, said = end(start(checkout, PATH=on_linux(checkout, gpu=False), LACKING="+cpu"))
     assert status == 0
-    assert [call.rpartition(" ")[2].partition("==")[0] for call in installed(checkout)] == ["torch", "torch", ".[dev]"]
+    assert steps(checkout) == ["pip torch", *WHOLE]
     assert not installed(checkout)[1].endswith("+cpu")
     assert "no index has its CPU build" in said[2]
 
@@ -116,7 +125,15 @@ def test_with_a_gpu_the_plain_build_is_installed_and_torch_can_name_any(checkout
     shutil.rmtree(checkout / ".venv")
     command = [".ci/setup", "torch==2.6.0 --no-deps", str(checkout.parent / "python")]
     subprocess.run(command, cwd=checkout, check=True, capture_output=True)
-    assert installed(checkout)[2].endswith(" torch==2.6.0 --no-deps")
+    assert installed(checkout)[3].endswith(" torch==2.6.0 --no-deps")
+
+
+@pytest.mark.parametrize("lacking", ["-q uv", "install -q --python"])  # not to be had; had, and it fails
+def test_without_uv_the_packages_are_installed_by_pip(checkout, lacking):
+    status, said = end(start(checkout, LACKING=lacking))
+    assert status == 0
+    assert steps(checkout)[-1] == "pip .[dev]"
+    assert any("by pip" in line for line in said)
 
 
 def test_two_at_once_do_not_race(checkout):
@@ -125,7 +142,7 @@ def test_two_at_once_do_not_race(checkout):
     assert 0 in [status for status, _ in ends]  # one that starts when all is done also ends so
     refused = [said for status, said in ends if status]
     assert refused == [["another process is setting up .venv; wait for it"]] * len(refused)
-    assert installs(checkout) == 2
+    assert steps(checkout) == WHOLE
 
 
 def test_the_pip_of_a_killed_one_is_not_disturbed(checkout):
