@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -101,6 +101,20 @@ def version(task: str) -> int:
 def scales(task: str) -> list[str]:
     """The scales that a task offers, by its page."""
     return list(OmegaConf.select(OmegaConf.load(page(task)), "task.scales", default=[]))
+
+
+class Pair(NamedTuple):
+    """The two arms of the paper's comparison, names of pages of conf/arm/: the same model without ELMo and with it."""
+
+    without: str
+    with_elmo: str
+
+
+def pair(scale: str) -> Pair:
+    """The arms that are the paper's comparison at a scale, by its page; for a scale without a page baseline and elmo."""
+    path = places.CONF / "scale" / f"{scale}.yaml"
+    named = OmegaConf.select(OmegaConf.load(path), "scale.pair") if path.is_file() else None
+    return Pair(*(named or ("baseline", "elmo")))
 
 
 def _explain(error: BaseException) -> str | None:

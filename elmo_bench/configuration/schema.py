@@ -212,6 +212,9 @@ class ScaleConfig:
 
     name: str = key(MISSING, "mini, open or paper")
     note: str = key("", "what its numbers mean", identity=False)
+    pair: list[str] = key(
+        ["baseline", "elmo"], "the arms that are the paper's comparison: without ELMo, with ELMo", identity=False
+    )
     options: str | None = key(None, "sizes of its own biLM, for bilm=untrained", identity=False)
     bilm: str | None = key(None, "page of its own biLM, which bilm=tuned starts from", identity=False)
     tuned: str | None = key(None, "folder of the biLMs that were tuned on the text of its tasks", identity=False)
