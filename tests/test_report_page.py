@@ -13,7 +13,7 @@ from elmo_bench.reporting.outcomes import by_scale, compared
 from elmo_bench.reporting.web import answer, layers, learning, results
 from tests.test_records import fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions")
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 SVG = "{http://www.w3.org/2000/svg}"
 

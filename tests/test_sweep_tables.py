@@ -21,7 +21,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.test_records import fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions")
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 NUMBER = re.compile(r"\d+\.\d+")
 

@@ -20,14 +20,15 @@ def register() -> None:
     """Makes the schema and the resolvers known to Hydra.
 
     `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c",
-    `${page:bilm,NAME,KEY}` the value of a key on another page, `${seeded:NAME,SEED}` the name of a folder: NAME for the
-    seed 1, else NAME-seedSEED, and `${made:}` the folder that `elmo-bench data` writes to by default, null if there is
-    none.
+    `${last:PATH,NAME}` the last part of a path (NAME for null), `${page:bilm,NAME,KEY}` the value of a key on another
+    page, `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED, and `${made:}` the folder
+    that `elmo-bench data` writes to by default, null if there is none.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
     OmegaConf.register_new_resolver("made", places.made, replace=True)
     OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
+    OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)
     OmegaConf.register_new_resolver("page", _value_on_page, replace=True)
     OmegaConf.register_new_resolver("seeded", seeded, replace=True)
     schema.register()
@@ -111,7 +112,7 @@ class Pair(NamedTuple):
 
 
 def pair(scale: str) -> Pair:
-    """The arms that are the paper's comparison at a scale, by its page; for a scale without a page baseline and elmo."""
+    """The arms that are the paper's comparison at a scale, by its page; baseline and elmo for one without a page."""
     path = places.CONF / "scale" / f"{scale}.yaml"
     named = OmegaConf.select(OmegaConf.load(path), "scale.pair") if path.is_file() else None
     return Pair(*(named or ("baseline", "elmo")))

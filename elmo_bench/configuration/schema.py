@@ -271,7 +271,6 @@ class TaskConfig:
     name: str = key(MISSING, "its folder under tasks/")
     version: int = key(1, "of its computation: raised when a change to reader, head or metric changes results", least=1)
     scales: list[str] = key([], "scales that it offers", identity=False)
-    arms: list[str] = key(["baseline", "elmo"], "arms of Table 1: pages of conf/arm/", identity=False)
     monitor: str = key(MISSING, "metric on dev that selects the epoch")
     paper: Any = key(None, "the paper's figures", identity=False)
     perplexity: Any = key(None, "the paper's perplexities of dev before and after tuning (Table 7)", identity=False)
