@@ -90,7 +90,8 @@ def test_what_a_run_contributes_stands_beside_its_link(page):
 
 
 def test_without_both_arms_the_answer_is_that_there_is_none():
-    (line,) = answer.answer(by_scale([fake("none")])).words
+    line, lacking = answer.answer(by_scale([fake("none")])).words
+    assert "Not recorded yet: elmo of ner" in lacking
     assert line == "No task has recorded runs with and without ELMo."
 
 
