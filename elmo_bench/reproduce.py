@@ -1,8 +1,9 @@
 """The paper's Table 1 for a task: `python -m elmo_bench.reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
 
-Runs the sweep conf/sweep/table1.yaml, the arms that the task's page names, over seeds 1 to N (`task=all`: every task);
-prints your results beside those that the authors recorded and the paper's, and writes a report of yours. A run that has
-a record is not run again. Any other override applies to every run. `recorded=true` only shows the authors' results.
+Runs the sweep conf/sweep/table1.yaml: the pair of the scale, without ELMo and with it on the same pre-trained word
+vectors, over seeds 1 to N (`task=all`: every task); prints your results beside those that the authors recorded and the
+paper's, and writes a report of yours. A run that has a record is not run again. Any other override applies to all
+runs. `recorded=true` only shows the authors' results.
 
 `jobs=N` trains N runs at a time, each on its share of the cores; by default two, if there are two cores and no GPU.
 """

@@ -87,6 +87,12 @@ def first_versions(monkeypatch) -> None:
 
 
 @pytest.fixture
+def plain_pair(monkeypatch) -> None:
+    """The pair of every scale is baseline and elmo, as at scale=paper, the usual arms of made-up records."""
+    monkeypatch.setattr(pages, "pair", lambda scale: pages.Pair("baseline", "elmo"))
+
+
+@pytest.fixture
 def one_thread() -> Iterator[None]:
     """Sums in one order, so that two runs can be equal bit for bit."""
     threads = torch.get_num_threads()
@@ -127,6 +133,8 @@ class Bench:
         self.folder, self.conf, self.results = folder, folder / "conf", folder / "results"
         shutil.copytree(places.CONF, self.conf)
         (self.conf / "task" / "toy.yaml").write_text(toy.PAGE.lstrip())
+        scale = self.conf / "scale" / "open.yaml"
+        scale.write_text(scale.read_text().replace("[glove, elmo+glove]", "[baseline, elmo]"))  # it has no vectors
         self.data = toy.write(folder / "data")
         (folder / "options.json").write_text("{}")
         (folder / "weights").write_text("3")

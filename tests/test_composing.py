@@ -7,7 +7,8 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_bench.configuration import composing, pages
+from elmo_bench.configuration import composing, pages, schema
+from elmo_bench.experiment.settings import counted
 from elmo_bench.experiment.sweeps import points
 from elmo_bench.system import places
 
@@ -71,3 +72,21 @@ def test_pages_are_composed_once_for_a_hundred_points(monkeypatch):
     runs = [["task=ner", f"arm={arm}", f"seed={seed}", "elmo.lambda=0.1"] for arm in arms for seed in range(50)]
     assert [cfg.seed for cfg in composing.compose_all(runs)] == [*range(50), *range(50)]
     assert composed == [("task=ner", f"arm={arm}") for arm in arms]
+
+
+@pytest.mark.parametrize("scale", ["mini", "open", "paper"])
+def test_a_scale_names_two_arms_that_differ_only_in_elmo(scale):
+    pair = pages.pair(scale)
+    without, with_elmo = (
+        schema.typed(pages.compose([f"scale={scale}", f"arm={arm}", "vectors=senna"] if scale == "paper" else
+                                   [f"scale={scale}", f"arm={arm}"]))
+        for arm in pair
+    )  # fmt: skip
+    assert (without.baseline, with_elmo.baseline) == (True, False)
+    assert without.vectors.label == with_elmo.vectors.label not in ("page", "random")
+    assert without.scale.pair == list(pair)
+    assert "pair" not in counted(without.scale)  # no run's id depends on it
+
+
+def test_a_scale_without_a_page_has_the_usual_pair():
+    assert pages.pair("elsewhere") == ("baseline", "elmo")

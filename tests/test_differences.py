@@ -14,7 +14,7 @@ from elmo_bench.system.errors import UserError
 from tests.test_records import save
 from tests.test_sweep_tables import TABLE3, made, outcome, trained
 
-pytestmark = pytest.mark.usefixtures("first_versions")
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 NOT_SHOWN = {"input": [80.0, 82.0, 81.0], "both": [81.5, 80.5, 82.0], "output": [60.0, 61.0, 62.0]}
 

@@ -20,7 +20,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.test_records import fake
 
-pytestmark = pytest.mark.usefixtures("first_versions")
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 METRIC = {"_target_": "tasks.ner.metric.NerMetric"}
 

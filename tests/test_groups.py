@@ -19,7 +19,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.integrity import sealed
 from tests.test_records import fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions")
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 MINE, OTHER = "c" * 64, "d5" * 32  # two digests
 
@@ -84,17 +84,15 @@ def test_records_older_than_the_tasks_page_are_marked(monkeypatch):
 def test_the_arm_of_a_record_places_it_in_the_overview():
     runs = [
         fake("none", group="a", arm="baseline", variant={}, f1=50.0),
-        fake("none", group="b", arm="text", variant={}, f1=55.0),
+        fake("none", group="b", arm="text", variant={}, f1=55.0),  # not of the scale's pair
         fake("input", group="c", arm="elmo", variant={}, f1=60.0),
         fake("input", group="d", arm="last-layer", variant={}, f1=1.0),
         fake("input", group="e", arm="elmo", variant={"task.batch.batch_size": 3}, f1=2.0),
     ]
     (section,) = tables.overview(runs)
-    assert [row[2:7] for row in section.rows] == [
-        ("own", "50.00 (1)", "60.00 (1)", "+10.00", ""),
-        ("text", "55.00 (1)", "", "", "+5.00"),
-    ]
-    assert [row[4] for row in tables.gains_section(runs).rows] == ["+10.00", "+5.00"]
+    runs[1]["config"]["vectors"] = {"source": "text"}
+    assert [row[2:6] for row in section.rows] == [("random", "50.00 (1)", "60.00 (1)", "+10.00")]
+    assert [row[4] for row in tables.gains_section(runs).rows] == ["+10.00"]
 
 
 def test_of_two_groups_for_one_cell_that_with_more_seeds_is_shown():
@@ -111,7 +109,7 @@ def test_a_bilm_that_no_main_arm_uses_has_no_row_in_the_overview():
         fake("input", group="c", arm="tuned", variant={}, bilm=tuned),
     ]
     (section,) = tables.overview(runs)
-    assert [row[:3] for row in section.rows] == [("ner", "f1", "own")]
+    assert [row[:3] for row in section.rows] == [("ner", "f1", "random")]
 
 
 # Records that claim one cell.

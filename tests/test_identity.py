@@ -38,7 +38,7 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
     (elsewhere / "w2").write_bytes((bench.folder / "weights").read_bytes())
     same = [
         f"data_root={elsewhere}", f"bilm.weights={elsewhere}/w2", "results_root=r", "cache_root=c", "logger=wandb",
-        "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "bilm.name=other", "task.arms=[elmo]",
+        "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "bilm.name=other", "scale.pair=[elmo,elmo]",
         "fraction=1",
     ]  # fmt: skip
     first = run_id(bench)

@@ -67,7 +67,7 @@ def test_its_code_is_in_order(project):
 def test_it_is_trained_reported_and_scored(project):
     example(project)(project / "data")
     quick = ["task.fit.epochs=3", "task.batch.batch_size=4", "task.optimizer.lr=0.02"]
-    arguments = ["task=chunking", "scale=open", "task.arms=[baseline]", *quick]
+    arguments = ["task=chunking", "scale=open", "arm=baseline", *quick]
     run = python(project, "-m", "elmo_bench.reproduce", *arguments, f"data_root={project}/data", "trainer=cpu")
     assert run.returncode == 0, run.stderr
     (path,) = project.glob("results/own/runs/open/chunking/*.json")

@@ -14,7 +14,7 @@ from elmo_bench.reporting.beside import beside
 from elmo_bench.system import console, places
 from tests.test_records import fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions")
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 NEEDS_GIT = pytest.mark.skipif(
     shutil.which("git") is None or not (places.ROOT / ".git").exists(), reason="this is no clone of git"

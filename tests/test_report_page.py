@@ -13,7 +13,7 @@ from elmo_bench.reporting.outcomes import by_scale, compared
 from elmo_bench.reporting.web import answer, layers, learning, results
 from tests.test_records import fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions")
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -90,7 +90,8 @@ def test_what_a_run_contributes_stands_beside_its_link(page):
 
 
 def test_without_both_arms_the_answer_is_that_there_is_none():
-    (line,) = answer.answer(by_scale([fake("none")])).words
+    line, lacking = answer.answer(by_scale([fake("none")])).words
+    assert "Not recorded yet: elmo of ner" in lacking
     assert line == "No task has recorded runs with and without ELMo."
 
 

@@ -219,3 +219,20 @@ def test_without_a_fitting_python_nothing_is_left(checkout):
     assert "no Python 3.11 to 3.13" in err
     assert not (checkout / ".venv").exists()
     assert not (checkout / ".venv.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "installs_them"),
+    [
+        (["SCALE=open"], True),
+        ([], False),
+        (["SCALE=paper"], False),
+        (["SCALE=open", "ARGS=recorded=true"], False),
+        (["SCALE=open", "VECTORS_ROOT=.."], False),
+    ],
+)
+def test_the_pair_of_open_brings_its_word_vectors(checkout, given, installs_them):
+    (checkout.parent / "glove.6B.50d.txt").touch()
+    for target in ("reproduce", "sweep"):
+        done = subprocess.run(["make", "-n", target, *given], cwd=checkout, capture_output=True, text=True, check=True)
+        assert ("-e '.[glove]'" in done.stdout) is installs_them

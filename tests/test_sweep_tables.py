@@ -21,7 +21,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.test_records import fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions")
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 NUMBER = re.compile(r"\d+\.\d+")
 
@@ -192,7 +192,8 @@ def test_the_columns_of_a_table_are_settings_of_its_sweep(sweep):
     layout = layouts.layout(sweep)
     task = (layout.tasks or ["snli"])[0]
     listed = [
-        Point(task, tuple(v.lstrip("+") for v in each[:-1]), 1, ()) for each in points(sweep, [f"task={task}"], [1])
+        Point(task, tuple(v.lstrip("+") for v in each[:-1]), 1, ())
+        for each in points(sweep, [f"task={task}", "scale=paper"], [1])
     ]
     found = {cell.column for cell in cells(Outcome(Plan(Asked(sweep, [task]), listed, {}, {}, {}, []), {}, {}, {}))}
     named = {one for column in layout.columns for one in (column.of, *column.gain) if one}

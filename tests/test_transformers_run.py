@@ -52,7 +52,7 @@ def test_a_run_over_hidden_states(arguments, tmp_path):
     whole = train(pages.compose(arguments("whole")))
     (cached,) = tmp_path.glob("cache/activations/*/*.bin")
     written = cached.stat().st_mtime_ns
-    assert whole["bilm"] == {"name": "transformers", "sha256": sha256(tmp_path / "bert"), "tuned": False}
+    assert whole["bilm"] == {"name": "bert", "sha256": sha256(tmp_path / "bert"), "tuned": False}
     assert [len(weights) for weights in whole["layer_weights"]["input"]] == [3] * 2
     assert whole["settings"]["bilm"]["pooling"] == "mean"
 

@@ -374,7 +374,7 @@ def test_what_the_command_line_or_an_arm_chooses_wins(task):
     assert placed(typed(*paper)) == ("elmo", {})
     assert placed(typed(*paper, "arm=baseline")) == ("baseline", {})
     assert placed(typed(*paper, "arm=baseline", "vectors=random")) == ("baseline", {"vectors": "random"})
-    assert placed(typed(*paper, "vectors=glove.6B.50d")) == ("elmo+glove", {})
+    assert placed(typed(*paper, "vectors=glove.6B.50d")) == ("elmo", {"vectors": "glove.6B.50d"})
     assert placed(typed(*paper, "arm=text")) == ("text", {})
     assert "text" in names()
 

@@ -20,7 +20,7 @@ from elmo_bench.system.errors import UserError
 from tests.conftest import clean_environment
 from tests.test_records import fake
 
-pytestmark = pytest.mark.usefixtures("first_versions")
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 KEY = "a" * 40
 

@@ -191,24 +191,21 @@ def test_a_missing_text_is_named(text):
     assert "two.txt" in str(caught.value)
 
 
-def test_reproduce_runs_the_arms_that_the_page_of_the_scale_names(text):
+def test_reproduce_runs_the_pair_of_the_scale(text):
     def arms(*changes):
         planned = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared(*changes)))
         configs = [each.config for each in planned.composed.values()]
         return [(config.arm, config.elmo.where, config.vectors.source) for config in configs]
 
-    pages_of_scales = text.conf / "task" / "toy"
-    pages_of_scales.mkdir()
     both, other = [("baseline", "none", "page"), ("elmo", "input", "page")], ("text", "none", "text")
     assert arms() == both
-    assert arms("task.arms=[baseline,text,elmo]") == [both[0], other, both[1]]
-    (pages_of_scales / "mini.yaml").write_text("# @package _global_\ntask: {arms: [baseline, text, elmo]}\n")
-    assert arms() == both
-    (pages_of_scales / "open.yaml").write_text("# @package _global_\ntask: {arms: [text, elmo]}\n")
-    assert arms() == [other, both[1]]
-    (error,) = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared("task.arms=[cbow]"))).errors.values()
+    assert arms("arm=baseline,text,elmo") == [both[0], other, both[1]]
+    page = text.conf / "scale" / "open.yaml"
+    page.write_text(page.read_text().replace("[baseline, elmo]", "[text, elmo+text]"))
+    assert arms() == [other, ("elmo+text", "input", "text")]
+    (error,) = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared("arm=cbow"))).errors.values()
     assert "arm=cbow: there is no such arm; choose from baseline, " in (console.explain(error) or "")
-    cfg = text.compose("task.arms=[baseline]")
+    cfg = text.compose("scale.pair=[text,elmo]")
     assert Identity(of(cfg)).run == Identity(of(text.compose())).run  # what reproduce runs makes no other run
 
 

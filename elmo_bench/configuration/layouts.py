@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from elmo_bench.configuration import pages
 from elmo_bench.system import places
 from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
@@ -66,8 +67,8 @@ def sweeps() -> list[str]:
     return sorted(path.stem for path in (places.CONF / "sweep").glob("*.yaml"))
 
 
-def layout(sweep: str) -> Layout:
-    """The table of a sweep.
+def layout(sweep: str, scale: str = "paper") -> Layout:
+    """The table of a sweep at a scale, whose pair of arms stands where the entry has `${pair.without}`.
 
     Raises:
         UserError: there is no such sweep, or its entry has a key or a value that a layout does not have.
@@ -75,8 +76,10 @@ def layout(sweep: str) -> Layout:
     if sweep not in sweeps():
         raise UserError(f"sweep={sweep}: there is no such sweep; {choices(sweep, sweeps())}")
     page = places.CONF / "tables.yaml"
-    entry = OmegaConf.select(OmegaConf.load(page), sweep, default={"title": sweep, "note": "Dev."})
+    layouts = OmegaConf.merge(OmegaConf.load(page), {"pair": pages.pair(scale)._asdict()})
     try:
+        OmegaConf.resolve(layouts)
+        entry = OmegaConf.select(layouts, sweep, default={"title": sweep, "note": "Dev."})
         return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Layout), entry))  # type: ignore[return-value]
     except OmegaConfBaseException as error:
         raise UserError(f"the entry {sweep}: {str(error).splitlines()[0]}", page) from None

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -20,14 +20,15 @@ def register() -> None:
     """Makes the schema and the resolvers known to Hydra.
 
     `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c",
-    `${page:bilm,NAME,KEY}` the value of a key on another page, `${seeded:NAME,SEED}` the name of a folder: NAME for the
-    seed 1, else NAME-seedSEED, and `${made:}` the folder that `elmo-bench data` writes to by default, null if there is
-    none.
+    `${last:PATH,NAME}` the last part of a path (NAME for null), `${page:bilm,NAME,KEY}` the value of a key on another
+    page, `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED, and `${made:}` the folder
+    that `elmo-bench data` writes to by default, null if there is none.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
     OmegaConf.register_new_resolver("made", places.made, replace=True)
     OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
+    OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)
     OmegaConf.register_new_resolver("page", _value_on_page, replace=True)
     OmegaConf.register_new_resolver("seeded", seeded, replace=True)
     schema.register()
@@ -101,6 +102,20 @@ def version(task: str) -> int:
 def scales(task: str) -> list[str]:
     """The scales that a task offers, by its page."""
     return list(OmegaConf.select(OmegaConf.load(page(task)), "task.scales", default=[]))
+
+
+class Pair(NamedTuple):
+    """The two arms of the paper's comparison, names of pages of conf/arm/: the same model without ELMo and with it."""
+
+    without: str
+    with_elmo: str
+
+
+def pair(scale: str) -> Pair:
+    """The arms that are the paper's comparison at a scale, by its page; baseline and elmo for one without a page."""
+    path = places.CONF / "scale" / f"{scale}.yaml"
+    named = OmegaConf.select(OmegaConf.load(path), "scale.pair") if path.is_file() else None
+    return Pair(*(named or ("baseline", "elmo")))
 
 
 def _explain(error: BaseException) -> str | None:

@@ -212,6 +212,9 @@ class ScaleConfig:
 
     name: str = key(MISSING, "mini, open or paper")
     note: str = key("", "what its numbers mean", identity=False)
+    pair: list[str] = key(
+        ["baseline", "elmo"], "the arms that are the paper's comparison: without ELMo, with ELMo", identity=False
+    )
     options: str | None = key(None, "sizes of its own biLM, for bilm=untrained", identity=False)
     bilm: str | None = key(None, "page of its own biLM, which bilm=tuned starts from", identity=False)
     tuned: str | None = key(None, "folder of the biLMs that were tuned on the text of its tasks", identity=False)
@@ -268,7 +271,6 @@ class TaskConfig:
     name: str = key(MISSING, "its folder under tasks/")
     version: int = key(1, "of its computation: raised when a change to reader, head or metric changes results", least=1)
     scales: list[str] = key([], "scales that it offers", identity=False)
-    arms: list[str] = key(["baseline", "elmo"], "arms of Table 1: pages of conf/arm/", identity=False)
     monitor: str = key(MISSING, "metric on dev that selects the epoch")
     paper: Any = key(None, "the paper's figures", identity=False)
     perplexity: Any = key(None, "the paper's perplexities of dev before and after tuning (Table 7)", identity=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,16 @@ from elmo_bench.experiment.identity import PLACES, differences, relative
 from elmo_bench.experiment.settings import relevant
 from elmo_bench.system import places
 
-NAMED = ("seed", "bilm.options", "bilm.weights", "bilm.path", "bilm.like")  # shown in other columns of a report
+NAMED = (
+    "seed",
+    "bilm._target_",
+    "bilm.options",
+    "bilm.weights",
+    "bilm.path",
+    "bilm.like",
+)  # in other columns of a report
+# Where data and vectors lie; their content tells runs apart, by its digests in the settings.
+LIES = re.compile(r"task\.reader\.data\.(root|folder|train|dev|test)|vectors\.sets\..+\.(table|words)")
 
 
 def names() -> list[str]:
@@ -24,20 +34,21 @@ def placed(run: RunConfig) -> tuple[str, dict[str, Any]]:
     """The arm of a run, and its variant: what differs from that arm's page, as dotted keys and values.
 
     The arm is the one that the configuration names, unless switches on the command line (`elmo.where=none`) make the
-    run closer to another arm. A run with ELMo never counts as one without, nor the other way round.
+    run closer to another arm. A run with ELMo never counts as one without, nor the other way round. Where a scale
+    leaves the word vectors to the user (`asks_for_vectors`), they distinguish no arms.
     """
-    changes = variant(run, run.arm)
-    if not _switched(changes):
-        return run.arm, changes
-    alike = [arm for arm in [run.arm, *names()] if _page_of(run, arm).baseline == run.baseline]
-    candidates = {arm: variant(run, arm) for arm in alike or [run.arm]}
-    nearest = min(candidates, key=lambda arm: (_switched(candidates[arm]), len(candidates[arm])))
+    free = {"vectors"} if run.scale.asks_for_vectors else set()
+
+    def distance(arm: str) -> tuple[int, int]:
+        changed = candidates[arm].keys() - free
+        return len(changed & {"elmo.where", "vectors", "bilm"}), len(changed)
+
+    candidates = {run.arm: variant(run, run.arm)}
+    if distance(run.arm)[0]:
+        alike = [arm for arm in [run.arm, *run.scale.pair, *names()] if _page_of(run, arm).baseline == run.baseline]
+        candidates = {arm: variant(run, arm) for arm in alike or [run.arm]}
+    nearest = min(candidates, key=distance)
     return nearest, candidates[nearest]
-
-
-def _switched(changes: dict[str, Any]) -> int:
-    """How many of the switches that distinguish arms differ."""
-    return sum(key in ("elmo.where", "vectors", "bilm") for key in changes)
 
 
 def variant(run: RunConfig, arm: str) -> dict[str, Any]:
@@ -45,15 +56,15 @@ def variant(run: RunConfig, arm: str) -> dict[str, Any]:
     page = _page_of(run, arm)
     ours, theirs = (relative(relevant(each)) for each in (run, page))
     changes = differences(ours, theirs)
-    if _tables(run) != _tables(page):
+    if _vectors(run) != _vectors(page):
         changes = {key: value for key, value in changes.items() if not _decided_by_vectors(key, run)}
-        changes["vectors"] = run.vectors.label
+        changes["vectors"] = _vectors(run)
     if run.baseline != page.baseline:
         changes = {key: value for key, value in changes.items() if key.split(".")[0] not in ("elmo", "bilm")}
         changes["elmo.where"] = run.elmo.where
     elif not run.baseline and _own_arm(run) != _own_arm(page):
         changes["bilm"] = run.bilm.name
-    return {key: value for key, value in changes.items() if key not in NAMED}
+    return {key: value for key, value in changes.items() if key not in NAMED and not LIES.fullmatch(key)}
 
 
 def _own_arm(run: RunConfig) -> str | None:
@@ -69,15 +80,18 @@ def _page_of(run: RunConfig, arm: str) -> RunConfig:
     return _page(places.CONF, run.task.name, run.scale.name, arm, _bilm_page(run), roots)
 
 
-def _tables(run: RunConfig) -> str:
-    """Where its word vectors come from; a file or none, as `task.words.path` says, unless sets or a text are chosen."""
-    return "page" if run.vectors.source == "random" else run.vectors.label
+def _vectors(run: RunConfig) -> str:
+    """The name of its word vectors: of the choice, or of the file `task.words.path`; "random" if there are none."""
+    path = (run.task.words or {}).get("path") if run.vectors.source == "page" else None
+    if path is not None:
+        return Path(path).name
+    return "random" if run.vectors.source == "page" else run.vectors.label
 
 
 def _decided_by_vectors(key: str, run: RunConfig) -> bool:
     """Whether the choice of word vectors decides a key."""
     trained = run.vectors.source == "random" and key == "task.words.trainable"
-    return trained or key == "task.words.size" or key.split(".")[0] == "vectors"
+    return trained or key in ("task.words.size", "task.words.path") or key.split(".")[0] == "vectors"
 
 
 def _bilm_page(run: RunConfig) -> str | None:

@@ -51,7 +51,7 @@ class Asked(NamedTuple):
     @property
     def layout(self) -> Layout:
         """Of the table."""
-        return layouts.layout(self.sweep)
+        return layouts.layout(self.sweep, self.scale)
 
     @property
     def changes(self) -> list[str]:

@@ -96,7 +96,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     vectors = Makers.of(run).make()
     name = label(described.arm, run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
-    table = _table(run)
+    table = _table(run, described.arm)
     with writing(folder):
         record, scored = run_once(run, described, table, vectors)
     store.write(path, record, {items.path_of(path): items.packed(scored)})
@@ -106,7 +106,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     return Stored(record, path)
 
 
-def _table(run: RunConfig) -> str:
-    """The W&B group."""
+def _table(run: RunConfig, arm: str) -> str:
+    """The W&B group: the sweep, else table1 for the scale's pair, and any other arm by its name."""
     sweep = HydraConfig.get().runtime.choices.get("sweep") if HydraConfig.initialized() else None
-    return f"{sweep or 'table1'}/{run.scale.name}/{run.task.name}"
+    return f"{sweep or ('table1' if arm in run.scale.pair else arm)}/{run.scale.name}/{run.task.name}"

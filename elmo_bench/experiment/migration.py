@@ -105,7 +105,6 @@ def modern(record: Record) -> Plain:
     plain["task"] = {key: task.get(key) for key in PARTS} | {
         "version": 1,
         "scales": today["task"]["scales"],
-        "arms": today["task"]["arms"],
         "elmo": old["elmo"],
         "data": task["data"][scale],
         "fit": task["fit"][scale],

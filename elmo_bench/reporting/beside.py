@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from elmo_bench.experiment.recorded import evidence
 from elmo_bench.experiment.store import Record, grouped
 from elmo_bench.reporting import statistics
-from elmo_bench.reporting.groups import Group, in_groups
+from elmo_bench.reporting.groups import Group, in_groups, is_pair
 from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.tables import paper_score
 
 HEADER = ("arm", "biLM", "yours: test {m}", "seeds", "the authors': test {m}", "seeds", "the paper's")
 
@@ -38,9 +39,7 @@ def _section(own: Sequence[Record], authors: Sequence[Record]) -> Section:
 
 def _row(group: Group, recorded: list[Record], metric: str) -> tuple[str, ...]:
     cells = [cell for records in (group.records, recorded) for cell in _cells(records, metric)]
-    before, after = statistics.of_paper(group.first, metric)
-    paper = {"baseline": before, "elmo": after}.get(group.first["arm"]) if not group.first["variant"] else None
-    return group.name, group.bilm or "-", *cells, "" if paper is None else f"{paper}"
+    return group.name, group.bilm or "-", *cells, paper_score(group.first, metric)
 
 
 def _cells(records: list[Record], metric: str) -> tuple[str, str]:
@@ -51,13 +50,11 @@ def _cells(records: list[Record], metric: str) -> tuple[str, str]:
 
 
 def _gain(pairs: Sequence[tuple[Group, list[Record]]], metric: str) -> list[tuple[str, ...]]:
-    """The row of +ELMo over the baseline, both as the task's page has them; none where one of them is missing."""
-    arms = {group.first["arm"]: (group.records, recorded) for group, recorded in pairs if not group.first["variant"]}
-    if "baseline" not in arms or "elmo" not in arms:
+    """The row of +ELMo over the baseline, both of the scale's pair; none where one of them is missing."""
+    arms = {group.has_elmo: (group.records, recorded) for group, recorded in pairs if is_pair(group.first)}
+    if len(arms) < 2:
         return []
-    own, recorded = (
-        _difference(before, after, metric) for before, after in zip(arms["baseline"], arms["elmo"], strict=True)
-    )
+    own, recorded = (_difference(before, after, metric) for before, after in zip(arms[False], arms[True], strict=True))
     before, after = statistics.of_paper(pairs[0][0].first, metric)
     paper = "" if before is None or after is None else f"{after - before:+.2f}"
     return [("gain of +ELMo", "", own, "", recorded, "", paper)]

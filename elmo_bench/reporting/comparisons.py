@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from elmo_bench.reporting import statistics
 from elmo_bench.reporting.gains import Gain, gain, holm, in_words, p_in_words, shown_by
-from elmo_bench.reporting.groups import PAGES, Group, other_changes
+from elmo_bench.reporting.groups import Group, other_changes, vectors
 from elmo_bench.reporting.groups import in_words as settings_in_words
 from elmo_bench.reporting.section import Section
 
 HEADER = ("arm", "over", "seeds", "dev {m}", "test {m}", "p: items", "p: seeds", "p: Holm", "smallest")
+COMPARED = {"baseline", "elmo", "glove", "elmo+glove", "text", "elmo+text", "untrained"}
 NOTE = "In percent points, with 95 % intervals."
 
 
@@ -34,14 +35,16 @@ def comparisons(groups: Sequence[Group]) -> list[Comparison]:
 
 
 def compares(group: Group, baseline: Group) -> bool:
-    """Whether they differ only in ELMo and perhaps the word vectors."""
-    same = (group.version, group.data) == (baseline.version, baseline.data)
-    if not group.has_elmo or baseline.has_elmo or not same:
+    """Whether they differ only in ELMo: the word vectors, too, are the same."""
+    if not group.has_elmo or baseline.has_elmo or not {group.first["arm"], baseline.first["arm"]} <= COMPARED:
         return False
-    if not {group.first["arm"], baseline.first["arm"]} <= {*PAGES, "untrained"}:
-        return False
-    one, other = group.first["variant"], baseline.first["variant"]
-    return not any(key.startswith("elmo.") for key in one) and one == other
+    one, other = ((g.version, g.data, vectors(g.first), _others(g)) for g in (group, baseline))
+    return not any(key.startswith("elmo.") for key in group.first["variant"]) and one == other
+
+
+def _others(group: Group) -> dict[str, Any]:
+    """What it changes on its arm's page besides the word vectors."""
+    return {key: value for key, value in group.first["variant"].items() if key != "vectors"}
 
 
 def table(title: str, groups: Sequence[Group], metric: str) -> Section | None:

@@ -12,20 +12,6 @@ from elmo_bench.experiment.store import Record, grouped
 from elmo_bench.system.errors import UserError
 
 
-class Main(NamedTuple):
-    """An arm of the main comparison."""
-
-    has_elmo: bool
-    vectors: str = "own"  # the static word vectors: those of the task's page, or other ones
-
-
-BASELINE, ELMO = Main(False), Main(True)
-PAGES = {
-    "baseline": BASELINE, "elmo": ELMO, "glove": Main(False, "GloVe"), "elmo+glove": Main(True, "GloVe"),
-    "text": Main(False, "text"), "elmo+text": Main(True, "text"),
-}  # fmt: skip
-
-
 class Group(NamedTuple):
     """Runs that differ only in their seed, sorted by seed, and the name of their row."""
 
@@ -84,9 +70,25 @@ def newest_version(records: Sequence[Record]) -> int:
     return max([pages.version(records[0]["task"]), *map(version, records)]) if records else 0
 
 
-def arm_page(record: Record) -> Main | None:
-    """Which arm of the main comparison it is; None for other runs."""
-    return None if record["variant"] else PAGES.get(record["arm"])
+def vectors(record: Record) -> str:
+    """The name of the static word vectors; "random" for those that are trained with the model alone."""
+    if "vectors" in record["variant"]:
+        return record["variant"]["vectors"]
+    block: Any = record["config"].get("vectors") or {"source": "page"}
+    sets = block["sets"].values() if block["source"] == "sets" else ()
+    return "+".join(each["name"] for each in sets) or ("random" if block["source"] == "page" else block["source"])
+
+
+def is_pair(record: Record) -> bool:
+    """Whether it is of the paper's comparison: an arm of its scale's pair, as its page has it but for the vectors."""
+    bare = record["variant"].get("vectors") == "random"
+    return record["arm"] in pages.pair(record["scale"]) and not record["variant"].keys() - {"vectors"} and not bare
+
+
+def is_control(record: Record) -> bool:
+    """Whether it is of the same comparison without pre-trained word vectors."""
+    plain = record["arm"] in ("baseline", "elmo") and not record["variant"].keys() - {"vectors"}
+    return plain and not is_pair(record) and vectors(record) == "random"
 
 
 def in_groups(records: Iterable[Record]) -> list[Group]:

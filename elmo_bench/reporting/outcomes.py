@@ -10,7 +10,7 @@ from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import tables
 from elmo_bench.reporting.comparisons import compares
 from elmo_bench.reporting.gains import Gain, gain, holm
-from elmo_bench.reporting.groups import BASELINE, ELMO, PAGES, Group, arm_page, fraction, in_groups
+from elmo_bench.reporting.groups import Group, fraction, in_groups, is_control, is_pair
 
 
 class Comparison(NamedTuple):
@@ -26,9 +26,8 @@ class Comparison(NamedTuple):
 
     @property
     def is_main(self) -> bool:
-        """Whether these are the paper's two arms, as the task's page has them."""
-        trained = self.treated.bilm != "untrained"
-        return trained and [arm_page(g.first) for g in (self.treated, self.control)] == [ELMO, BASELINE]
+        """Whether this is the paper's comparison: the pair of the scale."""
+        return is_pair(self.treated.first) and is_pair(self.control.first)
 
     @property
     def is_older(self) -> bool:
@@ -59,11 +58,11 @@ class Outcome(NamedTuple):
 
     @property
     def arms(self) -> list[Group]:
-        """The groups of the main comparison: baseline, +ELMo, and the same two with other static word vectors."""
+        """The groups of the main comparison, and of the same without pre-trained word vectors: one for each arm."""
         newest = max(group.version for group in self.groups)
         version = self.main.treated.version if self.main else newest
-        chosen = tables.main_arms([g for g in self.groups if g.version == version and g.bilm != "untrained"])
-        return [chosen[arm] for arm in PAGES.values() if arm in chosen]
+        here = [g for g in self.groups if g.version == version and (is_pair(g.first) or is_control(g.first))]
+        return list(tables.largest(here, lambda group: group.first["arm"]).values())
 
 
 Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale

@@ -80,7 +80,7 @@ def embedded(text: str, sections: Sequence[Section]) -> str:
     _, last, after = rest.partition(MARKS[1])
     if not (first and last):
         raise UserError(f"lacks the markers {MARKS[0]} and {MARKS[1]}, between which the tables are written")
-    parts = [first, *(part for section in sections for part in (section.note, _pipes(section))), last]
+    parts = [first, *(part for each in sections for part in (each.note, _pipes(each), *each.remarks)), last]
     return before + "\n\n".join(parts) + after
 
 

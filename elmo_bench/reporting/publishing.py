@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from elmo_bench.experiment import items, store, wandb_record
 from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import dashboards
+from elmo_bench.reporting.groups import is_pair
 from elmo_bench.system import json_text, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_text
@@ -102,12 +103,15 @@ def unsynced(folder: Path, run: str = "*") -> list[Path]:
 
 
 def table(record: Record) -> str:
-    """The table or sweep that a run belongs to: table1 without changes to its arm, else the page that explains them."""
+    """The table or sweep that a run belongs to: table1 for its scale's pair, another arm by its name, and a variant
+    by the page of the sweep that explains it.
+    """
     variant, pages = record["variant"], _pages()
     fitting = [name for name, params in pages.items() if _explains(params, variant)]
     fitting.sort(key=lambda name: (not name.startswith("table"), name))  # of equally near ones the paper's tables first
     nearest = max(fitting, key=lambda name: len(variant.keys() & pages[name].keys()), default="others")
-    return f"{nearest if variant else 'table1'}/{record['scale']}/{record['task']}"
+    name = "table1" if is_pair(record) else nearest if variant else record["arm"]
+    return f"{name}/{record['scale']}/{record['task']}"
 
 
 def _explains(params: Mapping[str, str], variant: Mapping[str, Any]) -> bool:

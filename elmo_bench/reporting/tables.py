@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
+from elmo_bench.configuration import pages
 from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import comparisons, ensembles, gains, statistics, table_files
 from elmo_bench.reporting.differences import Earlier
 from elmo_bench.reporting.figures import figures
-from elmo_bench.reporting.groups import (
-    BASELINE,
-    ELMO,
-    PAGES,
-    Group,
-    Main,
-    arm_page,
-    in_groups,
-    newest_version,
-    short,
-)
+from elmo_bench.reporting.groups import Group, has_elmo, in_groups, is_control, is_pair, newest_version, short, vectors
 from elmo_bench.reporting.section import Section
 from elmo_bench.system.errors import UserError
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
-SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "gain of +ELMo with its own", "the paper")
+SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
 SCALES = ("paper", "open", "mini")
 
 __all__ = ["Section", "everything", "figures", "overview", "section", "sections"]
@@ -67,7 +59,7 @@ def monitored(records: Sequence[Record]) -> str:
 
 
 def section(records: list[Record]) -> Section:
-    """The table of one task at one scale: the baseline, +ELMo by the task's page, then the variants."""
+    """The table of one task at one scale: without ELMo, then with it; in both the scale's pair first."""
     groups = sorted(in_groups(records), key=row_order)
     newest, metric = newest_record(records), monitored(records)
     return Section(
@@ -87,8 +79,8 @@ def gains_section(records: list[Record]) -> Section | None:
 
 
 def row_order(group: Group) -> tuple:
-    is_variant = arm_page(group.first) not in (BASELINE, ELMO)
-    return -group.version, group.has_elmo, is_variant, group.bilm or "", group.name, group.first["group"]
+    place = 0 if is_pair(group.first) else 1 if is_control(group.first) else 2
+    return -group.version, group.has_elmo, place, group.bilm or "", group.name, group.first["group"]
 
 
 def _row(group: Group, metric: str) -> tuple[str, ...]:
@@ -105,12 +97,11 @@ def _row(group: Group, metric: str) -> tuple[str, ...]:
 
 
 def paper_score(record: Record, metric: str) -> str:
-    """The paper's figure, for its two arms only."""
-    arm = arm_page(record)
-    if arm not in (BASELINE, ELMO) or record["bilm"]["name"] == "untrained":
+    """The paper's figure, for the pair of the scale only."""
+    if not is_pair(record):
         return ""
     before, after = statistics.of_paper(record, metric)
-    if arm == BASELINE:
+    if not has_elmo(record):
         return "" if before is None else f"{before}"
     deviation = record["config"]["task"]["paper"].get("elmo_deviation") if after is not None else None
     return "" if after is None else f"{after}" + ("" if deviation is None else f" ± {deviation}")
@@ -148,76 +139,91 @@ def _machines(records: list[Record]) -> list[str]:
 
 # The tasks of a scale side by side.
 
+CONTROL = (
+    "A control (`arm=baseline,elmo`): without the pre-trained word vectors that every baseline of the paper has; "
+    "ELMo then also brings what such vectors would."
+)
+
 
 def overview(records: Iterable[Record]) -> list[Section]:
-    """For each scale a table with a row for each task, biLM, data and static word vectors."""
-    summaries = []
-    places = by_place(record for record in records if record["bilm"]["name"] != "untrained")
-    for scale, tasks in groupby(places, key=lambda place: place[0]["scale"]):
+    """For each scale the paper's comparison, by its pair of arms, and the same without pre-trained word vectors."""
+    sections = []
+    for scale, tasks in groupby(by_place(records), key=lambda place: place[0]["scale"]):
         here = list(tasks)
-        rows = [row for place in here for row in _side_by_side(place)]
-        note = here[0][0]["config"]["scale"]["note"]
-        summaries.append(Section(f"all tasks, scale {scale}", note, SIDE_BY_SIDE, rows, []))
-    return summaries
+        title, note = f"all tasks, scale {scale}", here[0][0]["config"]["scale"]["note"]
+        pair, control = ([row for place in here for row in _side_by_side(place, of)] for of in (is_pair, is_control))
+        sections.append(Section(title, note, SIDE_BY_SIDE, pair, not_recorded(here)))
+        if control:
+            sections.append(Section(f"{title}, without pre-trained word vectors", CONTROL, SIDE_BY_SIDE, control, []))
+    return sections
 
 
-def _side_by_side(records: list[Record]) -> list[tuple[str, ...]]:
-    """The rows of one task at one scale, of its newest recorded version: one for each biLM (and weights) of the main
-    arms, and data.
-    """
-    groups = in_groups(records)
-    metric = monitored(records)
-    version = max(group.version for group in groups)
+def not_recorded(tasks: Sequence[list[Record]]) -> list[str]:
+    """A line that says what lacks of the paper's comparison, for the tasks of one scale; nothing if it is whole."""
+    arms = pages.pair(scale := tasks[0][0]["scale"])
+    there = {(each["task"], each["arm"]) for place in tasks for each in place if is_pair(each)}
+    lacking = {arm: [place[0]["task"] for place in tasks if (place[0]["task"], arm) not in there] for arm in arms}
+    told = [f"{arm} of {', '.join(of)}" for arm, of in lacking.items() if of]
+    return [f"Not recorded yet: {'; '.join(told)} (`make reproduce TASK=... SCALE={scale}`)."] if told else []
+
+
+def _side_by_side(records: list[Record], belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:
+    """The rows of one task at one scale, of its newest recorded version: one for each word vectors, data and biLM."""
+    groups = [group for group in sorted(in_groups(records), key=row_order) if belongs(group.first)]
+    version = max((group.version for group in groups), default=0)
+    pairs = _pairs([group for group in groups if group.version == version])
+    metric, paper = monitored(records), _gain_of_paper(records[0], monitored(records))
     older = [f"older version {version}"] if version < newest_version(records) else []
-    groups = [group for group in groups if group.version == version]
     rows = []
-    bilms = sorted({group.bilm for group in groups if group.bilm and arm_page(group.first) is not None}) or [None]
-    for bilm in bilms:
-        named = [f"biLM {bilm}"] if len(bilms) > 1 else []
-        for marks, arms in _claims([g for g in groups if g.bilm in (None, bilm)]):
-            marks = older + named + marks
-            task = records[0]["task"] + (f" ({'; '.join(marks)})" if marks else "")
-            paper = _gain_of_paper(records[0], metric)
-            rows += [(task, metric, *cells, paper) for cells in _by_vectors(arms, metric)]
+    for pair, marks in zip(pairs, _marks(pairs), strict=True):
+        marks = older + marks
+        task = records[0]["task"] + (f" ({'; '.join(marks)})" if marks else "")
+        shown = (f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in pair)
+        rows.append((task, metric, vectors(_known(pair).first), *shown, _gain(*reversed(pair)), paper))
     return rows
 
 
-def _claims(groups: Sequence[Group]) -> list[tuple[list[str], dict[Main, Group]]]:
-    """The main arms for each weights of the biLM and each data among them, and how they differ in words."""
-    main = [group for group in groups if arm_page(group.first) is not None]
-    weights = list(dict.fromkeys(group.sha256 for group in main if group.bilm)) or [None]
-    claims = []
-    for data in list(dict.fromkeys(group.data for group in main)) or [None]:
-        on_these = [group for group in main if group.data == data]
-        used = [sha256 for sha256 in weights if any(g.bilm and g.sha256 == sha256 for g in on_these)]
-        for sha256 in used or [None]:
-            marks = [f"biLM {short(sha256)}"] if len(weights) > 1 and used else []
-            marks += [f"data {short(data)}"] if len({group.data for group in main}) > 1 else []
-            claims.append((marks, main_arms([g for g in on_these if not g.bilm or g.sha256 == sha256])))
-    return claims
+Pair = tuple[Group | None, Group | None]  # the baseline and +ELMo
 
 
-def main_arms(groups: Sequence[Group]) -> dict[Main, Group]:
-    """The arms of the main comparison, by `arm_page`; of several groups the one with most seeds, then the newest."""
-    arms: dict[Main, Group] = {}
-    for group in sorted(groups, key=lambda g: (len(g.records), newest_record(g.records)["finished"], g.first["group"])):
-        if (arm := arm_page(group.first)) is not None:
-            arms[arm] = group
-    return arms
+def _pairs(groups: Sequence[Group]) -> list[Pair]:
+    """Every biLM beside the baseline with the same word vectors and data; None where there is no such arm."""
+    baselines = largest([g for g in groups if not g.has_elmo], lambda g: (vectors(g.first), g.data))
+    elmos = largest([g for g in groups if g.has_elmo], lambda g: (vectors(g.first), g.data, g.bilm, g.sha256))
+    pairs: list[Pair] = [(baselines.get(alike[:2]), elmo) for alike, elmo in elmos.items()]
+    alone = baselines.keys() - {alike[:2] for alike in elmos}
+    return [*pairs, *((group, None) for alike, group in baselines.items() if alike in alone)]
 
 
-def _by_vectors(arms: dict[Main, Group], metric: str) -> list[tuple[str, ...]]:
-    """For each static word vectors: their name, baseline, +ELMo, its gain, and that of +ELMo with the page's own."""
-    own, rows = arms.get(ELMO), []
-    for vectors in dict.fromkeys(arm.vectors for arm in PAGES.values()):
-        baseline, elmo = (arms.get(Main(has_elmo, vectors)) for has_elmo in (False, True))
-        pair = [
-            f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in (baseline, elmo)
-        ]
-        across = "" if vectors == BASELINE.vectors else _gain(own, baseline)
-        if baseline or elmo or vectors == BASELINE.vectors:
-            rows.append((vectors, *pair, _gain(elmo, baseline), across))
-    return rows
+def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:
+    """Of the groups with the same key the one with most seeds, then the newest; the keys in the order of `groups`."""
+    found: dict[Any, Group] = {}
+    for group in groups:
+        other = found.setdefault(key(group), group)
+        found[key(group)] = max(other, group, key=_weight)
+    return found
+
+
+def _weight(group: Group) -> tuple:
+    return len(group.records), newest_record(group.records)["finished"], group.first["group"]
+
+
+def _known(pair: Pair) -> Group:
+    return next(group for group in pair if group)
+
+
+def _marks(pairs: Sequence[Pair]) -> list[list[str]]:
+    """How each pair differs from the others in biLM and data, and the name of a biLM that is not the scale's own."""
+    own = {_known(pair).first["config"]["scale"].get("bilm") or _known(pair).first["scale"] for pair in pairs}
+    bilms = {elmo.bilm for _, elmo in pairs if elmo}
+    weights, data = {elmo.sha256 for _, elmo in pairs if elmo}, {_known(pair).data for pair in pairs}
+    marks: list[list[str]] = []
+    for pair in pairs:
+        elmo = pair[1]
+        named = [f"biLM {elmo.bilm}"] if elmo and len(bilms | own) > 1 else []
+        named += [f"biLM {short(elmo.sha256)}"] if elmo and elmo.sha256 and len(weights) > len(bilms) else []
+        marks.append(named + ([f"data {short(_known(pair).data)}"] if len(data) > 1 else []))
+    return marks
 
 
 def _gain(elmo: Group | None, baseline: Group | None) -> str:

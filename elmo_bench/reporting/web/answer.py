@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from elmo_bench.reporting import statistics
+from elmo_bench.reporting import statistics, tables
 from elmo_bench.reporting.gains import Gain, verdict
 from elmo_bench.reporting.outcomes import Comparison, Scales, compared
 from elmo_bench.reporting.web.parts import Chapter, Number, Table, runs_of
 
 NOTE = (
     "Gain of +ELMo over the baseline on test, in points, with its 95 % interval; below it the two scores. "
+    "Both arms have the same word vectors, pre-trained as in the paper. "
     "Clear: the interval is above zero. A number opens to the runs behind it."
 )
 
@@ -18,13 +19,18 @@ NOTE = (
 def answer(scales: Scales) -> Chapter:
     """A few sentences for each scale, and one table of all tasks."""
     found = compared(scales)
+    lacking = [
+        f"Scale {scale}. {line}"
+        for scale, here in scales.items()
+        for line in tables.not_recorded([outcome.records for outcome in here])
+    ]
     title = "Does ELMo help, where, and how sure is that?"
     if not found:
-        return Chapter("answer", title, ["No task has recorded runs with and without ELMo."], [])
+        return Chapter("answer", title, ["No task has recorded runs with and without ELMo.", *lacking], [])
     tasks = sorted({main.task for mains in found.values() for main in mains})
     header = ("task", *(f"scale {scale}" for scale in found), "the paper")
     table = Table("", NOTE, header, [_row(task, found) for task in tasks], narrow=True)
-    return Chapter("answer", title, [_sentences(scale, mains) for scale, mains in found.items()], [table])
+    return Chapter("answer", title, [*(_sentences(scale, mains) for scale, mains in found.items()), *lacking], [table])
 
 
 def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
