@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from elmo_bench.experiment.usage import BILM_FILES, bilm_files
 from elmo_bench.system.command import Argument, Command, choice, whole
 from elmo_bench.system.errors import UserError
 
@@ -15,8 +16,7 @@ COMMAND = Command(
     "compare",
     "how far a word's vectors in two sentences stand apart, layer by layer",
     (
-        Argument("options", "the biLM's options, in the official layout", value="FILE.json"),
-        Argument("weights", "its weights, in the official layout", value="FILE.hdf5"),
+        *BILM_FILES,
         Argument("word", "a word of both sentences, as it stands there"),
         Argument("first", "a tokenized sentence", value="'WORDS'"),
         Argument("second", "another one", value="'WORDS'"),
@@ -27,7 +27,7 @@ COMMAND = Command(
             "warm", parse=choice("zero", "warm"),
         ),
     ),
-    (("options=o.json weights=w.hdf5 word=play first='they play chess' second='a play by Ibsen'", ""),),
+    (("word=play first='they play chess' second='a play by Ibsen'", "by the open biLM"),),
     (
         "Prints the cosine of the two vectors in each layer, and how far they stand apart, 1 - cosine. Layer 0 knows "
         "the characters alone: there a word always equals itself, cosine 1. The halves of a layer, which read the "
@@ -84,7 +84,7 @@ def main() -> None:
 
     from elmo_bench.bilm import BiLM
 
-    bilm = BiLM.from_files(given["options"], given["weights"], given["state"])
+    bilm = BiLM.from_files(*bilm_files(given), given["state"])
     print("layer  cosine  apart  forward  backward")
     for layer, (both, forward, backward) in enumerate(cosines(bilm, sentences, places)):
         print(f"{layer:5}  {both:6.3f}  {1 - both:5.3f}  {forward:7.3f}  {backward:8.3f}")

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elmo_bench.experiment.usage import BILM_FILES, bilm_files
 from elmo_bench.system.command import Argument, Command, choice, whole
 from elmo_bench.system.disk import steady
 from elmo_bench.system.errors import UserError
@@ -30,8 +31,7 @@ COMMAND = Command(
     "embed",
     "write the biLM's layers for each line of a text file",
     (
-        Argument("options", "the biLM's options, in the official layout", value="FILE.json"),
-        Argument("weights", "the biLM's weights, in the official layout", value="FILE.hdf5"),
+        *BILM_FILES,
         Argument("input", "one whitespace-tokenized sentence a line; .gz and .xz are read too", value="FILE.txt"),
         Argument("output", "the HDF5 file to write", value="FILE.hdf5"),
         Argument(
@@ -46,7 +46,10 @@ COMMAND = Command(
             parse=choice("fp32", "bf16"),
         ),
     ),
-    (("options=options.json weights=weights.hdf5 input=text.txt output=layers.hdf5", ""),),
+    (
+        ("input=text.txt output=layers.hdf5", "by the open biLM, which comes with the project"),
+        ("options=options.json weights=weights.hdf5 input=text.txt output=layers.hdf5", "by any other"),
+    ),
     (
         'Line i of the input (from 0) becomes the data set "i" of shape (layers, tokens, width), float32, and the data '
         'set sentence_to_index holds a JSON object from each line to its "i": the layout of AllenNLP\'s elmo command.',
@@ -113,7 +116,7 @@ def main() -> None:
 
     given = COMMAND.parse()
     ways = given["state"], given["token_budget"], given["precision"]
-    bilm, source = BiLM.from_files(given["options"], given["weights"], *ways), Path(given["input"])
+    bilm, source = BiLM.from_files(*bilm_files(given), *ways), Path(given["input"])
     count = embed(bilm, source, Path(given["output"]), given["group"])
     print(f"{count} lines -> {given['output']}", file=sys.stderr)
     if bilm.precision != "fp32":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -14,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal
 
+import h5py
 import pytest
 
 from elmo_bench import __main__, __version__
@@ -233,13 +233,15 @@ def test_the_fields_of_dataclasses_are_arguments():
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The files of a wheel, laid out as pyproject.toml says, and an empty folder to work in."""
-    site, work = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("work")
-    wheel = tomllib.loads((places.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    target = wheel["tool"]["hatch"]["build"]["targets"]["wheel"]
-    for name in target["only-include"]:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(places.ROOT / name, site / target["sources"].get(name, name), ignore=ignored)
+    """A wheel that was built and unpacked, and an empty folder to work in."""
+    built, site, work = (tmp_path_factory.mktemp(name) for name in ("built", "site", "work"))
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)]
+    done = subprocess.run(build, cwd=places.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = built.glob("*.whl")
+    assert wheel.stat().st_size < 50 << 20
+    install = ["pip", "install", "-q", "--no-deps", "--no-index", "--no-compile", "--target", site, wheel]
+    subprocess.run([sys.executable, "-m", *install], check=True)
     return site, work
 
 
@@ -273,6 +275,24 @@ def test_a_wheel_reports_scores_and_helps(installed):
     done = from_wheel(installed, "score", "task=sst5", "gold=labels.txt", "predictions=labels.txt")
     assert done.stdout == '{"accuracy": 100.0}\n', done.stderr
     assert "task=      coref, ner," in from_wheel(installed, "train", "--help").stdout
+
+
+def test_a_wheel_predicts_and_embeds_in_an_empty_folder(installed):
+    """It brings the heads and the open biLM, and writes only where it is called."""
+    site, work = installed
+    before = {path for path in site.rglob("*") if "__pycache__" not in path.parts}
+    (work / "in.jsonl").write_text(json.dumps({"text": "Ida sang in Oslo ."}) + "\n")
+    done = from_wheel(installed, "predict", "task=ner", "input=in.jsonl", "output=out.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads((work / "out.jsonl").read_text())["tags"]) == 5
+    (work / "in.txt").write_text("Ida sang in Oslo .\n")
+    done = from_wheel(installed, "embed", "input=in.txt", "output=out.hdf5")
+    assert done.returncode == 0, done.stderr
+    with h5py.File(work / "out.hdf5") as file:
+        assert file["0"].shape == (3, 5, 256)
+    done = from_wheel(installed, "train", "task=ner", "scale=open", "--cfg", "job", "--resolve")
+    assert str(site / "elmo_bench" / "models" / "open" / "weights.hdf5") in done.stdout, done.stderr
+    assert {path for path in site.rglob("*") if "__pycache__" not in path.parts} == before
 
 
 def test_a_wheel_names_no_make_where_data_is_missing(installed):

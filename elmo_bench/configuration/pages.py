@@ -19,13 +19,15 @@ from elmo_bench.system.errors import UserError
 def register() -> None:
     """Makes the schema and the resolvers known to Hydra.
 
-    `${root:models}` is the folder `models` of the checkout, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c",
-    `${last:PATH,NAME}` the last part of a path (NAME for null), `${page:bilm,NAME,KEY}` the value of a key on another
-    page, `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED, and `${made:}` the folder
-    that `elmo-bench data` writes to by default, null if there is none.
+    `${root:models}` is the folder `models` of the checkout, `${shipped:${models_root},open}` that of a model which the
+    project brings, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", `${last:PATH,NAME}` the last part of a path (NAME
+    for null), `${page:bilm,NAME,KEY}` the value of a key on another page, `${seeded:NAME,SEED}` the name of a folder:
+    NAME for the seed 1, else NAME-seedSEED, and `${made:}` the folder that `elmo-bench data` writes to by default, null
+    if there is none.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
+    OmegaConf.register_new_resolver("shipped", lambda root, name: str(places.shipped(root, name)), replace=True)
     OmegaConf.register_new_resolver("made", places.made, replace=True)
     OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
     OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)

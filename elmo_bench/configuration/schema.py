@@ -25,6 +25,7 @@ from elmo_bench.system.errors import UserError
 Plain = dict[str, Any]
 T = TypeVar("T")
 KEYS = {"penalty": "lambda"}  # field: its name in a configuration; `lambda` is a Python keyword
+FORMER = {"task.arms"}  # keys that checkpoints of earlier releases hold and nothing reads: passed over
 
 
 def key(
@@ -441,7 +442,7 @@ def _object(cls: type[T], plain: Plain, prefix: str = "") -> T:
         raise UserError(f"{prefix.rstrip('.')}={checks.show(plain)}: a block of keys is needed")
     known = [KEYS.get(each.name, each.name) for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for name in plain:
-        if name not in known:
+        if name not in known and f"{prefix}{name}" not in FORMER:
             raise UserError(f"{prefix}{name}: there is no such key; {console.choices(name, known)}")
     values: Plain = {}
     for each in dataclasses.fields(cls):  # type: ignore[arg-type]

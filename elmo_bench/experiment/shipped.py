@@ -14,11 +14,13 @@ from elmo_bench.configuration import pages
 from elmo_bench.experiment import store
 from elmo_bench.experiment.identity import PLACES
 from elmo_bench.experiment.trained import AGAIN, load
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_bytes, write_text
 from elmo_bench.system.integrity import check_digests, digests, read_sealed, sealed
 
 FOLDER, HEAD, CARD = "heads", "head.ckpt", "card.json"
+MODELS = "<models_root>"
 RESTORE = "restore it (git checkout), or export it again"
 OF_THE_RECORD = ("task", "scale", "arm", "variant", "seed", "version", "run", "bilm", "metrics", "parameters", "commit",
                  "versions")  # fmt: skip
@@ -93,7 +95,7 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
         UserError: there is no such task or head, or its file is not the one that its card names.
     """
     chosen = pages.compose([f"task={task}", *([f"models_root={json.dumps(models_root)}"] if models_root else [])])
-    folder = Path(chosen.models_root) / FOLDER / task
+    folder = places.shipped(chosen.models_root, FOLDER) / task
     if not (folder / HEAD).is_file():
         raise UserError(
             f"there is no trained head for task={task}; train one (elmo-bench train task={task} scale=open) and give "
@@ -123,4 +125,9 @@ def _placed(node: Any, folders: dict[str, str]) -> Any:
     if isinstance(node, list):
         return [_placed(value, folders) for value in node]
     begun = next((mark for mark in folders if isinstance(node, str) and node.startswith(mark)), None)
-    return node if begun is None else folders[begun] + node.removeprefix(begun)
+    if begun is None:
+        return node
+    rest = node.removeprefix(begun).lstrip("/")
+    first, _, below = rest.partition("/")
+    folder = places.shipped(folders[begun], first) if begun == MODELS else Path(folders[begun]) / first
+    return str(folder / below)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from elmo_bench.system import places
 from elmo_bench.system.command import Argument, Command, Section, described, flag, pages, settings, whole
+from elmo_bench.system.errors import UserError
 
 GROUPS = ("task", "scale", "arm", "bilm", "vectors", "trainer", "logger", "launcher", "sweep")
 PLACES = (
@@ -28,11 +31,23 @@ FORCE = Argument("force", "train again although there is a record", False, parse
 TASK = Argument("task", "the benchmark, a page of conf/task/", "ner")
 SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
 ARM = Argument("arm", "with ELMo or without: a page of conf/arm/", "elmo")
+BILM_FILES = (
+    Argument("options", "a biLM's options, in the official layout; by default the open biLM's", None, "FILE.json"),
+    Argument("weights", "its weights, in the official layout; by default the open biLM's", None, "FILE.hdf5"),
+)
 AGAIN = "running the command again resumes from the last completed epoch"
 OVERRIDES = (
     "Any other key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner "
     "--cfg job` prints the whole configuration of a run."
 )
+
+
+def bilm_files(given: Mapping[str, Any]) -> tuple[Path, Path]:
+    """The options and weights that were given, or those of the open biLM. Raises `UserError` if one is given alone."""
+    if (given["options"] is None) != (given["weights"] is None):
+        raise UserError("options and weights belong together; give both, or neither for the open biLM")
+    folder = places.shipped(places.ROOT / "models", "open")
+    return Path(given["options"] or folder / "options.json"), Path(given["weights"] or folder / "weights.hdf5")
 
 
 def _pages(groups: Sequence[str] = GROUPS) -> list[Section]:

@@ -18,6 +18,15 @@ MADE = ROOT / "data"
 LICENCES = "LICENCES"
 
 
+def shipped(models_root: str | Path, name: str) -> Path:
+    """A folder of models: `name` below `models_root`, or else the one that an installed wheel brings.
+
+    A `models_root` that is not absolute (one that the user wrote, or the mark `<models_root>` of a record) is kept.
+    """
+    folder, brought = Path(models_root) / name, PACKAGE / "models" / name
+    return brought if folder.is_absolute() and not folder.exists() and brought.is_dir() else folder
+
+
 def made() -> str | None:
     """The default folder of fetched data, if there is one; another folder of that name does not count."""
     return str(MADE) if (MADE / LICENCES).is_file() else None
