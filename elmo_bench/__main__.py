@@ -32,7 +32,6 @@ COMMANDS = {
     "embed": "write the biLM's layers for each line of a text file",
     "bench": "measure the biLM's speed against this machine's best matrix product",
     "gpu": "run the tests that need a GPU, and measure it",
-    "migrate": "rename the records of an earlier version; nothing is trained",
     "mini": "write the generated data set of the mini scale",
     "analysis.senses": "how well each layer of a biLM tells the senses of a word apart",
     "analysis.coverage": "how often the intervals of gains cover the truth, in simulation",

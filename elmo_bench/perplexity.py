@@ -20,7 +20,7 @@ COMMAND = Command(
         Argument("weights", "its weights; softmax.safetensors and vocabulary.txt lie beside them", value="FILE.hdf5"),
         Argument("text", "one tokenized sentence a line; a file, a folder of files or a quoted pattern", value="TEXT"),
     ),
-    (("options=models/open_10M/options.json weights=models/open_10M/weights.hdf5 text=text.txt.xz", ""),),
+    (("options=models/open/options.json weights=models/open/weights.hdf5 text=text.txt.xz", ""),),
     (
         "Prints a JSON object: the perplexity forward (given the words before), backward (given those after) and their "
         "mean, as the paper quotes it; how many predictions each direction made, ends of sentences included; the size "

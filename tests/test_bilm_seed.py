@@ -38,7 +38,7 @@ def test_each_seed_is_trained_in_its_own_folder(tmp_path, monkeypatch):
     assert folders == [("pretrain", "bilm"), ("pretrain-seed2", "bilm-seed2")]
 
 
-@pytest.mark.parametrize("choice", [("bilm=untrained",), ("scale=open", "bilm=open_10M", "data_root=x")])
+@pytest.mark.parametrize("choice", [("bilm=untrained",), ("scale=open", "data_root=x")])
 def test_a_bilm_that_no_run_trains_has_no_seed(tmp_path, choice):
     with pytest.raises(UserError, match=r"^bilm\.seed=2: bilm=\w+ is not trained by a run; bilm=mini is$"):
         Identity(mini(tmp_path, *choice, "bilm.seed=2"))

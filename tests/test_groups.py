@@ -54,31 +54,19 @@ def test_many_settings_are_cut_short():
     assert flat({"a": {"b": {"c": 1}}, "d": {}}) == {"a.b.c": 1, "d": {}}
 
 
-def test_versions_are_never_averaged_and_older_ones_are_marked(tmp_path):
+def test_records_of_earlier_versions_are_left_out_and_one_line_says_so(tmp_path, monkeypatch, capsys):
     for number, f1 in ((1, 60.0), (2, 80.0)):
         save(tmp_path, *(fake(where, seed, f1 + 10 * (where == "input"), version=number, run=f"{where}{seed}{number}")
                          for where in ("none", "input") for seed in (1, 2)))  # fmt: skip
     page.refresh(tmp_path)
-    all_tasks, one_task, gains = tables.everything(page.read_all(tmp_path), tmp_path)
+    assert "4 records of earlier versions of their tasks are left out" in capsys.readouterr().err
+    _, one_task, _ = tables.everything(page.read_all(tmp_path), tmp_path)
     assert [(row[0], row[4]) for row in one_task.rows] == [
         ("baseline", "80.00 ± 0.00"),
         ("+ELMo (input)", "90.00 ± 0.00"),
-        ("baseline, older version 1", "60.00 ± 0.00"),
-        ("+ELMo (input), older version 1", "70.00 ± 0.00"),
     ]
-    assert [row[:2] for row in gains.rows] == [
-        ("+ELMo (input), biLM open", "baseline"),
-        ("+ELMo (input), older version 1, biLM open", "baseline, older version 1"),
-    ]
-    assert [row[0] for row in all_tasks.rows] == ["ner"]
-
-
-def test_records_older_than_the_tasks_page_are_marked(monkeypatch):
-    monkeypatch.setattr(pages, "version", lambda task: 2)
-    assert names(fake(), fake("none")) == ["+ELMo (input), older version 1", "baseline, older version 1"]
-    assert names(fake(version=2)) == ["+ELMo (input)"]
-    (overview,) = tables.overview([fake()])
-    assert [row[0] for row in overview.rows] == ["ner (older version 1)"]
+    monkeypatch.setattr(pages, "version", lambda task: 3)  # the task's page is newer than all of them
+    assert page.read_all(tmp_path) == []
 
 
 def test_the_arm_of_a_record_places_it_in_the_overview():
@@ -126,7 +114,6 @@ def one_cell(seed=1, sha256=MINE, data_sha256=MINE, **more):
     [
         ({"sha256": OTHER}, "biLM d5d5d5d5"),
         ({"data_sha256": OTHER}, "data d5d5d5d5"),
-        ({"version": 2}, "version (1, 2)"),
     ],
 )
 @pytest.mark.parametrize("group", [None, "another"])

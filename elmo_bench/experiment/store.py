@@ -1,17 +1,19 @@
 """Records, one JSON file per finished run, written last and atomically: a record exists only for a finished run.
 
 A record is compact: one line per key, one line per block of its configuration, and its epochs as columns. Its last key,
-`checksum`, is the sha256 of its text without that line; records of earlier versions have none.
+`checksum`, is the sha256 of its text without that line.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from elmo_bench.configuration import pages
 from elmo_bench.experiment.record_shape import fault
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.files import write_bytes
@@ -97,30 +99,32 @@ def read(path: Path, told: bool = False) -> Stored:
         told: whether it must have all that tables and messages tell of a run.
 
     Raises:
-        UserError: the file is not a record, is damaged or changed, or is a record of an earlier version.
+        UserError: the file is not a record, or is damaged or changed.
     """
-    record = read_any(path)
-    if "settings" not in record:
-        raise UserError("a record of an earlier version; rename it with `elmo-bench migrate`", path)
-    if any(key not in record for key in KEYS):
+    record = read_sealed(path, "record", AGAIN)
+    if "task" not in record or "config" not in record:
+        raise UserError(f"not a record; {AGAIN}", path)
+    if any(key not in record for key in (*KEYS, "settings")):
         raise UserError(f"a record that lacks required keys; {AGAIN}", path)
     if wrong := fault(record, told):
         raise UserError(f"not a record: {wrong}; {AGAIN}", path)
     return Stored(record, path)
 
 
-def read_any(path: Path) -> Record:
-    """A record of this or an earlier version, without its checksum. Raises `UserError` as `read` does."""
-    record = read_sealed(path, "record", AGAIN)
-    if "task" not in record or "config" not in record:
-        raise UserError(f"not a record; {AGAIN}", path)
-    return record
-
-
 def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> list[Stored]:
-    """All records below `results_root`, or those of a scale or task, in the order of their paths."""
+    """All records below `results_root`, or those of a scale or task, in the order of their paths.
+
+    Records of an earlier version of a task, which computed something else, are left out; one line says so.
+    """
     paths = (Path(results_root) / "runs").glob(f"{scale}/{task}/*.json")
-    return [read(path, told=True) for path in sorted(paths)]
+    found = [read(path, told=True) for path in sorted(paths)]
+    newest = {name: pages.version(name) for name in {record["task"] for record in found}}
+    for record in found:
+        newest[record["task"]] = max(newest[record["task"]], record["version"])
+    current = [record for record in found if record["version"] == newest[record["task"]]]
+    if earlier := len(found) - len(current):
+        print(f"{results_root}: {earlier} records of earlier versions of their tasks are left out", file=sys.stderr)
+    return current
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:

@@ -92,7 +92,7 @@ def in_words(setting: str) -> str:
 
 
 def _weight(group: Group) -> tuple[int, int, str]:
-    return group.version, len(group.records), max(record["finished"] for record in group.records)
+    return len(group.records), max(record["finished"] for record in group.records)
 
 
 def cells(outcome: Outcome) -> list[Cell]:

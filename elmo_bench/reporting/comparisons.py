@@ -38,7 +38,7 @@ def compares(group: Group, baseline: Group) -> bool:
     """Whether they differ only in ELMo: the word vectors, too, are the same."""
     if not group.has_elmo or baseline.has_elmo or not {group.first["arm"], baseline.first["arm"]} <= COMPARED:
         return False
-    one, other = ((g.version, g.data, vectors(g.first), _others(g)) for g in (group, baseline))
+    one, other = ((g.data, vectors(g.first), _others(g)) for g in (group, baseline))
     return not any(key.startswith("elmo.") for key in group.first["variant"]) and one == other
 
 

@@ -32,10 +32,6 @@ class Group(NamedTuple):
         return has_elmo(self.first)
 
     @property
-    def version(self) -> int:
-        return version(self.first)
-
-    @property
     def sha256(self) -> str | None:
         """The digest of the biLM's weights; None for a baseline."""
         return self.first["bilm"]["sha256"]
@@ -50,24 +46,14 @@ def has_elmo(record: Record) -> bool:
     return record["config"]["elmo"]["where"] != "none"
 
 
-def version(record: Record) -> int:
-    """The version of the task's computation."""
-    return record["version"]
-
-
 def data(record: Record) -> str | None:
-    """The digest of the data; None in records of earlier versions."""
+    """The digest of the data; None in a record without one."""
     return record.get("data_sha256")
 
 
 def fraction(record: Record) -> float:
     """The share of the training data that the run was trained on."""
     return record["config"].get("fraction", 1.0)
-
-
-def newest_version(records: Sequence[Record]) -> int:
-    """The newest version of a task: that of its page, or of a later record; 0 without records."""
-    return max([pages.version(records[0]["task"]), *map(version, records)]) if records else 0
 
 
 def vectors(record: Record) -> str:
@@ -92,36 +78,34 @@ def is_control(record: Record) -> bool:
 
 
 def in_groups(records: Iterable[Record]) -> list[Group]:
-    """The groups of one task at one scale; runs with another biLM, data or version of the task are in another group.
+    """The groups of one task at one scale; runs with another biLM or other data are in another group.
 
-    If groups would have the same name, it includes how they differ; the name also marks versions before the newest.
+    If groups would have the same name, it includes how they differ.
 
     Raises:
         UserError: runs of one group have different metrics or layers: one of their records is wrong.
     """
     members = [each for group in grouped(records).values() for each in _alike(group)]
-    newest = newest_version([group[0] for group in members])
     same: dict[tuple, list[list[Record]]] = {}
     for group in members:
-        same.setdefault((run_names.arm_of(group[0]), group[0]["bilm"]["name"], version(group[0])), []).append(group)
+        same.setdefault((run_names.arm_of(group[0]), group[0]["bilm"]["name"]), []).append(group)
     named = []
-    for (name, _, number), groups in same.items():
-        older = f", older version {number}" if number < newest else ""
+    for (name, _), groups in same.items():
         for group, settings, files in zip(groups, distinctions(groups), _files(groups), strict=True):
             words = in_words(settings)
             unsaid = [file for file in files if file.rpartition(" ")[2] not in "; ".join(words)]
-            named.append(Group(group, "; ".join([name + older, *words, *unsaid])))
+            named.append(Group(group, "; ".join([name, *words, *unsaid])))
     return named
 
 
 def _alike(group: list[Record]) -> list[list[Record]]:
-    """The runs of a group, apart by version, biLM and data."""
+    """The runs of a group, apart by biLM and data."""
     parts: dict[tuple, list[Record]] = {}
     for record in group:
-        parts.setdefault((version(record), record["bilm"]["sha256"], data(record)), []).append(record)
+        parts.setdefault((str(record["bilm"]["sha256"]), str(data(record))), []).append(record)
     for part in parts.values():
         _check(part)
-    return [parts[key] for key in sorted(parts, key=lambda key: (key[0], str(key[1:])))]
+    return [parts[key] for key in sorted(parts)]
 
 
 def _check(group: list[Record]) -> None:
@@ -151,7 +135,7 @@ def _files(groups: Sequence[list[Record]]) -> list[list[str]]:
 
 
 def conflicts(records: Iterable[Record]) -> list[str]:
-    """A line for each task and scale where records claim one cell with different biLMs, data or versions."""
+    """A line for each task and scale where records claim one cell with different biLMs or data."""
     cells: dict[tuple, dict[tuple, list[Record]]] = {}
     for record in records:
         cell = run_names.arm_of(record), record["bilm"]["name"]
@@ -166,8 +150,8 @@ def conflicts(records: Iterable[Record]) -> list[str]:
 
 
 def _claimed(cells: Iterable[list[Record]]) -> dict[str, list[str]]:
-    """The values of biLM, data and version in those cells where they differ."""
-    read: dict[str, Callable[[Record], Any]] = {"biLM": lambda r: r["bilm"]["sha256"], "data": data, "version": version}
+    """The values of biLM and data in those cells where they differ."""
+    read: dict[str, Callable[[Record], Any]] = {"biLM": lambda r: r["bilm"]["sha256"], "data": data}
     claimed: dict[str, set[str]] = {kind: set() for kind in read}
     for cell, (kind, value) in product(cells, read.items()):
         found = {short(value(record)) for record in cell}

@@ -29,14 +29,9 @@ class Comparison(NamedTuple):
         """Whether this is the paper's comparison: the pair of the scale."""
         return is_pair(self.treated.first) and is_pair(self.control.first)
 
-    @property
-    def is_older(self) -> bool:
-        """Whether the task's version has been raised since."""
-        return "older version" in self.treated.name
-
 
 class Outcome(NamedTuple):
-    """The runs of one task at one scale, and the gains among those of the newest version that has any."""
+    """The runs of one task at one scale, and the gains among them."""
 
     records: list[Record]
     groups: list[Group]
@@ -59,9 +54,7 @@ class Outcome(NamedTuple):
     @property
     def arms(self) -> list[Group]:
         """The groups of the main comparison, and of the same without pre-trained word vectors: one for each arm."""
-        newest = max(group.version for group in self.groups)
-        version = self.main.treated.version if self.main else newest
-        here = [g for g in self.groups if g.version == version and (is_pair(g.first) or is_control(g.first))]
+        here = [g for g in self.groups if is_pair(g.first) or is_control(g.first)]
         return list(tables.largest(here, lambda group: group.first["arm"]).values())
 
 
@@ -92,8 +85,6 @@ def _outcome(records: list[Record]) -> Outcome:
     groups = sorted(in_groups(records), key=tables.row_order)
     whole = [group for group in groups if fraction(group.first) == 1]
     pairs = [(one, other) for one, other in product(whole, whole) if compares(one, other)]
-    version = max((one.version for one, _ in pairs), default=0)
-    pairs = [pair for pair in pairs if pair[0].version == version]
     gains = holm([gain(*pair) for pair in pairs])
     compared = [Comparison(*pair, each) for pair, each in zip(pairs, gains, strict=True)]
     return Outcome(records, groups, tables.monitored(records), compared)

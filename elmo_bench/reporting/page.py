@@ -26,7 +26,7 @@ MARKS = "<!-- tables: written by make report -->", "<!-- /tables -->"
 def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
     """Writes the files of the report from all records, and the tables between `readme`'s markers.
 
-    Records that claim one cell of a table with different biLMs, data or versions are named on stderr.
+    Records that claim one cell of a table with different biLMs or data are named on stderr.
 
     Raises:
         UserError: a record, table or figure that cannot be read, a readme without the markers; then nothing is written.

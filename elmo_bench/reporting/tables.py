@@ -12,7 +12,7 @@ from elmo_bench.experiment.store import Record
 from elmo_bench.reporting import comparisons, ensembles, gains, statistics, table_files
 from elmo_bench.reporting.differences import Earlier
 from elmo_bench.reporting.figures import figures
-from elmo_bench.reporting.groups import Group, has_elmo, in_groups, is_control, is_pair, newest_version, short, vectors
+from elmo_bench.reporting.groups import Group, has_elmo, in_groups, is_control, is_pair, short, vectors
 from elmo_bench.reporting.section import Section
 from elmo_bench.system.errors import UserError
 
@@ -80,7 +80,7 @@ def gains_section(records: list[Record]) -> Section | None:
 
 def row_order(group: Group) -> tuple:
     place = 0 if is_pair(group.first) else 1 if is_control(group.first) else 2
-    return -group.version, group.has_elmo, place, group.bilm or "", group.name, group.first["group"]
+    return group.has_elmo, place, group.bilm or "", group.name, group.first["group"]
 
 
 def _row(group: Group, metric: str) -> tuple[str, ...]:
@@ -168,15 +168,11 @@ def not_recorded(tasks: Sequence[list[Record]]) -> list[str]:
 
 
 def _side_by_side(records: list[Record], belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:
-    """The rows of one task at one scale, of its newest recorded version: one for each word vectors, data and biLM."""
-    groups = [group for group in sorted(in_groups(records), key=row_order) if belongs(group.first)]
-    version = max((group.version for group in groups), default=0)
-    pairs = _pairs([group for group in groups if group.version == version])
+    """The rows of one task at one scale: one for each word vectors, data and biLM."""
+    pairs = _pairs([group for group in sorted(in_groups(records), key=row_order) if belongs(group.first)])
     metric, paper = monitored(records), _gain_of_paper(records[0], monitored(records))
-    older = [f"older version {version}"] if version < newest_version(records) else []
     rows = []
     for pair, marks in zip(pairs, _marks(pairs), strict=True):
-        marks = older + marks
         task = records[0]["task"] + (f" ({'; '.join(marks)})" if marks else "")
         shown = (f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in pair)
         rows.append((task, metric, vectors(_known(pair).first), *shown, _gain(*reversed(pair)), paper))

@@ -33,7 +33,7 @@ from elmo_bench.system.machine import peak_mib
 PASSES = 3  # a product forward, and one for each of its two gradients
 SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (1280, 128, 4096))  # rows, in, out
 LARGE = (8192, 8192, 8192)  # too much for a CPU, and what a GPU is fastest at
-VOCABULARY = places.ROOT / "models" / "open_10M" / "vocabulary.txt"
+VOCABULARY = places.CONF / "pretrain" / "open.words.txt"
 EPOCH = 768_648_884  # tokens of the 1B Word Benchmark that the release read ten times
 
 

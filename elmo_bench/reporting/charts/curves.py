@@ -108,7 +108,7 @@ def _count_epochs(axes: Axes) -> None:
 
 def _short(name: str) -> str:
     """An arm's name without what stands in brackets or after a semicolon."""
-    return name.partition(" (")[0].partition(";")[0].partition(", older")[0]
+    return name.partition(" (")[0].partition(";")[0]
 
 
 # The paper's Figure 1.

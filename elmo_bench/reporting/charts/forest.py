@@ -27,8 +27,7 @@ def forest(name: str, title: str, scales: Mapping[str, Sequence[Comparison]]) ->
 
 def _row(main: Comparison) -> dict[str, Any]:
     mean, low, high = (None if x is None else round(x, 2) for x in main.gain[:3])
-    task = main.task + (f" (v{main.treated.version})" if main.is_older else "")
-    return {"task": task, "gain": mean, "low": low, "high": high, "seeds": min(main.gain.seeds),
+    return {"task": main.task, "gain": mean, "low": low, "high": high, "seeds": min(main.gain.seeds),
             "paper": gain_of_paper(main.treated.first)}  # fmt: skip
 
 
@@ -53,8 +52,7 @@ def _draw_panel(axes: Axes, panel: Mapping[str, Any]) -> None:
         _draw_row(axes, y, row)
     axes.set_yticks(range(len(rows)), [row["task"] for row in rows])
     axes.set(ylim=(len(rows) - 0.5, -0.5), title=panel["title"])
-    older = "   (v): older version" if any(" (v" in row["task"] for row in rows) else ""
-    axes.set_xlabel(f"gain of +ELMo on test, points\n◆ the paper   ○ one seed{older}", fontsize=8)
+    axes.set_xlabel("gain of +ELMo on test, points\n◆ the paper   ○ one seed", fontsize=8)
     axes.tick_params(axis="y", length=0)
 
 

@@ -77,6 +77,5 @@ def _cell(main: Comparison) -> Number:
     lines = [
         f"{interval(main.gain)}, {sure}".removeprefix(", "),
         f"{before:.2f} → {after:.2f}" + (f", {seeds} seeds" if seeds > 1 else ""),
-        f"older version {main.treated.version}" if main.is_older else "",
     ]
     return Number(f"{main.gain.mean:+.2f}", runs_of(main.treated, main.control), tuple(filter(None, lines)))

@@ -34,8 +34,8 @@ def _by_fraction(outcome: Outcome) -> dict[str, list[Group]]:
     parts = [group for group in outcome.groups if fraction(group.first) != 1]
     if not parts:
         return {}
-    newest = max(parts, key=lambda group: (group.version, group.has_elmo, newest_record(group.records)["finished"]))
-    fits = [g for g in outcome.groups if g.version == newest.version and g.sha256 in (None, newest.sha256)]
+    newest = max(parts, key=lambda group: (group.has_elmo, newest_record(group.records)["finished"]))
+    fits = [g for g in outcome.groups if g.sha256 in (None, newest.sha256)]
     plain = [group for group in fits if not {*group.first["variant"]} - {"fraction"}]
     arms = {arm: [group for group in plain if group.first["arm"] == arm] for arm in ("baseline", "elmo")}
     return {arm: groups for arm, groups in arms.items() if groups}
