@@ -75,6 +75,7 @@ COMMAND = Command(
         "Run nothing else meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
     ),
     more=lambda: [Section("Parts", list(PARTS.items()))],
+    page="development",
 )  # fmt: skip
 
 

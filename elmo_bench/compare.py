@@ -33,6 +33,7 @@ COMMAND = Command(
         "the characters alone: there a word always equals itself, cosine 1. The halves of a layer, which read the "
         "words before and those after, are also compared by themselves.",
     ),
+    page="bilms",
 )  # fmt: skip
 
 

@@ -43,6 +43,7 @@ COMMAND = Command(
         "lists them with their addresses.",
     ),
     again="what has been fetched is kept; the same command goes on there",
+    page="data",
 )
 DOWNLOADS = ".downloads"  # in data_root
 

@@ -54,6 +54,7 @@ COMMAND = Command(
         'Line i of the input (from 0) becomes the data set "i" of shape (layers, tokens, width), float32, and the data '
         'set sentence_to_index holds a JSON object from each line to its "i": the layout of AllenNLP\'s elmo command.',
     ),
+    page="bilms",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ COMMAND = Command(
         "Writes TASK/head.ckpt, the model without its biLM in float16, and TASK/card.json, with the scores of the "
         "record and the file's sha256. The biLM is found again below models_root; it must have the same weights.",
     ),
+    page="predicting",
 )
 
 

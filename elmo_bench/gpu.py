@@ -36,6 +36,7 @@ COMMAND = Command(
         "Needs neither network nor data, and of the packages neither wandb nor gensim.",
     ),
     again="the same command goes on with the parts that are left",
+    page="gpus",
 )  # fmt: skip
 
 

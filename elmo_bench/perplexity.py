@@ -30,6 +30,7 @@ COMMAND = Command(
         "predictions at its end are left out.",
         "The official files hold no softmax; `elmo-bench tune` fits one.",
     ),
+    page="bilms",
 )
 
 

@@ -69,6 +69,7 @@ COMMAND = Command(
         "output named .json is written for the official scorer, whatever `format` is.",
     ),
     more=formats,
+    page="predicting",
 )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ COMMAND = Command(
         "report are made online, and need the extra `dashboards`.",
     ),
     again="running the command again goes on",
+    page="wandb",
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ COMMAND = Command(
     ),
     (("", "how far they are"), ("cancel=true", "ends them; typing a sweep again goes on")),
     ("Of a failed run it shows the last line of its log, and where the log lies.",),
+    page="clusters",
 )
 
 

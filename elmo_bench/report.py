@@ -28,6 +28,7 @@ COMMAND = Command(
         "and report.json (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. "
         "The same records give the same bytes.",
     ),
+    page="sweeps",
 )
 
 

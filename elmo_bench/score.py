@@ -30,6 +30,7 @@ COMMAND = Command(
         "The files are in the format of the benchmark's official scorer, described in tasks/TASK/README.md. No model "
         "is needed.",
     ),
+    page="predicting",
 )
 
 

@@ -1,11 +1,10 @@
-"""The rules of the layout: who may import whom, and that make, the README and the pins say what is there."""
+"""The rules of the layout: who may import whom, and that make and the pins say what is there."""
 
 from __future__ import annotations
 
 import ast
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -27,7 +26,6 @@ from elmo_bench.configuration.pages import compose, register
 from elmo_bench.system.places import CONF
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
 FIXED_TARGETS = (
     "setup data reproduce sweep sweep-status sweep-cancel table figure test test-slurm drill lint help report pretrain "
@@ -216,59 +214,6 @@ def test_make_says_in_one_line_what_is_not_there(arguments):
     assert len(said) == 1, result.stderr
     assert "there" in said[0]
     assert result.stdout == ""
-
-
-def test_the_readme_names_only_targets_and_commands_that_exist():
-    fence = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
-    shell = [body for language, body in fence.findall(README) if language == "sh"]
-    code = "\n".join(shell + re.findall(r"`([^`\n]+)`", fence.sub("", README)))
-    named = set(re.findall(r"\bmake ([a-z-]+)", code))
-    assert named <= targets()
-    assert named >= set(FIXED_TARGETS) - {"help"}
-    modules = set(re.findall(r"-m (elmo_bench\.[a-z]\w*)", code))
-    assert len(modules) >= 4
-    missing = [name for name in modules if not (ROOT / name.replace(".", "/")).with_suffix(".py").is_file()]
-    assert missing == []
-
-
-def runs_in_documents() -> list[tuple[str, str]]:
-    """(document, command) for each `train`, `reproduce` and `sweep` in a block of shell."""
-    found = []
-    for path in (ROOT / "README.md", *sorted((ROOT / "tasks").rglob("README.md"))):
-        for block in re.findall(r"```sh\n(.*?)```", path.read_text(encoding="utf8"), re.DOTALL):
-            lines = block.replace("\\\n", " ").splitlines()
-            found += [(str(path.relative_to(ROOT)), line) for line in lines if re.search(RUNS, line)]
-    return found
-
-
-RUNS = r"(?:-m elmo_bench\.|elmo-bench )(?:train|reproduce|sweep)\b"
-
-
-def test_the_runs_that_documents_show_name_keys_that_exist():
-    assert len(runs_in_documents()) > 8
-    wrong = []
-    for document, line in runs_in_documents():
-        words = shlex.split(re.split(RUNS, line)[1], comments=True)
-        keys = [
-            word
-            for word in words
-            if word not in ("-m", "...") and word.partition("=")[0] not in ("seeds", "jobs", "run")
-        ]
-        if "task=chunking" in keys or any("<" in key or ",".join("12") in key for key in keys):
-            continue  # the example of a new task, a placeholder, a sweep
-        try:
-            compose([key for key in keys if key != "task=all"])
-        except Exception as error:
-            wrong.append(f"{document}: {line}: {error}")
-    assert not wrong, "\n".join(wrong)
-
-
-def test_the_places_that_the_readme_names_exist():
-    table = README.partition("## Where things live")[2].partition("##")[0]
-    column = "\n".join(re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE))
-    places = [place for place in re.findall(r"`([^`\n]+)`", column) if "<" not in place]
-    assert len(places) > 5
-    assert [place for place in places if not (ROOT / place).exists()] == []
 
 
 def test_every_requirement_is_pinned_to_a_version_in_its_range():

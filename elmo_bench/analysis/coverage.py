@@ -26,6 +26,7 @@ COMMAND = Command(
     ),
     (("", "three seeds, about ten minutes"), ("seeds=5 clusters=50", "another experiment")),
     ("Prints, for several deviations of the seeds, the share of intervals that hold the true gain, 0.",),
+    page="statistics",
 )
 
 

@@ -38,6 +38,7 @@ COMMAND = Command(
     again="running the command again goes on with the index",
     overrides=True,
     more=lambda: keys("NeighboursConfig"),
+    page="layers",
 )
 HEADER = ["word", "layer", "cosine", "same word", "neighbours"]
 NOTE = (

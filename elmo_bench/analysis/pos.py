@@ -25,6 +25,7 @@ COMMAND = Command(
     NOTES,
     overrides=True,
     more=lambda: keys("PosConfig"),
+    page="layers",
 )
 NOTE = (
     "Accuracy in percent on {words} words of test: a linear classifier on the vectors of one layer, trained on {train} "

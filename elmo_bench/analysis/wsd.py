@@ -25,6 +25,7 @@ COMMAND = Command(
     NOTES,
     overrides=True,
     more=lambda: keys("WsdConfig"),
+    page="layers",
 )
 HEADER = ["method", "F1", "95 % interval", "precision", "recall", "attempted", "the paper"]
 NOTE = (

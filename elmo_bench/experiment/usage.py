@@ -99,6 +99,7 @@ TRAIN = Command(
     again=AGAIN,
     overrides=True,
     more=_all_keys,
+    page="runs",
 )
 
 JOBS = Argument(
@@ -131,6 +132,7 @@ REPRODUCE = Command(
     again=AGAIN,
     overrides=True,
     more=_all_keys,
+    page="getting-started",
 )
 
 SWEEP = Command(
@@ -166,6 +168,7 @@ SWEEP = Command(
     again="the same command again runs what is missing",
     overrides=True,
     more=_all_keys,
+    page="sweeps",
 )
 
 PREPARE = Command(
@@ -176,6 +179,7 @@ PREPARE = Command(
     ("A run makes these itself where they are missing.", OVERRIDES),
     overrides=True,
     more=_all_keys,
+    page="runs",
 )
 
 PRETRAIN = Command(
@@ -204,6 +208,7 @@ PRETRAIN = Command(
     again="running the command again resumes from the last checkpoint",
     overrides=True,
     more=lambda: _pages(["pretrain"]),
+    page="pretraining",
 )
 
 SENSES = Command(
@@ -218,6 +223,7 @@ SENSES = Command(
     ("Writes figures/senses-BILM.json and .png in the results folder, for the report.", OVERRIDES),
     overrides=True,
     more=lambda: _pages(["bilm"]),
+    page="layers",
 )
 
 TUNE = Command(
@@ -248,6 +254,7 @@ TUNE = Command(
     again="running the command again resumes from the last checkpoint",
     overrides=True,
     more=lambda: _pages(["task", "scale", "bilm", "tuning"]),
+    page="tuning",
 )
 
 ENSEMBLE = Command(
@@ -269,6 +276,7 @@ ENSEMBLE = Command(
     ),
     overrides=True,
     more=_pages,
+    page="predicting",
 )
 
 COMMANDS = {command.name: command for command in (TRAIN, REPRODUCE, SWEEP, PREPARE, PRETRAIN, TUNE, SENSES, ENSEMBLE)}

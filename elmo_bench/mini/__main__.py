@@ -46,6 +46,7 @@ COMMAND = Command(
     ),
     (("out=world ner=1200,400,600", "more training sentences for named entities; train, dev and test"),),
     ("The data set is written unless the folder has it already. The same seed and sizes give the same bytes.",),
+    page="commands",
 )
 
 

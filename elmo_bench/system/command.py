@@ -11,7 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from elmo_bench.system import console, limits
+from elmo_bench.system import console, limits, places
 from elmo_bench.system.errors import UserError
 
 T = TypeVar("T")
@@ -82,6 +82,7 @@ class Command:
         again: how to go on after a signal.
         overrides: whether any key of the configuration may be given too; these are not parsed here.
         more: makes further sections; called only when the help is printed.
+        page: of docs/, without .md: where to read on, in a checkout.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Command:
     again: str = "nothing is half-written; run the command again"
     overrides: bool = False
     more: Callable[[], Sequence[Section]] = lambda: ()
+    page: str = ""
 
     def run(self, main: Callable[[], T]) -> T | None:
         """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
@@ -119,7 +121,8 @@ class Command:
         sections = [listed, Section("Examples", examples, 0), *self.more()]
         notes = [note if "\n" in note else textwrap.fill(note, WIDTH) for note in self.notes]
         parts = [f"{self.summary[:1].upper()}{self.summary[1:]}.", self.usage(), *notes]
-        return "\n\n".join([*parts, *(printed(section) for section in sections if section.lines)])
+        read_on = [f"Read on: docs/{self.page}.md"] if self.page and places.CHECKOUT else []
+        return "\n\n".join([*parts, *(printed(section) for section in sections if section.lines), *read_on])
 
     def usage(self) -> str:
         """The first lines: the syntax of the command."""
