@@ -4,7 +4,8 @@ import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from elmo_bench.system import children, signals
+from elmo_bench.system import children
+from elmo_bench.system.terminal import signals
 
 if os.path.basename(sys.argv[0]) in ("-m", "elmo-bench"):  # a command of ours, before it imports anything large
     signals.at_once()

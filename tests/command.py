@@ -9,9 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-from elmo_bench.experiment import together
+from elmo_bench import __main__
 from elmo_bench.layers import bilm
-from elmo_bench.system import console, places
+from elmo_bench.sweeps import together
+from elmo_bench.system import places
 from tests import fakes
 
 
@@ -22,7 +23,7 @@ def stand_in() -> None:
 
 def stop_in_mid_epoch(epoch: int, batch: int, number: int = signal.SIGKILL) -> None:
     """A signal from within, before a batch of an epoch is trained on."""
-    from elmo_bench.experiment.module import BenchModule
+    from elmo_bench.running.module import BenchModule
 
     step = BenchModule.training_step
 
@@ -36,7 +37,7 @@ def stop_in_mid_epoch(epoch: int, batch: int, number: int = signal.SIGKILL) -> N
 
 def wait_in_mid_training(folder: Path) -> None:
     """A run waits in the middle of its second epoch as long as there is a file with its seed in the folder."""
-    from elmo_bench.experiment.module import BenchModule
+    from elmo_bench.running.module import BenchModule
 
     step = BenchModule.training_step
 
@@ -51,7 +52,7 @@ def wait_in_mid_training(folder: Path) -> None:
 
 def slow_down(seconds: float) -> None:
     """Every training step takes so much longer."""
-    from elmo_bench.experiment.module import BenchModule
+    from elmo_bench.running.module import BenchModule
 
     step = BenchModule.training_step
 
@@ -73,7 +74,7 @@ if __name__ == "__main__":
         slow_down(float(os.environ["SLOW"]))
     if "STOP" in os.environ:
         stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
-    module = importlib.import_module(f"elmo_bench.{name}")
+    module = importlib.import_module(__main__.module(name))
     for other in ("train", "prepare"):
         setattr(together, other.upper(), [sys.executable, "-m", "tests.command", str(places.CONF), other])
-    module.main() if name == "train" else console.report(module.main)
+    module.COMMAND.run(module.main)

@@ -158,7 +158,7 @@ class Bench:
         return pages.compose(self.overrides(*changes))
 
     def train(self, *changes: str):
-        from elmo_bench.experiment.launch import train
+        from elmo_bench.running.launch import train
 
         return train(self.compose(*changes))
 

@@ -20,12 +20,12 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.clusters import slurm
-from elmo_bench.experiment import queued
-from elmo_bench.system.command import Argument, Command, whole
+from elmo_bench.sweeps import queued
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.command import Argument, Command, whole
 from tests import slurm_cluster
 from tests.conftest import Bench
-from tests.test_slurm import PAGE, SMALL, records, states, sweep
+from tests.sweeps.test_slurm import PAGE, SMALL, records, states, sweep
 
 COMMAND = Command(
     "preemptions",

@@ -12,16 +12,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from elmo_bench import sweep
+from elmo_bench.commands.run import sweep
+from elmo_bench.commands.run.train import COMMAND
 from elmo_bench.configuration import pages, schema
-from elmo_bench.experiment import store, together, usage
-from elmo_bench.experiment.arms import placed
-from elmo_bench.experiment.identity import Identity
-from elmo_bench.experiment.run_names import label, run_name
+from elmo_bench.identity.arms import placed
+from elmo_bench.identity.identity import Identity
+from elmo_bench.records import store
+from elmo_bench.records.run_names import label, run_name
+from elmo_bench.sweeps import together
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import write_text
-from elmo_bench.system.locks import held
+from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.locks import held
 
 EPOCH = 0.05  # seconds
 
@@ -66,6 +68,6 @@ if __name__ == "__main__":
     places.CONF = Path(sys.argv.pop(1))
     together.TRAIN = [sys.executable, "-m", "tests.pretend", str(places.CONF), "train"]
     if sys.argv.pop(1) == "sweep":
-        usage.SWEEP.run(sweep.main)
+        sweep.COMMAND.run(sweep.main)
     else:
-        usage.TRAIN.run(train)
+        COMMAND.run(train)

@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of gains cover the truth, in simulation: `elmo-bench analysis.coverage`.
+"""How often the 95 % intervals of gains cover the truth, in simulation.
 
 Both arms are the same, so that the true gain is 0. A run has a random seed effect, an item a difficulty that all runs
 share, and each pair of them some noise of its own; the counts give an F1, a ratio of sums over the items.
@@ -8,26 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from elmo_bench.reporting import resampling
-from elmo_bench.reporting.intervals import Arm, interval
-from elmo_bench.system.command import Argument, Command, whole
+from elmo_bench.reporting.statistics import resampling
+from elmo_bench.reporting.statistics.intervals import Arm, interval
 
 NOISES = (0.0, 0.05, 0.2, 0.5)  # deviations of the seed effect, in logits
 HARD, KIND, OWN = 1.5, 0.5, 0.5  # deviations of an item's difficulty: for all runs, for an arm, for a run; in logits
 SPANS = 3  # the most gold spans of an item
-
-COMMAND = Command(
-    "analysis.coverage",
-    "how often the intervals of gains cover the truth, in simulation",
-    (
-        Argument("seeds", "in each arm", 3, "N", whole(1)),
-        Argument("clusters", "of items in the test set", 300, "N", whole(2)),
-        Argument("trials", "for each deviation of the seeds", 2000, "N", whole(1)),
-    ),
-    (("", "three seeds, about ten minutes"), ("seeds=5 clusters=50", "another experiment")),
-    ("Prints, for several deviations of the seeds, the share of intervals that hold the true gain, 0.",),
-    page="statistics",
-)
 
 
 def covered(seeds: int, clusters: int, trials: int, noise: float) -> float:
@@ -66,15 +52,3 @@ def _f1(sums: np.ndarray) -> np.ndarray:
     """(..., 3) true positives, false positives, false negatives -> (...,) percent."""
     tp, fp, fn = np.moveaxis(sums, -1, 0)
     return 200 * tp / np.maximum(2 * tp + fp + fn, 1)
-
-
-def main() -> None:
-    """The entry point."""
-    given = COMMAND.parse()
-    print("deviation of the seeds (logits)  intervals that hold the true gain")
-    for noise in NOISES:
-        print(f"{noise:31.2f}  {100 * covered(**given, noise=noise):32.1f} %", flush=True)
-
-
-if __name__ == "__main__":
-    COMMAND.run(main)

@@ -18,8 +18,8 @@ from rich.progress import track
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmo_bench.analysis.inventory import Word, frequencies
-from elmo_bench.analysis.sense_corpora import Instance, Sentence
+from elmo_bench.analysis.corpora.inventory import Word, frequencies
+from elmo_bench.analysis.corpora.senses import Instance, Sentence
 
 GROUP = 2048  # sentences given to the source of layers at once: bounds the memory
 TIE = 1e-5  # cosines no further apart are equal: layer 0 gives a form the same vector in every sentence

@@ -21,10 +21,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_bench.bilm.threads import in_parallel
-from elmo_bench.system.files import write_bytes
-from elmo_bench.system.hashing import fingerprint
-from elmo_bench.system.integrity import is_as_noted, note
-from elmo_bench.system.locks import held
+from elmo_bench.system.storage.files import write_bytes
+from elmo_bench.system.storage.hashing import fingerprint
+from elmo_bench.system.storage.integrity import is_as_noted, note
+from elmo_bench.system.storage.locks import held
 
 FORMAT = 1
 SHARD = 1 << 16  # tokens, about

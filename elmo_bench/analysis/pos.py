@@ -1,13 +1,9 @@
-"""The paper's Table 6: `elmo-bench analysis.pos scale=open data_root=FOLDER`, or `make table N=6`."""
+"""The paper's Table 6."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-
-from elmo_bench.analysis.usage import BY_SCALE, NOTES, STUDY, keys
-from elmo_bench.system.command import Command
 
 if TYPE_CHECKING:  # `--help` does not import them
     import numpy as np
@@ -17,16 +13,6 @@ if TYPE_CHECKING:  # `--help` does not import them
     from elmo_bench.analysis.study import Study
     from elmo_bench.analysis.tagged import Tagged
 
-COMMAND = Command(
-    "analysis.pos",
-    "Table 6: parts of speech by a linear classifier, by layer",
-    STUDY,
-    BY_SCALE,
-    NOTES,
-    overrides=True,
-    more=lambda: keys("PosConfig"),
-    page="layers",
-)
 NOTE = (
     "Accuracy in percent on {words} words of test: a linear classifier on the vectors of one layer, trained on {train} "
     "words, the epoch of best dev accuracy; mean ± standard deviation over {seeds} seeds. {remark}{verdicts} {scale}"
@@ -110,7 +96,7 @@ def _page(study: Study[PosConfig], splits: list[Tagged], right: dict[str, dict[s
 
 
 def _shown(values: list[float]) -> str:
-    from elmo_bench.experiment.store import mean_and_deviation
+    from elmo_bench.records.store import mean_and_deviation
 
     mean, deviation = mean_and_deviation(values)
     return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
@@ -144,16 +130,3 @@ def _verdict(study: Study[PosConfig], tags: str, right: dict[str, dict[str, np.n
     low, high = interval(counts, share, study.settings.draws)
     gain = share(counts.sum(axis=0)[None])[0].item()
     return verdict(f"parts of speech ({tags})", gain, low, high, len(layers) - 1, "layer 1")
-
-
-def main() -> None:
-    """The entry point."""
-    from elmo_bench.analysis.settings import PosConfig
-    from elmo_bench.analysis.study import Study, show
-
-    study = Study.of("pos", PosConfig, sys.argv[1:])
-    show(study.recorded() or study.write(measure(study)), study.path)
-
-
-if __name__ == "__main__":
-    COMMAND.run(main)

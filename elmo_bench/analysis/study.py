@@ -19,15 +19,15 @@ from elmo_bench.analysis.settings import StudyConfig, check_files, files, identi
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import Table
-from elmo_bench.experiment.makers import Makers
-from elmo_bench.experiment.missing import missing_layers
-from elmo_bench.experiment.vector_files import locate
+from elmo_bench.identity.makers import Makers
+from elmo_bench.identity.missing import missing_layers
+from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers.build import open_source
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import write_text
-from elmo_bench.system.hashing import content_sha256, fingerprint
-from elmo_bench.system.integrity import read_sealed, sealed
+from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.hashing import content_sha256, fingerprint
+from elmo_bench.system.storage.integrity import read_sealed, sealed
 
 AGAIN = "restore it (git checkout), or remove it and make it again"
 T = TypeVar("T", bound=StudyConfig)

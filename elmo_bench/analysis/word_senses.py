@@ -19,12 +19,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.experiment.makers import Makers
+from elmo_bench.identity.makers import Makers
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import write_bytes, write_text
-from elmo_bench.system.integrity import sealed
+from elmo_bench.system.storage.files import write_bytes, write_text
+from elmo_bench.system.storage.integrity import sealed
 
 SPLITS = ("dev", "test")  # the biLM was not trained on them
 LEAST = 4  # occurrences of each sense that a form must have

@@ -1,32 +1,19 @@
-"""The paper's Table 5: `elmo-bench analysis.wsd scale=open data_root=FOLDER`, or `make table N=5`."""
+"""The paper's Table 5."""
 
 from __future__ import annotations
 
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.analysis.usage import BY_SCALE, NOTES, STUDY, keys
-from elmo_bench.system.command import Command
 from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:  # `--help` does not import them
+    from elmo_bench.analysis.corpora.senses import Sentence
     from elmo_bench.analysis.disambiguation import Counts
-    from elmo_bench.analysis.sense_corpora import Sentence
     from elmo_bench.analysis.settings import WsdConfig
     from elmo_bench.analysis.study import Study
 
-COMMAND = Command(
-    "analysis.wsd",
-    "Table 5: word senses by the nearest sense mean, by layer",
-    STUDY,
-    BY_SCALE,
-    NOTES,
-    overrides=True,
-    more=lambda: keys("WsdConfig"),
-    page="layers",
-)
 HEADER = ["method", "F1", "95 % interval", "precision", "recall", "attempted", "the paper"]
 NOTE = (
     "Fine-grained F1 in percent over {instances} instances in {sentences} sentences: precision over the attempted "
@@ -46,7 +33,7 @@ def load(settings: WsdConfig) -> tuple[list[Sentence], list[Sentence]]:
 
 
 def _sentences(settings: WsdConfig, split: str) -> list[Sentence]:
-    from elmo_bench.analysis import sense_corpora as corpora
+    from elmo_bench.analysis.corpora import senses as corpora
 
     path, senses = getattr(settings, split), getattr(settings, f"{split}_senses")
     if path is None or (settings.format != "columns" and senses is None):
@@ -72,7 +59,7 @@ def measure(study: Study[WsdConfig]) -> dict[str, Any]:
 
 def _first(settings: WsdConfig, train: list[Sentence], test: list[Sentence]) -> dict[tuple[str, str], str]:
     """The first senses: of the inventory, whose keys are then required, or of the training text."""
-    from elmo_bench.analysis import inventory
+    from elmo_bench.analysis.corpora import inventory
 
     if settings.inventory is None:
         return inventory.first_senses(train)
@@ -135,16 +122,3 @@ def _verdict(study: Study[WsdConfig], counts: dict[str, Counts]) -> str:
     low, high = interval(both, difference, study.settings.draws, study.settings.seed)
     gain = difference(both.sum(axis=0)[None])[0].item()
     return verdict("senses", gain, low, high, len(layers) - 1, "layer 2")
-
-
-def main() -> None:
-    """The entry point."""
-    from elmo_bench.analysis.settings import WsdConfig
-    from elmo_bench.analysis.study import Study, show
-
-    study = Study.of("wsd", WsdConfig, sys.argv[1:])
-    show(study.recorded() or study.write(measure(study)), study.path)
-
-
-if __name__ == "__main__":
-    COMMAND.run(main)

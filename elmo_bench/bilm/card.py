@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import write_text
-from elmo_bench.system.integrity import check_digests, check_note, digests, read_sealed, sealed
+from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.integrity import check_digests, check_note, digests, read_sealed, sealed
 
 CARD = "card.json"
 FILES = ("options.json", "weights.hdf5", "softmax.safetensors", "vocabulary.txt")

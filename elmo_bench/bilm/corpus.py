@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
-from elmo_bench.system.disk import Refused, steady, writing
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text, replacing
-from elmo_bench.system.hashing import sha256
-from elmo_bench.system.integrity import UNREADABLE, check_archive
+from elmo_bench.system.storage.disk import Refused, steady, writing
+from elmo_bench.system.storage.files import open_text, replacing
+from elmo_bench.system.storage.hashing import sha256
+from elmo_bench.system.storage.integrity import UNREADABLE, check_archive
 
 UNKNOWN = "<UNK>"
 

@@ -25,7 +25,7 @@ from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.lstm import POINTWISE, Cells, State
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage.files import open_text
 
 
 class Chunk(NamedTuple):

@@ -30,8 +30,8 @@ from elmo_bench.nn.devices import on_device
 from elmo_bench.nn.packing import Packing, budgeted
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-from elmo_bench.system.hashing import sha256
-from elmo_bench.system.integrity import note
+from elmo_bench.system.storage.hashing import sha256
+from elmo_bench.system.storage.integrity import note
 
 SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"
 STATES = ("zero", "warm", "carry")

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from elmo_bench.system import limits
-from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.files import replacing
+from elmo_bench.system.terminal.console import choices
 
 ACTIVATIONS = ("relu", "tanh")
 MOST = 65_536  # largest size accepted; an options.json that asks for more is damaged

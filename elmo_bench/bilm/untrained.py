@@ -11,11 +11,11 @@ from typing import Any, Protocol
 from omegaconf import OmegaConf
 
 from elmo_bench.bilm.card import check_files
-from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import read_text
-from elmo_bench.system.integrity import is_as_noted
-from elmo_bench.system.locks import held
+from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import read_text
+from elmo_bench.system.storage.integrity import is_as_noted
+from elmo_bench.system.storage.locks import held
 
 SEED = 1
 VERSION = 1  # raised when the same sizes and seed give other weights

@@ -20,10 +20,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from elmo_bench.bilm.options import Options
-from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacement, replacing
-from elmo_bench.system.integrity import CHECKSUM
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.files import replacement, replacing
+from elmo_bench.system.storage.integrity import CHECKSUM
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 

@@ -16,10 +16,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from elmo_bench.system import children, signals
+from elmo_bench.system import children
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
-from elmo_bench.system.progress import LINES, MARK
+from elmo_bench.system.terminal import signals
+from elmo_bench.system.terminal.progress import LINES, MARK
 
 GRACE = 5.0  # seconds that an interrupted command has to exit before it is killed
 

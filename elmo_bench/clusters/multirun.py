@@ -15,8 +15,9 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.experimental.callback import Callback
 
 from elmo_bench.clusters import slurm
-from elmo_bench.system import children, console
+from elmo_bench.system import children
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
 
 SECONDS = 30  # between two looks at the queue, at most
 

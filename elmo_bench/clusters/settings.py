@@ -9,8 +9,9 @@ from typing import Any
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_bench.system import console, places
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
 
 
 @dataclass

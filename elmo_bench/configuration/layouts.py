@@ -10,8 +10,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import pages
 from elmo_bench.system import places
-from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.console import choices
 
 
 @dataclass

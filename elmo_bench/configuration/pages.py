@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import schema
-from elmo_bench.system import console, places
-from elmo_bench.system.console import choices
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
+from elmo_bench.system.terminal.console import choices
 
 
 def register() -> None:

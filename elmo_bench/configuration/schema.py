@@ -19,8 +19,8 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import checks
-from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
 
 Plain = dict[str, Any]
 T = TypeVar("T")

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from elmo_bench.embedding.tables import Table
-from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import decode, open_member, open_text
-from elmo_bench.system.integrity import UNREADABLE
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.files import decode, open_member, open_text
+from elmo_bench.system.storage.integrity import UNREADABLE
 
 
 def read(table: Table, words: Container[str], size: int) -> dict[str, Tensor]:

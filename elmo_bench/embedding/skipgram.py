@@ -18,10 +18,10 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import Places, VectorsConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing, write_text
-from elmo_bench.system.hashing import MEMORY, content_sha256, fingerprint
-from elmo_bench.system.integrity import is_as_noted, note
-from elmo_bench.system.locks import held
+from elmo_bench.system.storage.files import replacing, write_text
+from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
+from elmo_bench.system.storage.integrity import is_as_noted, note
+from elmo_bench.system.storage.locks import held
 
 MODEL = ("size", "lower", "window", "negative", "sample", "alpha", "min_count", "epochs", "seed")
 VERSION = 1  # of the training: raised when the same recipe gives different vectors, except for rounding

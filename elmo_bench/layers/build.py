@@ -13,8 +13,8 @@ from typing import Any
 from elmo_bench.configuration.schema import LayersConfig
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
-from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.console import choices
 
 # Keys of a page that say how to use or name a source; all others are arguments of the source.
 COMMON = tuple(each.name for each in dataclasses.fields(LayersConfig))

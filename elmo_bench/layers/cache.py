@@ -26,7 +26,7 @@ from elmo_bench.layers.shards import Damaged, Shards
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.layers.stored import Stored, stored
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.locks import held
+from elmo_bench.system.storage.locks import held
 
 FORMAT = 2
 SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work

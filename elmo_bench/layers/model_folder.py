@@ -7,8 +7,8 @@ import os
 from os import PathLike
 from pathlib import Path
 
-from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER = (

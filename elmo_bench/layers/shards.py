@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from elmo_bench.layers.blocks import DIGEST_BYTES, Blocks, digest
-from elmo_bench.system.disk import steady
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
-from elmo_bench.system.integrity import UNREADABLE, check_archive
+from elmo_bench.system.storage.disk import steady
+from elmo_bench.system.storage.files import replacing
+from elmo_bench.system.storage.integrity import UNREADABLE, check_archive
 
 REMEMBERED = 1 << 18  # sentences whose blocks are found without computing their digests again
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage.files import open_text
 
 NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
 

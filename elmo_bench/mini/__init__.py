@@ -17,11 +17,11 @@ from typing import Any
 from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.mini.build import VERSION, Builder, Progress, Sizes
-from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import write_bytes
-from elmo_bench.system.hashing import fingerprint
-from elmo_bench.system.integrity import check_digests
+from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import write_bytes
+from elmo_bench.system.storage.hashing import fingerprint
+from elmo_bench.system.storage.integrity import check_digests
 
 MANIFEST = "mini.json"
 

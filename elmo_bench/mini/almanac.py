@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from elmo_bench.mini.chance import Chance
-from elmo_bench.mini.events import Common
-from elmo_bench.mini.lexicon import Lexicon
-from elmo_bench.mini.morphology import gerund
-from elmo_bench.mini.noun_phrases import description, noun
-from elmo_bench.mini.phrases import Sentence, Word, phrase, sentence
+from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.events import Common
+from elmo_bench.mini.language.lexicon import Lexicon
+from elmo_bench.mini.language.morphology import gerund
+from elmo_bench.mini.language.noun_phrases import description, noun
+from elmo_bench.mini.language.phrases import Sentence, Word, phrase, sentence
 
 
 class Almanac:

@@ -13,7 +13,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import BilmConfig, Places
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.locks import held
+from elmo_bench.system.storage.locks import held
 
 VERSION = 2  # of the training: raised when the same recipe gives another model, rounding aside
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from elmo_bench.mini import columns
-from elmo_bench.mini.chance import Chance
+from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.phrases import sentence
 from elmo_bench.mini.opinions import Opinions
 from elmo_bench.mini.passages import Passage, Passages, detokenized
-from elmo_bench.mini.phrases import sentence
 from elmo_bench.mini.plain import PlainText, Setting, news
 from elmo_bench.mini.scenes import LABELS, Scenes
 from elmo_bench.mini.stories import Stories

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from elmo_bench.mini.phrases import Sentence, Span
+from elmo_bench.mini.language.phrases import Sentence, Span
 from elmo_bench.mini.stories import Document
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from elmo_bench.mini.chance import Chance
-from elmo_bench.mini.lexicon import Lexicon
-from elmo_bench.mini.morphology import adverb, article, third
-from elmo_bench.mini.opinion_words import OpinionWords
-from elmo_bench.mini.world import World
+from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.lexicon import Lexicon
+from elmo_bench.mini.language.morphology import adverb, article, third
+from elmo_bench.mini.language.opinion_words import OpinionWords
+from elmo_bench.mini.language.world import World
 
 STRONGER = "very truly really".split()
 STRONGEST = "extremely utterly".split()

@@ -9,14 +9,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from elmo_bench.mini.chance import Chance
-from elmo_bench.mini.clauses import Clauses, Style, finite, predicate
-from elmo_bench.mini.events import Common, Event, Events, Filler, cls
-from elmo_bench.mini.lexicon import Lexicon
-from elmo_bench.mini.noun_phrases import apposed, description, mentioned, name, possessive, pronoun, related, with_kind
-from elmo_bench.mini.phrases import Part, Phrase, Sentence, Word, phrase, sentence
-from elmo_bench.mini.voices import SceneVoice, gender
-from elmo_bench.mini.world import Entity, World
+from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.clauses import Clauses, Style, finite, predicate
+from elmo_bench.mini.language.events import Common, Event, Events, Filler, cls
+from elmo_bench.mini.language.lexicon import Lexicon
+from elmo_bench.mini.language.noun_phrases import (
+    apposed,
+    description,
+    mentioned,
+    name,
+    possessive,
+    pronoun,
+    related,
+    with_kind,
+)
+from elmo_bench.mini.language.phrases import Part, Phrase, Sentence, Word, phrase, sentence
+from elmo_bench.mini.language.voices import SceneVoice, gender
+from elmo_bench.mini.language.world import Entity, World
 
 FRAMES = (
     "go arrive visit meet blame join work write give buy put hire acquire supply launch serve host inspire beat name "

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from elmo_bench.mini.almanac import Almanac
-from elmo_bench.mini.chance import Chance
-from elmo_bench.mini.events import Events
-from elmo_bench.mini.lexicon import Lexicon
-from elmo_bench.mini.opinion_words import OpinionWords
+from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.events import Events
+from elmo_bench.mini.language.lexicon import Lexicon
+from elmo_bench.mini.language.opinion_words import OpinionWords
+from elmo_bench.mini.language.phrases import Sentence, sentence
+from elmo_bench.mini.language.sentences import NEWS, Sentences
+from elmo_bench.mini.language.voices import NewsVoice
+from elmo_bench.mini.language.world import World
 from elmo_bench.mini.opinions import Opinions
 from elmo_bench.mini.passages import Passages
-from elmo_bench.mini.phrases import Sentence, sentence
 from elmo_bench.mini.scenes import LABELS, Scenes
-from elmo_bench.mini.sentences import NEWS, Sentences
 from elmo_bench.mini.stories import Stories
-from elmo_bench.mini.voices import NewsVoice
-from elmo_bench.mini.world import World
 
 # Kinds of text, weighted by how often a piece of the kind is drawn (a story has about 90 words, a scene 10).
 KINDS = {"news": 120, "story": 5, "passage": 5, "scene": 20, "review": 35, "almanac": 15}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from elmo_bench.mini import english
-from elmo_bench.mini.chance import Chance
-from elmo_bench.mini.clauses import Clauses, Style
-from elmo_bench.mini.events import Common, Event, preposition
-from elmo_bench.mini.lexicon import Lexicon, Noun, Verb
-from elmo_bench.mini.phrases import Sentence, sentence
-from elmo_bench.mini.voices import SceneVoice
+from elmo_bench.mini.language import english
+from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.clauses import Clauses, Style
+from elmo_bench.mini.language.events import Common, Event, preposition
+from elmo_bench.mini.language.lexicon import Lexicon, Noun, Verb
+from elmo_bench.mini.language.phrases import Sentence, sentence
+from elmo_bench.mini.language.voices import SceneVoice
 
 LABELS = ("entailment", "neutral", "contradiction")
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from elmo_bench.mini.chance import Chance
-from elmo_bench.mini.clauses import Style, finite, predicate
-from elmo_bench.mini.events import Event, Events, Filler, fits
-from elmo_bench.mini.lexicon import Frame, Lexicon
-from elmo_bench.mini.noun_phrases import name
-from elmo_bench.mini.phrases import Part, Phrase, Sentence, phrase, sentence
-from elmo_bench.mini.sentences import STORY, Sentences
-from elmo_bench.mini.voices import StoryVoice
-from elmo_bench.mini.world import Entity, World
+from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.clauses import Style, finite, predicate
+from elmo_bench.mini.language.events import Event, Events, Filler, fits
+from elmo_bench.mini.language.lexicon import Frame, Lexicon
+from elmo_bench.mini.language.noun_phrases import name
+from elmo_bench.mini.language.phrases import Part, Phrase, Sentence, phrase, sentence
+from elmo_bench.mini.language.sentences import STORY, Sentences
+from elmo_bench.mini.language.voices import StoryVoice
+from elmo_bench.mini.language.world import Entity, World
 
 
 class Document(NamedTuple):

@@ -11,10 +11,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
-from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import UNREADABLE
-from elmo_bench.system.hashing import sha256
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.files import UNREADABLE
+from elmo_bench.system.storage.hashing import sha256
 
 
 class _Member(NamedTuple):

@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from urllib3.exceptions import HTTPError
 
-from elmo_bench.system.disk import writing
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.disk import writing
 
 CHUNK = 1 << 18  # bytes
 CONNECT = 10.0  # seconds to wait for a connection

@@ -12,7 +12,7 @@ from elmo_bench.sources.archives import content_digest, unpack
 from elmo_bench.sources.download import Patience, download
 from elmo_bench.sources.pages import Source
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.hashing import sha256
+from elmo_bench.system.storage.hashing import sha256
 
 Problem = str | None  # what is wrong with a file, or nothing
 

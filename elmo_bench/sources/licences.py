@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from elmo_bench.sources.pages import DataSet
-from elmo_bench.system.files import write_text
 from elmo_bench.system.places import LICENCES
+from elmo_bench.system.storage.files import write_text
 
 HEAD = "The data sets in this folder, their sources and licences. Keep this file with them, as most licences ask.\n"
 

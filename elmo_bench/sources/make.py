@@ -12,11 +12,11 @@ from hydra.utils import get_object
 
 from elmo_bench.sources.fetch import Places, obtain
 from elmo_bench.sources.pages import DataSet
-from elmo_bench.system import integrity
-from elmo_bench.system.disk import writing
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacing
-from elmo_bench.system.hashing import content_sha256
+from elmo_bench.system.storage import integrity
+from elmo_bench.system.storage.disk import writing
+from elmo_bench.system.storage.files import replacing
+from elmo_bench.system.storage.hashing import content_sha256
 
 
 def is_made(page: DataSet, root: Path) -> bool:

@@ -9,9 +9,9 @@ from urllib.parse import quote, urlsplit
 from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_bench.system.console import choices
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import CONF
+from elmo_bench.system.terminal.console import choices
 
 ROOTS = ("data_root", "models_root", "vectors_root")
 

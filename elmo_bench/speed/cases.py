@@ -21,14 +21,14 @@ from torch import Tensor
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig, TaskConfig
-from elmo_bench.experiment.build import build
-from elmo_bench.experiment.data import lengths
-from elmo_bench.experiment.makers import Makers
-from elmo_bench.experiment.module import BenchModule
+from elmo_bench.identity.makers import Makers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Sentences, padded
 from elmo_bench.nn.norms import clip, gradient_norm
-from elmo_bench.system.files import write_text
+from elmo_bench.running.build import build
+from elmo_bench.running.data import lengths
+from elmo_bench.running.module import BenchModule
+from elmo_bench.system.storage.files import write_text
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
 from elmo_bench.text.tokens import sentences_of

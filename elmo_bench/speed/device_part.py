@@ -18,7 +18,8 @@ import torch
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.pretraining.parallel import choose_device
 from elmo_bench.speed import cases, device, on_device, pretraining, released
-from elmo_bench.system import console, json_text
+from elmo_bench.system.storage import json_text
+from elmo_bench.system.terminal import console
 
 Figures = dict[str, Any]
 PAGES = {"cuda": ("small", "original"), "cpu": ("mini",)}  # of conf/pretrain

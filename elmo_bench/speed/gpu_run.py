@@ -17,9 +17,10 @@ from xml.etree import ElementTree
 import torch
 
 from elmo_bench.speed import device, device_part, device_tables
-from elmo_bench.system import json_text, machine, places
-from elmo_bench.system.files import write_text
-from elmo_bench.system.hashing import fingerprint
+from elmo_bench.system import machine, places
+from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.hashing import fingerprint
 
 LIMITS = {"tests": 240.0, "encode": 60.0, "steps": 90.0, "pretraining": 150.0}  # seconds of each part, by its kind
 DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}  # without it, cuBLAS may add up in another order each time
@@ -129,8 +130,8 @@ def _tests(work: Work, limit: float) -> Figures:
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-m", chosen, "-p", "no:cacheprovider", "-o", "minversion=7",
-                   f"--junitxml={report}", *map(str, sorted(folder.glob("test_gpu_*.py"))),
-                   *([str(folder / "test_devices.py")] if work.place.type == "cuda" else [])]  # fmt: skip
+                   f"--junitxml={report}", *map(str, sorted(folder.rglob("test_gpu_*.py"))),
+                   *([str(folder / "running" / "test_devices.py")] if work.place.type == "cuda" else [])]  # fmt: skip
         done = subprocess.run(
             command, cwd=places.ROOT, env=os.environ | DETERMINISTIC, capture_output=True, text=True, timeout=limit
         )

@@ -17,7 +17,7 @@ import numpy as np
 from elmo_bench.bilm import BiLM
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.composing import compose_all
-from elmo_bench.experiment.identity import Identity
+from elmo_bench.identity.identity import Identity
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.speed.text import Sentence, generated

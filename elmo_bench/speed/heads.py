@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import sys
 
-from elmo_bench.experiment.data import lengths
+from elmo_bench.running.data import lengths
 from elmo_bench.speed.cases import Case
-from elmo_bench.system import json_text
 from elmo_bench.system.machine import peak_mib
+from elmo_bench.system.storage import json_text
 
 
 def main(file: str) -> None:

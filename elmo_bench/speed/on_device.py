@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import torch
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.experiment.module import BenchModule
-from elmo_bench.experiment.sweeps import points
+from elmo_bench.running.module import BenchModule
 from elmo_bench.speed import cases, device
 from elmo_bench.speed.cases import Case, Chosen, RandomLayers, autocast, update
 from elmo_bench.speed.flops import batch_flops
 from elmo_bench.speed.steps import products
 from elmo_bench.speed.text import read_sentences
+from elmo_bench.sweeps.pages import points
 from elmo_bench.task import Batch
 
 ROWS = 4  # of a batch, for counting operations

@@ -27,8 +27,9 @@ from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.configuration import pages
 from elmo_bench.speed.flops import lstm_flops
 from elmo_bench.speed.text import read_sentences
-from elmo_bench.system import console, places
+from elmo_bench.system import places
 from elmo_bench.system.machine import peak_mib
+from elmo_bench.system.terminal import console
 
 PASSES = 3  # a product forward, and one for each of its two gradients
 SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (1280, 128, 4096))  # rows, in, out

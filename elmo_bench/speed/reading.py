@@ -11,8 +11,8 @@ import torch
 from hydra.utils import get_class, instantiate
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.experiment.build import build
-from elmo_bench.experiment.data import sentences
+from elmo_bench.running.build import build
+from elmo_bench.running.data import sentences
 from elmo_bench.speed.memory import peak_mib
 from elmo_bench.task import MakesExamples
 from elmo_bench.text.batching import BucketSampler

@@ -25,14 +25,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig, TaskConfig
-from elmo_bench.experiment.build import build
-from elmo_bench.experiment.data import ReadAhead, lengths, sentences
-from elmo_bench.experiment.module import BenchModule
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.nn import compiled
+from elmo_bench.running.build import build
+from elmo_bench.running.data import ReadAhead, lengths, sentences
+from elmo_bench.running.module import BenchModule
 from elmo_bench.speed import gemm
 from elmo_bench.speed.cases import RandomLayers, sampled, update
-from elmo_bench.system import allocator, json_text
+from elmo_bench.system import allocator
+from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Reader
 from elmo_bench.text.batching import BucketSampler
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage.files import open_text
 
 SHORTEST, LONGEST = 5, 50
 Sentence = Sequence[str]

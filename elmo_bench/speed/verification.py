@@ -18,10 +18,10 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.card import CARD
 from elmo_bench.bilm.options import Options
 from elmo_bench.configuration import pages
-from elmo_bench.experiment import store
+from elmo_bench.records import store
 from elmo_bench.system import places
-from elmo_bench.system.hashing import sha256
-from elmo_bench.system.integrity import check_archive, digests, save_checkpoint
+from elmo_bench.system.storage.hashing import sha256
+from elmo_bench.system.storage.integrity import check_archive, digests, save_checkpoint
 
 MEASURED = 1 << 25  # bytes
 

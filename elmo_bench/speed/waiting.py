@@ -15,11 +15,11 @@ from torch.utils.data import DataLoader
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.experiment.build import build
-from elmo_bench.experiment.data import ReadAhead, lengths, sentences
-from elmo_bench.experiment.module import BenchModule
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.running.build import build
+from elmo_bench.running.data import ReadAhead, lengths, sentences
+from elmo_bench.running.module import BenchModule
 from elmo_bench.task import Batch
 from elmo_bench.text.batching import BucketSampler
 

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import replacement, write_text
-from elmo_bench.system.hashing import fingerprint
-from elmo_bench.system.integrity import check_digests, digests
+from elmo_bench.system.storage.files import replacement, write_text
+from elmo_bench.system.storage.hashing import fingerprint
+from elmo_bench.system.storage.integrity import check_digests, digests
 
 HEADERS = Path(__file__).parent  # what the sources include, besides headers beside them
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")

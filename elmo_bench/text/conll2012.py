@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage.files import open_text
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import Block, read_blocks
 from elmo_bench.text.tags import Span

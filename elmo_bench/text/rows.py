@@ -10,7 +10,7 @@ from typing import Any
 from datasets import Dataset, Features
 from datasets.arrow_writer import ArrowWriter
 
-from elmo_bench.system.disk import writing
+from elmo_bench.system.storage.disk import writing
 
 CHUNK = 500  # rows that are Python objects at once; as such they take ten times the memory
 

@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.files import open_text
 
 _PARTS = re.compile(r"[()]|[^() \t\r\n]+").findall  # not \S: a no-break space may stand inside a word
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",

@@ -13,7 +13,7 @@ from elmo_bench.bilm.lm import has_softmax, read_lm, read_vocabulary, softmax_fi
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import finite, is_of, pretrain
 from elmo_bench.configuration.schema import TuningConfig
-from elmo_bench.system import json_text
+from elmo_bench.system.storage import json_text
 from elmo_bench.tuning import text
 from elmo_bench.tuning.text import DEV, TRAIN, TaskText
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.system import json_text
-from elmo_bench.system.files import write_text
-from elmo_bench.system.integrity import sealed
+from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.integrity import sealed
 from elmo_bench.tuning.text import DEV
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import Any
 from elmo_bench.bilm.card import CARD, check_folder, read_card
 from elmo_bench.bilm.lm import has_softmax, softmax_files
 from elmo_bench.configuration.schema import Places, TunedConfig
-from elmo_bench.experiment.makers import maker
-from elmo_bench.experiment.settings import Files, counted
+from elmo_bench.identity.makers import maker
+from elmo_bench.identity.settings import Files, counted
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.hashing import fingerprint, sha256
-from elmo_bench.system.locks import held
+from elmo_bench.system.storage.hashing import fingerprint, sha256
+from elmo_bench.system.storage.locks import held
 
 VERSION = 1  # of the tuning: raised when the same recipe gives another model, rounding aside
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage.files import open_text
 from elmo_bench.text.brackets import BracketError, mentions
 from elmo_bench.text.tags import Span
 

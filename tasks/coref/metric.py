@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elmo_bench.metrics.items import AdditiveMetric
-from elmo_bench.system import limits
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.files import open_text
 from elmo_bench.text import brackets
 
 if TYPE_CHECKING:  # `score` needs no torch

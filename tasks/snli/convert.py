@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage.files import open_text
 
 HEADER = ("gold_label", "sentence1", "sentence2")
 LABELS = {"1": "neutral", "2": "contradiction", "3": "entailment"}  # of the subset

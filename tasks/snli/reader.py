@@ -11,9 +11,9 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from elmo_bench.metrics.accuracy import NO_GOLD
-from elmo_bench.system import json_text
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import open_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part

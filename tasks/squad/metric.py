@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.json_text import read as read_json
+from elmo_bench.system.storage.json_text import read as read_json
 
 if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Row

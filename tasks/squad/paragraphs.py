@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.json_text import read as read_json
+from elmo_bench.system.storage.json_text import read as read_json
 
 SLACK = 2  # characters by which an answer may be away from its place
 

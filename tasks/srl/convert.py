@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from elmo_bench.system.files import open_text, read_text
+from elmo_bench.system.storage.files import open_text, read_text
 from elmo_bench.text.brackets import spans
 
 SPLITS = ("train", "dev", "test")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage.files import open_text
 
 TRAIN = 8544  # trees of the official training split; in this copy those of dev follow them
 

@@ -15,7 +15,7 @@ from typing import Any
 from elmo_bench.bilm import BiLM
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.mini import ensure_data
-from elmo_bench.system.hashing import MEMORY, REMEMBERED, content_sha256
+from elmo_bench.system.storage.hashing import MEMORY, REMEMBERED, content_sha256
 from tests.drill import results, scene, warm
 from tests.drill.damage import damage
 from tests.drill.trial import EQUAL, FAULT, Answer, Area

@@ -20,20 +20,23 @@ from typing import Any, NamedTuple
 
 import torch
 
-from elmo_bench import predict, score
-from elmo_bench.analysis import inventory, sense_corpora, tagged
+from elmo_bench.analysis import tagged
+from elmo_bench.analysis.corpora import inventory
+from elmo_bench.analysis.corpora import senses as sense_corpora
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.bilm.characters import character_table
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.vocabulary import count_words
-from elmo_bench.embed import embed
+from elmo_bench.commands.compare import score
+from elmo_bench.commands.use.embed import embed
 from elmo_bench.embedding.reading import read as read_table
 from elmo_bench.embedding.tables import Table
-from elmo_bench.reporting.figures import figures
+from elmo_bench.reporting.tables.figures import figures
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.hashing import content_sha256
+from elmo_bench.system.storage.hashing import content_sha256
+from elmo_bench.trained import prediction
 from tasks.coref.reader import CorefReader
 from tasks.ner.reader import NerReader
 from tasks.snli.reader import SnliReader
@@ -134,11 +137,11 @@ def rows_of_text(task: str, paths: Paths) -> None:
     """The rows and the echo of the input lines of `predict`."""
     (path,) = map(str, paths.values())
     reader = trained(task)
-    pairs = predict.read_rows(reader, path, task)
+    pairs = prediction.read_rows(reader, path, task)
     if pairs:
         reader.collate([row for _, row in pairs[:8]])
     for raw, row in pairs:
-        json.dumps(predict.echo(raw, row, reader.fields), ensure_ascii=False, allow_nan=False).encode()
+        json.dumps(prediction.echo(raw, row, reader.fields), ensure_ascii=False, allow_nan=False).encode()
 
 
 def rows_of_file(paths: Paths) -> None:

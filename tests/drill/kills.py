@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from elmo_bench import report
+from elmo_bench.commands.compare import report
 from elmo_bench.layers import cache
 from elmo_bench.mini import ensure_data
 from tests.drill import results, scene, warm

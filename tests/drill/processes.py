@@ -113,7 +113,7 @@ def _predict(folder: Path, out: Path) -> list[str]:
 def _pretrain(folder: Path, out: Path) -> list[str]:
     recipe = [f"recipe.{key}={value}" for key, value in RECIPE.items()]
     return [
-        "-m", "elmo_bench.pretrain", "scale=mini", f"root={folder}", f"cache_root={out}/cache", f"output={out}/bilm",
+        "-m", "elmo_bench", "pretrain", "scale=mini", f"root={folder}", f"cache_root={out}/cache", f"output={out}/bilm",
         "device=cpu", "compile=false", "every=0.1", *recipe,
     ]  # fmt: skip
 
@@ -149,16 +149,16 @@ SUBJECTS: Mapping[str, Subject] = {
     ),
     "pretrain": Subject(_pretrain, _bilm),
     "embed": Subject(
-        lambda i, o: ["-m", "elmo_bench.embed", f"options={i}/tiny.json", f"weights={i}/tiny.hdf5",
+        lambda i, o: ["-m", "elmo_bench", "embed", f"options={i}/tiny.json", f"weights={i}/tiny.hdf5",
                       f"input={i}/train.txt", f"output={o}/layers.hdf5", "group=20"], _layers,
     ),
     "predict": Subject(_predict, _files("p.jsonl")),
     "vocabulary": Subject(
-        lambda i, o: ["-m", "elmo_bench.vocabulary", f"text={i}/train.txt", f"output={o}/w.txt"], _files("w.txt")
+        lambda i, o: ["-m", "elmo_bench", "vocabulary", f"text={i}/train.txt", f"output={o}/w.txt"], _files("w.txt")
     ),
-    "mini": Subject(lambda i, o: ["-m", "elmo_bench.mini", f"out={o}/world", *WORLD], _files("world/mini.json")),
+    "mini": Subject(lambda i, o: ["-m", "elmo_bench", "mini", f"out={o}/world", *WORLD], _files("world/mini.json")),
     "report": Subject(
-        lambda i, o: ["-m", "elmo_bench.report", f"results_root={o}/results"],
+        lambda i, o: ["-m", "elmo_bench", "report", f"results_root={o}/results"],
         _files(*(f"results/{name}" for name in ("README.md", "report.html", "report.json", "figures/gains.svg"))),
         lambda o: shutil.copytree(ROOT / RECORDS, o / RECORDS),
     ),

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from elmo_bench import embed, predict, report
 from elmo_bench.bilm.lm import load_lm
-from elmo_bench.experiment import items, store
+from elmo_bench.commands.compare import report
+from elmo_bench.commands.use import embed, predict
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.records import items, store
 from tests.drill import scene
-from tests.test_train import result
+from tests.running.test_train import result
 
 SENTENCES = [["ba", "de"], ["gi"], ["ko", "lu", "ba", "far"], ["de", "de", "lu"]]
 

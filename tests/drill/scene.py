@@ -13,9 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from elmo_bench import pretrain, train
-from elmo_bench.experiment import launch
+from elmo_bench.commands.bilm import pretrain
+from elmo_bench.commands.run import train
 from elmo_bench.mini import generate
+from elmo_bench.running import launch
 from elmo_bench.system import places
 from tests.command import stop_in_mid_epoch
 from tests.conftest import Bench

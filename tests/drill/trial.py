@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
-from elmo_bench.system import console
+from elmo_bench.system.terminal import console
 
 EQUAL, RESULT, ONE_LINE, FAULT = "equal", "result", "one line", "fault"
 Answer = tuple[str, str]  # one of these four, and what was done and seen

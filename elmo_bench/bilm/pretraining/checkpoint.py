@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.integrity import load_checkpoint
+from elmo_bench.system.storage.integrity import load_checkpoint
 
 AGAIN = "force=true trains from the start"
 EARLIER = b"elmo_bench checkpoint 1 "  # then the sha256 of the rest in hexadecimal, then a newline

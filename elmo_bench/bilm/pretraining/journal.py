@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.system.disk import writing
-from elmo_bench.system.files import replacing
+from elmo_bench.system.storage.disk import writing
+from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.wandb_runs import WandbRun, opened
 
 

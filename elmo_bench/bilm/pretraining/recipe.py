@@ -8,8 +8,8 @@ from pathlib import Path
 from elmo_bench.bilm.corpus import sources
 from elmo_bench.bilm.lm import has_softmax, softmax_files
 from elmo_bench.configuration import checks
-from elmo_bench.system import hashing
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import hashing
 
 
 @dataclass(frozen=True)

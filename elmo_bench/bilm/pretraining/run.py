@@ -25,11 +25,11 @@ from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.parallel import Group, choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
-from elmo_bench.system.disk import writing
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import write_bytes, write_text
-from elmo_bench.system.hashing import fingerprint
-from elmo_bench.system.locks import alone
+from elmo_bench.system.storage.disk import writing
+from elmo_bench.system.storage.files import write_bytes, write_text
+from elmo_bench.system.storage.hashing import fingerprint
+from elmo_bench.system.storage.locks import alone
 
 
 def pretrain(

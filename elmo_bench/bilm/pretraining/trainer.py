@@ -51,8 +51,8 @@ from elmo_bench.system import allocator
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-from elmo_bench.system.integrity import save_checkpoint
-from elmo_bench.system.progress import tell
+from elmo_bench.system.storage.integrity import save_checkpoint
+from elmo_bench.system.terminal.progress import tell
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
 CPU, ALONE = torch.device("cpu"), Group()

@@ -11,7 +11,7 @@ from rich.progress import track
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.bilm.corpus import UNKNOWN, Source
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.files import open_text
+from elmo_bench.system.storage.files import open_text
 
 MARKS = (SENTENCE_BEGIN, SENTENCE_END, UNKNOWN)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.experiment.store import Record
+from elmo_bench.records.store import Record
 from elmo_bench.reporting.charts.svg import COLOURS, FAINT, LAYERS, Chart, axes_in, band
-from elmo_bench.reporting.groups import Group, fraction
+from elmo_bench.reporting.statistics.groups import Group, fraction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

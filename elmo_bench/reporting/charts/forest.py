@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.reporting.charts.svg import COLOURS, FAINT, INK, Chart, axes_in, tip
-from elmo_bench.reporting.outcomes import Comparison
-from elmo_bench.reporting.statistics import gain_of_paper
+from elmo_bench.reporting.statistics.scores import gain_of_paper
+from elmo_bench.reporting.tables.outcomes import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,55 @@
+"""Makes the files of the open data of word senses (word, part of speech, lemma, sense key, number) of SemCor 3.0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from html import unescape
+from pathlib import Path
+
+from elmo_bench.system.storage.files import read_text
+
+SPLITS = {8: "dev", 9: "test"}  # by the last digit of a document's place, from 0; the others are train
+ELEMENT = re.compile(r"<(wf|punc)([^>]*)>(.*)</\1>")
+ATTRIBUTE = re.compile(r"(\w+)=(\S+)")
+
+
+def semcor(sources: Mapping[str, Path]) -> dict[str, str]:
+    """Of ten documents with all senses, in the order of their names, the ninth is dev and the tenth test.
+
+    The documents of which only the verbs have senses are all in train.
+
+    Args:
+        sources: `semcor`, the folder of the repository.
+
+    Returns:
+        the text of each file below data_root, by its name.
+    """
+    root = sources["semcor"] / "data/semcor3.0"
+    full = sorted([*root.glob("brown1/tagfiles/*"), *root.glob("brown2/tagfiles/*")])
+    texts: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+    for place, path in enumerate(full):
+        texts[SPLITS.get(place % 10, "train")].extend(_document(path))
+    for path in sorted(root.glob("brownv/tagfiles/*")):
+        texts["train"].extend(_document(path))
+    return {f"wsd_semcor/{split}.tsv{'.xz' * (split == 'train')}": "".join(text) for split, text in texts.items()}
+
+
+def _document(path: Path) -> Iterator[str]:
+    yield f"# doc = {path.parent.parent.name}/{path.name}\n"
+    for sentence in read_text(path).split("</s>")[:-1]:
+        yield from ("\t".join(row) + "\n" for element in ELEMENT.finditer(sentence) for row in _rows(element))
+        yield "\n"
+
+
+def _rows(element: re.Match[str]) -> Iterator[list[str]]:
+    """A row for each word of an expression; those after the first have "=" for what the expression has once."""
+    name, attributes, text = element.groups()
+    given = dict(ATTRIBUTE.findall(attributes))
+    lemma, number = given.get("lemma", "-"), given.get("wnsn", "0")
+    known = all(int(part) > 0 for part in number.split(";"))  # 0: a sense that WordNet no longer has
+    keys = ";".join(f"{lemma}%{place}" for place in given.get("lexsn", "").split(";"))
+    annotation = [lemma, keys, number] if known else [lemma, "-", "-"]
+    for word in filter(None, unescape(text).split("_")):
+        yield [word, "PUNCT" if name == "punc" else given["pos"], *annotation]
+        annotation = ["=", "=", "="]

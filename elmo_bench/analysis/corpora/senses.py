@@ -1,0 +1,219 @@
+"""Text with word senses, in three formats: plain columns, the XML of Raganato et al. 2017, generated text.
+
+Columns: word, part of speech, lemma, sense keys (joined by ";"; "-": none), sense numbers of WordNet. A multiword
+expression has a row for each of its words; the rows after its first hold "=". A line "# ..." is a comment.
+
+XML: `wf` and `instance` elements in `sentence` elements, and a gold key file, an instance's id and keys in each line.
+
+Generated: a sentence a line, and the list of senses that the mini scale writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+from xml.parsers import expat
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import open_bytes, open_text
+from elmo_bench.text.columns import Block, read_blocks
+
+NONE, INSIDE = "-", "="
+POS = {"N": "n", "V": "v", "J": "a", "A": "a", "R": "r"}  # by the first letter of tags of PTB and UD; ADV is apart
+PIECE = 1 << 16  # bytes of XML parsed at once
+
+
+class Instance(NamedTuple):
+    """A word, or an expression of several, whose sense is to be found.
+
+    Attributes:
+        start, end: of its words in the sentence.
+        word: lemma and part of speech (n, v, a, r), whose senses are the candidates.
+        keys: the right senses; one of them is enough.
+        numbers: of these senses in WordNet, 1 for the first; empty where the file has none.
+        line: of the file that gives the senses.
+    """
+
+    start: int
+    end: int
+    word: tuple[str, str]
+    keys: tuple[str, ...]
+    numbers: tuple[str, ...]
+    line: int
+
+
+class Sentence(NamedTuple):
+    """Words, and those of them that have a sense."""
+
+    words: list[str]
+    instances: list[Instance]
+
+
+def part_of_speech(tag: str) -> str:
+    """n, v, a or r of a tag of the Penn Treebank or of Universal Dependencies."""
+    return "r" if tag == "ADV" else POS.get(tag[:1], tag)
+
+
+# Plain columns.
+
+
+def read_columns(path: Path) -> Iterator[Sentence]:
+    """The sentences of a column file.
+
+    Raises:
+        UserError: rows of another width, a malformed sense, a number of keys that is not that of their numbers.
+    """
+    for block in read_blocks(path, comment="# ", minimum=5):
+        starts = [i for i, row in enumerate(block.rows) if row[3] not in (NONE, INSIDE)]
+        yield Sentence([row[0] for row in block.rows], [_instance(block, start) for start in starts])
+
+
+def _instance(block: Block, start: int) -> Instance:
+    _, tag, lemma, keys, numbers = block.rows[start][:5]
+    split = tuple(keys.split(";")), tuple(numbers.split(";"))
+    for key in split[0]:
+        check_key(key, block.path, block.lines[start])
+    if len(split[0]) != len(split[1]):
+        raise UserError(f"{len(split[0])} sense keys, but {len(split[1])} numbers", block.path, block.lines[start])
+    end = start + 1
+    while end < len(block.rows) and block.rows[end][3] == INSIDE:
+        end += 1
+    return Instance(start, end, (lemma, part_of_speech(tag)), *split, block.lines[start])
+
+
+def check_key(key: str, path: Path, line: int) -> None:
+    """Raises `UserError` if a sense key is not a lemma, "%" and a sense."""
+    lemma, sign, sense = key.partition("%")
+    if not (lemma and sign and sense):
+        raise UserError(f"{key}: no sense key; expected one like bank%1:14:00::", path, line)
+
+
+# XML.
+
+
+def read_xml(path: Path, gold: Path) -> list[Sentence]:
+    """The sentences of an XML file, with the senses of its gold key file.
+
+    Raises:
+        UserError: not such XML, an instance without a key, a key without an instance, an id that occurs twice.
+    """
+    keys = read_keys(gold)
+    parser = _Parser(path, keys)
+    with open_bytes(path) as stream:
+        while piece := stream.read(PIECE):
+            parser.feed(piece)
+        parser.feed(b"", last=True)
+    for name in keys.keys() - parser.seen:
+        raise UserError(f"{name}: there is no such instance in {path.name}", gold, keys[name][1])
+    if not parser.sentences:
+        raise UserError("contains no sentence; expected the XML of Raganato et al. 2017", path)
+    return parser.sentences
+
+
+def read_keys(path: Path) -> dict[str, tuple[tuple[str, ...], int]]:
+    """The keys and the line of each instance in a gold key file. Raises `UserError` for a malformed line."""
+    found: dict[str, tuple[tuple[str, ...], int]] = {}
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            name, *keys = line.split()[:100] or [""]
+            if not keys or name in found:
+                raise UserError("expected the id of an instance and its sense keys, and every id once", path, number)
+            for key in keys:
+                check_key(key, path, number)
+            found[name] = tuple(keys), number
+    return found
+
+
+class _Parser:
+    """Collects sentences from the events of a streaming parser; entities of the file's own are refused."""
+
+    def __init__(self, path: Path, keys: Mapping[str, tuple[tuple[str, ...], int]]):
+        self.path, self.keys = path, keys
+        self.sentences: list[Sentence] = []
+        self.seen: set[str] = set()
+        self._attributes: dict[str, str] | None = None  # of the open wf or instance
+        self._text = ""
+        self._parser = expat.ParserCreate("UTF-8")  # whatever the file declares
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+        self._parser.EntityDeclHandler = self._entity
+
+    def feed(self, piece: bytes, last: bool = False) -> None:
+        """Parses a piece of the file. Raises `UserError` naming its line."""
+        try:
+            self._parser.Parse(piece, last)
+        except expat.ExpatError as error:
+            raise UserError(f"not XML ({expat.ErrorString(error.code)})", self.path, error.lineno) from None
+
+    def _fault(self, message: str) -> UserError:
+        return UserError(message, self.path, self._parser.CurrentLineNumber)
+
+    def _entity(self, *declared: object) -> None:
+        raise self._fault("declares an entity of its own; the evaluation files have none")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "sentence":
+            self.sentences.append(Sentence([], []))
+        elif name in ("wf", "instance"):
+            if not self.sentences or self._attributes is not None:
+                raise self._fault(f"a {name} element outside a sentence, or in another")
+            self._attributes, self._text = {**attributes, "": name}, ""
+
+    def _characters(self, text: str) -> None:
+        if self._attributes is not None:
+            self._text += text
+
+    def _end(self, name: str) -> None:
+        if name not in ("wf", "instance") or self._attributes is None:
+            return
+        attributes, self._attributes = self._attributes, None
+        words = (self._text.replace("_", " ") if "_" in attributes.get("lemma", "") else self._text).split()
+        if not words:
+            raise self._fault(f"an empty {name} element")
+        sentence = self.sentences[-1]
+        start = len(sentence.words)
+        sentence.words.extend(words)
+        if name == "instance":
+            sentence.instances.append(self._sense(attributes, start, start + len(words)))
+
+    def _sense(self, attributes: dict[str, str], start: int, end: int) -> Instance:
+        if lacking := [key for key in ("id", "lemma", "pos") if not attributes.get(key)]:
+            raise self._fault(f"an instance without {' and '.join(lacking)}")
+        name = attributes["id"]
+        if name in self.seen or name not in self.keys:
+            raise self._fault(f"instance {name}: " + ("occurs twice" if name in self.seen else "has no gold key"))
+        self.seen.add(name)
+        keys, line = self.keys[name]
+        return Instance(start, end, (attributes["lemma"], part_of_speech(attributes["pos"])), keys, (), line)
+
+
+# Generated text.
+
+
+def read_mini(path: Path, senses: Path) -> list[Sentence]:
+    """The sentences of a split of generated text, with the senses that are listed for it.
+
+    Raises:
+        UserError: a malformed line of the list, or a place that the text does not have.
+    """
+    with open_text(path) as lines:
+        sentences = [Sentence(line.split(), []) for line in lines]
+    with open_text(senses) as lines:
+        for number, line in enumerate(lines, start=1):
+            split, *fields = line.rstrip("\n").split("\t")
+            if number > 1 and split == path.stem:
+                _add(sentences, fields, senses, number)
+    return sentences
+
+
+def _add(sentences: list[Sentence], fields: list[str], path: Path, line: int) -> None:
+    try:
+        sentence, token, lemma, key = int(fields[0]), int(fields[1]), *fields[2:]
+        if not (0 <= sentence < len(sentences) and 0 <= token < len(sentences[sentence].words)):
+            raise ValueError
+    except ValueError:
+        raise UserError("expected split, sentence, token, lemma and sense of a word of the text", path, line) from None
+    check_key(key, path, line)
+    sentences[sentence].instances.append(Instance(token, token + 1, (lemma, ""), (key,), (), line))

@@ -1,0 +1,58 @@
+"""The paper's Table 4: `elmo-bench analysis.neighbours scale=open data_root=FOLDER`, or `make table N=4`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.command import Argument, Command
+
+COMMAND = Command(
+    "analysis.neighbours",
+    "Table 4: the nearest neighbours of a word in its sentence, by layer",
+    (
+        Argument("word", "look up this word instead of those of the page; nothing is recorded", None, "WORD"),
+        Argument("sentence", "its sentence, tokens separated by spaces", None, "'TOKEN TOKEN ...'"),
+        *STUDY,
+    ),
+    (
+        *BY_SCALE[:2],
+        ("scale=open data_root=FOLDER word=bank sentence='We sat on the bank of the river .'", "one word"),
+        ("text=FILE.txt format=text word=bank sentence='A bank lends money .'", "any text, one sentence a line"),
+    ),
+    (
+        "The vectors of the text are written once, as an index below cache_root; an interrupted indexing goes on where "
+        "it stopped.",
+        *NOTES,
+    ),
+    again="running the command again goes on with the index",
+    overrides=True,
+    more=lambda: keys("NeighboursConfig"),
+    page="layers",
+)
+
+
+def main() -> None:
+    """The entry point."""
+    from elmo_bench.analysis.neighbours import measure
+    from elmo_bench.analysis.settings import NeighboursConfig
+    from elmo_bench.analysis.study import Study, show
+
+    query, rest = _query(sys.argv[1:])
+    study = Study.of("neighbours", NeighboursConfig, rest)
+    if query:
+        page = measure(study, [query])
+        show(page)
+        print(f"searched in {page['measured'][0]['seconds']:.3f} s")
+    else:
+        show(study.recorded() or study.write(measure(study, study.settings.queries)), study.path)
+
+
+def _query(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The word and sentence that are asked for, if any, and the other arguments."""
+    given = dict(argument.split("=", 1) for argument in argv if argument.startswith(("word=", "sentence=")))
+    if len(given) == 1:
+        raise UserError("word=WORD and sentence='TOKEN TOKEN ...' belong together: give both")
+    return given, [argument for argument in argv if not argument.startswith(("word=", "sentence="))]

@@ -1,0 +1,29 @@
+"""The paper's Table 6: `elmo-bench analysis.pos scale=open data_root=FOLDER`, or `make table N=6`."""
+
+from __future__ import annotations
+
+import sys
+
+from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys
+from elmo_bench.system.terminal.command import Command
+
+COMMAND = Command(
+    "analysis.pos",
+    "Table 6: parts of speech by a linear classifier, by layer",
+    STUDY,
+    BY_SCALE,
+    NOTES,
+    overrides=True,
+    more=lambda: keys("PosConfig"),
+    page="layers",
+)
+
+
+def main() -> None:
+    """The entry point."""
+    from elmo_bench.analysis.pos import measure
+    from elmo_bench.analysis.settings import PosConfig
+    from elmo_bench.analysis.study import Study, show
+
+    study = Study.of("pos", PosConfig, sys.argv[1:])
+    show(study.recorded() or study.write(measure(study)), study.path)

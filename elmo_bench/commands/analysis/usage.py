@@ -1,0 +1,32 @@
+"""What the help texts of the commands of Tables 4 to 6 share."""
+
+from __future__ import annotations
+
+from elmo_bench.commands.usage import OVERRIDES, PLACES, SCALE
+from elmo_bench.system import places
+from elmo_bench.system.terminal.command import Argument, Section, described, flag, pages, settings
+
+STUDY = (
+    SCALE,
+    Argument("bilm", "a page of conf/bilm/; by default that of the scale", None, "NAME"),
+    Argument("force", "measure again although there is a record", False, parse=flag),
+    *PLACES,
+)
+NOTES = (
+    "Prints the table and writes it as a record, results/analysis/SCALE/STUDY/ID.json, which the report shows. A "
+    "recorded table is not measured again.",
+    OVERRIDES,
+)
+BY_SCALE = (
+    ("", "generated data, offline"),
+    ("scale=open data_root=FOLDER", "open data"),
+    ("scale=open data_root=FOLDER sentences=2000", "the first sentences of each file only"),
+)
+
+
+def keys(config: str) -> list[Section]:
+    """The biLMs, and the keys of a study, a dataclass of `analysis/settings.py`, with their defaults."""
+    from elmo_bench.analysis import settings as studies
+
+    listed = described(getattr(studies, config))
+    return [pages(places.CONF, ["bilm"]), settings("Keys of the page, with the defaults that it changes", listed)]

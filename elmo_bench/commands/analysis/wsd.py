@@ -1,0 +1,29 @@
+"""The paper's Table 5: `elmo-bench analysis.wsd scale=open data_root=FOLDER`, or `make table N=5`."""
+
+from __future__ import annotations
+
+import sys
+
+from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys
+from elmo_bench.system.terminal.command import Command
+
+COMMAND = Command(
+    "analysis.wsd",
+    "Table 5: word senses by the nearest sense mean, by layer",
+    STUDY,
+    BY_SCALE,
+    NOTES,
+    overrides=True,
+    more=lambda: keys("WsdConfig"),
+    page="layers",
+)
+
+
+def main() -> None:
+    """The entry point."""
+    from elmo_bench.analysis.settings import WsdConfig
+    from elmo_bench.analysis.study import Study, show
+    from elmo_bench.analysis.wsd import measure
+
+    study = Study.of("wsd", WsdConfig, sys.argv[1:])
+    show(study.recorded() or study.write(measure(study)), study.path)

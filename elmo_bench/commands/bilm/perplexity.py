@@ -1,0 +1,83 @@
+"""The perplexity of a biLM on a text: `elmo-bench perplexity options=O weights=W text=FILE`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.command import Argument, Command
+
+if TYPE_CHECKING:  # `--help` does not import them
+    from elmo_bench.bilm.corpus import Corpus
+
+COMMAND = Command(
+    "perplexity",
+    "the perplexity of a biLM on a text, by the full softmax",
+    (
+        Argument("options", "the biLM's options, in the official layout", value="FILE.json"),
+        Argument("weights", "its weights; softmax.safetensors and vocabulary.txt lie beside them", value="FILE.hdf5"),
+        Argument("text", "one tokenized sentence a line; a file, a folder of files or a quoted pattern", value="TEXT"),
+    ),
+    (("options=models/open/options.json weights=models/open/weights.hdf5 text=text.txt.xz", ""),),
+    (
+        "Prints a JSON object: the perplexity forward (given the words before), backward (given those after) and their "
+        "mean, as the paper quotes it; how many predictions each direction made, ends of sentences included; the size "
+        "of the vocabulary and how many words of the text it lacks. These count as the one word <UNK>, so that figures "
+        "compare only for one vocabulary and one text.",
+        "The state runs on from sentence to sentence, as in training. A long text is read in 32 equal parts; up to 31 "
+        "predictions at its end are left out.",
+        "The official files hold no softmax; `elmo-bench tune` fits one.",
+    ),
+    page="bilms",
+)
+
+
+def measure(options: Path, weights: Path, text: str) -> dict[str, Any]:
+    """What the command prints.
+
+    Args:
+        options, weights: of the biLM.
+        text: a file, a folder of files or a pattern.
+
+    Raises:
+        UserError: no softmax beside the weights, a missing or damaged file, a text without sentences, a perplexity that
+            is not finite.
+    """
+    from elmo_bench.bilm.corpus import Corpus, sources
+    from elmo_bench.bilm.lm import has_softmax, read_lm
+    from elmo_bench.bilm.pretraining.run import finite
+
+    if not has_softmax(weights.parent):
+        raise UserError(
+            "no softmax.safetensors and vocabulary.txt beside these weights, which a perplexity needs; the official "
+            "files hold none, and `elmo-bench tune` fits one",
+            weights,
+        )
+    lm, words = read_lm(options, weights)
+    corpus = Corpus.read(sources(Path(), [(text, None)]))
+    measured = finite(lambda: lm.perplexity(corpus, words), text)
+    predictions = measured.pop("tokens")
+    return {**measured, "predictions": predictions, "vocabulary": len(words), **counts(corpus, words)}
+
+
+def counts(corpus: Corpus, vocabulary: list[str]) -> dict[str, int]:
+    """Sentences and words of a text, and how many of its words a vocabulary lacks: in running text, and distinct."""
+    import numpy as np
+
+    from elmo_bench.bilm.corpus import UNKNOWN
+
+    lacking = corpus.targets(vocabulary) == vocabulary.index(UNKNOWN)  # (types,) bool
+    return {
+        "sentences": len(corpus.ends),
+        "words": len(corpus.tokens),
+        "unknown_words": int(lacking[corpus.tokens].sum()),
+        "distinct_unknown_words": int(lacking[np.unique(corpus.tokens)].sum()),
+    }
+
+
+def main() -> None:
+    """The entry point."""
+    given = COMMAND.parse()
+    print(json.dumps(measure(Path(given["options"]), Path(given["weights"]), given["text"]), indent=1))

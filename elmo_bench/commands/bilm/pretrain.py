@@ -1,0 +1,83 @@
+"""A biLM from plain text: `elmo-bench pretrain scale=open data_root=FOLDER`, or `make pretrain SCALE=open`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from elmo_bench.commands import usage
+from elmo_bench.configuration import checks, pages
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.command import Argument, Command, flag
+
+COMMAND = Command(
+    "pretrain",
+    "train a biLM on plain text",
+    (
+        Argument("scale", "the recipe, a page of conf/pretrain/", "open"),
+        usage.PLACES[0],
+        Argument("output", "folder for the biLM; by default models/ and the recipe's name", None, "FOLDER"),
+        Argument("every", "seconds between checkpoints", 300),
+        Argument("compile", "compile the pointwise work; false where there is no C++ compiler", True, parse=flag),
+        Argument("stop", "stop and export after this update; recipe.start=FOLDER continues it", None, "UPDATE"),
+        Argument("force", "train again although there is a biLM", False, parse=flag),
+        Argument("device", "auto, cpu or cuda", "auto"),
+        Argument("wandb", "send the log to W&B too, offline without a key", None, "{project:NAME}"),
+    ),
+    (
+        ("scale=open data_root=FOLDER", "reads the recipe's text below FOLDER"),
+        ("scale=original data_root=FOLDER device=cuda", "the paper's biLM by the release's recipe"),
+    ),
+    (
+        "Writes options.json and weights.hdf5 in the official layout, the softmax and its vocabulary, and a card with "
+        "perplexities. Running the command again resumes from the last checkpoint.",
+        "On several GPUs: torchrun --nproc-per-node=N -m elmo_bench pretrain KEY=VALUE ...",
+    ),
+    again="running the command again resumes from the last checkpoint",
+    overrides=True,
+    more=lambda: usage.of_pages(["pretrain"]),
+    page="pretraining",
+)
+
+
+def main() -> None:
+    """The entry point."""
+    from rich.console import Console
+
+    from elmo_bench.bilm.card import AGAIN, check_folder, read_card
+    from elmo_bench.bilm.pretraining.parallel import leave
+    from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
+    from elmo_bench.mini import mend
+
+    chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
+    cfg = pages.compose(chosen, "pretrain")
+    if cfg.root is None:
+        raise UserError(f"no training text: give {places.DATA_ROOT}, a folder that contains lm/")
+    if cfg.stop is not None:
+        checks.whole(cfg.stop, "stop", 0)
+    checks.number(cfg.every, "every", 0)
+    for name in ("compile", "force"):
+        checks.one_of(cfg[name], name, (True, False))
+    output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
+    mend(root)  # a changed text would give another biLM
+    if output.exists() and not (output / "card.json").is_file():
+        raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)
+    card = read_card(output, AGAIN) if output.exists() and not cfg.force else None
+    if card and not is_of(card, recipe, root):
+        raise UserError(
+            "trained by another recipe or on other text; force=true replaces it, another output= keeps it", output
+        )
+    if card and card.get("updates", recipe.updates) >= recipe.end(cfg.stop):
+        check_folder(output, AGAIN)
+        print(f"{output} exists already; force=true trains it again", file=sys.stderr)
+    else:
+        work = Path(cfg.cache_root) / "pretrain"
+        wandb: Any = OmegaConf.to_container(cfg.wandb) if cfg.wandb else None
+        card = pretrain(recipe, root, work, output, cfg.compile, cfg.every, cfg.force, cfg.device, wandb, cfg.stop)
+    if card:
+        show(card, Console())
+    leave()

@@ -1,0 +1,74 @@
+"""A biLM tuned on a task's text: `python -m elmo_bench tune task=snli scale=open`, or `make tune TASK=snli`."""
+
+from __future__ import annotations
+
+import sys
+
+from elmo_bench.commands import usage
+from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.system.terminal.command import Argument, Command, flag
+
+COMMAND = Command(
+    "tune",
+    "tune a biLM on the training text of a task, without its labels",
+    (
+        Argument("task", "whose text: a page of conf/task/, or all", "ner"),
+        usage.SCALE,
+        Argument("bilm.parent", "the biLM to tune, a page of conf/bilm/; by default the scale's own", None, "PAGE"),
+        Argument(
+            "bilm.tuning.lr", "peak learning rate; by default that of the scale's page of conf/tuning/", None, "X"
+        ),
+        Argument("bilm.tuning.every", "seconds between checkpoints", 300),
+        Argument("force", "tune again although it has been done", False, parse=flag),
+        *usage.PLACES,
+    ),
+    (
+        ("task=snli", "the biLM of the mini scale on SNLI's sentences"),
+        ("task=all scale=open data_root=FOLDER", "Table 7: perplexities of all six tasks before and after"),
+    ),
+    (
+        "Prints the full-softmax perplexity of dev before and after one pass over the training sentences, and writes "
+        "it to analysis/SCALE/tuning/table7.json in the results folder, for the report. Sentences of dev and test are "
+        "left out of the text. Other commands know the tuned biLM as bilm=tuned. Where the parent has no softmax, as "
+        "the official files, one is fitted first, with all else frozen, and counts as the one before.",
+        usage.OVERRIDES,
+    ),
+    again="running the command again resumes from the last checkpoint",
+    overrides=True,
+    more=lambda: usage.of_pages(["task", "scale", "bilm", "tuning"]),
+    page="tuning",
+)
+
+
+def chosen(arguments: list[str]) -> list[RunConfig]:
+    """The configuration of each task that the arguments name; of `task=all`, of every task that offers the scale.
+
+    Raises:
+        UserError: the errors of the configuration.
+    """
+    overrides = ["bilm=tuned", *arguments]
+    if "task=all" not in arguments:
+        return [schema.typed(pages.compose(overrides))]
+    others = [override for override in overrides if override != "task=all"]
+    runs = [schema.typed(pages.compose([*others, f"task={task}"])) for task in pages.tasks()]
+    return [run for run in runs if run.scale.name in run.task.scales]
+
+
+def main() -> None:
+    """The entry point."""
+    from rich.console import Console
+
+    from elmo_bench.identity.makers import maker
+    from elmo_bench.identity.missing import check_text
+    from elmo_bench.tuning import TunedBilm, table
+
+    runs = chosen(sys.argv[1:])
+    for run in runs:
+        check_text(run)
+    for run in runs:
+        if data := maker(run.scale, run.places):
+            data.make()
+        TunedBilm(run.bilm, run.places).make(run.force)
+    path = table.write(runs)
+    table.show(path, Console())

@@ -1,0 +1,95 @@
+"""Recorded runs at Weights & Biases: `python -m elmo_bench publish`. One W&B run for every record, without doubles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.command import Argument, Command
+
+if TYPE_CHECKING:  # --help is quick without it
+    from elmo_bench.records.store import Record
+
+COMMAND = Command(
+    "publish",
+    "make a W&B run of every record, and a workspace and a report of them",
+    (
+        Argument("results_root", "folder with runs/; by default results/own/, or the authors' if it has none", None,
+                 "FOLDER"),
+        Argument("project", "of W&B", "elmo_bench"),
+        Argument("entity", "of W&B; by default the key's own", None, "NAME"),
+    ),
+    (
+        ("", "your own runs"),
+        ("results_root=results", "those of the authors"),
+        ("project=mine entity=team", "into the project of a team"),
+    ),
+    (
+        "Online with a key (WANDB_API_KEY or `wandb login`), else offline below results/own/wandb/, to be uploaded by "
+        "`wandb sync`. A run's id is that of its record, so that a record is published once. The workspace and the "
+        "report are made online, and need the extra `dashboards`.",
+    ),
+    again="running the command again goes on",
+    page="wandb",
+)  # fmt: skip
+
+
+def main() -> None:
+    """The entry point."""
+    given = COMMAND.parse()
+    results_root = _chosen(given["results_root"])
+    try:
+        import wandb  # noqa: F401
+    except ImportError:
+        raise UserError("wandb is not installed: pip install wandb") from None
+    from elmo_bench.records.recorded import is_evidence
+    from elmo_bench.records.store import read_all
+    from elmo_bench.reporting.pages import publishing
+    from elmo_bench.system.storage.locks import alone
+    from elmo_bench.system.wandb_runs import has_key
+
+    records = read_all(results_root)
+    if not records:
+        raise UserError("no run is recorded here; `elmo-bench reproduce` makes records", results_root)
+    folder = places.OWN if is_evidence(results_root) else results_root
+    project, entity = given["project"], given["entity"]
+    with alone(folder / "wandb", "another process is publishing these runs"):
+        told = publishing.publish(_with_progress(records), results_root, folder, project, entity)
+    print(f"W&B, project {project}: {_counted(told)}")
+    if publishing.unsynced(folder):
+        print(f"offline; to upload, with a key: wandb sync {folder}/wandb/offline-run-*")
+    if told[publishing.LOGGED]:
+        print(f"logged offline while they trained; to upload: wandb sync {results_root}/work/*/*/*/wandb/offline-run-*")
+    if told[publishing.FAILED]:
+        raise UserError("some runs were not published, as said above; the same command goes on")
+    if has_key():
+        for name, url in publishing.publish_dashboards(records, folder, project, entity).items():
+            print(f"{name}: {url}")
+
+
+def _chosen(given: str | None) -> Path:
+    """The folder of the records: the user's own, or where there are none, the authors'."""
+    if given is not None:
+        return Path(given)
+    if any(places.OWN.glob("runs/*/*/*.json")):
+        return places.OWN
+    print(f"no run is recorded in {places.OWN} yet: these are the authors' runs")
+    return places.RECORDED
+
+
+def _counted(told: Counter) -> str:
+    """As in "runs: 3 written, 2 already there"."""
+    return "runs: " + ", ".join(f"{number} {outcome}" for outcome, number in told.items())
+
+
+def _with_progress(records: Sequence[Record]) -> Iterable[Record]:
+    """The records, with a progress bar where the output is a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(records, "publishing", console=console, transient=True, disable=not console.is_terminal)

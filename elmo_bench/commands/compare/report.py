@@ -1,0 +1,58 @@
+"""Our results beside the paper's, from the records: `elmo-bench report` writes README.md, report.html, report.json.
+
+It also draws figures/gains.svg. For the project's evidence, results_root=results, it also writes the first tables into
+the project's README.md, between two markers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from elmo_bench.records.recorded import is_evidence
+from elmo_bench.reporting.pages.report import MARKS, contents, embedded, markdown, refresh
+from elmo_bench.reporting.section import Section
+from elmo_bench.system import places
+from elmo_bench.system.terminal.command import Argument, Command
+
+__all__ = ["COMMAND", "MARKS", "contents", "embedded", "main", "markdown", "refresh", "show"]
+
+COMMAND = Command(
+    "report",
+    "write the tables and figures of your recorded runs",
+    (Argument("results_root", "folder with runs/ and figures/; by default results/own/", None, "FOLDER"),),
+    (("", "your own runs"), ("results_root=results", "those of the authors, the project's evidence")),
+    (
+        "Prints the tables, our results beside the paper's, and writes README.md, report.html (a self-contained page) "
+        "and report.json (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. "
+        "The same records give the same bytes.",
+    ),
+    page="sweeps",
+)
+
+
+def show(sections: Sequence[Section]) -> None:
+    """Prints the tables, without wrapping lines when the output is not a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    for section in sections:
+        table = Table(*section.header, title=section.title, title_justify="left")
+        for row in section.rows:
+            table.add_row(*row)
+        console.print(table)
+        for line in (section.note, *section.remarks):
+            console.print(line, markup=False, soft_wrap=True)
+
+
+def main() -> None:
+    """The entry point."""
+    results_root = Path(COMMAND.parse()["results_root"] or places.OWN)
+    ours = places.CHECKOUT and is_evidence(results_root)
+    sections = refresh(results_root, places.ROOT / "README.md" if ours else None)
+    show(sections)
+    if not sections:
+        print(f"no run is recorded in {results_root} yet; results_root=results reports those of the authors")
+    print(f"written: {results_root / 'README.md'}, report.html, report.json")

@@ -1,0 +1,63 @@
+"""Official metrics of a file of predictions: `elmo-bench score task=ner gold=FILE predictions=FILE`.
+
+Prints one JSON object and nothing else. No model is needed, so no large library is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from elmo_bench.configuration import pages
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
+from elmo_bench.system.terminal.command import Argument, Command
+
+COMMAND = Command(
+    "score",
+    "the official metrics of a file of predictions, as one JSON object",
+    (
+        Argument("task", "the benchmark, a page of conf/task/", value="TASK"),
+        Argument("gold", "file with the correct answers", value="FILE"),
+        Argument("predictions", "file with the answers to score, in the same format", value="FILE"),
+    ),
+    (("task=ner gold=test.iob2 predictions=answers.iob2", "prints precision, recall and F1 in percent"),),
+    (
+        "The files are in the format of the benchmark's official scorer, described in tasks/TASK/README.md. No model "
+        "is needed.",
+    ),
+    page="predicting",
+)
+
+
+def score(task: str, gold: str, predictions: str) -> dict[str, float]:
+    """The metrics of the task, in percent.
+
+    Raises:
+        UserError: an unknown task, a missing or malformed file (with its line).
+    """
+    scorer = find(task)
+    for path in (gold, predictions):
+        limits.regular(path)
+        if not Path(path).is_file():
+            raise UserError("no such file", path)
+    return scorer(gold, predictions)
+
+
+def find(task: str) -> Callable[[str, str], dict[str, float]]:
+    """The function that the task's page names as `score`."""
+    page = pages.page(task)
+    name = OmegaConf.select(OmegaConf.load(page), "task.score")
+    if not isinstance(name, str):
+        raise UserError("the page has no `task.score`", page)
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(module), function)
+
+
+def main() -> None:
+    """The entry point."""
+    print(json.dumps(score(**COMMAND.parse())))

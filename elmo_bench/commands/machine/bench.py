@@ -1,0 +1,124 @@
+"""The speed of the biLM on this machine: `elmo-bench bench data_root=FOLDER`. `speed.bench` does the measuring."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.system import machine, places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import files
+from elmo_bench.system.terminal.command import Argument, Command, Section, choice, flag
+from elmo_bench.system.terminal.console import choices
+
+PARTS = {
+    "encode": "words to layers: against the best matrix product, a reference and the path without compiled functions",
+    "verification": "comparing files with their checksums",
+    "cache": "an epoch over cached layers against computing them",
+    "sweep": "the layers of a four-point sweep from an empty cache",
+    "growth": "how costs grow with tokens, sentence length, vocabulary, corpus and points of a sweep",
+    "memory": "of a corpus, and of one four times as long",
+    "attention": "memory of a batch of long paragraphs",
+    "heads": "memory of a training step of each task",
+    "steps": "speed of the training steps of each task, on open data",
+    "loading": "memory and time of reading all of SQuAD",
+    "stack": "the recurrent stack of SRL",
+    "waiting": "training steps that wait for their layers; of the open data",
+    "pretraining": "training a biLM, against the best matrix product",
+    "gpu": "encoding, steps of each task at the paper's sizes and pretraining on a GPU; on a CPU at reduced sizes, "
+    "and only where it is asked for",
+}
+
+
+def parts(text: str) -> list[str]:
+    """Names of parts, in the order of `PARTS`. Raises `ValueError` for any other name."""
+    names = text.split(",")
+    for name in names:
+        if name not in PARTS:
+            raise ValueError(f"there is no part {name}; {choices(name, list(PARTS))}")
+    return [name for name in PARTS if name in names]
+
+
+def usual(kind: str) -> list[str]:
+    """The parts of a run without only=, on a kind of device: what `gpu` says about a CPU, other parts say better."""
+    return [name for name in PARTS if name != "gpu" or kind == "cuda"]
+
+
+COMMAND = Command(
+    "bench",
+    "measure the biLM's speed against this machine's best matrix product",
+    (
+        Argument(
+            "data_root", "folder of the open data; without it, made-up words are used; also DATA_ROOT", None,
+            "FOLDER",
+        ),
+        Argument(
+            "only", "parts to measure, with commas between them; by default all, without a GPU all but gpu", None,
+            "PART,...", parts,
+        ),
+        Argument("device", "of the part gpu: auto, cpu or cuda", "auto", parse=choice("auto", "cpu", "cuda")),
+        Argument("write", "save the figures as bench.json in the results", False, parse=flag),
+        Argument("results_root", "where bench.json is saved; by default results/own/", None, "FOLDER"),
+    ),
+    (
+        ("", "prints the figures"),
+        ("only=encode,growth", "two parts of it"),
+        ("only=gpu device=cuda", "of a GPU: time, memory, share of its best product, projected hours of Table 1"),
+        ("data_root=FOLDER write=true", "on real text, and saves the figures"),
+    ),
+    (
+        "Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also the "
+        "recurrent stack of SRL, the memory of attention, memory and training steps of each task's model, and "
+        "pretraining. It takes about ten minutes. "
+        "Run nothing else meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
+    ),
+    more=lambda: [Section("Parts", list(PARTS.items()))],
+    page="development",
+)  # fmt: skip
+
+
+def main() -> None:
+    """The entry point."""
+    given = COMMAND.parse()
+    place = given["data_root"] or os.environ.get("DATA_ROOT")
+    if place and not Path(place).is_dir():
+        raise UserError("data_root is not a folder", place)
+    if given["write"] and given["only"]:
+        raise UserError("write=true saves the figures of all parts; leave out only=")
+    figures = measured(Path(place) if place else None, given["only"], given["device"])
+    if given["write"]:
+        target = Path(given["results_root"] or places.OWN) / "bench.json"
+        write(target, figures)
+        print(f"written to {target}", file=sys.stderr)
+
+
+def measured(data_root: Path | None, only: list[str] | None, device: str = "auto") -> dict[str, Any]:
+    """Measures and prints the figures of some parts, with a progress bar; None: of those that are usual here."""
+    import torch
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from elmo_bench.bilm.pretraining.parallel import choose_device
+    from elmo_bench.speed.bench import PLAN, bench
+    from elmo_bench.speed.tables import show
+
+    kind, cores = choose_device(device).type, machine.cores()
+    torch.set_num_threads(cores)
+    if only is None and "gpu" not in (only := usual(kind)):
+        print("the part gpu is left out without a GPU; only=gpu runs it on the CPU, at reduced sizes", file=sys.stderr)
+    progress = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
+        task = bar.add_task("starting", total=len(only))
+        plan = PLAN._replace(device=kind)
+        figures = bench(plan, data_root, only, lambda part: bar.update(task, description=part, advance=1))
+    show(figures, Console())
+    return figures
+
+
+def write(target: Path, figures: dict[str, Any]) -> None:
+    """Saves the figures with the machine and the code version that they were measured on."""
+    files.write_text(target, json.dumps({**figures, **machine.circumstances("cpu")}, indent=1) + "\n")

@@ -1,0 +1,125 @@
+"""Fetches the data sets of a scale: `elmo-bench data scale=open task=all data_root=FOLDER`, or `make data`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.command import Argument, Command, choice, whole
+
+COMMAND = Command(
+    "data",
+    "fetch the data sets of a scale, and write the files that the tasks read",
+    (
+        Argument("scale", "open or paper (mini is generated)", "open", parse=choice("mini", "open", "paper")),
+        Argument("task", "a task, or all", "all"),
+        Argument("sets", "data sets by name instead, with commas: the pages of conf/data", None, "NAMES"),
+        Argument("data_root", f"folder to write to; by default DATA_ROOT or {places.ROOT / 'data'}", None, "FOLDER"),
+        Argument(
+            "source", "folder with the archives and files of the sources; nothing is fetched then", None, "FOLDER"
+        ),
+        Argument("mirror", "address of a server with such a folder, which is asked first", None, "URL"),
+        Argument("stall", "seconds without a byte after which a connection is tried again", 30, parse=whole(1, 3600)),
+        Argument("models_root", "folder of biLMs; by default models/", None, "FOLDER"),
+        Argument("vectors_root", "folder of word vectors; by default VECTORS_ROOT or models/vectors", None, "FOLDER"),
+    ),
+    (
+        ("", "all data of scale=open"),
+        ("task=ner data_root=FOLDER", "what one task needs"),
+        ("sets=snli_1.0,glove.6B", "all of SNLI, and word vectors"),
+        ("source=FOLDER", "without a network"),
+        ("scale=paper task=ner", "says where to get CoNLL-2003, and checks it"),
+    ),
+    (
+        "The licences are shown first, and written to the file LICENCES in the folder. Every source is pinned to a "
+        "commit or a release, and what is fetched or written is compared with the sha256 on its page in conf/data. "
+        "What is there already is not fetched again; an interrupted command goes on where it stopped.",
+        "In the folder of source=, a repository is NAME-COMMIT.tar.gz, as GitHub calls its archive, or a folder "
+        "NAME-COMMIT; other files have the name that they have on the server. If some are missing, the command "
+        "lists them with their addresses.",
+    ),
+    again="what has been fetched is kept; the same command goes on there",
+    page="data",
+)
+DOWNLOADS = ".downloads"  # in data_root
+
+
+def main() -> None:
+    """The entry point."""
+    from elmo_bench.sources import licences, pages
+    from elmo_bench.system.storage.locks import alone
+
+    given = COMMAND.parse()
+    if given["scale"] == "mini":
+        raise UserError("scale=mini: its data are generated when they are needed; nothing is fetched")
+    known = pages.load()
+    chosen = pages.chosen(known, given["scale"], given["task"], given["sets"])
+    roots = _roots(given)
+    downloads = roots["data_root"] / DOWNLOADS
+    fetching = _fetching(given, downloads)
+    print(licences.shown(chosen), flush=True)
+    with alone(downloads, "another process fetches data into this folder; wait for it"):
+        licences.record(roots["data_root"], known, chosen, roots)
+        failures = _make_all(chosen, roots, fetching)
+    if failures:
+        raise UserError(failures[0]) if len(failures) == 1 else UserError("not all could be made:", faults=failures)
+    shutil.rmtree(downloads, ignore_errors=True)
+    _tell_next(given, chosen, roots["data_root"])
+
+
+def _roots(given: dict[str, Any]) -> dict[str, Path]:
+    models = Path(given["models_root"] or places.ROOT / "models")
+    return {
+        "data_root": Path(given["data_root"] or os.environ.get("DATA_ROOT") or places.MADE),
+        "models_root": models,
+        "vectors_root": Path(given["vectors_root"] or os.environ.get("VECTORS_ROOT") or models / "vectors"),
+    }
+
+
+def _fetching(given: dict[str, Any], downloads: Path):
+    from elmo_bench.sources.download import Patience
+    from elmo_bench.sources.fetch import Places
+
+    offline = given["source"]
+    if offline is not None and not Path(offline).is_dir():
+        raise UserError("no such folder; source=FOLDER must name the one that holds the archives", offline)
+    if given["mirror"] is not None and not given["mirror"].startswith(("http://", "https://")):
+        raise UserError(f"mirror={given['mirror']}: an address begins with https:// or http://")
+    return Places(downloads, Path(offline) if offline else None, given["mirror"], Patience(stall=given["stall"]))
+
+
+def _make_all(chosen, roots: dict[str, Path], fetching) -> list[str]:
+    """Makes or checks each data set; what is wrong with those that failed, and each missing file of the user's once."""
+    failures = []
+    for name, page in chosen.items():
+        try:
+            print(f"{name}: {_made(page, roots[page.root], fetching)}", flush=True)
+        except UserError as error:
+            failures += error.faults or [f"{name}: {error}"]
+    return list(dict.fromkeys(failures))
+
+
+def _made(page, root: Path, fetching) -> str:
+    from elmo_bench.sources import fetch, given, make
+
+    if page.given is not None:
+        given.check(page.given, root)
+    elif not make.is_made(page, root):
+        if fetching.offline is not None and (absent := fetch.missing(page.sources.values(), fetching.offline)):
+            raise UserError("files are missing", faults=absent)
+        make.make(page, root, fetching)
+        return "made"
+    return "there, and as it should be"
+
+
+def _tell_next(given: dict[str, Any], chosen, data_root: Path) -> None:
+    root = "" if data_root == places.MADE else f" data_root={data_root}"
+    for task in sorted({task for page in chosen.values() for task in page.tasks}):
+        pages = [page for page in chosen.values() if task in page.tasks and given["scale"] in page.scales]
+        told = [page.settings for page in pages if page.settings and given["scale"] == "paper"]
+        settings = "".join(f" {setting.format(data_root=data_root)}" for setting in told)
+        print(f"next: elmo-bench reproduce task={task} scale={given['scale']}{root}{settings}")

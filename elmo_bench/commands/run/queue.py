@@ -1,0 +1,32 @@
+"""The sweeps on a cluster: `python -m elmo_bench queue` shows how far they are, `cancel=true` ends what is queued."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from elmo_bench.sweeps import queued
+from elmo_bench.system import places
+from elmo_bench.system.terminal.command import Argument, Command, flag
+
+COMMAND = Command(
+    "queue",
+    "the sweeps on a cluster: recorded, running, waiting and failed runs",
+    (
+        Argument("results_root", "folder of the records", str(places.OWN)),
+        Argument("cancel", "end what runs and what is queued", False, parse=flag),
+    ),
+    (("", "how far they are"), ("cancel=true", "ends them; typing a sweep again goes on")),
+    ("Of a failed run it shows the last line of its log, and where the log lies.",),
+    page="clusters",
+)
+
+
+def main() -> None:
+    """The entry point."""
+    values = COMMAND.parse()
+    root = Path(values["results_root"])
+    if values["cancel"]:
+        print(f"{queued.cancel(root)} jobs ended; typing the sweep again goes on")
+        return
+    for sweep in queued.status(root):
+        print("\n".join(sweep.lines()))

@@ -1,0 +1,85 @@
+"""The paper's Table 1 for a task: `python -m elmo_bench reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
+
+Runs the sweep conf/sweep/table1.yaml: the pair of the scale, without ELMo and with it on the same pre-trained word
+vectors, over seeds 1 to N (`task=all`: every task); prints your results beside those that the authors recorded and the
+paper's, and writes a report of yours. A run that has a record is not run again. Any other override applies to all
+runs. `recorded=true` only shows the authors' results.
+
+`jobs=N` trains N runs at a time, each on its share of the cores; by default two, if there are two cores and no GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from elmo_bench.commands import usage
+from elmo_bench.commands.compare import report
+from elmo_bench.configuration import schema
+from elmo_bench.configuration.composing import compose_all
+from elmo_bench.records.recorded import is_evidence, recorded
+from elmo_bench.reporting.statistics.scores import ranges
+from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting.tables.beside import beside
+from elmo_bench.sweeps import asked
+from elmo_bench.sweeps.asked import Asked
+from elmo_bench.sweeps.pages import points
+from elmo_bench.sweeps.plan import plan
+from elmo_bench.sweeps.together import carry_out
+from elmo_bench.system.terminal.command import Argument, Command, flag, whole
+
+COMMAND = Command(
+    "reproduce",
+    "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
+    (
+        Argument("task", "the benchmark, a page of conf/task/, or all", "ner"),
+        usage.SCALE,
+        Argument("seeds", "train each arm with the seeds from 1 to this number", 1, parse=whole(1, 1000)),
+        usage.JOBS,
+        Argument("recorded", "show the runs that the authors recorded, and train nothing", False, parse=flag),
+        usage.FORCE,
+        *usage.PLACES,
+    ),
+    (
+        ("task=ner", "at the mini scale, offline"),
+        ("task=ner recorded=true", "the authors' results, at once"),
+        ("task=all scale=open seeds=3 data_root=FOLDER", "every task on open data"),
+    ),
+    (
+        "Prints your results beside the authors' and the paper's, and writes a report of yours, results/own/README.md. "
+        "A run that has a record there is not run again.",
+        usage.OVERRIDES,
+    ),
+    again=usage.AGAIN,
+    overrides=True,
+    more=usage.all_keys,
+    page="getting-started",
+)
+
+
+def main() -> None:
+    """The entry point."""
+    wanted = asked.parse(sys.argv[1:], sweep="table1", seeds=1)
+    if wanted.recorded:
+        show_recorded(wanted)
+        return
+    outcome = carry_out(plan(wanted))
+    if records := list(outcome.recorded.values()):
+        report.refresh(outcome.plan.config.results_root)
+        report.show(tables.sections(records))
+        report.show([] if is_evidence(outcome.plan.config.results_root) else beside(records))
+    if outcome.plan.composed:
+        print(outcome.line(), flush=True)
+    outcome.raise_first()
+
+
+def show_recorded(wanted: Asked) -> None:
+    """Prints the tables of the authors' runs; says in one line which of those asked for they have not recorded."""
+    found = []
+    for task in wanted.tasks:
+        chosen = wanted.chosen(task)
+        runs = points(wanted.sweep, chosen, range(1, (wanted.seeds or 1) + 1), wanted.instead)
+        found.append(recorded(map(schema.typed, compose_all([*chosen, *point] for point in runs))))
+    report.show(tables.sections([record for each in found for record in each.records]))
+    missing = [f"{name}, seeds {ranges(seeds)}" for each in found for name, seeds in each.missing.items()]
+    if missing:
+        print(f"not recorded by the authors: {'; '.join(missing)} (without recorded=true they are trained)", flush=True)

@@ -1,0 +1,69 @@
+"""A table or figure of the paper as one sweep: `python -m elmo_bench sweep +sweep=table2 task=snli scale=open seeds=3`.
+
+Trains the runs of a page of conf/sweep/ that have no record yet, each in a process of its own; prints the table that
+they make, beside the paper's, and writes it below results/tables/. Typing it again runs only what is missing. With
+`on=slurm` the runs are jobs of a cluster, and the command returns at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from elmo_bench.commands import usage
+from elmo_bench.commands.compare import report
+from elmo_bench.reporting.tables import files as table_files
+from elmo_bench.sweeps import asked, queued
+from elmo_bench.sweeps.plan import plan
+from elmo_bench.sweeps.together import carry_out
+from elmo_bench.system.terminal.command import Argument, Command, flag, whole
+
+COMMAND = Command(
+    "sweep",
+    "a table or figure of the paper as one sweep, ours beside theirs",
+    (
+        Argument("+sweep", "a page of conf/sweep/", value="NAME"),
+        Argument("task", "the benchmark, or all; by default ner, or the one that the sweep is for", None, "NAME"),
+        usage.SCALE,
+        Argument("seeds", "the seeds from 1 to this number; by default those of the page", None, "N", whole(1, 1000)),
+        usage.JOBS,
+        Argument(
+            "on", "local: processes here; slurm: jobs of a cluster, with keys cluster.KEY of conf/cluster/", "local"
+        ),
+        Argument("run", "false: only the table of what is recorded", True, parse=flag),
+        usage.FORCE,
+        *usage.PLACES,
+    ),
+    (
+        ("+sweep=table2 task=snli", "which layers, how regularised: dev scores on generated data"),
+        ("+sweep=table1 task=all scale=open seeds=3 data_root=FOLDER", "Table 1 on open data"),
+        ("+sweep=table2 task=snli on=slurm cluster.run.partition=gpu", "as jobs of a cluster; returns at once"),
+        ("+sweep=figure2 task=all run=false", "the table of the recorded runs; nothing is trained"),
+    ),
+    (
+        "Trains the runs that have no record, each in a process of its own, and prints the table that they make beside "
+        "the paper's. A run that fails does not stop the others. The last line says how many are recorded, failed and "
+        "missing; the same command again runs only what is missing.",
+        "The table and its cells are written to tables/SWEEP.SCALE.md and .json in the folder of results, where other "
+        "tasks of the same sweep keep their rows.",
+        usage.OVERRIDES,
+    ),
+    again="the same command again runs what is missing",
+    overrides=True,
+    more=usage.all_keys,
+    page="sweeps",
+)
+
+
+def main() -> None:
+    """The entry point."""
+    planned = plan(asked.parse(sys.argv[1:]))
+    if planned.asked.on != "local" and planned.asked.run:
+        queued.submit(planned)
+        return
+    outcome = carry_out(planned)
+    if outcome.plan.composed:  # else nothing could be run, and why has been said
+        table = table_files.write(outcome)
+        report.show(table.sections)
+        print(f"written: {table.path}, {table.path.with_suffix('.json').name}")
+        print(outcome.line(), flush=True)
+    outcome.raise_first()

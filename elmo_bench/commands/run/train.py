@@ -1,0 +1,97 @@
+"""One run, or with `-m` a sweep of runs: `python -m elmo_bench train task=ner scale=open elmo.where=input seed=3`.
+
+A recorded run is not run again, unless with `force=true`; an interrupted run resumes from its last completed epoch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elmo_bench.commands import usage
+from elmo_bench.system import children, places
+from elmo_bench.system.terminal import console
+from elmo_bench.system.terminal.command import Argument, Command, whole
+
+if TYPE_CHECKING:  # `--help` does not import it
+    from omegaconf import DictConfig
+
+COMMAND = Command(
+    "train",
+    "one run, or with -m a sweep of runs",
+    (
+        usage.TASK,
+        usage.SCALE,
+        usage.ARM,
+        Argument("seed", "of the weights, the order of batches and dropout", 1, parse=whole()),
+        Argument("fraction", "of the training data: a random subset that follows from the seed", 1.0),
+        usage.FORCE,
+        *usage.PLACES,
+    ),
+    (
+        ("task=ner scale=mini", "+ELMo on generated data, offline"),
+        ("task=ner scale=mini arm=baseline", "the same model without ELMo"),
+        ("-m task=ner,srl seed=1,2,3", "six runs, one after another"),
+        ("+sweep=table2 task=snli scale=open", "a table of the paper"),
+    ),
+    (
+        "A run that has a record is not run again, and an interrupted run resumes from its last completed epoch.",
+        usage.OVERRIDES,
+    ),
+    again=usage.AGAIN,
+    overrides=True,
+    more=usage.all_keys,
+    page="runs",
+)
+
+
+def main() -> None:
+    """The entry point."""
+    import hydra
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    from elmo_bench.running.launch import train
+
+    failed: list[Exception] = []
+
+    @hydra.main(config_path=str(places.CONF), config_name="train", version_base="1.3")
+    def command(cfg: DictConfig) -> float | None:
+        if "Joblib" in HydraConfig.get().launcher["_target_"]:
+            children.end_with_parent()
+        try:
+            record = train(_planned(cfg))
+        except Exception as error:
+            if not _in_process() or console.explain(error) is None:
+                raise
+            failed.append(error)  # not raised here: Hydra would print a line too
+            if HydraConfig.get().mode == RunMode.MULTIRUN:
+                console.show(error)  # at once, before the rest of the sweep runs
+            return None
+        return record["metrics"]["dev"][record["config"]["task"]["monitor"]]
+
+    with children.told():
+        command()
+    if failed:
+        raise failed[0]
+
+
+def _planned(cfg: DictConfig) -> DictConfig:
+    """What `elmo-bench sweep` makes of a run of a sweep."""
+    from hydra.core.hydra_config import HydraConfig
+
+    from elmo_bench.configuration import pages
+    from elmo_bench.sweeps.pages import with_arm
+
+    config = HydraConfig.get()
+    given = list(config.overrides.task)
+    planned = with_arm(given) if "sweep" in config.runtime.choices else given
+    return cfg if planned == given else pages.compose(planned)
+
+
+def _in_process() -> bool:
+    """Whether runs share this process with `main` and its list `failed`; other launchers start new processes."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    config = HydraConfig.get()
+    return config.mode == RunMode.RUN or "BasicLauncher" in config.launcher["_target_"]

@@ -1,0 +1,81 @@
+"""What the help texts of commands that compose a configuration share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.command import Argument, Section, described, flag, pages, settings, whole
+
+GROUPS = ("task", "scale", "arm", "bilm", "vectors", "trainer", "logger", "launcher", "sweep")
+PLACES = (
+    Argument("data_root", "folder of the data; also the environment variable DATA_ROOT", None, "FOLDER"),
+    Argument(
+        "vectors_root",
+        "folder of pre-trained word vectors; also the variable VECTORS_ROOT; by default models/vectors/",
+        None,
+        "FOLDER",
+    ),
+    Argument("results_root", "folder of records, checkpoints and the report; by default results/own/", None, "FOLDER"),
+    Argument(
+        "cache_root",
+        "folder of generated data and cached layers; also the variable ELMO_BENCH_CACHE; by default .cache/",
+        None,
+        "FOLDER",
+    ),
+)
+FORCE = Argument("force", "train again although there is a record", False, parse=flag)
+TASK = Argument("task", "the benchmark, a page of conf/task/", "ner")
+SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
+ARM = Argument("arm", "with ELMo or without: a page of conf/arm/", "elmo")
+BILM_FILES = (
+    Argument("options", "a biLM's options, in the official layout; by default the open biLM's", None, "FILE.json"),
+    Argument("weights", "its weights, in the official layout; by default the open biLM's", None, "FILE.hdf5"),
+)
+AGAIN = "running the command again resumes from the last completed epoch"
+OVERRIDES = (
+    "Any other key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner "
+    "--cfg job` prints the whole configuration of a run."
+)
+
+
+def bilm_files(given: Mapping[str, Any]) -> tuple[Path, Path]:
+    """The options and weights that were given, or those of the open biLM. Raises `UserError` if one is given alone."""
+    if (given["options"] is None) != (given["weights"] is None):
+        raise UserError("options and weights belong together; give both, or neither for the open biLM")
+    folder = places.shipped(places.ROOT / "models", "open")
+    return Path(given["options"] or folder / "options.json"), Path(given["weights"] or folder / "weights.hdf5")
+
+
+def of_pages(groups: Sequence[str] = GROUPS) -> list[Section]:
+    """The pages of some groups of the configuration."""
+    return [pages(places.CONF, groups)]
+
+
+def all_keys() -> list[Section]:
+    """The pages, and every key of a run with its default, from the typed configuration."""
+    from elmo_bench.configuration import schema
+
+    blocks = {
+        "elmo": schema.ElmoConfig,
+        "bilm": schema.BilmConfig,
+        "task": schema.TaskConfig,
+        "vectors": schema.VectorsConfig,
+        "vectors.sets.NAME": schema.VectorSetConfig,
+        "scale": schema.ScaleConfig,
+        "trainer": schema.TrainerConfig,
+        "logger": schema.LoggerConfig,
+    }
+    return of_pages() + [
+        settings(f"Keys of {name}, with the defaults that pages change", described(block, f"{name}.", schema.KEYS))
+        for name, block in blocks.items()
+    ]
+
+
+JOBS = Argument(
+    "jobs", "how many runs are trained at a time; by default two, on two cores without a GPU", None, "N",
+    parse=whole(1, 1000),
+)  # fmt: skip

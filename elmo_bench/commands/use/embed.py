@@ -1,0 +1,132 @@
+"""ELMo layers of a text file: `elmo-bench embed options=O weights=W input=TXT output=H5 [state=warm]`.
+
+The output is laid out as AllenNLP's `elmo` command wrote it: line i of the input (from 0) becomes dataset "i" of shape
+(L+1, tokens, 2P), and `sentence_to_index` holds a JSON object from each line to its "i".
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elmo_bench.commands.usage import BILM_FILES, bilm_files
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.storage.disk import steady
+from elmo_bench.system.storage.files import open_text, replacing
+from elmo_bench.system.terminal.command import Argument, Command, choice, whole
+
+if TYPE_CHECKING:  # `--help` does not import them
+    from torch import Tensor
+
+    from elmo_bench.bilm import BiLM
+
+COMPARED = 32  # lines computed in fp32 too, with precision=bf16
+GROUP = 1024  # lines read at once: the biLM sorts them by length into batches of its token budget
+COMMAND = Command(
+    "embed",
+    "write the biLM's layers for each line of a text file",
+    (
+        *BILM_FILES,
+        Argument("input", "one whitespace-tokenized sentence a line; .gz and .xz are read too", value="FILE.txt"),
+        Argument("output", "the HDF5 file to write", value="FILE.hdf5"),
+        Argument(
+            "state", "LSTM state at the start of a sentence: zero, warm (the steady state after a sentence break) or "
+            "carry (the final state of this line in the previous group)", "warm", parse=choice("zero", "warm", "carry"),
+        ),
+        Argument("group", "lines read together; bounds the memory", GROUP, parse=whole(1)),
+        Argument("token_budget", "tokens computed at once, except with state=carry", 2048, parse=whole(1)),
+        Argument(
+            "precision", "of the products: fp32, or bf16, faster on some processors; how far that is from fp32 is said "
+            "at the end, and a processor that gains nothing by it stays with fp32", "fp32",
+            parse=choice("fp32", "bf16"),
+        ),
+    ),
+    (
+        ("input=text.txt output=layers.hdf5", "by the open biLM, which comes with the project"),
+        ("options=options.json weights=weights.hdf5 input=text.txt output=layers.hdf5", "by any other"),
+    ),
+    (
+        'Line i of the input (from 0) becomes the data set "i" of shape (layers, tokens, width), float32, and the data '
+        'set sentence_to_index holds a JSON object from each line to its "i": the layout of AllenNLP\'s elmo command.',
+    ),
+    page="bilms",
+)  # fmt: skip
+
+
+def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
+    """Writes the layers of every line of `source`, one whitespace-tokenized sentence a line; an empty line has no
+    words.
+
+    Args:
+        bilm: with state "carry", line k of a group starts from the final state of line k of the previous group.
+        output: appears only when it is complete.
+        group: lines computed together; bounds the memory.
+
+    Returns:
+        The number of lines.
+
+    Raises:
+        UserError: the input is missing, empty or not UTF-8 (its line is named); the output cannot be written.
+    """
+    import h5py
+    from rich.console import Console
+    from rich.progress import track
+
+    if not output.parent.is_dir():
+        raise UserError("no such folder for the output", output.parent)
+    index: dict[str, str] = {}
+    count = 0
+    console = Console(stderr=True)
+    with (
+        replacing(output, "w+b") as whole, steady(whole) as stream, open_text(source) as lines,
+        h5py.File(stream, "w") as file,
+    ):  # fmt: skip
+        groups = track(_groups(lines, group), "embedding", console=console, disable=not console.is_terminal)
+        for texts in groups:
+            for text, layers in zip(texts, _encoded(bilm, texts), strict=True):
+                file.create_dataset(str(count), data=layers.cpu().numpy())
+                index[text] = str(count)
+                count += 1
+            stream.check()
+        if not count:
+            raise UserError("the file is empty; expected one whitespace-tokenized sentence a line", source)
+        strings = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
+        strings[0] = json.dumps(index)
+    return count
+
+
+def _encoded(bilm: BiLM, texts: list[str]) -> list[Tensor]:
+    sentences = [text.split() for text in texts]
+    with saying(lambda: f"keeping layers of {len(texts)} lines, {sum(map(len, sentences))} tokens", "lower group"):
+        return bilm.encode(sentences)
+
+
+def _groups(lines: Iterator[str], size: int) -> Iterator[list[str]]:
+    while group := [line.strip() for line in islice(lines, size)]:
+        yield group
+
+
+def main() -> None:
+    """The entry point."""
+    from elmo_bench.bilm import BiLM
+
+    given = COMMAND.parse()
+    ways = given["state"], given["token_budget"], given["precision"]
+    bilm, source = BiLM.from_files(*bilm_files(given), *ways), Path(given["input"])
+    count = embed(bilm, source, Path(given["output"]), given["group"])
+    print(f"{count} lines -> {given['output']}", file=sys.stderr)
+    if bilm.precision != "fp32":
+        print(_stated(bilm, source), file=sys.stderr)
+
+
+def _stated(bilm: BiLM, source: Path) -> str:
+    """How far the first lines are from fp32."""
+    with open_text(source) as lines:
+        sentences = [line.split() for line in islice(lines, COMPARED)]
+    difference = bilm.difference(sentences)
+    return f"{bilm.precision}: the first {len(sentences)} lines differ from fp32 by at most {difference:.2g}"

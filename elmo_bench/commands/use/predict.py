@@ -1,0 +1,68 @@
+"""Applies a trained model to new text: `elmo-bench predict checkpoint=CKPT input=FILE.jsonl output=FILE.jsonl`.
+
+The formats are described in `--help`. A run's record gives the path of its `checkpoint`, relative to `results_root`.
+`task=NAME` in its place takes the trained head of models/heads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from omegaconf import OmegaConf
+
+from elmo_bench.system.terminal.command import Argument, Command, Section, choice, whole
+from elmo_bench.trained.prediction import predict
+
+
+def formats() -> list[Section]:
+    """A section of the help: the contents of an input line and an output line for each task, from its package."""
+    from elmo_bench.configuration import pages
+
+    lines = []
+    for task in pages.tasks():
+        reader = OmegaConf.select(OmegaConf.load(pages.page(task)), "task.reader._target_") or ""
+        package = reader.removesuffix("." + ".".join(reader.split(".")[-2:]))
+        for part, text in getattr(importlib.import_module(package), "PREDICT", {}).items() if package else ():
+            lines.append((f"{task}, {part}", text))
+    return [Section("Formats by task, a line each", lines)]
+
+
+COMMAND = Command(
+    "predict",
+    "apply a trained model to new text",
+    (
+        Argument("task", "use the trained head in models_root/heads", None, "NAME"),
+        Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),
+        Argument("input", "one JSON object a line; .gz and .xz are read too", value="FILE.jsonl"),
+        Argument("output", "one line for each line of the input, in its order", value="FILE.jsonl"),
+        Argument("format", "json or plain (see above)", "json", parse=choice("json", "plain")),
+        Argument("models_root", "folder of heads and their biLMs; by default models/", None, "FOLDER"),
+        Argument("bilm.options", "the biLM's options file, if it has moved", None, "FILE"),
+        Argument("bilm.weights", "the biLM's weights file, if it has moved", None, "FILE"),
+        Argument("bilm.path", "the folder of the Hugging Face model, if it has moved", None, "FOLDER"),
+        Argument("trainer.accelerator", "cpu, gpu or auto; by default as in the run", None, "NAME"),
+        Argument("trainer.threads", "CPU threads; by default as in the run", None, "N", whole(1)),
+        Argument("batch_size", "rows computed at once; by default as in the run", None, "N", whole(1)),
+    ),
+    (
+        ("task=ner input=in.jsonl output=out.jsonl", "the head that comes with the project"),
+        ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=out.jsonl", ""),
+        ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=labels.txt format=plain", "for `score`"),
+    ),
+    (
+        "format=json: each line is a JSON object that repeats the input, with its words if it was plain text, and "
+        "adds the model's answer: labels by name, with probabilities where the model has any. format=plain: each line "
+        "is only the answer as JSON, as `score` reads it.",
+        "For a task whose data set has its own JSON files (SQuAD), an input named .json is read as such a file, and an "
+        "output named .json is written for the official scorer, whatever `format` is.",
+    ),
+    more=formats,
+    page="predicting",
+)  # fmt: skip
+
+
+def main() -> None:
+    """The entry point."""
+    given = COMMAND.parse()
+    print(f"{predict(**given)} predictions in {given['output']}", file=sys.stderr)

@@ -1,0 +1,83 @@
+"""The findings of the paper, and what decides each: the entries of conf/claims.yaml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from elmo_bench.configuration import pages
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.console import choices
+
+MEASURES = ("score", "error", "updates", "first_layer", "spread", "lower_layers")
+STUDIES = ("wsd", "pos", "tuning")
+
+
+@dataclass
+class Claim:
+    """One finding.
+
+    Attributes:
+        finding, where: its words, and the section or table of the paper.
+        paper: the paper's figures by task; "" stands for all of them together.
+        sweep: the sweep that makes the runs.
+        tasks: those that the paper speaks of; none named: all that have such runs.
+        more, less: the values of `arm` and of keys of the configuration that the compared runs have.
+        measure: what is compared. "score": points of the task's metric; "error": the percentage of the errors of `less`
+            that `more` does not make; "updates": the percentage of updates saved; of the weights s_j at `place`, in the
+            runs `more` alone: "first_layer": s_1 less the largest other, "spread": the largest less the smallest,
+            "lower_layers": the mean of all but the last, less the last.
+        place: of the weights, input or output.
+        region: [low, high], where the difference lies if the finding holds; null: no bound.
+        study: instead of runs: a study of the biLM, whose record says the difference (analysis.wsd, analysis.pos, tune).
+        untested: why nothing here tests it.
+    """
+
+    finding: str = ""
+    where: str = ""
+    paper: dict[str, str] = field(default_factory=dict)
+    sweep: str = ""
+    tasks: list[str] = field(default_factory=list)
+    more: dict[str, Any] = field(default_factory=dict)
+    less: dict[str, Any] = field(default_factory=dict)
+    measure: str = "score"
+    place: str = "input"
+    region: list[Any] = field(default_factory=lambda: [0, None])
+    study: str = ""
+    untested: str = ""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The region with infinities for null."""
+        low, high = self.region
+        return -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
+
+
+def claims(scale: str) -> dict[str, Claim]:
+    """All findings by name, with the pair of arms of a scale where an entry has `${pair.without}`.
+
+    Raises:
+        UserError: an entry has a key that a finding does not have, or a value that is not allowed.
+    """
+    page = places.CONF / "claims.yaml"
+    entries = OmegaConf.merge(OmegaConf.load(page), {"pair": pages.pair(scale)._asdict()})
+    found = {}
+    for name in entries:
+        if name == "pair":
+            continue
+        try:
+            entry = OmegaConf.to_container(entries[name], resolve=True)
+            typed: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Claim), entry))
+        except OmegaConfBaseException as error:
+            raise UserError(f"{name}: {str(error).splitlines()[0]}", page) from None
+        for key, value, known in (("measure", typed.measure, MEASURES), ("study", typed.study or "wsd", STUDIES)):
+            if value not in known:
+                raise UserError(f"{name}.{key}={value}: {choices(value, known)}", page)
+        if len(typed.region) != 2:
+            raise UserError(f"{name}.region: two bounds are needed, as [0, null]", page)
+        found[str(name)] = typed
+    return found

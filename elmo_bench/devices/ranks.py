@@ -1,0 +1,201 @@
+"""Several devices on one machine: a process for each, in step with the first.
+
+The process of the command is rank 0. It alone holds the run's lock, prepares data, biLM and cache, writes checkpoints,
+and makes the record. It starts the others, which do nothing but train and score their share of the batches. Lightning's
+own launcher would run the whole command again in each of them, with its lock and its sweep.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
+from torch import cuda, distributed
+
+from elmo_bench.devices import srun
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.machine import cores
+
+GRACE = 60.0  # seconds that rank 0 may take to notice that another rank has ended
+POLL = 0.2  # seconds
+
+
+class Rank(NamedTuple):
+    """The place of this process among those of a run."""
+
+    number: int = 0
+    size: int = 1
+    port: int = 0  # of rank 0 on this machine
+
+    @property
+    def first(self) -> bool:
+        return self.number == 0
+
+
+ALONE = Rank()
+
+
+class Environment(LightningEnvironment):
+    """Tells Lightning that all processes exist already, and which of them this is.
+
+    Given to every trainer, so that Lightning does not look for Slurm: it would warn wherever `srun` is installed, and
+    in a job count Slurm's tasks as ranks.
+    """
+
+    def __init__(self, rank: Rank = ALONE):
+        super().__init__()
+        self._rank, self._main_port = rank, rank.port
+
+    @property
+    def creates_processes_externally(self) -> bool:
+        return True
+
+    @property
+    def main_address(self) -> str:
+        return "127.0.0.1"
+
+    def local_rank(self) -> int:
+        return self._rank.number
+
+    def node_rank(self) -> int:
+        return 0
+
+
+@contextmanager
+def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
+    """Starts the other ranks of a run, and ends them with the block.
+
+    Args:
+        size: the number of devices; with 1 nothing is started.
+        task: plain containers from which `elmo_bench.running.follower` makes the same run.
+        folder: the run's work folder; what rank k prints goes to `rank<k>.log` in it.
+
+    Raises:
+        UserError: the machine has fewer devices; another rank ended before this one.
+    """
+    if size == 1:
+        yield Rank()
+        return
+    if (step := srun.checked(size)) is not None:
+        with _tasks(step, task) as rank:
+            yield rank
+        return
+    if size > (most := max(2, cores(), cuda.device_count())):
+        raise UserError(f"trainer.devices={size}: this machine has {most} at most")
+    rank = Rank(0, size, find_free_network_port())
+    others = [_start(rank._replace(number=number), task, folder) for number in range(1, size)]
+    watch = Watch(others)
+    try:
+        yield rank
+        for other in others:
+            other.wait(GRACE)
+    except UserError:  # of this rank: it says what is wrong
+        raise
+    except Exception as error:
+        if (broken := watch.broken(wait=True)) is None:
+            raise
+        raise UserError(_message(broken + 1, others[broken], folder)) from error
+    finally:
+        watch.stop()
+        for other in others:
+            other.kill()
+            other.wait()
+        leave()
+
+
+@contextmanager
+def _tasks(step: srun.Step, task: dict[str, Any]) -> Iterator[Rank]:
+    """The other tasks of a Slurm step as the other ranks."""
+    rank = Rank(0, step.size, find_free_network_port())
+    step.tell({"port": rank.port, **task})
+    try:
+        yield rank
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"another task of this Slurm step has ended ({error}); {srun.AGAIN}") from error
+    finally:
+        leave()
+
+
+def leave() -> None:
+    """Ends this process's part in a run, so that it can take part in another."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+def _start(rank: Rank, task: dict[str, Any], folder: Path) -> subprocess.Popen[bytes]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"rank{rank.number}.log", "wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "elmo_bench.running.follower"],
+            stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"rank": rank, "parent": os.getpid(), **task}).encode())
+    process.stdin.close()
+    return process
+
+
+def _message(number: int, process: subprocess.Popen[bytes], folder: Path) -> str:
+    code, log = process.returncode, folder / f"rank{number}.log"
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    told = f" ({last.removeprefix('error: ')})" if last and code > 0 else ""
+    return f"the process of device {number} {how}{told}; running the command again resumes the run; see {log}"
+
+
+class Watch:
+    """Watches the other ranks: where rank 0 waits for one that has ended, and does not notice, the process is ended."""
+
+    def __init__(self, others: list[subprocess.Popen[bytes]]):
+        self.others, self._stopped = others, threading.Event()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def broken(self, wait: bool = False) -> int | None:
+        """The index of a rank that ended with an error; with `wait`, a rank may take a moment to end."""
+        until = time.monotonic() + (5 if wait else 0)
+        while True:
+            for index, other in enumerate(self.others):
+                if other.poll():
+                    return index
+            if time.monotonic() >= until:
+                return None
+            time.sleep(POLL)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _work(self) -> None:
+        while not self._stopped.wait(POLL):
+            if (broken := self.broken()) is not None:
+                if not self._stopped.wait(GRACE):
+                    code = self.others[broken].returncode
+                    print(f"error: the process of device {broken + 1} ended ({code}); running the command again "
+                          "resumes the run", file=sys.stderr, flush=True)  # fmt: skip
+                    os._exit(2)
+                return
+
+
+def gathered(value: Any) -> list[Any]:
+    """The values of all ranks in their order, on every rank; [value] without other ranks."""
+    if not distributed.is_initialized():
+        return [value]
+    values: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(values, value)
+    return values
+
+
+def threads(wanted: int | None, size: int) -> int | None:
+    """The threads of torch for this process: as wanted, else its share of the cores; None: torch's default."""
+    return wanted or (max(1, cores() // size) if size > 1 else None)

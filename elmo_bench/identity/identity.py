@@ -1,0 +1,94 @@
+"""The identity of a run, and its settings without the places of this machine."""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_bench.configuration.schema import Plain, RunConfig
+from elmo_bench.identity.missing import check_files
+from elmo_bench.identity.settings import settings
+from elmo_bench.system.storage.hashing import fingerprint
+
+PLACES = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
+
+
+class Identity:
+    """The settings that a run's result depends on, and the names derived from them.
+
+    Attributes:
+        settings: plain containers, from which the hashes are computed.
+        run: 16 hexadecimal digits, the name of the run's record and of its work folder.
+        group: the same without the seed: runs with the same group are averaged.
+        data: a hash of the data only.
+
+    Raises:
+        UserError: a file that the configuration names is missing.
+    """
+
+    def __init__(self, run: RunConfig):
+        check_files(run)
+        self._take(settings(run))
+
+    @classmethod
+    def from_settings(cls, plain: Plain) -> Identity:
+        """From the settings stored in a record."""
+        identity = cls.__new__(cls)
+        identity._take(plain)
+        return identity
+
+    def _take(self, plain: Plain) -> None:
+        self.settings = plain
+        self.run = fingerprint(plain)
+        self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})
+        self.data = fingerprint([plain["scale"], plain["task"]["reader"].get("data")], digits=64)
+
+
+class Description(NamedTuple):
+    """What is known about a run before it starts.
+
+    Attributes:
+        identity: its settings and their hashes.
+        arm, variant: its page of conf/arm/, and the differences from it.
+        config: the resolved configuration, for the checkpoint.
+        placeless: the same without paths of this machine, for the record.
+    """
+
+    identity: Identity
+    arm: str
+    variant: dict[str, Any]
+    config: Plain
+    placeless: Plain
+
+
+def placeless(cfg: DictConfig) -> Plain:
+    """The resolved configuration with `<data_root>` etc., and other absolute paths cut to their last part."""
+    cfg = copy.deepcopy(cfg)
+    for place in PLACES:
+        cfg[place] = f"<{place}>"
+    plain: Any = OmegaConf.to_container(cfg, resolve=True)
+    return relative({key: value for key, value in plain.items() if key not in ("hydra", "force", "debug")})
+
+
+def relative(node: Any) -> Any:
+    """Containers with absolute paths cut to their last part: a record names no folder of this machine."""
+    if isinstance(node, dict):
+        return {key: relative(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [relative(value) for value in node]
+    return f"<elsewhere>/{Path(node).name}" if isinstance(node, str) and os.path.isabs(node) else node
+
+
+def differences(one: Any, other: Any, prefix: str = "") -> Plain:
+    """Dotted keys at which two nested containers differ, with the value in the first."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        changed: Plain = {}
+        for name in sorted({*map(str, one), *map(str, other)}):
+            ours, theirs = ({str(key): value for key, value in each.items()}.get(name) for each in (one, other))
+            changed |= differences(ours, theirs, f"{prefix}{name}.")
+        return changed
+    return {} if one == other else {prefix.rstrip("."): one}

@@ -1,0 +1,140 @@
+"""The items of a run, in a small file beside its record: reading, writing, and checking them against its metrics."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from elmo_bench.metrics.items import Items, smallest
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import replacing, write_bytes
+from elmo_bench.system.storage.integrity import damage
+
+FORMAT = 1
+SPLITS = ("dev", "test")
+DEV, PREDICTIONS = "dev.items.npz", "predictions.test.jsonl"  # in a run's work folder
+TOLERANCE = 1e-6  # of a metric in percent
+AGAIN = "remove it and its record, and run again"
+RESTART = "start the run again with force=true"  # of a run that has no record yet
+
+
+def path_of(record: Path) -> Path:
+    """The path of a run's items, given that of its record."""
+    return record.with_suffix(".items.npz")
+
+
+def write(path: Path, items: Mapping[str, Items]) -> None:
+    """Writes the items of each split atomically; the caller must hold the lock of the run's work folder."""
+    content = packed(items)
+    write_bytes(path, content, locked=True)
+
+
+def packed(items: Mapping[str, Items]) -> bytes:
+    """The content of a file with the items of each split; equal items give equal bytes.
+
+    Arrays that count 0, 1, 2, ... are left out: `rows` if each row is an item, `clusters` if each item is a cluster.
+    """
+    arrays: dict[str, np.ndarray] = {"format": np.array(FORMAT, dtype=np.uint8)}
+    for split, part in items.items():
+        arrays |= {f"{split}/statistics/{name}": values for name, values in part.statistics.items()}
+        for name, numbers in (("rows", part.rows), ("clusters", part.clusters)):
+            if not np.array_equal(numbers, np.arange(len(part))):
+                arrays[f"{split}/{name}"] = numbers
+        if part.names:
+            arrays[f"{split}/names"] = np.array(part.names, dtype=np.str_)
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
+    return content.getvalue()
+
+
+def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
+    """The items of every split in a file.
+
+    Args:
+        mend: what the user should do about a file that cannot be read, for the message.
+
+    Raises:
+        UserError: there is no such file, it is damaged, or it has another format.
+    """
+    if not path.is_file():
+        raise UserError(f"no such file of items; {mend}", path)
+    if found := damage(path):
+        raise UserError(f"not a readable file of items ({found}); {mend}", path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        if (file_format := int(arrays.pop("format"))) != FORMAT:
+            raise UserError(f"items in format {file_format}, of another version of elmo_bench; {mend}", path)
+        return {
+            split: _items(arrays, f"{split}/") for split in SPLITS if any(key.startswith(f"{split}/") for key in arrays)
+        }
+    except UserError:
+        raise
+    except Exception as error:  # whatever zip and numpy make of a damaged file
+        raise UserError(f"not a readable file of items ({type(error).__name__}: {error}); {mend}", path) from None
+
+
+def _items(arrays: Mapping[str, np.ndarray], split: str) -> Items:
+    prefix = f"{split}statistics/"
+    statistics = {key.removeprefix(prefix): values for key, values in arrays.items() if key.startswith(prefix)}
+    counting = smallest(np.arange(len(next(iter(statistics.values())))))
+    return Items(
+        statistics,
+        arrays.get(f"{split}rows", counting),
+        arrays.get(f"{split}clusters", counting),
+        tuple(arrays[f"{split}names"].tolist()) if f"{split}names" in arrays else (),
+    )
+
+
+def check(
+    items: Mapping[str, Items],
+    metrics: Mapping[str, Mapping[str, float]],
+    from_totals: Callable[[Mapping[str, float]], Mapping[str, float]],
+) -> None:
+    """Raises `ValueError` if the items do not give the metrics in a record.
+
+    Args:
+        items, metrics: by split.
+        from_totals: function of the task's metric.
+    """
+    if set(items) != set(metrics):
+        raise ValueError(f"items of {', '.join(items)} for metrics of {', '.join(metrics)}")
+    for split, recorded in metrics.items():
+        computed = from_totals(items[split].totals())
+        if set(computed) != set(recorded):
+            raise ValueError(f"{split}: the items give {', '.join(computed)}, recorded are {', '.join(recorded)}")
+        for name, value in recorded.items():
+            if not abs(computed[name] - value) <= TOLERANCE:
+                raise ValueError(f"{split}/{name}: the items give {computed[name]}, recorded is {value}")
+
+
+def write_best(folder: Path, items: Items) -> None:
+    """Saves the dev items of the best epoch so far in a run's work folder."""
+    write(folder / DEV, {"dev": items})
+
+
+def write_predictions(folder: Path, lines: list[str]) -> None:
+    """Saves the test predictions in a run's work folder: one JSON value a line, in the order of the rows."""
+    with replacing(folder / PREDICTIONS, locked=True) as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def collect(folder: Path, test: Items | None) -> dict[str, Items]:
+    """The items to save beside a run's record: of dev at the selected epoch, and of test.
+
+    Args:
+        folder: the run's work folder.
+        test: those of the module after its test.
+
+    Raises:
+        UserError: the file of dev items is missing or damaged (a run started by an earlier version has none).
+    """
+    if test is None:
+        raise ValueError("the module has not been tested")
+    dev = read(folder / DEV, RESTART)
+    if "dev" not in dev:
+        raise UserError(f"contains no items of dev; {RESTART}", folder / DEV)
+    return {"dev": dev["dev"], "test": test}

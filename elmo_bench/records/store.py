@@ -1,0 +1,140 @@
+"""Records, one JSON file per finished run, written last and atomically: a record exists only for a finished run.
+
+A record is compact: one line per key, one line per block of its configuration, and its epochs as columns. Its last key,
+`checksum`, is the sha256 of its text without that line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from elmo_bench.configuration import pages
+from elmo_bench.records.shape import fault
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import write_bytes
+from elmo_bench.system.storage.integrity import read_sealed, sealed
+
+Record = dict[str, Any]
+KEYS = ("task", "scale", "seed", "arm", "variant", "metrics", "config", "bilm", "seconds", "machine", "versions",
+        "commit", "layer_weights", "gamma")  # fmt: skip
+AGAIN = "restore it (git checkout), or remove it and run again"
+BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
+
+
+class Stored(dict[str, Any]):
+    """A record that was read from a file.
+
+    Attributes:
+        path: of the file; the run's items lie beside it.
+    """
+
+    def __init__(self, record: Record, path: Path):
+        super().__init__(record)
+        self.path = path
+
+
+def place(results_root: str | Path, scale: str, task: str, run: str) -> Path:
+    """The path of a run's record."""
+    return Path(results_root) / "runs" / scale / task / f"{run}.json"
+
+
+def work(results_root: str | Path, scale: str, task: str, run: str) -> Path:
+    """The folder of a run's checkpoints and metrics, from which an unfinished run resumes."""
+    return Path(results_root) / "work" / scale / task / run
+
+
+def write(path: Path, record: Record, beside: Mapping[Path, bytes] | None = None) -> None:
+    """Writes a record atomically, after the files that belong to it.
+
+    Args:
+        beside: the contents of these files.
+
+    Raises:
+        ValueError: a required key is missing; nothing is written.
+    """
+    if missing := [key for key in KEYS if key not in record]:
+        raise ValueError(f"a record needs {', '.join(missing)}")
+    for file, content in {**(beside or {}), path: sealed(dumps(record)).encode()}.items():
+        write_bytes(file, content)
+
+
+def dumps(record: Record) -> str:
+    """A record as JSON, one line per key; without a checksum."""
+    lines = [f"{json.dumps(key)}: {_value(key, value)}" for key, value in record.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _value(key: str, value: Any) -> str:
+    if key not in BLOCKS or not isinstance(value, dict) or not value:
+        return _compact(value)
+    lines = [f"  {json.dumps(inner)}: {_compact(each)}" for inner, each in value.items()]
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+
+
+def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """A list of epochs as one list per key; dev metrics as `dev.<metric>`."""
+    flat = [
+        {name: value for key, value in epoch.items() for name, value in _flat(key, value).items()} for epoch in history
+    ]
+    return {key: [epoch.get(key) for epoch in flat] for key in dict.fromkeys(key for epoch in flat for key in epoch)}
+
+
+def _flat(key: str, value: Any) -> dict[str, Any]:
+    return {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, dict) else {key: value}
+
+
+def read(path: Path, told: bool = False) -> Stored:
+    """Reads a record.
+
+    Args:
+        told: whether it must have all that tables and messages tell of a run.
+
+    Raises:
+        UserError: the file is not a record, or is damaged or changed.
+    """
+    record = read_sealed(path, "record", AGAIN)
+    if "task" not in record or "config" not in record:
+        raise UserError(f"not a record; {AGAIN}", path)
+    if any(key not in record for key in (*KEYS, "settings")):
+        raise UserError(f"a record that lacks required keys; {AGAIN}", path)
+    if wrong := fault(record, told):
+        raise UserError(f"not a record: {wrong}; {AGAIN}", path)
+    return Stored(record, path)
+
+
+def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> list[Stored]:
+    """All records below `results_root`, or those of a scale or task, in the order of their paths.
+
+    Records of an earlier version of a task, which computed something else, are left out; one line says so.
+    """
+    paths = (Path(results_root) / "runs").glob(f"{scale}/{task}/*.json")
+    found = [read(path, told=True) for path in sorted(paths)]
+    newest = {name: pages.version(name) for name in {record["task"] for record in found}}
+    for record in found:
+        newest[record["task"]] = max(newest[record["task"]], record["version"])
+    current = [record for record in found if record["version"] == newest[record["task"]]]
+    if earlier := len(found) - len(current):
+        print(f"{results_root}: {earlier} records of earlier versions of their tasks are left out", file=sys.stderr)
+    return current
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean, and the sample standard deviation (n - 1); None for a single value."""
+    return fmean(values), stdev(values) if len(values) > 1 else None
+
+
+def grouped(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Runs that differ only in their seed, sorted by seed."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record["group"], []).append(record)
+    return {key: sorted(group, key=lambda record: record["seed"]) for key, group in groups.items()}

@@ -1,0 +1,145 @@
+"""What W&B shows of a run, from its record: the same while it trains (`logger=wandb`) and later (`publish`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elmo_bench.metrics.items import Items
+from elmo_bench.records.run_names import arm_of
+from elmo_bench.records.store import Record, dumps
+from elmo_bench.system.storage.files import open_text
+from elmo_bench.system.storage.hashing import fingerprint
+from elmo_bench.system.wandb_runs import WandbRun
+
+MOST_ROWS = 10_000  # of a W&B table
+ABOUT = ("run", "group", "version", "commit", "dirty", "finished", "data_sha256", "machine", "versions")
+FIGURES = ("epochs", "seconds", "device_seconds", "tokens_per_second", "peak_memory_mib", "parameters")
+
+
+# The start of a run.
+
+
+def arguments(record: Record, group: str) -> dict[str, Any]:
+    """The arguments of `wandb.init`: names, tags and configuration.
+
+    Args:
+        record: of the run; of a run that has just started, the keys that are known.
+        group: the table or sweep that the run belongs to.
+    """
+    return {
+        "id": record["run"],
+        "name": f"{record['task']} {record['scale']} {arm_of(record)}, seed {record['seed']}",
+        "group": group,
+        "job_type": record["arm"],
+        "tags": tags(record),
+        "config": configuration(record) | {"table": group},
+    }
+
+
+def tags(record: Record) -> list[str]:
+    """The task, the scale, the biLM and the commit; a W&B tag has at most 64 characters."""
+    bilm, commit = record["bilm"]["name"], record["commit"]
+    told = [record["task"], record["scale"]]
+    told += [f"biLM {bilm}"] if bilm else []
+    told += [f"commit {commit[:12]}"] if commit else []
+    return [tag[:64] for tag in told]
+
+
+def configuration(record: Record) -> dict[str, Any]:
+    """The run's configuration, and what identifies the run; paths of a machine are in neither."""
+    left_out = ("logger", "launcher")
+    config = {key: value for key, value in record["config"].items() if key not in left_out}
+    return config | {"arm": record["arm"], "variant": record["variant"], "record": about(record)}
+
+
+def about(record: Record) -> dict[str, Any]:
+    """What a record says of its origin, with its own digest when it is finished."""
+    told = {key: record[key] for key in ABOUT if key in record}
+    told["bilm_sha256"] = record["bilm"].get("sha256")
+    return told | ({"digest": digest(record)} if "metrics" in record else {})
+
+
+def digest(record: Record) -> str:
+    """Identifies the content of a record."""
+    return fingerprint(dumps({key: value for key, value in record.items() if key != "checksum"}), digits=64)
+
+
+# Epochs.
+
+
+def history(record: Record) -> dict[str, list[Any]]:
+    """The columns of a record's epochs, with the layer weights and gamma of each place."""
+    mixes = {f"{key}.{place}": record[key][place] for key in ("layer_weights", "gamma") for place in record[key]}
+    return record["history"] | mixes
+
+
+def rows(epochs: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """One row for each epoch, from columns as in a record (`store.columns`); values that are missing are left out."""
+    number = len(epochs["epoch"])
+    return [_row({key: column[i] for key, column in epochs.items() if column[i] is not None}) for i in range(number)]
+
+
+def _row(epoch: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for key, value in epoch.items():
+        kind, _, name = key.partition(".")
+        if kind == "dev":
+            row[f"dev/{name}"] = value
+        elif kind == "layer_weights":
+            row |= {f"elmo/{name}/s{j}": weight for j, weight in enumerate(value)}
+        elif kind == "gamma":
+            row[f"elmo/{name}/gamma"] = value
+        else:
+            row[{"loss": "train/loss", "learning_rate": "train/learning_rate"}.get(key, key)] = value
+    return row | {"epoch": epoch["epoch"] + 1}
+
+
+# The end of a run.
+
+
+def conclude(run: WandbRun, record: Record, items: Items | None, predictions: Path) -> None:
+    """Logs the final values of a run, and the table of its test set.
+
+    Args:
+        run: after the last epoch was logged.
+        record: of the finished run.
+        items: of the test set; None: there is no table.
+        predictions: file with a JSON value for each row of the test set; it may be missing.
+    """
+    if items is not None:
+        run.table("predictions", *table(items, predictions), step=record["updates"] + 1)
+    run.conclude(summary(record), {"record": about(record)})
+
+
+def summary(record: Record) -> dict[str, Any]:
+    """The scores, layer weights and gamma at the selected epoch, and what the run cost."""
+    chosen = rows(history(record))[record["epoch"] - 1]
+    mixes = {key: value for key, value in chosen.items() if key.startswith("elmo/")}
+    scores = {
+        f"{split}/{name}": value for split, metrics in record["metrics"].items() for name, value in metrics.items()
+    }
+    costs = {key: record[key] for key in FIGURES if record.get(key) is not None}
+    return scores | mixes | costs | {"epoch": record["epoch"], "updates": record["updates"]}
+
+
+def table(items: Items, predictions: Path) -> tuple[list[str], list[list[Any]]]:
+    """The columns and rows of a test set's table: of each row its prediction, where it is known, and its statistics."""
+    numbers, places = np.unique(items.rows, return_inverse=True)
+    sums = [np.bincount(places, weights=values).tolist() for values in items.statistics.values()]
+    told = _predictions(predictions)
+    lines = [told.get(int(number), "") for number in numbers]
+    columns = ["row", *(["prediction"] if told else []), *items.statistics]
+    parts = [numbers.tolist(), *([lines] if told else []), *sums]
+    return columns, [list(row) for row in zip(*parts, strict=True)][:MOST_ROWS]
+
+
+def _predictions(path: Path) -> dict[int, str]:
+    """The predictions by row; empty without the file."""
+    if not path.is_file():
+        return {}
+    with open_text(path) as file:
+        return {i: line.rstrip("\n") for i, line in enumerate(file)}

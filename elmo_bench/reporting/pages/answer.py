@@ -1,0 +1,83 @@
+"""The first screen: does ELMo help, where, and how sure is that?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from elmo_bench.reporting.pages.parts import Chapter, Table
+from elmo_bench.reporting.statistics import scores as statistics
+from elmo_bench.reporting.statistics.gains import Gain, verdict
+from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting.tables.numbers import Number, runs_of
+from elmo_bench.reporting.tables.outcomes import Comparison, Scales, compared
+
+NOTE = (
+    "Gain of +ELMo over the baseline on test, in points, with its 95 % interval; below it the two scores. "
+    "Both arms have the same word vectors, pre-trained as in the paper. "
+    "Clear: the interval is above zero. A number opens to the runs behind it."
+)
+
+
+def answer(scales: Scales) -> Chapter:
+    """A few sentences for each scale, and one table of all tasks."""
+    found = compared(scales)
+    lacking = [
+        f"Scale {scale}. {line}"
+        for scale, here in scales.items()
+        for line in tables.not_recorded([outcome.records for outcome in here])
+    ]
+    title = "Does ELMo help, where, and how sure is that?"
+    if not found:
+        return Chapter("answer", title, ["No task has recorded runs with and without ELMo.", *lacking], [])
+    tasks = sorted({main.task for mains in found.values() for main in mains})
+    header = ("task", *(f"scale {scale}" for scale in found), "the paper")
+    table = Table("", NOTE, header, [_row(task, found) for task in tasks], narrow=True)
+    return Chapter("answer", title, [*(_sentences(scale, mains) for scale, mains in found.items()), *lacking], [table])
+
+
+def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
+    by_gain = sorted(mains, key=lambda each: each.gain.mean)
+    least, most = by_gain[0], by_gain[-1]
+    higher = sum(each.gain.mean > 0 for each in mains)
+    by_verdict = {key: [each.task for each in mains if verdict(each.gain) == key] for key in MEANING}
+    parts = [
+        f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {_tasks(len(mains))}; "
+        f"the gains are {least.gain.mean:+.2f} ({least.task}) to {most.gain.mean:+.2f} points ({most.task}).",
+        *(f"{MEANING[key]}: {', '.join(tasks)}." for key, tasks in by_verdict.items() if tasks),
+    ]
+    return " ".join(parts)
+
+
+def _tasks(n: int) -> str:
+    return "1 task" if n == 1 else f"{n} tasks"
+
+
+MEANING = {
+    "clear": "The 95 % interval is above zero for",
+    "not shown": "The 95 % interval includes zero for",
+    "worse": "The 95 % interval is below zero for",
+    "one seed": "One seed, which says nothing about other seeds",
+    "no interval": "Without an interval",
+}
+
+
+def interval(gain: Gain) -> str:
+    """The 95 % interval, as "+2.67 to +7.96"; empty where there is none."""
+    return "" if gain.low is None or gain.high is None else f"{gain.low:+.2f} to {gain.high:+.2f}"
+
+
+def _row(task: str, scales: Mapping[str, Sequence[Comparison]]) -> list[str | Number]:
+    mains = [next((main for main in mains if main.task == task), None) for mains in scales.values()]
+    paper = next(statistics.gain_of_paper(main.treated.first) for main in mains if main)
+    return [task, *(_cell(main) if main else "" for main in mains), "" if paper is None else f"{paper:+.2f}"]
+
+
+def _cell(main: Comparison) -> Number:
+    metric = main.treated.first["config"]["task"]["monitor"]
+    before, after = (statistics.score(g.records, "test", metric)[0] for g in (main.control, main.treated))
+    seeds, sure = min(main.gain.seeds), verdict(main.gain)
+    lines = [
+        f"{interval(main.gain)}, {sure}".removeprefix(", "),
+        f"{before:.2f} → {after:.2f}" + (f", {seeds} seeds" if seeds > 1 else ""),
+    ]
+    return Number(f"{main.gain.mean:+.2f}", runs_of(main.treated, main.control), tuple(filter(None, lines)))

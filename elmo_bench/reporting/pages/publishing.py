@@ -1,0 +1,161 @@
+"""Records as W&B runs: one run for every record, from its history, repeatable without doubles."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from elmo_bench.records import items, store, wandb_record
+from elmo_bench.records.store import Record
+from elmo_bench.reporting.pages import dashboards
+from elmo_bench.reporting.statistics.groups import is_pair
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.wandb_runs import Server, brief, has_key, opened, say
+
+DIGEST = "published.sha256"  # in the folder of an offline run that is whole: the digest of its record
+DASHBOARDS = "dashboards.json"  # where the workspace and the report are, so that they are written once
+WRITTEN, UPDATED, THERE, LOGGED, FAILED = "written", "updated", "already there", "logged while they trained", "failed"
+
+
+def publish(records: Iterable[Record], results_root: Path, folder: Path, project: str, entity: str | None) -> Counter:
+    """Makes a W&B run of every record that has none, named by the run's id; returns how many of each outcome there are.
+
+    Args:
+        records: of finished runs.
+        results_root: where they are from.
+        folder: `folder/wandb/` receives what is written offline.
+        project, entity: of W&B.
+
+    Raises:
+        UserError: a damaged file of items.
+    """
+    known = on_server(project, entity) if has_key() else {}
+    return Counter(_publish(record, results_root, folder, known, project, entity) for record in records)
+
+
+def on_server(project: str, entity: str | None) -> dict[str, str | None]:
+    """The ids of the runs that a project has, with the digests of their records; empty where W&B cannot be reached."""
+    import wandb
+
+    try:
+        runs = wandb.Api(timeout=10).runs(f"{entity}/{project}" if entity else project)
+        return {run.id: (run.config.get("record") or {}).get("digest") for run in runs}
+    except ValueError:  # there is no such project yet
+        return {}
+    except Exception as error:
+        Server.reachable = False
+        say(f"{brief(error)}; the runs are written offline")
+        return {}
+
+
+def _publish(
+    record: Record, results_root: Path, folder: Path, known: Mapping[str, str | None], project: str, entity: str | None
+) -> str:
+    """What was done about a record."""
+    digest = wandb_record.digest(record)
+    if known.get(record["run"]) == digest or _whole(folder, record["run"], digest):
+        return THERE
+    work = store.work(results_root, record["scale"], record["task"], record["run"])
+    if unsynced(work, record["run"]):
+        return LOGGED
+    for earlier in unsynced(folder, record["run"]):
+        shutil.rmtree(earlier)
+    run = opened(folder, load=False, project=project, entity=entity, **wandb_record.arguments(record, table(record)))
+    for row in [] if record["run"] in known else wandb_record.rows(wandb_record.history(record)):
+        run.log(row, row["updates"])
+    wandb_record.conclude(run, record, _items(results_root, record), work / items.PREDICTIONS)
+    where, offline = run.folder, run.offline
+    run.close()
+    if run.run is None or where is None:
+        return FAILED
+    if offline:
+        write_text(where / DIGEST, digest + "\n")
+    return UPDATED if record["run"] in known else WRITTEN
+
+
+def _items(results_root: Path, record: Record) -> Any:
+    """The items of the test set; None where they are not recorded."""
+    path = items.path_of(store.place(results_root, record["scale"], record["task"], record["run"]))
+    return items.read(path).get("test") if path.is_file() else None
+
+
+def _whole(folder: Path, run: str, digest: str) -> bool:
+    """Whether an offline run of this very record has been written."""
+    marks = [path / DIGEST for path in folder.glob(f"wandb/offline-run-*-{run}")]
+    return any(mark.is_file() and mark.read_text().strip() == digest for mark in marks)
+
+
+def unsynced(folder: Path, run: str = "*") -> list[Path]:
+    """The folders of offline runs below `folder/wandb/` that have not been uploaded."""
+    found = sorted(folder.glob(f"wandb/offline-run-*-{run}"))
+    return [path for path in found if not list(path.glob("*.synced"))]
+
+
+# The W&B group of a record.
+
+
+def table(record: Record) -> str:
+    """The table or sweep that a run belongs to: table1 for its scale's pair, another arm by its name, and a variant
+    by the page of the sweep that explains it.
+    """
+    variant, pages = record["variant"], _pages()
+    fitting = [name for name, params in pages.items() if _explains(params, variant)]
+    fitting.sort(key=lambda name: (not name.startswith("table"), name))  # of equally near ones the paper's tables first
+    nearest = max(fitting, key=lambda name: len(variant.keys() & pages[name].keys()), default="others")
+    name = "table1" if is_pair(record) else nearest if variant else record["arm"]
+    return f"{name}/{record['scale']}/{record['task']}"
+
+
+def _explains(params: Mapping[str, str], variant: Mapping[str, Any]) -> bool:
+    """Whether a sweep varies every key that a variant changes, by itself or in a block: `elmo: {layers:last},...`."""
+    blocks = ((change.rpartition("."), change) for change in variant)
+    return all(change in params or f"{key}:" in params.get(block, "") for (block, _, key), change in blocks)
+
+
+def _pages() -> dict[str, dict[str, str]]:
+    """What each page of conf/sweep/ varies: keys, and their values as Hydra's override syntax."""
+    found = {}
+    for path in sorted((places.CONF / "sweep").glob("*.yaml")):
+        params: Any = OmegaConf.to_container(OmegaConf.load(path))
+        params = params.get("hydra", {}).get("sweeper", {}).get("params", {})
+        found[path.stem] = {str(key).lstrip("+"): str(value) for key, value in params.items()}
+    return found
+
+
+# Workspace and report.
+
+
+def publish_dashboards(records: Iterable[Record], folder: Path, project: str, entity: str | None) -> dict[str, str]:
+    """Saves the workspace and the report of a project; returns their URLs. A repeated call replaces them.
+
+    Raises:
+        UserError: the extra `dashboards` is not installed, or W&B does not save them.
+    """
+    own, path = list(records), folder / "wandb" / DASHBOARDS
+    urls = json_text.read(path) if path.is_file() else {}
+    try:
+        owner = entity or _own_entity()
+        for name, make in (("workspace", dashboards.workspace), ("report", dashboards.report)):
+            urls[name] = dashboards.saved(make(owner, project, own), urls.get(name))
+            write_text(path, json.dumps(urls, indent=1) + "\n")
+    except UserError:
+        raise
+    except Exception as error:  # whatever W&B makes of a refused request
+        raise UserError(f"W&B: {brief(error)}; the workspace or the report was not saved") from error
+    return urls
+
+
+def _own_entity() -> str:
+    """The entity to which the key belongs."""
+    import wandb
+
+    return str(wandb.Api(timeout=10).default_entity)

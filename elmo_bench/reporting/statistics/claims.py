@@ -1,0 +1,260 @@
+"""What the records say of each finding of the paper: a difference with its interval, and a verdict by one rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from omegaconf import OmegaConf
+
+from elmo_bench.configuration import layouts
+from elmo_bench.configuration.claims import Claim, claims
+from elmo_bench.records.store import Record
+from elmo_bench.reporting.statistics import efficiency
+from elmo_bench.reporting.statistics.gains import gain
+from elmo_bench.reporting.statistics.groups import Group, fraction, in_groups, vectors
+from elmo_bench.system.storage.integrity import read_sealed
+
+SHOWN, CONTRADICTED, OPEN, UNTESTED = VERDICTS = ("shown", "contradicted", "not shown", "not tested")
+RULE = (
+    "One rule decides every row. The finding is *shown* where the whole 95 % interval of the difference lies where the "
+    "finding says (above zero, if nothing else is written), *contradicted* where the whole interval lies elsewhere, and "
+    "*not shown* where the interval holds both, or where an arm has a single seed; the column then says how large a "
+    "difference these runs could have shown. *Not tested* means that there are no such runs. Differences are on test. "
+    "Intervals are over seeds and over test items; those of updates and of weights are over seeds alone."
+)
+AGAIN = "restore it (git checkout), or make it again"
+DIFFERENCE = re.compile(r"layer 2 minus layer 1: ([+-][\d.]+) points, 95 % interval ([+-][\d.]+) to ([+-][\d.]+)")
+
+
+class Row(NamedTuple):
+    """A finding at one task and scale.
+
+    Attributes:
+        task: its name; empty for a finding on the biLM itself.
+        value, low, high: the difference and its interval; None where it is not known.
+        verdict: one of `VERDICTS`.
+        groups: the compared runs, `more` first; empty for a study.
+        unit: what the numbers count, as "points" or "%".
+        note: what a reader must know of these runs.
+    """
+
+    task: str
+    value: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+    groups: tuple[Group, ...] = ()
+    unit: str = "points"
+    note: str = ""
+
+
+class Finding(NamedTuple):
+    """A finding, and what the records of one scale say of it."""
+
+    name: str
+    claim: Claim
+    scale: str
+    rows: list[Row]
+
+    def by_verdict(self) -> dict[str, list[str]]:
+        """The tasks of each verdict that occurs."""
+        return {
+            each: [row.task for row in self.rows if row.verdict == each]
+            for each in VERDICTS
+            if any(row.verdict == each for row in self.rows)
+        }
+
+
+def findings(records: Sequence[Record], scale: str, results_root: str | Path) -> list[Finding]:
+    """Every finding of conf/claims.yaml at a scale.
+
+    Raises:
+        UserError: an entry of the page that is not right, a damaged record of a study.
+    """
+    here = [record for record in records if record["scale"] == scale]
+    return [
+        Finding(name, claim, scale, _rows(claim, here, Path(results_root) / "analysis" / scale))
+        for name, claim in claims(scale).items()
+    ]
+
+
+def verdict(low: float | None, high: float | None, bounds: tuple[float, float]) -> str:
+    """The rule: shown if the interval lies inside the bounds, contradicted if outside, else not shown."""
+    if low is None or high is None:
+        return OPEN
+    least, most = bounds
+    if least < low and high < most:
+        return SHOWN
+    return CONTRADICTED if high < least or most < low else OPEN
+
+
+def _rows(claim: Claim, records: Sequence[Record], studies: Path) -> list[Row]:
+    if claim.untested:
+        return [Row("", None, None, None, UNTESTED, note=claim.untested)]
+    if claim.study:
+        return [_of_study(claim, studies)]
+    spoken = claim.tasks or layouts.in_order({record["task"] for record in records} | set(layouts.titles()))
+    return [_of_task(claim, task, [record for record in records if record["task"] == task]) for task in spoken]
+
+
+# Runs.
+
+
+def _of_task(claim: Claim, task: str, records: Sequence[Record]) -> Row:
+    if claim.measure in WEIGHTS:
+        return _of_weights(claim, task, records)
+    found = _pair(claim, records)
+    if found is None:
+        return Row(task, None, None, None, UNTESTED)
+    more, less = found
+    if claim.measure == "updates":
+        return _over_seeds(claim, task, _saved(more, less), found, "%", _words(more, less))
+    difference = gain(more, less, permute=False)
+    value, low, high = difference.mean, difference.low, difference.high
+    unit, enough = "points", min(difference.seeds) > 1
+    if claim.measure == "error":
+        metric = less.first["config"]["task"]["monitor"]
+        share = 100 / (100 - fmean(record["metrics"]["test"][metric] for record in less.records))
+        value, low, high = (None if each is None else share * each for each in (value, low, high))
+        unit = "%"
+    judged = verdict(low, high, claim.bounds) if enough else OPEN
+    return Row(task, value, low, high, judged, found, unit, _words(more, less))
+
+
+def _words(*groups: Group) -> str:
+    """What a reader must know of compared runs: single seeds, the word vectors, and changes that both have."""
+    single = "one seed in an arm" if min(len(group.records) for group in groups) < 2 else ""
+    source = {vectors(group.first) for group in groups}
+    shared = ", ".join(f"{key}={value}" for key, value in _context(groups[0].first, ()))
+    return "; ".join(filter(None, [single, f"{'/'.join(sorted(source))} vectors", shared]))
+
+
+def _pair(claim: Claim, records: Sequence[Record]) -> tuple[Group, Group] | None:
+    """The runs `more` and `less` that differ in the named keys alone: best those of the page, then most seeds."""
+    one, other = (_chosen(records, values, claim) for values in (claim.more, claim.less))
+    pairs = [(a, b) for a in one for b in other if _alike(a, b, claim)]
+    return max(pairs, key=lambda pair: _weight(pair, claim), default=None)
+
+
+def _named(claim: Claim) -> set[str]:
+    return {*claim.more, *claim.less} - {"arm"}
+
+
+def _chosen(records: Iterable[Record], values: Mapping[str, Any], claim: Claim) -> list[Group]:
+    """The groups of runs that have these values; on all of the training data, unless the claim names `fraction`."""
+    found = [record for record in records if _has(record, values) and (_whole(record) or "fraction" in _named(claim))]
+    return in_groups(found) if found else []
+
+
+def _whole(record: Record) -> bool:
+    return fraction(record) == 1
+
+
+def _has(record: Record, values: Mapping[str, Any]) -> bool:
+    config = OmegaConf.create({"fraction": 1.0, **record["config"]})
+    return record["arm"] == values["arm"] and all(
+        OmegaConf.select(config, key) == value for key, value in values.items() if key != "arm"
+    )
+
+
+def _context(record: Record, named: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """What a run changes on its arm's page besides the named keys."""
+    blocks = {name.split(".")[0] for name in named}
+    own = {key: value for key, value in record["variant"].items() if key not in named and key not in (*blocks, "vectors")}
+    hidden = ("elmo", "fraction") if not named else ()
+    return tuple(sorted((key, str(value)) for key, value in own.items() if key.split(".")[0] not in hidden))
+
+
+def _alike(one: Group, other: Group, claim: Claim) -> bool:
+    named = _named(claim)
+    same = [(_context(g.first, named), vectors(g.first), g.data) for g in (one, other)]
+    bilms = {group.sha256 for group in (one, other)} - {None}
+    tuned = claim.more.get("arm") == "tuned"
+    return same[0] == same[1] and (len(bilms) < 2 or tuned)
+
+
+def _weight(pair: tuple[Group, Group], claim: Claim) -> tuple:
+    seeds = [len(group.records) for group in pair]
+    newest = max(record["finished"] for group in pair for record in group.records)
+    return not _context(pair[0].first, _named(claim)), min(seeds), sum(seeds), newest
+
+
+# Values of single runs.
+
+
+def _saved(more: Group, less: Group) -> list[float]:
+    """For each seed the percentage of updates saved; one that never passes the baseline's best has saved none."""
+    return [max(0.0, each.saved or 0.0) for each in efficiency.savings(less.records, more.records)]
+
+
+def _first_layer(weights: Sequence[float]) -> float:
+    return weights[1] - max(*weights[:1], *weights[2:])
+
+
+def _spread(weights: Sequence[float]) -> float:
+    return max(weights) - min(weights)
+
+
+def _lower_layers(weights: Sequence[float]) -> float:
+    return fmean(weights[:-1]) - weights[-1]
+
+
+WEIGHTS = {"first_layer": _first_layer, "spread": _spread, "lower_layers": _lower_layers}
+
+
+def _of_weights(claim: Claim, task: str, records: Sequence[Record]) -> Row:
+    groups = [group for group in _chosen(records, claim.more, claim) if claim.place in group.first["layer_weights"]]
+    found = max(groups, key=lambda group: (not _context(group.first, _named(claim)), len(group.records)), default=None)
+    if found is None:
+        return Row(task, None, None, None, UNTESTED)
+    values = [WEIGHTS[claim.measure](record["layer_weights"][claim.place][0]) for record in found.records]
+    return _over_seeds(claim, task, values, (found,), "", _words(found))
+
+
+def _over_seeds(
+    claim: Claim, task: str, values: Sequence[float], groups: tuple[Group, ...], unit: str, note: str
+) -> Row:
+    """The mean of one value a seed, with Student's interval."""
+    if not values:
+        return Row(task, None, None, None, UNTESTED, note="no seed in common")
+    mean, low, high = student(values)
+    return Row(task, mean, low, high, verdict(low, high, claim.bounds), groups, unit, note)
+
+
+def student(values: Sequence[float]) -> tuple[float, float | None, float | None]:
+    """The mean of independent values with its 95 % interval by Student's t; no interval for a single value."""
+    from scipy.stats import t
+
+    mean = fmean(values)
+    if len(values) < 2:
+        return mean, None, None
+    half = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    return mean, mean - half, mean + half
+
+
+# Studies of the biLM.
+
+
+def _of_study(claim: Claim, folder: Path) -> Row:
+    paths = sorted((folder / claim.study).glob("*.json"))
+    if not paths:
+        return Row("", None, None, None, UNTESTED)
+    page = read_sealed(paths[-1], "record", AGAIN)
+    if claim.study == "tuning":
+        mean, low, high = student([_lowered(row) for row in page["rows"] if row[0] != "squad"])
+        return Row("", mean, low, high, verdict(low, high, claim.bounds), unit="%", note=page["title"])
+    stated = DIFFERENCE.search(page["note"])  # as the study measured it, over its sentences
+    if stated is None:
+        return Row("", None, None, None, UNTESTED, note=f"{page['title']}: no difference of layers 1 and 2")
+    value, low, high = map(float, stated.groups())
+    return Row("", value, low, high, verdict(low, high, claim.bounds), note=page["title"])
+
+
+def _lowered(row: Sequence[str]) -> float:
+    """By how many percent tuning lowered a task's perplexity: cells as "177.2, 181.2: 179.2"."""
+    before, after = (float(cell.rpartition(":")[2].replace(",", "")) for cell in row[5:7])
+    return 100 * (1 - after / before)

@@ -1,0 +1,102 @@
+"""What is known of each cluster of a split's items in one run: the counts from which resampling computes its metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from hydra.utils import get_class
+
+from elmo_bench.metrics.items import Items
+from elmo_bench.records import items
+from elmo_bench.records.store import Record, Stored
+from elmo_bench.reporting.statistics import resampling
+
+FromTotals = Callable[[Mapping[str, float]], Mapping[str, float]]
+
+
+class Metric(NamedTuple):
+    """One number of a task's official metric, computed from the sums of its statistics."""
+
+    from_totals: FromTotals
+    name: str
+    statistics: tuple[str, ...]
+
+    def of(self, sums: np.ndarray) -> np.ndarray:
+        """(n, M) sums of the M statistics -> (n,) percent. F1 is computed from the sums, never averaged."""
+        rows = sums.tolist()
+        return np.array([self.from_totals(dict(zip(self.statistics, row, strict=True)))[self.name] for row in rows])
+
+
+class Evidence:
+    """A run's items of one split.
+
+    Args:
+        scored: the items.
+        from_totals: of the task's metric.
+        metric: which of its numbers.
+
+    Attributes:
+        table: (K, M) the sums of the M statistics over the items of each of the K clusters.
+        value: the metric over all clusters, in percent.
+    """
+
+    def __init__(self, scored: Items, from_totals: FromTotals, metric: str):
+        self.metric = Metric(from_totals, metric, tuple(scored.statistics))
+        self.rows, self.clusters = scored.rows, scored.clusters
+        columns = [np.bincount(scored.clusters, weights=values) for values in scored.statistics.values()]
+        self.table = np.stack(columns, axis=1)
+        self.value = float(from_totals(scored.totals())[metric])
+
+    @cached_property
+    def drawn(self) -> np.ndarray:
+        """(DRAWS,) the metric on each draw of clusters, which are the same draws for all runs on the same items."""
+        return self.metric.of(resampling.resampled_sums(self.table))
+
+    def pairs_with(self, other: Evidence) -> bool:
+        """Whether both are of the same items."""
+        return np.array_equal(self.rows, other.rows) and np.array_equal(self.clusters, other.clusters)
+
+
+def of_arm(records: Sequence[Record], split: str, metric: str) -> list[Evidence] | None:
+    """The evidence of each run of an arm; None if it lacks for one of them, or their items differ."""
+    found = [of_run(record, split, metric) for record in records]
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) and all(each.pairs_with(known[0]) for each in known) else None
+
+
+def of_run(record: Record, split: str, metric: str) -> Evidence | None:
+    """The evidence of a run; None if there are no items beside its record, or another version of the metric made them.
+
+    Raises:
+        UserError: the file of items is damaged.
+    """
+    path = items.path_of(record.path) if isinstance(record, Stored) else None
+    metric_class = _metric_class(record)
+    if path is None or metric_class is None or not path.is_file():
+        return None
+    found = _read(path, path.stat().st_mtime_ns, split, metric_class, metric)
+    recorded = record["metrics"][split][metric]
+    return found if found is not None and abs(found.value - recorded) <= items.TOLERANCE else None
+
+
+@lru_cache(maxsize=4096)
+def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) -> Evidence | None:
+    """Remembered, because a run is compared with several others; `written` is the file's time."""
+    scored = items.read(path).get(split)
+    try:
+        return None if scored is None else Evidence(scored, metric_class.from_totals, metric)
+    except KeyError:  # the counts of another version of the metric
+        return None
+
+
+def _metric_class(record: Record) -> Any:
+    """The class of the task's metric; None if the record does not name one that is here."""
+    name = (record["config"]["task"].get("metric") or {}).get("_target_")
+    try:
+        return None if name is None else get_class(name)
+    except ImportError:
+        return None

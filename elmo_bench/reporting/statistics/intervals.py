@@ -1,0 +1,148 @@
+"""The 95 % interval of a gain, honest at few seeds, and the smallest gain that the items show.
+
+The interval is the mean gain ± t * s. s is the deviation of the gain over 2,000 draws of a multi-bootstrap: seeds are
+drawn in each arm apart, clusters of items for both arms together. With few seeds the plain one is too narrow, because
+resampled seeds vary less than new ones: their deviations are multiplied by sqrt(n/(n - 1)), and t is the quantile of
+Student's distribution with the degrees of freedom that Welch and Satterthwaite give for the parts of the variance.
+With many seeds it is too wide, because it counts the noise of one seed on one item several times: here it counts once.
+`elmo-bench analysis.coverage` measures how often the interval covers the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elmo_bench.reporting.statistics import resampling
+from elmo_bench.reporting.statistics.evidence import Evidence
+
+CONFIDENCE, POWER = 0.95, 0.8
+
+
+class Arm(NamedTuple):
+    """The scores of an arm's seeds.
+
+    Attributes:
+        scores: (n,) percent, on all items.
+        drawn: (n, DRAWS) percent, on each draw of clusters; (n, 1) `scores` without items.
+        clusters: their number; 0 without items, or with a single cluster.
+    """
+
+    scores: np.ndarray
+    drawn: np.ndarray
+    clusters: int
+
+    @classmethod
+    def of(cls, scores: Sequence[float], evidence: Sequence[Evidence] | None) -> Arm:
+        """From the recorded scores, and the evidence of each run if there is any."""
+        values = np.array(scores)
+        if evidence is None or len(evidence[0].table) < 2:
+            return cls(values, values[:, None], 0)
+        return cls(values, np.stack([each.drawn for each in evidence]), len(evidence[0].table))
+
+    @property
+    def size(self) -> int:
+        """The number of seeds."""
+        return len(self.scores)
+
+    @property
+    def variance(self) -> float:
+        """Of a seed's score, unbiased."""
+        return float(self.scores.var(ddof=1))
+
+    @property
+    def noise(self) -> float:
+        """The variance over draws of clusters of how far a seed's score lies from the mean over seeds, unbiased."""
+        return float((self.drawn - self.drawn.mean(0)).var(axis=1).sum() / (self.size - 1))
+
+
+class Part(NamedTuple):
+    """One source of the variance of a gain."""
+
+    variance: float
+    degrees: int  # of freedom, with which the variance is estimated
+
+
+def interval(treated: Arm, control: Arm) -> tuple[float | None, float | None]:
+    """The 95 % interval of the gain, in percent points; None where there is one seed in each arm and no items."""
+    from scipy.stats import t
+
+    parts = _parts(treated, control)
+    if not parts:
+        return None, None
+    spread = sum(variance**2 / degrees for variance, degrees in parts)
+    degrees = sum(variance for variance, _ in parts) ** 2 / spread if spread else 1.0
+    half = float(t.ppf((1 + CONFIDENCE) / 2, degrees) * draws(treated, control).std(ddof=1))
+    mean = float(treated.scores.mean() - control.scores.mean())
+    return mean - half, mean + half
+
+
+def draws(treated: Arm, control: Arm) -> np.ndarray:
+    """(DRAWS,) the gain on each draw of seeds and clusters of items, less its mean.
+
+    Seeds are drawn in each arm apart, clusters for both together.
+    """
+    one, other = _sources(treated, control)
+    seeds = resampling.seed_noise(one, treated.size, 0) - resampling.seed_noise(other, control.size, 1)
+    return seeds + _items_share(treated, control) ** 0.5 * _over_items(treated, control)
+
+
+def _sources(treated: Arm, control: Arm) -> tuple[np.ndarray, np.ndarray]:
+    """The scores from which the seeds of each arm are drawn: a single seed says nothing, so the other arm's."""
+    return (
+        treated.scores if treated.size > 1 else control.scores,
+        control.scores if control.size > 1 else treated.scores,
+    )
+
+
+def _parts(treated: Arm, control: Arm) -> list[Part]:
+    """The parts of the variance of a gain: seeds of either arm, and items; none where nothing is known of it."""
+    parts = _seed_parts(treated, control)
+    if treated.clusters:
+        variance = _items_share(treated, control) * float(_over_items(treated, control).var(ddof=1))
+        parts.append(Part(variance, treated.clusters - 1))
+    return parts
+
+
+def _seed_parts(treated: Arm, control: Arm) -> list[Part]:
+    """Those of the seeds; none with a single seed in each arm."""
+    if treated.size > 1 and control.size > 1:
+        return [Part(arm.variance / arm.size, arm.size - 1) for arm in (treated, control)]
+    many = max(treated, control, key=lambda arm: arm.size)
+    return [Part(many.variance * (1 / many.size + 1), many.size - 1)] if many.size > 1 else []
+
+
+def _over_items(treated: Arm, control: Arm) -> np.ndarray:
+    """(DRAWS,) or (1,) the mean gain of the seeds on each draw of clusters, less its mean."""
+    gains = treated.drawn.mean(0) - control.drawn.mean(0)
+    return gains - gains.mean()
+
+
+def _items_share(treated: Arm, control: Arm) -> float:
+    """How much of the variance over draws of clusters is new, from 0 to 1.
+
+    The rest is the noise of single seeds on single items: seeds differ from each other by it too, so that adding both
+    variances would count it twice (Owen 2007, "The pigeonhole bootstrap"). By chance few seeds may differ by less than
+    this noise alone; then the variance over items is that of the gain.
+    """
+    whole = float(_over_items(treated, control).var())
+    if not whole:
+        return 0.0
+    known = [arm.noise for arm in (treated, control) if arm.size > 1]
+    own = sum((arm.noise if arm.size > 1 else max(known, default=0.0)) / arm.size for arm in (treated, control))
+    return max(0.0, 1 - min(own, sum(part.variance for part in _seed_parts(treated, control))) / whole)
+
+
+def smallest_shown(treated: Arm, control: Arm) -> float | None:
+    """The smallest true gain that the items show at p < 0.05 with probability POWER, without noise of seeds.
+
+    Returns:
+        Percent points; None without items.
+    """
+    from scipy.stats import norm
+
+    if not treated.clusters:
+        return None
+    return float((norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER)) * _over_items(treated, control).std(ddof=1))

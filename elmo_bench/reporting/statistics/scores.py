@@ -1,0 +1,65 @@
+"""Statistics of a group of runs, formatted for the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elmo_bench.records.store import Record, mean_and_deviation
+
+
+def score(records: Sequence[Record], split: str, metric: str) -> tuple[float, float | None]:
+    """Mean and sample deviation of a metric, in percent; no deviation for a single run."""
+    return mean_and_deviation([record["metrics"][split][metric] for record in records])
+
+
+def scores(records: Sequence[Record], split: str, metric: str) -> str:
+    """The same as "90.00 ± 1.00"."""
+    mean, deviation = score(records, split, metric)
+    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
+
+
+def of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:
+    """The paper's figures for the baseline and +ELMo."""
+    given = record["config"]["task"].get("paper") or {}
+    before, after = (given.get(key) for key in ("baseline", "elmo"))
+    if isinstance(before, dict):
+        before = before.get(metric)
+    if isinstance(after, dict):
+        after = after.get(metric)
+    return before, after
+
+
+def gain_of_paper(record: Record) -> float | None:
+    """The paper's gain of ELMo in the monitored metric."""
+    before, after = of_paper(record, record["config"]["task"]["monitor"])
+    return None if before is None or after is None else round(after - before, 2)
+
+
+def layer_weights(records: Sequence[Record]) -> str:
+    """Mean layer weights and gamma at the selected epochs, for each place where ELMo enters."""
+    cells = []
+    for place in records[0]["layer_weights"]:
+        chosen = [record["layer_weights"][place][record["epoch"] - 1] for record in records]
+        s = " ".join(f"{sum(column) / len(column):.2f}" for column in zip(*chosen, strict=True))
+        gamma = mean_and_deviation([record["gamma"][place][record["epoch"] - 1] for record in records])[0]
+        cells.append(f"{place}: {s}; {gamma:.2f}")
+    return ", ".join(cells)
+
+
+def duration(records: Sequence[Record]) -> str:
+    """The mean duration of a run."""
+    seconds = mean_and_deviation([record["seconds"] for record in records])[0]
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def ranges(seeds: Sequence[int]) -> str:
+    """[1, 2, 3, 7] -> "1-3, 7"."""
+    parts: list[list[int]] = []
+    for seed in sorted(seeds):
+        if parts and seed == parts[-1][-1] + 1:
+            parts[-1].append(seed)
+        else:
+            parts.append([seed])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

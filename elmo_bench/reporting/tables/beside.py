@@ -1,0 +1,67 @@
+"""A user's own results beside those that the authors recorded and the paper's, arm by arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from elmo_bench.records.recorded import evidence
+from elmo_bench.records.store import Record, grouped
+from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.statistics import scores as statistics
+from elmo_bench.reporting.statistics.groups import Group, in_groups, is_pair
+from elmo_bench.reporting.tables.tables import paper_score
+
+HEADER = ("arm", "biLM", "yours: test {m}", "seeds", "the authors': test {m}", "seeds", "the paper's")
+
+NOTE = "The authors' figures are those of their records with the same settings: mean ± sample standard deviation."
+
+
+def beside(records: Iterable[Record]) -> list[Section]:
+    """A table for every task and scale of a user's records. Raises `UserError` for records that contradict."""
+    places: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        places.setdefault((record["task"], record["scale"]), []).append(record)
+    return [_section(own, evidence(*place)) for place, own in places.items()]
+
+
+def _section(own: Sequence[Record], authors: Sequence[Record]) -> Section:
+    """The arms of one task at one scale, and below them the gain of +ELMo."""
+    metric = own[0]["config"]["task"]["monitor"]
+    theirs = grouped(authors)
+    groups = sorted(in_groups(own), key=lambda group: (group.has_elmo, group.name))
+    pairs = [(group, theirs.get(group.first["group"], [])) for group in groups]
+    rows = [_row(group, recorded, metric) for group, recorded in pairs]
+    title = f"{own[0]['task']}, scale {own[0]['scale']}: yours beside the authors' and the paper's"
+    header = tuple(cell.format(m=metric) for cell in HEADER)
+    remarks = [] if any(recorded for _, recorded in pairs) else ["The authors have recorded no run of these arms."]
+    return Section(title, NOTE, header, [*rows, *_gain(pairs, metric)], remarks)
+
+
+def _row(group: Group, recorded: list[Record], metric: str) -> tuple[str, ...]:
+    cells = [cell for records in (group.records, recorded) for cell in _cells(records, metric)]
+    return group.name, group.bilm or "-", *cells, paper_score(group.first, metric)
+
+
+def _cells(records: list[Record], metric: str) -> tuple[str, str]:
+    """The test score with its deviation, and the seeds."""
+    if not records:
+        return "", ""
+    return statistics.scores(records, "test", metric), statistics.ranges([record["seed"] for record in records])
+
+
+def _gain(pairs: Sequence[tuple[Group, list[Record]]], metric: str) -> list[tuple[str, ...]]:
+    """The row of +ELMo over the baseline, both of the scale's pair; none where one of them is missing."""
+    arms = {group.has_elmo: (group.records, recorded) for group, recorded in pairs if is_pair(group.first)}
+    if len(arms) < 2:
+        return []
+    own, recorded = (_difference(before, after, metric) for before, after in zip(arms[False], arms[True], strict=True))
+    before, after = statistics.of_paper(pairs[0][0].first, metric)
+    paper = "" if before is None or after is None else f"{after - before:+.2f}"
+    return [("gain of +ELMo", "", own, "", recorded, "", paper)]
+
+
+def _difference(before: list[Record], after: list[Record], metric: str) -> str:
+    if not before or not after:
+        return ""
+    first, second = (statistics.score(records, "test", metric)[0] for records in (before, after))
+    return f"{second - first:+.2f}"

@@ -1,0 +1,162 @@
+"""The files of a sweep's table below the results: tables/<sweep>.<scale>.md, and the same as JSON with its cells."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elmo_bench.records import store
+from elmo_bench.records.store import Record
+from elmo_bench.reporting.section import TEMPLATES, Section
+from elmo_bench.reporting.statistics import differences
+from elmo_bench.reporting.statistics import scores as statistics
+from elmo_bench.reporting.statistics.cells import Cell, Content, cells
+from elmo_bench.reporting.statistics.differences import Earlier
+from elmo_bench.reporting.tables.paper import section
+from elmo_bench.sweeps.asked import Asked
+from elmo_bench.sweeps.together import Outcome
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.integrity import read_sealed, sealed
+
+SPLITS = ("dev", "test")
+AGAIN = "restore it (git checkout), or make it again by its sweep with run=false"
+
+
+class Table(NamedTuple):
+    """A table, the differences below it, and the path of its markdown file; its JSON file lies beside it."""
+
+    section: Section
+    differences: Section | None
+    path: Path
+
+    @property
+    def sections(self) -> list[Section]:
+        """Both, or the first alone."""
+        return [self.section, *filter(None, [self.differences])]
+
+
+def write(outcome: Outcome) -> Table:
+    """Writes the table of a sweep.
+
+    Tasks that an earlier table of the same sweep has, and that are not asked for now, keep their rows, made again from
+    their records.
+
+    Args:
+        outcome: of at least one run that could be composed.
+
+    Raises:
+        UserError: a record that cannot be read, or a place that cannot be written.
+    """
+    asked, config = outcome.plan.asked, outcome.plan.config
+    path = place(config.results_root, asked)
+    content = _content(outcome, config.results_root, _earlier(path.with_suffix(".json")))
+    made = section(content, " ".join([config.scale.note, *_changed(asked.changes)]))
+    table = Table(made, differences.section(made.title, differences.differences(content)), path)
+    write_text(path, _markdown(table.sections))
+    write_text(path.with_suffix(".json"), sealed(_json(table, asked, content)))
+    return table
+
+
+def _changed(changes: Sequence[str]) -> list[str]:
+    return [f"All runs with {' '.join(changes)}."] if changes else []
+
+
+def written(results_root: str | Path, records: Sequence[Record]) -> list[Earlier]:
+    """The tables of sweeps that were written below the results, those without any record left out.
+
+    Raises:
+        UserError: a table's JSON file is damaged, or of a sweep that there is no longer.
+    """
+    paths = sorted((Path(results_root) / "tables").glob("*.json"))
+    found = [_from_file(path, records) for path in paths]
+    return [each for each in found if any(each.content.groups.values())]
+
+
+def _from_file(path: Path, records: Sequence[Record]) -> Earlier:
+    page = read_sealed(path, "table", AGAIN)
+    sweep, scale, *_ = path.name.split(".")
+    changes = page.get("changes", [])
+    try:
+        known = [Cell.of(plain) for plain in page["cells"]]
+    except (LookupError, TypeError):
+        raise UserError(f"not a readable table: its cells are not those of a sweep; {AGAIN}", path) from None
+    asked = Asked(sweep, list(dict.fromkeys(cell.task for cell in known)), scale, page.get("seeds"), overrides=changes)
+    here = [record for record in records if record["scale"] == scale]
+    content = Content(
+        asked.layout, scale, {cell: cell.runs(here) for cell in known}, _of_records(here), asked.command_for
+    )
+    title = f"{asked.layout.title}, scale {scale}"
+    return Earlier(title, _changed(changes), content, differences.differences(content))
+
+
+def sections(table: Earlier) -> list[Section]:
+    """The table, and the differences below it."""
+    made = section(table.content, " ".join(table.changes))._replace(title=table.title)
+    return [made, *filter(None, [differences.section(table.title, table.differences)])]
+
+
+def place(results_root: str | Path, asked: Asked) -> Path:
+    """The path of a table; overrides on which results depend are part of its name."""
+    parts = [asked.sweep, asked.scale, *(re.sub(r"[^\w.=+-]+", "_", change) for change in asked.changes)]
+    return Path(results_root) / "tables" / f"{'.'.join(parts)[:120]}.md"
+
+
+def _content(outcome: Outcome, results_root: str, earlier: Sequence[Cell]) -> Content:
+    asked, beyond = outcome.plan.asked, {cell.group: cell.beyond for cell in earlier}
+    known = [cell._replace(beyond=cell.beyond or beyond.get(cell.group, ())) for cell in cells(outcome)]
+    others = [cell for cell in earlier if cell.task not in asked.tasks]
+    records = list(outcome.records.values())
+    for task in dict.fromkeys(cell.task for cell in others):
+        records += store.read_all(results_root, asked.scale, task)
+    groups = {cell: cell.runs(records) for cell in (*known, *others)}
+    shown = {cell: group for cell, group in groups.items() if group or cell.beyond or cell.task in asked.tasks}
+    return Content(asked.layout, asked.scale, shown, _metrics(outcome, records), asked.command_for)
+
+
+def _metrics(outcome: Outcome, records: Sequence[Record]) -> dict[str, str]:
+    """The metric that each task monitors: as its newest record says, else as configured."""
+    configured = {point.task: each.config.task.monitor for point, each in outcome.plan.composed.items()}
+    return configured | _of_records(records)
+
+
+def _of_records(records: Sequence[Record]) -> dict[str, str]:
+    newest = sorted(records, key=lambda record: record["finished"])
+    return {record["task"]: record["config"]["task"]["monitor"] for record in newest}
+
+
+def _earlier(path: Path) -> list[Cell]:
+    """The cells of the earlier table, if there is one; a damaged one is written anew."""
+    try:
+        return [Cell.of(plain) for plain in read_sealed(path, "table", "")["cells"]]
+    except (UserError, LookupError, TypeError):
+        return []
+
+
+def _markdown(parts: Sequence[Section]) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=False, undefined=StrictUndefined, trim_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    return environment.get_template("table.md").render(sections=parts)
+
+
+def _json(table: Table, asked: Asked, content: Content) -> str:
+    below = table.differences._asdict() if table.differences else None
+    how = {"seeds": asked.seeds, "changes": asked.changes}
+    told = {**table.section._asdict(), "differences": below, **how}
+    told["cells"] = [_plain(content, cell) for cell in content.groups]
+    return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+
+
+def _plain(content: Content, cell: Cell) -> dict[str, Any]:
+    """A cell with the names of its runs and their mean scores, in percent."""
+    group, metric = content.groups[cell], content.metrics.get(cell.task)
+    runs = [record["run"] for record in group.records] if group else []
+    scores = {split: statistics.score(group.records, split, metric) for split in SPLITS} if group and metric else {}
+    return {**cell._asdict(), "metric": metric, "runs": runs, **scores}

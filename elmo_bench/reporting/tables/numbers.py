@@ -1,0 +1,59 @@
+"""Numbers of a report that name the runs they were computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from elmo_bench.records import store
+from elmo_bench.records.store import Record
+from elmo_bench.reporting.statistics import scores
+from elmo_bench.reporting.statistics.groups import Group
+
+
+class Run(NamedTuple):
+    """A run behind a number: its id, what the link to its record says, and where the record is, from the page."""
+
+    run: str
+    label: str
+    href: str
+
+
+class Number(NamedTuple):
+    """A number, the runs that it was computed from, and what stands below it."""
+
+    text: str
+    runs: list[Run]
+    below: tuple[str, ...] = ()
+
+
+def linked(record: Record, value: str) -> Run:
+    """A run and what it contributes to a number, as "seed 1: 68.12"."""
+    path = store.place(".", record["scale"], record["task"], record["run"])
+    return Run(record["run"], f"seed {record['seed']}: {value}", path.as_posix())
+
+
+def score(group: Group, split: str, metric: str) -> Number:
+    """The mean of a metric in percent, with its deviation and the score of every seed."""
+    runs = [linked(record, f"{record['metrics'][split][metric]:.2f}") for record in group.records]
+    return Number(scores.scores(group.records, split, metric), runs)
+
+
+def runs_of(*groups: Group) -> list[Run]:
+    """The runs behind a number that is computed from several groups."""
+    return [linked(record, group.name) for group in groups for record in group.records]
+
+
+def mean_of(group: Group, values: Mapping[str, float], text: str) -> Number:
+    """A number of a group, with the value of every run that has one.
+
+    Args:
+        values: by id of the run.
+        text: how one value is written, as "{:.0f} s".
+    """
+    found = [record for record in group.records if record["run"] in values]
+    if not found:
+        return Number("", [])
+    shown = [values[record["run"]] for record in found]
+    runs = [linked(record, text.format(value)) for record, value in zip(found, shown, strict=True)]
+    return Number(text.format(sum(shown) / len(shown)), runs)

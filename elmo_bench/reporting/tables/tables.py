@@ -1,0 +1,234 @@
+"""Tables of records: one for each task and scale, and one for each scale that compares its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.configuration import pages
+from elmo_bench.records.store import Record
+from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.statistics import gains
+from elmo_bench.reporting.statistics import scores as statistics
+from elmo_bench.reporting.statistics.differences import Earlier
+from elmo_bench.reporting.statistics.groups import Group, has_elmo, in_groups, is_control, is_pair, short, vectors
+from elmo_bench.reporting.tables import comparisons, ensembles
+from elmo_bench.reporting.tables import files as table_files
+from elmo_bench.reporting.tables.figures import figures
+from elmo_bench.system.errors import UserError
+
+HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
+SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
+SCALES = ("paper", "open", "mini")
+
+__all__ = ["Section", "everything", "figures", "overview", "section", "sections"]
+
+
+def everything(records: Sequence[Record], results_root: str | Path, swept: Sequence[Earlier] = ()) -> list[Section]:
+    """The sections of a report: the overview tables, each task, the tables of sweeps, then the figures."""
+    of_sweeps = [section for each in swept for section in table_files.sections(each)]
+    return [*overview(records), *sections(records), *of_sweeps, *figures(results_root)]
+
+
+def sections(records: Iterable[Record]) -> list[Section]:
+    """For every task and scale that has records a section, and one of its gains: real data first, mini last."""
+    parts = [part for place in by_place(records) for part in (section(place), gains_section(place))]
+    return [part for part in parts if part is not None]
+
+
+def by_place(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each task and scale, in the order of the report."""
+    places: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        places.setdefault((record["scale"], record["task"]), []).append(record)
+    order = {scale: i for i, scale in enumerate(SCALES)}
+    return [places[place] for place in sorted(places, key=lambda place: (order.get(place[0], len(SCALES)), place))]
+
+
+def newest_record(records: Sequence[Record]) -> Record:
+    return max(records, key=lambda record: record["finished"])
+
+
+def monitored(records: Sequence[Record]) -> str:
+    """The metric that the newest record of a task monitors. Raises `UserError` if another record lacks it."""
+    metric = newest_record(records)["config"]["task"]["monitor"]
+    for record in records:
+        if any(metric not in record["metrics"][split] for split in ("dev", "test")):
+            where = f"{record['run']} ({record['task']}, scale {record['scale']})"
+            raise UserError(f"the record {where} has no {metric}, unlike others of the task; restore or remove it")
+    return metric
+
+
+def section(records: list[Record]) -> Section:
+    """The table of one task at one scale: without ELMo, then with it; in both the scale's pair first."""
+    groups = sorted(in_groups(records), key=row_order)
+    newest, metric = newest_record(records), monitored(records)
+    return Section(
+        title=f"{newest['task']}, scale {newest['scale']}",
+        note=newest["config"]["scale"]["note"],
+        header=tuple(cell.format(m=metric) for cell in HEADER),
+        rows=[row for group in groups for row in (_row(group, metric), *ensembles.rows(group, metric))],
+        remarks=[*_details(groups, metric), *_machines(records)],
+    )
+
+
+def gains_section(records: list[Record]) -> Section | None:
+    """The gains of ELMo for one task at one scale; None without a baseline to compare with."""
+    newest = newest_record(records)
+    groups = sorted(in_groups(records), key=row_order)
+    return comparisons.table(f"{newest['task']}, scale {newest['scale']}", groups, monitored(records))
+
+
+def row_order(group: Group) -> tuple:
+    place = 0 if is_pair(group.first) else 1 if is_control(group.first) else 2
+    return group.has_elmo, place, group.bilm or "", group.name, group.first["group"]
+
+
+def _row(group: Group, metric: str) -> tuple[str, ...]:
+    return (
+        group.name,
+        group.bilm or "-",
+        statistics.ranges([record["seed"] for record in group.records]),
+        statistics.scores(group.records, "dev", metric),
+        statistics.scores(group.records, "test", metric),
+        paper_score(group.first, metric),
+        statistics.layer_weights(group.records),
+        statistics.duration(group.records),
+    )
+
+
+def paper_score(record: Record, metric: str) -> str:
+    """The paper's figure, for the pair of the scale only."""
+    if not is_pair(record):
+        return ""
+    before, after = statistics.of_paper(record, metric)
+    if not has_elmo(record):
+        return "" if before is None else f"{before}"
+    deviation = record["config"]["task"]["paper"].get("elmo_deviation") if after is not None else None
+    return "" if after is None else f"{after}" + ("" if deviation is None else f" ± {deviation}")
+
+
+# Remarks.
+
+
+def _details(groups: list[Group], metric: str) -> list[str]:
+    """The other test metrics and the peak memory, for each arm."""
+    remarks = []
+    for group in groups:
+        names = [name for name in group.first["metrics"]["test"] if name != metric]
+        others = [f"{name} {statistics.scores(group.records, 'test', name)}" for name in names]
+        peaks = [record["peak_memory_mib"] for record in group.records if record.get("peak_memory_mib")]
+        told = [f"test {', '.join(others)}"] if others else []
+        told += [f"peak memory {max(peaks):,} MiB"] if peaks else []
+        if told:
+            bilm = f", biLM {group.bilm}" if group.bilm else ""
+            remarks.append(f"{group.name}{bilm}: {'; '.join(told)}.")
+    return remarks
+
+
+def _machines(records: list[Record]) -> list[str]:
+    described = {(m.get("gpu") or m["cpu"], m["cores"], m["threads"], m["accelerator"])
+                 for m in (record["machine"] for record in records)}  # fmt: skip
+    shown = [
+        f"{name} ({cores} cores, {threads} threads, {accelerator})"
+        for name, cores, threads, accelerator in sorted(described)
+    ]
+    dirty = sum(bool(record.get("dirty")) for record in records)
+    changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
+    return [f"Machine: {'; '.join(shown)}.{changed}"]
+
+
+# The tasks of a scale side by side.
+
+CONTROL = (
+    "A control (`arm=baseline,elmo`): without the pre-trained word vectors that every baseline of the paper has; "
+    "ELMo then also brings what such vectors would."
+)
+
+
+def overview(records: Iterable[Record]) -> list[Section]:
+    """For each scale the paper's comparison, by its pair of arms, and the same without pre-trained word vectors."""
+    sections = []
+    for scale, tasks in groupby(by_place(records), key=lambda place: place[0]["scale"]):
+        here = list(tasks)
+        title, note = f"all tasks, scale {scale}", here[0][0]["config"]["scale"]["note"]
+        pair, control = ([row for place in here for row in _side_by_side(place, of)] for of in (is_pair, is_control))
+        sections.append(Section(title, note, SIDE_BY_SIDE, pair, not_recorded(here)))
+        if control:
+            sections.append(Section(f"{title}, without pre-trained word vectors", CONTROL, SIDE_BY_SIDE, control, []))
+    return sections
+
+
+def not_recorded(tasks: Sequence[list[Record]]) -> list[str]:
+    """A line that says what lacks of the paper's comparison, for the tasks of one scale; nothing if it is whole."""
+    arms = pages.pair(scale := tasks[0][0]["scale"])
+    there = {(each["task"], each["arm"]) for place in tasks for each in place if is_pair(each)}
+    lacking = {arm: [place[0]["task"] for place in tasks if (place[0]["task"], arm) not in there] for arm in arms}
+    told = [f"{arm} of {', '.join(of)}" for arm, of in lacking.items() if of]
+    return [f"Not recorded yet: {'; '.join(told)} (`make reproduce TASK=... SCALE={scale}`)."] if told else []
+
+
+def _side_by_side(records: list[Record], belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:
+    """The rows of one task at one scale: one for each word vectors, data and biLM."""
+    pairs = _pairs([group for group in sorted(in_groups(records), key=row_order) if belongs(group.first)])
+    metric, paper = monitored(records), _gain_of_paper(records[0], monitored(records))
+    rows = []
+    for pair, marks in zip(pairs, _marks(pairs), strict=True):
+        task = records[0]["task"] + (f" ({'; '.join(marks)})" if marks else "")
+        shown = (f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in pair)
+        rows.append((task, metric, vectors(_known(pair).first), *shown, _gain(*reversed(pair)), paper))
+    return rows
+
+
+Pair = tuple[Group | None, Group | None]  # the baseline and +ELMo
+
+
+def _pairs(groups: Sequence[Group]) -> list[Pair]:
+    """Every biLM beside the baseline with the same word vectors and data; None where there is no such arm."""
+    baselines = largest([g for g in groups if not g.has_elmo], lambda g: (vectors(g.first), g.data))
+    elmos = largest([g for g in groups if g.has_elmo], lambda g: (vectors(g.first), g.data, g.bilm, g.sha256))
+    pairs: list[Pair] = [(baselines.get(alike[:2]), elmo) for alike, elmo in elmos.items()]
+    alone = baselines.keys() - {alike[:2] for alike in elmos}
+    return [*pairs, *((group, None) for alike, group in baselines.items() if alike in alone)]
+
+
+def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:
+    """Of the groups with the same key the one with most seeds, then the newest; the keys in the order of `groups`."""
+    found: dict[Any, Group] = {}
+    for group in groups:
+        other = found.setdefault(key(group), group)
+        found[key(group)] = max(other, group, key=_weight)
+    return found
+
+
+def _weight(group: Group) -> tuple:
+    return len(group.records), newest_record(group.records)["finished"], group.first["group"]
+
+
+def _known(pair: Pair) -> Group:
+    return next(group for group in pair if group)
+
+
+def _marks(pairs: Sequence[Pair]) -> list[list[str]]:
+    """How each pair differs from the others in biLM and data, and the name of a biLM that is not the scale's own."""
+    own = {_known(pair).first["config"]["scale"].get("bilm") or _known(pair).first["scale"] for pair in pairs}
+    bilms = {elmo.bilm for _, elmo in pairs if elmo}
+    weights, data = {elmo.sha256 for _, elmo in pairs if elmo}, {_known(pair).data for pair in pairs}
+    marks: list[list[str]] = []
+    for pair in pairs:
+        elmo = pair[1]
+        named = [f"biLM {elmo.bilm}"] if elmo and len(bilms | own) > 1 else []
+        named += [f"biLM {short(elmo.sha256)}"] if elmo and elmo.sha256 and len(weights) > len(bilms) else []
+        marks.append(named + ([f"data {short(_known(pair).data)}"] if len(data) > 1 else []))
+    return marks
+
+
+def _gain(elmo: Group | None, baseline: Group | None) -> str:
+    return gains.in_words(gains.gain(elmo, baseline, permute=False)) if elmo and baseline else ""
+
+
+def _gain_of_paper(record: Record, metric: str) -> str:
+    before, after = statistics.of_paper(record, metric)
+    return "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"

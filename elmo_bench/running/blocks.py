@@ -1,0 +1,126 @@
+"""The open blocks of a task's page: each names code by `_target_`, and its keys must be arguments of that code."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from hydra._internal.utils import _locate
+
+from elmo_bench.configuration import checks
+from elmo_bench.configuration.schema import TaskConfig
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.console import choices
+
+
+class Given(NamedTuple):
+    """The arguments that the framework passes, besides those on the page."""
+
+    positional: int = 0
+    named: tuple[str, ...] = ()
+
+
+GIVEN = {
+    "reader": Given(),
+    "words": Given(1),  # the vocabulary
+    "chars": Given(1),  # the number of characters
+    "head": Given(0, ("input_size", "elmo_size", "own_size", "vocabularies")),
+    "metric": Given(),
+    "optimizer": Given(1),  # the parameters
+    "schedule.scheduler": Given(1),  # the optimizer
+    "average": Given(0, ("device",)),
+}
+
+CHECKED_BY_USE = ("task.optimizer", "task.schedule", "task.average")  # of other libraries: see rehearsal.py
+
+
+def check_blocks(task: TaskConfig) -> None:
+    """Checks the keys of every open block; nothing is built.
+
+    Raises:
+        UserError: a block names code that does not exist, has a key that is not an argument of it, lacks one, or gives
+            a number that it cannot use.
+    """
+    for part, given in GIVEN.items():
+        block = attrgetter(part)(task)
+        if block is None:
+            continue
+        if not isinstance(block, Mapping):
+            raise UserError(f"task.{part}={checks.show(block)}: a block of keys is needed")
+        _check(f"task.{part}", block, given)
+
+
+def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
+    """Checks one block and those inside it; `given` is None if the other arguments are not known."""
+    target = block.get("_target_")
+    try:
+        signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object would also log its errors
+    except Exception as error:  # whatever an import raises
+        raise UserError(f"{place}._target_={target}: cannot be imported ({' '.join(str(error).split())})") from error
+    positional, named = given or Given()
+    known = [name for name in _names(signature)[positional:] if name not in named]
+    keys = [key for key in block if not str(key).startswith("_")]
+    for key in keys:
+        if key not in known and not _takes_any(signature):
+            there = choices(str(key), known) if known else "it takes no arguments"
+            raise UserError(f"{place}.{key}: {target} has no such argument; {there}")
+    if not place.startswith(CHECKED_BY_USE):
+        for key in keys:
+            if key in signature.parameters:
+                _check_numbers(f"{place}.{key}", block[key], str(signature.parameters[key].annotation))
+    try:
+        if given and "_args_" not in block:
+            signature.bind(*[None] * positional, **dict.fromkeys([*named, *keys]))
+    except TypeError as error:
+        raise UserError(f"{place}: {target}: {error}") from error
+    for key, inner in _inner(block):
+        _check(f"{place}.{key}", inner, None if inner.get("_partial_") else Given())
+
+
+def _check_numbers(name: str, value: Any, annotation: str) -> None:
+    """Checks the numbers of an argument that is annotated as a number, or as numbers.
+
+    A whole number is 1 or more, any other 0 or more, and below 1 if it is a dropout.
+    """
+    whole, other = re.search(r"\bint\b", annotation), re.search(r"\bfloat\b", annotation)
+    if not (whole or other) or re.search(r"\bstr\b|Callable", annotation):
+        return
+    if isinstance(value, Mapping | list) and not re.search(r"Sequence|Mapping|list|tuple|dict", annotation):
+        raise UserError(f"{name}={checks.show(value)}: a single number is needed")
+    for each in _leaves(value):
+        if each is None and "None" in annotation:
+            continue
+        if other:
+            checks.number(each, name, 0, 1 if "dropout" in name.rpartition(".")[2] else None)
+        else:
+            checks.whole(each, name, 1)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The values in lists and mappings, at any depth."""
+    if isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(inner)
+    else:
+        yield value
+
+
+def _names(signature: inspect.Signature) -> list[str]:
+    """The arguments that can be passed by name."""
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [name for name, each in signature.parameters.items() if each.kind in named]
+
+
+def _takes_any(signature: inspect.Signature) -> bool:
+    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
+
+
+def _inner(block: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The blocks inside a block, with their keys."""
+    for key, value in block.items():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict) and "_target_" in each:
+                yield key, each

@@ -1,0 +1,83 @@
+"""Builds the model of a run from the parts that the task's page names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from hydra.utils import instantiate
+
+from elmo_bench.configuration.schema import Plain, RunConfig, TaskConfig
+from elmo_bench.embedding.representation import Elmo, Representation
+from elmo_bench.embedding.vectors import Columns
+from elmo_bench.running.module import BenchModule
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
+from elmo_bench.task import Reader
+
+
+def build(
+    run: RunConfig,
+    reader: Reader,
+    source: Any,
+    vectors: Sequence[Columns] | None = None,
+    config: Plain | None = None,
+) -> BenchModule:
+    """Builds the model of a run.
+
+    Args:
+        run: its typed configuration.
+        reader: with its vocabularies.
+        source: of layers; None for a baseline.
+        vectors: the word vectors from tables, side by side.
+        config: the same configuration as plain containers, stored in checkpoints.
+    """
+    vocabularies, task = reader.vocabularies, run.task
+    given = {"vectors": vectors} if vectors else {}
+    words = None if run.words_dropped else make(task, "words", vocabularies.get("words"), **given)
+    chars = make(task, "chars", len(vocabularies.get("chars", ())))
+    elmo = None if source is None else Elmo.build(source, run.elmo)
+    representation = Representation(words, chars, elmo)
+    sizes = {
+        "input_size": representation.input_size,
+        "elmo_size": representation.elmo_size,
+        "own_size": representation.own_size,
+    }
+    head = make(task, "head", **sizes, vocabularies=vocabularies)
+    return BenchModule(
+        representation,
+        head,
+        metric=partial(instantiate, task.metric),
+        optimizer=instantiate(task.optimizer),
+        monitor=task.monitor,
+        schedule=None if task.schedule.scheduler is None else instantiate(task.schedule.scheduler),
+        interval=task.schedule.interval,
+        penalty=run.elmo.penalty,
+        seed=run.seed,
+        vocabularies=vocabularies,
+        bilm_sha256=None if source is None else source.sha256,
+        config=config,
+    )
+
+
+def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
+    """Calls the partial node `part` of a task's page; None if the page does not have it.
+
+    Raises:
+        UserError: the page or the command line gives it arguments that it does not take, or the memory runs out.
+    """
+    block = getattr(task, part)
+    if block is None:
+        return None
+    maker = instantiate(block)
+    try:
+        inspect.signature(maker.func).bind(*maker.args, *arguments, **maker.keywords, **keywords)
+    except TypeError as error:
+        raise UserError(f"task.{part}: {error}") from error
+    with saying(lambda: f"making task.{part}", f"give task.{part} smaller sizes"):
+        try:
+            return maker(*arguments, **keywords)
+        except (ValueError, ArithmeticError, LookupError, AssertionError, TypeError) as error:
+            raise UserError(f"task.{part}: {error}") from error

@@ -1,0 +1,94 @@
+"""Extensions of Lightning's trainer: checkpoints between epochs, written atomically; progress bar; quiet output."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import Checkpoint, RichProgressBar
+from pytorch_lightning.plugins.io import TorchCheckpointIO
+
+from elmo_bench.records import items
+from elmo_bench.running import unfinished
+from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
+from elmo_bench.system.terminal.progress import tell
+
+MODEL = "the model alone"
+FOR_RESUMING = ("optimizer_states", "lr_schedulers", "loops", "callbacks", "current_model_state", "averaging_state")
+
+
+class KeepBest(Checkpoint):
+    """After every epoch writes `last.ckpt` (to resume from); if the epoch is the best so far, first `best.ckpt`.
+
+    The dev items of the best epoch are written with `best.ckpt`. If the process is killed before `last.ckpt` is
+    written, the resumed run repeats the epoch and writes the same files. After testing, it writes the test predictions.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder, self.best, self.last = folder, folder / unfinished.BEST, folder / unfinished.LAST
+        self.score: float | None = None
+        self.epoch = -1
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, module: Any) -> None:
+        newest = module.history[-1]
+        score = newest["dev"][module.monitor]
+        if trainer.is_global_zero:
+            tell(f"epoch {newest['epoch'] + 1} of at most {trainer.max_epochs}, dev {module.monitor} {score:.2f}")
+        if self.score is None or score > self.score:
+            self.score, self.epoch = score, newest["epoch"]
+            trainer.save_checkpoint(self.best, storage_options=MODEL)  # Lightning's weights_only loses the averages
+            if trainer.is_global_zero:
+                items.write_best(self.folder, module.dev_items)
+        trainer.save_checkpoint(self.last)
+
+    def on_test_end(self, trainer: pl.Trainer, module: Any) -> None:
+        if trainer.is_global_zero:
+            items.write_predictions(self.folder, module.test_predictions)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"score": self.score, "epoch": self.epoch, "run": self.folder.name}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.score, self.epoch = state_dict["score"], state_dict["epoch"]
+
+
+class WholeFiles(TorchCheckpointIO):
+    """Writes checkpoints atomically, so that a kill leaves the old file or the new one; verifies what it reads."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """`storage_options=MODEL` leaves out what is needed only for resuming."""
+        if storage_options == MODEL:
+            checkpoint = {key: value for key, value in checkpoint.items() if key not in FOR_RESUMING}
+        save_checkpoint(checkpoint, Path(path))
+
+    def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:
+        """Compares every part with its checksum first; on the CPU, nothing in the file is executed."""
+        return load_checkpoint(path, unfinished.AGAIN)
+
+
+def progress(wanted: str | bool) -> list[pl.Callback]:
+    """Lightning's rich progress bar if `wanted`; "auto": if the output is a terminal."""
+    return [RichProgressBar()] if (sys.stdout.isatty() if wanted == "auto" else bool(wanted)) else []
+
+
+def quiet() -> None:
+    """Silences Lightning's start-up messages; warnings about the run are still shown."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    for message, category in (
+        (r"The `srun` command is available on your system but is not used.*", Warning),
+        (r".*LeafSpec.*", Warning),  # torch 2.13 about torch's own pytree, as Lightning uses it
+        (r".*does not have many workers.*", Warning),  # batches are small: collating in the process is as fast
+        (r".*`weights_only` was not set.*", Warning),
+        (r".*Found \d+ module\(s\) in eval mode.*", Warning),  # a frozen part
+        (r".*number of training batches .* is smaller than the logging interval.*", Warning),
+        (r".*You have overridden `transfer_batch_to_device` in `LightningModule`.*", Warning),  # intended
+        (r".*It is recommended to use `self.log\(.*sync_dist=True.*", Warning),  # all ranks log the same numbers
+        (r".*Checkpoint directory .* exists and is not empty.*", Warning),
+        (r".*The `srun` command is available on your system but is not used.*", Warning),  # a login node of a cluster
+    ):
+        warnings.filterwarnings("ignore", message, category)

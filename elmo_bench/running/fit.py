@@ -1,0 +1,109 @@
+"""Training with Lightning: the trainer of a run, and resuming where an earlier process stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from hydra.utils import instantiate
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+from pytorch_lightning.callbacks import EarlyStopping
+from pytorch_lightning.strategies import DDPStrategy
+
+from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
+from elmo_bench.devices.ranks import ALONE, Environment, Rank
+from elmo_bench.running import unfinished
+from elmo_bench.running.callbacks import KeepBest, WholeFiles, progress
+from elmo_bench.running.data import Data
+from elmo_bench.running.faults import SMALLER
+from elmo_bench.running.module import BenchModule
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
+
+
+def make_trainer(
+    task: TaskConfig,
+    machine: TrainerConfig,
+    folder: Path | None,
+    callbacks: list[pl.Callback],
+    logger: Any,
+    rank: Rank = ALONE,
+) -> pl.Trainer:
+    """A Lightning trainer for this rank of a run. Raises `UserError` if the machine does not have the devices."""
+    if task.fit.patience is not None:
+        monitor = f"dev/{task.monitor}"
+        callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
+                     *callbacks]  # fmt: skip
+    if task.average is not None:
+        device = device_of(machine.accelerator)  # else the averages stay on the CPU, and every update copies
+        callbacks = [instantiate(task.average, device=device), *callbacks]
+    bar = progress(machine.progress) if rank.first else []
+    try:
+        return pl.Trainer(
+            accelerator=machine.accelerator,
+            devices=rank.size,
+            strategy="auto" if rank.size == 1 else _in_step(),
+            precision=machine.precision,  # type: ignore[arg-type]
+            max_epochs=task.fit.epochs,
+            limit_train_batches=machine.limit_batches,
+            gradient_clip_val=task.clip.value,
+            gradient_clip_algorithm=None if task.clip.value is None else task.clip.by,
+            reload_dataloaders_every_n_epochs=1,  # an epoch's batches depend on its number, resumed or not
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+            default_root_dir=folder,
+            callbacks=[*callbacks, *bar],
+            plugins=[WholeFiles(), Environment(rank)],
+            logger=logger,
+            enable_progress_bar=bool(bar),
+            enable_model_summary=False,
+            enable_checkpointing=True,
+        )
+    except (ValueError, TypeError, MisconfigurationException) as error:
+        raise UserError(f"trainer.{{accelerator,devices,precision}}: {error}") from error
+
+
+def _in_step() -> DDPStrategy:
+    """Averages the gradients over the ranks; a head may leave a parameter unused, for example where nothing is gold."""
+    return DDPStrategy(find_unused_parameters=True)
+
+
+def device_of(accelerator: str) -> str:
+    """The device on which a cache is computed: a cache is not moved with the model."""
+    return "cuda" if accelerator in ("gpu", "cuda", "auto") and torch.cuda.is_available() else "cpu"
+
+
+def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) -> int:
+    """Trains, resuming after the last completed epoch; returns how many epochs were done before.
+
+    Raises:
+        UserError: a loss, gradient, weight or metric is not finite; the memory runs out; the files of an unfinished
+            run are damaged.
+    """
+    earlier = unfinished.check(keep.folder)
+    if earlier and trainer.is_global_zero:
+        print(f"resuming after epoch {earlier}", flush=True)
+    resumed = keep.last if earlier else None
+    with interruptible(trainer), saying(module.doing, SMALLER):
+        trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
+    return earlier
+
+
+@contextmanager
+def interruptible(trainer: pl.Trainer) -> Iterator[None]:
+    """Turns the silent exit that Lightning makes of Ctrl-C back into a `KeyboardInterrupt`.
+
+    Signals are left to whoever runs the training. Lightning's own handler of SIGTERM would wait in vain for other ranks
+    to take part in it, and in a job of Slurm would end a run that is about to be queued again.
+    """
+    trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
+    try:
+        yield
+    except SystemExit as end:
+        if trainer.interrupted:
+            raise KeyboardInterrupt from end
+        raise

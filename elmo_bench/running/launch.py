@@ -1,0 +1,113 @@
+"""The record of a run: read where there is one, else made by training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_bench.configuration import schema
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.devices import srun
+from elmo_bench.identity.arms import placed
+from elmo_bench.identity.identity import Description, Identity, placeless
+from elmo_bench.identity.makers import Makers
+from elmo_bench.records import store
+from elmo_bench.records.run_names import label, run_name, summary, title
+from elmo_bench.records.store import Record, Stored
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.disk import writing
+from elmo_bench.system.storage.locks import held
+
+
+def train(cfg: DictConfig) -> Record:
+    """The record of a run: read if there is one, else made by training.
+
+    Raises:
+        UserError: a value that is not allowed, missing data, malformed files.
+    """
+    run = schema.typed(cfg)
+    step = srun.checked(run.trainer.devices)
+    if step is None:
+        return _made(run, cfg)
+    if not step.first:
+        return _followed(run, step)
+    with step.leading():
+        return _made(run, cfg)
+
+
+def _followed(run: RunConfig, step: srun.Step) -> Record:
+    """The record that task 0 of a Slurm step makes; this task takes part in its training."""
+    with step.following() as task:
+        if task is not None:
+            from elmo_bench.devices.ranks import Rank, leave
+            from elmo_bench.running.run import follow
+
+            vectors = None if task["vectors"] is None else Path(task["vectors"])
+            rank = Rank(step.number, step.size, task["port"])
+            try:
+                follow(schema.from_plain(task["config"]), Path(task["folder"]), rank, vectors)
+            finally:
+                leave()
+    path = store.place(run.results_root, run.scale.name, run.task.name, Identity(run).run)
+    if not path.is_file():
+        raise UserError(f"task 0 of this Slurm step has made no record, and says why; {srun.AGAIN}")
+    return store.read(path)
+
+
+def _made(run: RunConfig, cfg: DictConfig) -> Record:
+    identity = Identity(run)
+    path = store.place(run.results_root, run.scale.name, run.task.name, identity.run)
+    if path.is_file() and not run.force:
+        record = store.read(path, told=True)
+        print(f"{title(record)}: recorded on {record['finished'][:10]}, not run again (force=true does)", flush=True)
+        return record
+    folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
+    with held(folder, f"another process is training this run; waiting for its record, {path}") as waited:
+        if path.is_file() and (waited or not run.force):  # it has just been made
+            return store.read(path, told=True)
+        described = describe(run, identity, cfg)
+        return _train(run, described, path, folder)
+
+
+def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description:
+    """What is known of a run before it starts."""
+    arm, variant = placed(run)
+    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    return Description(identity, arm, variant, config, placeless(cfg))
+
+
+def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
+    """Under the lock of the run's work folder."""
+    from elmo_bench.records import items
+    from elmo_bench.running.blocks import check_blocks
+    from elmo_bench.running.fit import device_of
+    from elmo_bench.running.rehearsal import rehearse
+    from elmo_bench.running.run import run_once
+    from elmo_bench.running.unfinished import clear, is_whole
+
+    check_blocks(run.task)
+    rehearse(run.task, device_of(run.trainer.accelerator))
+    forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
+    if run.force and not (forced.is_file() and is_whole(folder)):
+        clear(folder)
+        forced.touch()
+    vectors = Makers.of(run).make()
+    name = label(described.arm, run.elmo.where, described.variant)
+    print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
+    table = _table(run, described.arm)
+    with writing(folder):
+        record, scored = run_once(run, described, table, vectors)
+    store.write(path, record, {items.path_of(path): items.packed(scored)})
+    for part in (folder / "last.ckpt", forced):
+        part.unlink(missing_ok=True)
+    print(f"{title(record)}: {summary(record)}; {path}", flush=True)
+    return Stored(record, path)
+
+
+def _table(run: RunConfig, arm: str) -> str:
+    """The W&B group: the sweep, else table1 for the scale's pair, and any other arm by its name."""
+    sweep = HydraConfig.get().runtime.choices.get("sweep") if HydraConfig.initialized() else None
+    return f"{sweep or ('table1' if arm in run.scale.pair else arm)}/{run.scale.name}/{run.task.name}"

@@ -1,0 +1,120 @@
+"""The contents of a finished run's record."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.bilm.card import read_card
+from elmo_bench.configuration.schema import RunConfig, TunedConfig
+from elmo_bench.embedding.vectors import Columns
+from elmo_bench.embedding.words import WordsUsed, WordTable
+from elmo_bench.identity.identity import Description, Identity
+from elmo_bench.records.store import Record, columns
+from elmo_bench.running.callbacks import KeepBest
+from elmo_bench.running.module import BenchModule
+from elmo_bench.system import machine
+from elmo_bench.system.storage.hashing import content_sha256, sha256
+
+
+def make_record(
+    run: RunConfig,
+    described: Description,
+    module: BenchModule,
+    keep: KeepBest,
+    outside: float,
+    device: str,
+    words: WordsUsed | None,
+) -> Record:
+    """All keys of a record; `outside` is the time in seconds spent outside the epochs."""
+    history, identity = module.history, described.identity
+    best = next(epoch for epoch in history if epoch["epoch"] == keep.epoch)
+    generated, digests = _generated(run), _digests(words)
+    memory, circumstances = machine.peaks(device), machine.circumstances(device)
+    return {
+        "task": run.task.name,
+        "scale": run.scale.name,
+        "arm": described.arm,
+        "variant": described.variant,
+        "seed": run.seed,
+        "version": run.task.version,
+        "run": identity.run,
+        "group": identity.group,
+        "metrics": {"dev": best["dev"], "test": module.tested},
+        "epoch": best["epoch"] + 1,
+        "epochs": len(history),
+        "updates": history[-1]["updates"],
+        "selected_updates": best["updates"],
+        "layer_weights": _by_place(history, "layer_weights"),
+        "gamma": _by_place(history, "gamma"),
+        "seconds": round(_sum(history, "seconds") + outside, 1),
+        "device_seconds": round(_sum(history, "device_seconds"), 1),
+        "tokens_per_second": round(_sum(history, "tokens") / _sum(history, "training_seconds"), 1),
+        **memory,
+        "parameters": sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad),
+        "bilm": {
+            "name": None if run.baseline else run.bilm.name,
+            "sha256": module.bilm_sha256,
+            "tuned": False if run.baseline else bool(run.bilm.tuned or run.elmo.finetune != "none"),
+            **_parent(run),
+        },
+        "data_sha256": identity.data,
+        "generated_sha256": generated,
+        **circumstances,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "checkpoint": keep.best.relative_to(Path(run.results_root).absolute()).as_posix(),
+        "history": columns(
+            [{key: value for key, value in epoch.items() if key not in ("layer_weights", "gamma")} for epoch in history]
+        ),
+        "settings": identity.settings,
+        "config": described.placeless,
+        "word_vectors": None if words is None else _described(words, identity, digests),
+    }
+
+
+def _parent(run: RunConfig) -> dict[str, Any]:
+    """The biLM from which a tuned one was made, by name and sha256."""
+    if run.baseline or not isinstance(run.bilm, TunedConfig):
+        return {}
+    return {"parent": read_card(Path(run.bilm.tuning.folder))["parent"]}
+
+
+def _digests(words: WordsUsed | None) -> list[str]:
+    """sha256 of a file of vectors; those of vector sets are part of the identity."""
+    return [] if words is None or words.source == "sets" else [sha256(table.files.vectors) for table in words.tables]
+
+
+def _described(words: WordsUsed, identity: Identity, digests: list[str]) -> dict[str, Any]:
+    """Where the word vectors come from (random, file, sets, text), how many words there are, and how many have one
+    there; of several sets, how many each has."""
+    known = {"source": words.source, "words": words.number, "found": len(words.found)}
+    if words.source == "sets":
+        digests = [block["table"].removeprefix("sha256:") for block in identity.settings["vectors"]["sets"].values()]
+        rows = zip(words.tables, words.columns, digests, strict=True)
+        return known | {"sets": [_set(table, columns, digest) for table, columns, digest in rows]}
+    for table, digest in zip(words.tables, digests, strict=True):
+        known |= {"file": table.name if words.source == "file" else None, "sha256": digest}
+    return known
+
+
+def _set(table: WordTable, columns: Columns, digest: str) -> dict[str, Any]:
+    file, found = table.files.vectors.name, len(columns.vectors)
+    return {"name": table.name, "file": file, "sha256": digest, "size": table.size, "found": found}
+
+
+def _generated(run: RunConfig) -> dict[str, str]:
+    """sha256 of the generated files of the data, which the identity names by their recipe; empty for other data."""
+    if run.scale.maker is None:
+        return {}
+    paths = {name: Path(path) for name, path in (run.task.data or {}).items() if isinstance(path, str)}
+    return {name: content_sha256(path) for name, path in paths.items() if path.is_file()}
+
+
+def _sum(history: list[dict[str, Any]], key: str) -> float:
+    return sum(epoch[key] for epoch in history)
+
+
+def _by_place(history: list[dict[str, Any]], key: str) -> dict[str, list[Any]]:
+    """A list over the epochs for each place of ELMo."""
+    return {place: [epoch[key][place] for epoch in history] for place in history[-1][key]}

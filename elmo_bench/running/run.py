@@ -1,0 +1,132 @@
+"""One training run, from configuration to record."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytorch_lightning as pl
+import torch
+from hydra.utils import instantiate
+
+from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig
+from elmo_bench.devices import ranks
+from elmo_bench.devices.ranks import Rank
+from elmo_bench.embedding.words import WordsUsed, look_up
+from elmo_bench.identity.vector_files import located
+from elmo_bench.layers.build import open_source
+from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.layers.source import LayersSource
+from elmo_bench.metrics.items import Items
+from elmo_bench.records import items, store
+from elmo_bench.records.store import Record
+from elmo_bench.running import learning_curve, unfinished
+from elmo_bench.running.build import build
+from elmo_bench.running.callbacks import KeepBest, quiet
+from elmo_bench.running.data import Data, stored_layers
+from elmo_bench.running.faults import SMALLER
+from elmo_bench.running.fit import device_of, fit, interruptible, make_trainer
+from elmo_bench.running.module import BenchModule
+from elmo_bench.running.record import Description, make_record
+from elmo_bench.running.tracking import NOTHING, Tracking, tracking
+from elmo_bench.system import allocator
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import saying
+from elmo_bench.task import Reader
+
+
+def run_once(
+    run: RunConfig, described: Description, table: str, vectors: Path | None = None
+) -> tuple[Record, dict[str, Items]]:
+    """Trains or resumes training, selects the best epoch on dev, tests it; returns the record and the items, unwritten.
+
+    Args:
+        run: the typed configuration.
+        described: its identity, arm and plain configuration.
+        table: the W&B group.
+        vectors: the file of skip-gram vectors, if the run uses them.
+
+    Raises:
+        UserError: malformed data, an unavailable device; the errors of `fit`; items that do not belong to the run.
+    """
+    quiet()
+    started = time.perf_counter()
+    folder = store.work(run.results_root, run.scale.name, run.task.name, described.identity.run).absolute()
+    prepared = prepare(run, vectors, described.config)
+    keep = KeepBest(folder)
+    others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
+    with tracking(run, described, folder, table) as tracked:
+        with ranks.started(run.trainer.devices, others, folder) as rank:
+            trainer, earlier = fit_and_test(run, prepared, keep, tracked, rank)
+        module = prepared.module
+        outside = time.perf_counter() - started - sum(epoch["seconds"] for epoch in module.history[earlier:])
+        record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type, prepared.words)
+        scored = items.collect(folder, module.test_items)
+        try:
+            items.check(scored, record["metrics"], module.make_metric().from_totals)
+        except ValueError as error:
+            raise UserError(f"{error}; are its files of another run? {unfinished.AGAIN}", folder) from error
+        tracked.conclude(record, scored, folder / items.PREDICTIONS)
+    return record, scored
+
+
+def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
+    """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
+    quiet()
+    fit_and_test(run, prepare(run, vectors), KeepBest(folder), NOTHING, rank)
+
+
+class Prepared(NamedTuple):
+    """What a run trains."""
+
+    module: BenchModule
+    data: Data
+    words: WordsUsed | None
+
+
+def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = None) -> Prepared:
+    """Reads the data, fills the cache and builds the model; equal on every rank.
+
+    Args:
+        run: the typed configuration.
+        vectors: the file of skip-gram vectors, if the run uses them.
+        config: the same configuration as plain containers, stored in checkpoints.
+    """
+    if threads := ranks.threads(run.trainer.threads, run.trainer.devices):
+        torch.set_num_threads(threads)
+    allocator.keep_freed()
+    pl.seed_everything(run.seed, verbose=False)
+    reader: Reader = instantiate(run.task.reader)
+    splits = learning_curve.load(reader, run)
+    sets, block = located(run), None if run.words_dropped else run.task.words
+    source = None if run.baseline else layers_source(run.bilm, run)
+    caches = stored_layers(source, splits, reader.fields, run.cache_root)
+    words = None if block is None else look_up(block, sets, vectors, reader, splits)
+    pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
+    module = build(run, reader, caches.get("train", source), words and words.columns, config)
+    data = Data(run.task.batch, run.seed, reader, splits, caches)
+    data.passes = learning_curve.passes(run, data.pass_length)
+    return Prepared(module, data, words)
+
+
+def fit_and_test(
+    run: RunConfig, prepared: Prepared, keep: KeepBest, tracked: Tracking, rank: Rank
+) -> tuple[pl.Trainer, int]:
+    """Trains or resumes, and tests the best epoch; returns the trainer and the number of epochs done before."""
+    module, data, _ = prepared
+    trainer = make_trainer(run.task, run.trainer, keep.folder, [*tracked.callbacks, keep], tracked.loggers, rank)
+    earlier = fit(trainer, module, data, keep)
+    history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank
+    module.load_state_dict(unfinished.best(keep.folder, history)["state_dict"])
+    with interruptible(trainer), saying(module.doing, SMALLER):
+        trainer.test(module, datamodule=data, verbose=False)
+    return trainer, earlier
+
+
+def layers_source(
+    bilm: LayersConfig, run: RunConfig, check_sha256: str | None = None
+) -> LayersSource | ActivationCache:
+    """The source of layers that the run names, cached if it stays frozen. Raises the errors of `open_source`."""
+    cached = bilm.cache and run.elmo.finetune == "none"
+    return open_source(bilm, device_of(run.trainer.accelerator), run.cache_root, cached, check_sha256)

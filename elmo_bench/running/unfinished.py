@@ -1,0 +1,69 @@
+"""The files from which an unfinished run goes on: verified before it does, so that nothing else enters its record."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.records import items
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.integrity import check_archive, load_checkpoint
+
+LAST, BEST = "last.ckpt", "best.ckpt"  # in a run's work folder
+AGAIN = items.RESTART
+
+
+def check(folder: Path) -> int:
+    """The number of epochs that an unfinished run has completed; 0 if it has no checkpoint.
+
+    Raises:
+        UserError: one of its files is missing, damaged, or of another run.
+    """
+    last = folder / LAST
+    if not last.exists():
+        return 0
+    saved = load_checkpoint(last, AGAIN)
+    try:
+        epochs, run = len(saved["history"]), saved["callbacks"]["KeepBest"].get("run", folder.name)
+    except (KeyError, TypeError, AttributeError):
+        raise UserError(f"not a checkpoint of a run; {AGAIN}", last) from None
+    if run != folder.name:  # a checkpoint of an earlier version does not say
+        raise UserError(f"a checkpoint of another run, {run}; {AGAIN}", last)
+    check_archive(folder / BEST, AGAIN)
+    items.read(folder / items.DEV, AGAIN)
+    return epochs
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether an unfinished run can go on from its files."""
+    try:
+        check(folder)
+    except UserError:
+        return False
+    return True
+
+
+def best(folder: Path, history: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
+    """The checkpoint of the best epoch.
+
+    Args:
+        folder: the run's work folder.
+        history: the epochs up to the best one, by which the checkpoint is known; None: not compared.
+
+    Raises:
+        UserError: it is damaged, or of another run or epoch.
+    """
+    saved = load_checkpoint(folder / BEST, AGAIN)
+    if history is not None and saved.get("history") != history:
+        raise UserError(f"not the checkpoint of this run's best epoch; {AGAIN}", folder / BEST)
+    return saved
+
+
+def clear(folder: Path) -> None:
+    """Removes the files of an unfinished run."""
+    for part in (LAST, BEST, items.DEV, items.PREDICTIONS):
+        (folder / part).unlink(missing_ok=True)
+    for logged in ("csv", "wandb"):
+        shutil.rmtree(folder / logged, ignore_errors=True)

@@ -1,0 +1,162 @@
+"""What `sweep` and `reproduce` are asked for on the command line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from elmo_bench.configuration import layouts, pages
+from elmo_bench.configuration.layouts import Layout
+from elmo_bench.identity.identity import relative
+from elmo_bench.sweeps import pages as sweeps
+from elmo_bench.system.errors import UserError
+
+OWN = {"sweep", "task", "scale", "seeds", "jobs", "run", "on"}
+CLUSTER = "cluster."  # keys of a page of conf/cluster/
+# Overrides that say where and how something is run; no result depends on them.
+AROUND = {
+    "data_root", "models_root", "vectors_root", "cache_root", "results_root", "trainer", "trainer.accelerator",
+    "trainer.threads", "trainer.progress", "logger", "launcher", "force", "debug",
+}  # fmt: skip
+
+
+class Asked(NamedTuple):
+    """A sweep of one or several tasks at a scale.
+
+    Attributes:
+        sweep: page of conf/sweep/.
+        tasks: in the paper's order.
+        scale: page of conf/scale/.
+        seeds: the seeds from 1 to this number; None: those of the page.
+        jobs: how many runs at a time; None: as many as the machine allows.
+        run: whether runs without a record are trained.
+        recorded: whether only what the authors recorded is shown.
+        on: local, or a page of conf/cluster/.
+        cluster: changes to this page.
+        overrides: for every run.
+    """
+
+    sweep: str
+    tasks: Sequence[str]
+    scale: str = "mini"
+    seeds: int | None = None
+    jobs: int | None = None
+    run: bool = True
+    recorded: bool = False
+    overrides: Sequence[str] = ()
+    on: str = "local"
+    cluster: Sequence[str] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """Of the table."""
+        return layouts.layout(self.sweep, self.scale)
+
+    @property
+    def changes(self) -> list[str]:
+        """The overrides that results depend on; of a path, its last part."""
+        pairs = [one.partition("=") for one in self.overrides]
+        return [f"{key}={relative(value)}" for key, _, value in pairs if not _around(key)]
+
+    def chosen(self, task: str) -> list[str]:
+        """The overrides that all runs of a task have."""
+        instead = self.instead
+        return [f"task={task}", f"scale={self.scale}", *(one for one in self.overrides if one not in instead)]
+
+    @property
+    def instead(self) -> list[str]:
+        """The overrides that replace values of the sweep's page."""
+        varied = sweeps.varied(self.sweep)
+        return [one for one in self.overrides if one.lstrip("+").partition("=")[0] in varied]
+
+    def command(self) -> str:
+        """The command that runs what is missing, on this machine."""
+        jobs = [f"jobs={self.jobs}"] if self.jobs else []
+        others = [one for one in self.overrides if not one.startswith("force=")]
+        return self._command("all" if len(self.tasks) > 1 else self.tasks[0], [*jobs, *others])
+
+    def command_for(self, task: str) -> str:
+        """The same for one task on any machine: it names no place."""
+        return self._command(task, self.changes)
+
+    def _command(self, task: str, others: Sequence[str]) -> str:
+        seeds = [f"seeds={self.seeds}"] if self.seeds else []
+        own = [f"+sweep={self.sweep}", f"task={task}", f"scale={self.scale}"]
+        return shlex.join(["elmo-bench", "sweep", *own, *seeds, *others])
+
+
+def _around(key: str) -> bool:
+    return key in AROUND or key.lstrip("+").startswith("logger.")
+
+
+def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None = None) -> Asked:
+    """Reads the arguments of a command.
+
+    Args:
+        arguments: without the command's name.
+        sweep: for a command that has only this one.
+        seeds: if the arguments do not say.
+
+    Raises:
+        UserError: an argument without "=", a wrong number, an unknown sweep or task, or one that the sweep is not for.
+    """
+    own, overrides = _split(arguments, OWN if sweep is None else (OWN - {"on"}) | {"recorded"})
+    name = sweep or own.get("sweep")
+    if not name:
+        raise UserError(f"missing argument +sweep=...; choose from {', '.join(layouts.sweeps())}")
+    layout, scale = layouts.layout(name), own.get("scale") or "mini"
+    tasks = _tasks(own.get("task") or (layout.tasks or ["ner"])[0], layout, scale)
+    for task in tasks:
+        layout.check(name, task, scale)
+    given = _count(own, "seeds", "how many seeds")
+    jobs = _count(own, "jobs", "how many runs at a time")
+    run, recorded = _flag(own, "run", True), _flag(own, "recorded", False)
+    cluster = [one.removeprefix(CLUSTER) for one in overrides if one.startswith(CLUSTER)]
+    others = [one for one in overrides if not one.startswith(CLUSTER)]
+    on = own.get("on") or "local"
+    if cluster and on == "local":
+        raise UserError(f"{CLUSTER}{cluster[0]}: only with on=slurm or another page of conf/cluster")
+    return Asked(name, tasks, scale, given or seeds, jobs, run, recorded, others, on, cluster)
+
+
+def _tasks(task: str, layout: Layout, scale: str) -> list[str]:
+    """The tasks that are asked for; all: those that the sweep is for and that offer the scale."""
+    if task != "all":
+        return [pages.page(task).stem]
+    offered = [each for each in layout.tasks or pages.tasks() if scale in pages.scales(each)]
+    if not offered:
+        raise UserError(f"no task offers scale={scale}")
+    return layouts.in_order(offered)
+
+
+def _split(arguments: Sequence[str], keys: set[str]) -> tuple[dict[str, str], list[str]]:
+    """Our own arguments, which have these keys, and the overrides."""
+    own, overrides = {}, []
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals:
+            raise UserError(f"{argument}: arguments are written key=value")
+        if key == "seed":
+            raise UserError("seed: the runs have the seeds 1 to N; give seeds=N")
+        if key.removeprefix("+") in keys:
+            own[key.removeprefix("+")] = value
+        else:
+            overrides.append(argument)
+    return own, overrides
+
+
+def _flag(own: dict[str, str], key: str, default: bool) -> bool:
+    text = own.get(key, str(default).lower())
+    if text not in ("true", "false"):
+        raise UserError(f"{key}={text}: choose from true, false")
+    return text == "true"
+
+
+def _count(own: dict[str, str], key: str, what: str) -> int | None:
+    """A whole number from 1 to 1000, if it is given."""
+    if (text := own.get(key)) is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 5 and 1 <= int(text) <= 1000):
+        raise UserError(f"{key}={text}: {what}, a whole number from 1 to 1000")
+    return int(text)

@@ -1,0 +1,177 @@
+"""The runs of a sweep, composed before anything is trained: which are recorded, which are not, which cannot be run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from elmo_bench.configuration import schema
+from elmo_bench.configuration.composing import Composer
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.identity import arms
+from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.missing import check_files
+from elmo_bench.records import store
+from elmo_bench.records.run_names import label, run_name
+from elmo_bench.records.store import Record
+from elmo_bench.sweeps.asked import Asked
+from elmo_bench.sweeps.pages import points, with_arm
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
+
+
+class Point(NamedTuple):
+    """One run of a sweep.
+
+    Attributes:
+        task: its name.
+        setting: the values of the sweep's keys, without the seed, as "key=value".
+        seed: of the run.
+        overrides: all of them, as `train` takes them.
+    """
+
+    task: str
+    setting: tuple[str, ...]
+    seed: int
+    overrides: tuple[str, ...]
+
+
+class Composed(NamedTuple):
+    """The configuration of a run, and the name of its record and of the group of its seeds."""
+
+    config: RunConfig
+    run: str
+    group: str
+
+    @property
+    def title(self) -> str:
+        """The run in words."""
+        arm, variant = arms.placed(self.config)
+        where = label(arm, self.config.elmo.where, variant)
+        return run_name(self.config.task.name, self.config.scale.name, where, self.config.seed)
+
+
+class Plan(NamedTuple):
+    """All runs that are asked for.
+
+    Attributes:
+        asked: the sweep.
+        points: in the sweep's order.
+        composed: those of them that can be run.
+        errors: why the others cannot.
+        records: by the name of the run, of all runs of these tasks at this scale.
+        refused: the errors of tasks whose points cannot be listed.
+    """
+
+    asked: Asked
+    points: list[Point]
+    composed: Mapping[Point, Composed]
+    errors: Mapping[Point, Exception]
+    records: Mapping[str, Record]
+    refused: list[Exception]
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the first run that can be composed, for what all of them share."""
+        return next(iter(self.composed.values())).config
+
+    @property
+    def recorded(self) -> dict[Point, Record]:
+        """The points with a record."""
+        return {point: self.records[each.run] for point, each in self.composed.items() if each.run in self.records}
+
+    @property
+    def new(self) -> list[Point]:
+        """The points to train."""
+        return [point for point, each in self.composed.items() if each.run not in self.records or each.config.force]
+
+
+def plan(asked: Asked) -> Plan:
+    """Composes every run.
+
+    Raises:
+        UserError: no point can be listed, or a record of these tasks cannot be read.
+    """
+    listed: list[Point] = []
+    refused: list[Exception] = []
+    for task in asked.tasks:
+        try:
+            listed += _points(asked, task)
+        except Exception as error:
+            refused.append(_mendable(error))
+    if not listed:
+        raise _shown(refused)
+    composed, errors = _composed(listed)
+    return Plan(asked, listed, composed, errors, records(asked, composed.values()), refused)
+
+
+def records(asked: Asked, composed: Iterable[Composed]) -> dict[str, Record]:
+    """All records of the tasks at the scale, by the name of the run. Raises `UserError` for one that cannot be read."""
+    roots = {each.config.results_root for each in composed}
+    found = [store.read_all(root, asked.scale, task) for root in roots for task in asked.tasks]
+    return {record["run"]: record for task in found for record in task}
+
+
+def _shown(errors: Sequence[Exception]) -> Exception:
+    """The first error, after each has been shown once."""
+    for error in {console.explain(error): error for error in reversed(errors)}.values():
+        console.show(error)
+    return errors[0]
+
+
+def _points(asked: Asked, task: str) -> list[Point]:
+    seeds = None if asked.seeds is None else range(1, asked.seeds + 1)
+    return [_point(asked, task, values) for values in points(asked.sweep, asked.chosen(task), seeds, asked.instead)]
+
+
+def _point(asked: Asked, task: str, values: Sequence[str]) -> Point:
+    seeds = [int(value.partition("=")[2]) for value in values if value.startswith("seed=")]
+    setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
+    overrides = with_arm([*asked.chosen(task), *values])
+    return Point(task, setting, seeds[0] if seeds else 1, (f"+sweep={asked.sweep}", *overrides))
+
+
+def _composed(listed: Sequence[Point]) -> tuple[dict[Point, Composed], dict[Point, Exception]]:
+    """The runs that can be composed and lack no file; of the others, the errors."""
+    configs: dict[Point, RunConfig] = {}
+    composed: dict[Point, Composed] = {}
+    errors: dict[Point, Exception] = {}
+    composer = Composer()
+    for point in listed:
+        try:
+            configs[point] = schema.typed(composer.compose(point.overrides))
+        except Exception as error:
+            errors[point] = _mendable(error)
+    errors |= _lacking(configs)
+    for point in configs.keys() - errors.keys():
+        try:
+            identity = Identity(configs[point])
+            composed[point] = Composed(configs[point], identity.run, identity.group)
+        except Exception as error:
+            errors[point] = _mendable(error)
+    return {point: composed[point] for point in listed if point in composed}, errors
+
+
+def _lacking(configs: Mapping[Point, RunConfig]) -> dict[Point, Exception]:
+    """One error for all runs of a task that lack files, so that all that is missing is named at once."""
+    errors: dict[Point, Exception] = {}
+    for task in dict.fromkeys(point.task for point in configs):
+        lacking = [point for point in configs if point.task == task and _lack(configs[point])]
+        if error := _lack(*(configs[point] for point in lacking)):
+            errors |= dict.fromkeys(lacking, error)
+    return errors
+
+
+def _lack(*runs: RunConfig) -> UserError | None:
+    try:
+        check_files(*runs)
+    except UserError as error:
+        return error
+    return None
+
+
+def _mendable(error: Exception) -> Exception:
+    """The error, if a user can mend it; else it is raised."""
+    if console.explain(error) is None:
+        raise error
+    return error

@@ -1,0 +1,159 @@
+"""Trains the runs of a plan as processes on this machine; one that fails does not stop the others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from elmo_bench.clusters.local import Job, run_jobs
+from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.records.store import Record
+from elmo_bench.sweeps.plan import Plan, Point, records
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.machine import cores
+from elmo_bench.system.terminal import console
+
+TRAIN = [sys.executable, "-m", "elmo_bench", "train"]
+PREPARE = [sys.executable, "-m", "elmo_bench", "prepare"]
+
+
+class Outcome(NamedTuple):
+    """What has become of a plan.
+
+    Attributes:
+        plan: the plan.
+        records: as in the plan, with those of new runs.
+        errors: why points failed.
+        beyond: why points cannot be, which is no failure (`Layout.beyond`).
+    """
+
+    plan: Plan
+    records: Mapping[str, Record]
+    errors: Mapping[Point, Exception]
+    beyond: Mapping[Point, Exception]
+
+    @property
+    def recorded(self) -> dict[Point, Record]:
+        """The record of each point that has one and did not fail."""
+        found = {point: self.records.get(each.run) for point, each in self.plan.composed.items()}
+        return {point: record for point, record in found.items() if record and point not in self.errors}
+
+    def raise_first(self) -> None:
+        """Raises the first error, if there is one; all have been shown."""
+        for error in (*self.plan.refused, *self.errors.values()):
+            raise error
+
+    def line(self) -> str:
+        """How many points are recorded, failed and missing, and the command that goes on."""
+        points, there, failed = len(self.plan.points) - len(self.beyond), len(self.recorded), len(self.errors)
+        counts = ((failed, "failed"), (points - there - failed, "missing"))
+        said = [f"{there} of {points} runs are recorded", *(f"{number} {what}" for number, what in counts if number)]
+        goes_on = f"; to go on: {self.plan.asked.command()}" if there < points or self.plan.refused else ""
+        return f"{self.plan.asked.sweep}: {', '.join(said)}{goes_on}"
+
+
+def carry_out(plan: Plan) -> Outcome:
+    """Trains what has no record, if that is asked for. Every error is shown when it occurs, and only once.
+
+    Raises:
+        UserError: a record that cannot be read.
+        KeyboardInterrupt: a signal. The runs that it interrupted go on from their last epoch when they are run again.
+    """
+    progress = _Progress(plan)
+    for error in (*plan.refused, *plan.errors.values()):
+        progress.say(error)
+    new = _in_order(plan) if plan.asked.run else []
+    if progress.recorded and plan.asked.run:
+        print(f"{progress.line()} and not run again (force=true does)", flush=True)
+    if new:
+        _train(plan, new, progress)
+    found = records(plan.asked, plan.composed.values()) if new else plan.records
+    return Outcome(plan, found, progress.errors, progress.beyond)
+
+
+def _train(plan: Plan, new: Sequence[Point], progress: _Progress) -> None:
+    at_once = plan.asked.jobs or fitting(plan.config)
+    jobs = [Job(plan.composed[point].title, [*TRAIN, "hydra.mode=RUN", *point.overrides]) for point in new]
+    run_jobs(jobs, min(at_once, len(jobs)), lambda i, error: progress.ended(new[i], jobs[i].title, error))
+
+
+class _Progress:
+    """Counts the runs that have ended, and says their errors."""
+
+    def __init__(self, plan: Plan):
+        self.total, self.recorded = len(plan.points), len(plan.recorded.keys() - {*plan.new})
+        self.impossible = plan.asked.layout.beyond
+        self.errors, self.beyond = dict(plan.errors), dict[Point, Exception]()
+        self.said: set[str] = set()
+
+    def say(self, error: Exception, title: str = "") -> Exception:
+        """Shows an error with the name of its run, unless an equal one has been shown; returns it as it is shown."""
+        text = console.explain(error) or ""
+        told = UserError(f"{text} ({title})") if title and not text.startswith(title) else error
+        if text not in self.said:
+            self.said.add(text)
+            console.show(told)
+        return told
+
+    def ended(self, point: Point, title: str, error: UserError | None) -> str:
+        """Takes the end of a run; returns how far all of them are."""
+        if error is None:
+            self.recorded += 1
+        elif self.impossible and self.impossible in str(error):
+            self.beyond[point] = error
+        else:
+            self.errors[point] = self.say(error, title)
+        return self.line()
+
+    def line(self) -> str:
+        """How many runs are recorded, and how many have failed."""
+        failed = f", {len(self.errors)} failed" if self.errors else ""
+        return f"{self.recorded} of {self.total - len(self.beyond)} runs are recorded{failed}"
+
+
+def _in_order(plan: Plan) -> list[Point]:
+    """The points to train: of each task, one with ELMo first, as it prepares what others read (the biLM, its layers).
+
+    Then the runs without ELMo, which do not wait for it, and of each kind the longest first, as earlier runs tell.
+    """
+    first = {point.task: point for point in reversed(plan.new) if not plan.composed[point].config.baseline}
+    seconds = _seconds(plan)
+
+    def place(point: Point) -> tuple[bool, bool, float]:
+        return point != first.get(point.task), not plan.composed[point].config.baseline, -seconds[point]
+
+    return sorted(plan.new, key=place)
+
+
+def longest_first(plan: Plan) -> list[Point]:
+    """The points to train, where none has to prepare what others read."""
+    seconds = _seconds(plan)
+    return sorted(plan.new, key=lambda point: -seconds[point])
+
+
+def _seconds(plan: Plan) -> dict[Point, float]:
+    """How long each new run may take: as others of its group did, else as others of its task, with or without ELMo."""
+    groups: dict[object, list[float]] = {}
+    for record in plan.records.values():
+        kind = record["task"], record["config"]["elmo"]["where"] == "none"
+        for key in (record["group"], kind):
+            groups.setdefault(key, []).append(record["seconds"])
+    return {point: _mean(groups, plan, point) for point in plan.new}
+
+
+def _mean(groups: Mapping[object, Sequence[float]], plan: Plan, point: Point) -> float:
+    run = plan.composed[point]
+    known = groups.get(run.group) or groups.get((point.task, run.config.baseline))
+    return fmean(known) if known else 0.0
+
+
+def fitting(run: RunConfig) -> int:
+    """How many runs to train at a time: two if there are two cores and no GPU, else one."""
+    if run.trainer.accelerator != "cpu":
+        import torch
+
+        if torch.cuda.is_available():
+            return 1
+    return min(2, cores())

@@ -1,0 +1,298 @@
+"""Reading text (UTF-8, plain, .gz, .xz or .zst) with one clear error, within limits; writing files atomically."""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import gzip
+import io
+import lzma
+import os
+import secrets
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.disk import Refused, writing
+
+BUFFER = 1 << 20  # bytes read at once
+PACKET = 1 << 13  # bytes of a .zst file that are unpacked at once: it may unpack to thousands of times its size
+
+
+class _Zstandard(io.RawIOBase):
+    """The content of a .zst file of any number of frames; OSError or EOFError if it is truncated or damaged."""
+
+    def __init__(self, path: str | PathLike[str]):
+        self.file, self.parts, self.rest = open(path, "rb"), None, b""  # noqa: SIM115 (closed with the stream)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:  # type: ignore[override]
+        self.parts = self.parts or self._decompressed()
+        while not self.rest:
+            if (part := next(self.parts, None)) is None:
+                return 0
+            self.rest = part
+        n = min(len(buffer), len(self.rest))
+        buffer[:n], self.rest = self.rest[:n], self.rest[n:]
+        return n
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+    def _decompressed(self) -> Iterator[bytes]:
+        import zstandard  # rarely needed
+
+        frame, whole = None, True
+        try:
+            while data := self.file.read(PACKET):
+                while data:
+                    frame = frame or zstandard.ZstdDecompressor().decompressobj()
+                    yield frame.decompress(data)
+                    whole, data = frame.eof, frame.unused_data
+                    frame = None if whole else frame
+        except zstandard.ZstdError as error:
+            raise OSError(error) from None
+        if not whole:
+            raise EOFError("the last frame is cut short")
+
+
+def _zstandard(path: str | PathLike[str], mode: str = "rb") -> io.BufferedReader:
+    """Opens a .zst file as `gzip.open(path, "rb")` opens a .gz one."""
+    return io.BufferedReader(_Zstandard(path), 1 << 20)
+
+
+# By the suffix of a file's name; all take a path and "rb".
+OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open, ".zst": _zstandard}  # type: ignore[dict-item]
+# What reading a damaged file raises; NotImplementedError and RuntimeError are zipfile's, of what it cannot unpack.
+UNREADABLE = (OSError, EOFError, MemoryError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, NotImplementedError,
+              RuntimeError)  # fmt: skip
+
+
+class _Content(io.RawIOBase):
+    """The bytes of an open file, unpacked; whatever fails in reading them is a `UserError`.
+
+    Args:
+        source: an open file, perhaps of a packed format; closed with this one.
+        path: of the file.
+        packed: the size of the file if it is packed, which bounds that of its content; None: no bound.
+    """
+
+    def __init__(self, source: IO[bytes], path: Path, packed: int | None):
+        self.source, self.path = source, path
+        self.left = None if packed is None else max(limits.RATIO * packed, limits.UNPACKED)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:  # type: ignore[override]
+        with _readable(self.path):
+            data = self.source.read(len(buffer))
+        if self.left is not None:
+            self.left -= len(data)
+            if self.left < 0:
+                raise UserError(f"unpacks to over {limits.RATIO} times its size; is this the right file?", self.path)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self.source.close()
+        super().close()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except UNREADABLE as error:
+        why = str(error) or type(error).__name__
+        raise UserError(f"cannot be read to its end ({why}); is the file damaged?", path) from None
+
+
+def open_bytes(
+    path: str | PathLike[str], openers: Mapping[str, Callable[..., IO[bytes]]] = OPENERS
+) -> io.BufferedReader:
+    """The bytes of a regular file, unpacked by its name's ending, within the limits of `limits`.
+
+    Args:
+        path: the file.
+        openers: what opens a packed file, by the suffix of its name.
+
+    Raises:
+        UserError: here or while it is read: the file is missing, cannot be read, is damaged or no regular file, or
+            unpacks to too much.
+    """
+    path = Path(path)
+    _check(path)
+    with _readable(path):
+        opener = openers.get(path.suffix)
+        source = _Content(open(path, "rb"), path, None) if opener is None else _packed(opener(path, "rb"), path)  # noqa: SIM115
+        return io.BufferedReader(source, BUFFER)
+
+
+@contextmanager
+def open_member(path: str | PathLike[str], choose: Callable[[list[str]], str | None]) -> Iterator[IO[bytes] | None]:
+    """The bytes of one file in a .zip archive, within the same limits; None if `choose` takes none of their names.
+
+    Raises:
+        UserError: as `open_bytes`.
+    """
+    path = Path(path)
+    _check(path)
+    with _readable(path):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        name = choose([name for name in archive.namelist() if not name.endswith("/")])
+        if name is None:
+            yield None
+            return
+        with _readable(path):
+            member = io.BufferedReader(_packed(archive.open(name), path), BUFFER)
+        with member:
+            yield member
+
+
+def _check(path: Path) -> None:
+    limits.regular(path)
+    if not path.is_file():
+        raise UserError("no such file; check the path and data_root", path)
+
+
+def _packed(source: IO[bytes], path: Path) -> _Content:
+    return _Content(source, path, os.path.getsize(path))
+
+
+@contextmanager
+def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
+    """The lines of a text file, decompressed if its name ends in .gz, .xz or .zst.
+
+    Raises:
+        UserError: as `open_bytes`; also a line that is not UTF-8 or too long (it is named).
+    """
+    with open_bytes(path) as file:
+        yield decode(file, Path(path))
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """All of a text file, which may be a single line. Raises `UserError` as `open_text` does."""
+    path = Path(path)
+    with open_bytes(path) as file:
+        content = limits.whole(file, path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        place = error.start - content.rfind(b"\n", 0, error.start)
+        raise UserError(f"not UTF-8 ({error.reason} at byte {place})", path, line) from None
+
+
+def decode(file: IO[bytes], path: Path) -> Iterator[str]:
+    """The lines of an open file as strings. Raises `UserError` naming the first that is not UTF-8 or too long."""
+    for number, line in enumerate(limits.lines(file, path), start=1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(f"not UTF-8 ({error.reason} at byte {error.start + 1})", path, number) from None
+
+
+@contextmanager
+def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Path]:
+    """A temporary path to write to, renamed to `path` at the end: an atomic write, even if the machine crashes.
+
+    It is in the same folder, which must exist. After an error or an interrupt `path` is unchanged, and the temporary
+    file is removed; that of a killed process is removed by the next one that writes the same file.
+
+    Args:
+        path: of a file, new or to be replaced; of a link, the file that it leads to is replaced.
+        locked: the caller holds a lock, so that no other process writes this file. The temporary file then always has
+            the same name.
+
+    Raises:
+        Refused: the disk is full or read-only, the place belongs to another user, or is no place for a file.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a device or a pipe"
+        raise Refused(f"is {kind}; give the name of a file", path)
+    beside = path.with_name(f".{path.name}.partial")
+    with writing(path), nullcontext(beside) if locked else _own(beside) as beside:
+        try:
+            yield beside
+            _sync(beside)
+            os.replace(beside, path)
+            _sync_folder(path.parent)
+        finally:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _own(common: Path) -> Iterator[Path]:
+    """A temporary file of this process alone, locked as long as it is in use; those of killed processes go."""
+    for other in common.parent.glob(f"{glob.escape(common.stem)}~????????.partial"):
+        with suppress(OSError), open(other, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            other.unlink()
+    with _claimed(common) as file:
+        yield Path(file.name)
+
+
+def _claimed(common: Path) -> IO[bytes]:
+    """A new file with a random name, locked; tried again where another process removed it before it was locked."""
+    while True:
+        path = common.with_name(f"{common.stem}~{secrets.token_hex(4)}.partial")
+        file = open(path, "xb")  # noqa: SIM115 (closed by the caller)
+        with suppress(OSError):  # not every disk has locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.exists():
+            return file
+        file.close()
+
+
+@contextmanager
+def replacing(path: str | PathLike[str], mode: str = "w", locked: bool = False) -> Iterator[IO[Any]]:
+    """A file to write, UTF-8 text ("w") or bytes ("wb"), that replaces `path` as `replacement` does."""
+    with replacement(path, locked) as beside, open(beside, mode, encoding=None if "b" in mode else "utf-8") as file:
+        yield file
+
+
+def write_bytes(path: Path, content: bytes, locked: bool = False) -> None:
+    """Writes a file atomically, `locked` as in `replacement`; its folder is made if necessary."""
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, "wb", locked) as file:
+        file.write(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a UTF-8 text file as `write_bytes` does."""
+    write_bytes(path, text.encode())
+
+
+def _sync(path: Path) -> None:
+    """Waits until the content of a file is on the disk: a renamed file may otherwise be empty after a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename in a folder durable, on systems that can open folders."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,201 @@
+"""Whether files still hold what was written to them, before anything in them is used.
+
+Archives of torch and numpy (checkpoints, .npz) are zip files, which hold a CRC-32 of every member. Other files have
+their sha256 in a JSON file beside them (a card or a manifest), or in a note, as `sha256sum` writes it. A JSON file (a
+record, a card) ends with the checksum of its own text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import struct
+import zipfile
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import files, json_text
+from elmo_bench.system.storage.disk import steady
+from elmo_bench.system.storage.files import replacing, write_text
+from elmo_bench.system.storage.hashing import sha256
+
+CHECKSUM = "checksum"  # the last key of a sealed JSON object
+MORE = 0xFFFF  # what the end of an archive says of more members than it can count
+# What the readers of damaged archives, pickles and compressed files raise.
+UNREADABLE = (
+    *files.UNREADABLE, ValueError, LookupError, TypeError, AttributeError, OverflowError, struct.error,
+)  # fmt: skip
+
+
+def check_archive(path: str | PathLike[str], remedy: str) -> None:
+    """Reads every member of a checkpoint or .npz file, and compares it with its checksum.
+
+    Neither `torch.load` nor a reader of single arrays does so.
+
+    Args:
+        path: the file.
+        remedy: what to do if it is damaged, as the end of the message.
+
+    Raises:
+        UserError: the file is missing, unreadable, truncated or changed.
+    """
+    if found := damage(path):
+        raise UserError(f"{found}; {remedy}", path)
+
+
+def damage(path: str | PathLike[str]) -> str | None:
+    """What is wrong with an archive, in words; None if every member matches its checksum."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if _members(path) not in (len(archive.infolist()), MORE):
+                return "damaged: its directory lists fewer members than were written"
+            damaged = archive.testzip()
+    except UNREADABLE as error:
+        return f"damaged, or not such a file ({_why(error)})"
+    return None if damaged is None else f"damaged: {damaged} in it does not match its checksum"
+
+
+def _members(path: str | PathLike[str]) -> int:
+    """How many members the end of an archive counts.
+
+    `zipfile` does not compare the number: an entry of the directory with a wrong length hides those after it.
+    """
+    end = struct.Struct("<4s4H2LH")  # signature, disks, entries here and in all, size, offset, length of the comment
+    with open(path, "rb") as file:
+        file.seek(-end.size, os.SEEK_END)
+        signature, _, _, _, entries, *_ = end.unpack(file.read())
+    if signature != b"PK\5\6":
+        raise ValueError("its end is not that of an archive")
+    return entries
+
+
+def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
+    """Writes tensors and plain values with `torch.save`, atomically; the caller must hold a lock.
+
+    Its folder is made if necessary. `load_checkpoint` compares every part with its checksum.
+    """
+    import torch
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, "wb", locked=True) as file, steady(file) as stream:
+        torch.save(dict(state), stream)  # type: ignore[arg-type]
+
+
+def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
+    """What `torch.save` wrote: tensors, on the CPU, and plain values; nothing in the file is executed.
+
+    Raises:
+        UserError: the file is missing, unreadable, truncated or changed; `remedy` ends the message.
+    """
+    import torch
+
+    check_archive(path, remedy)
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except (*UNREADABLE, UnpicklingError) as error:  # the checksums cover the members, not the archive's directory
+        raise UserError(f"damaged, or not a checkpoint ({_why(error)}); {remedy}", path) from None
+
+
+def _why(error: BaseException) -> str:
+    """The first line of an error's message, or its kind."""
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The sha256 of each of these files, by name."""
+    return {name: sha256(folder / name) for name in names}
+
+
+def check_digests(folder: Path, expected: Mapping[str, str], remedy: str) -> None:
+    """Compares files with their sha256.
+
+    Args:
+        folder: of the files.
+        expected: sha256 by name of the file.
+        remedy: what to do if one is damaged, as the end of the message.
+
+    Raises:
+        UserError: a file is missing or does not have its sha256.
+    """
+    for name, digest in expected.items():
+        if not (folder / name).is_file():
+            raise UserError(f"missing; {remedy}", folder / name)
+        if sha256(folder / name) != digest:
+            raise UserError(
+                f"damaged or changed: its sha256 is not {digest[:8]}... as recorded; {remedy}", folder / name
+            )
+
+
+# JSON files that hold the checksum of their own text.
+
+
+def sealed(text: str) -> str:
+    """The text of a JSON object, a key a line, with one more key: the sha256 of the text without it."""
+    _, _, indented = text.partition("\n")
+    indent = indented[: len(indented) - len(indented.lstrip(" "))]
+    return text.removesuffix("\n}\n") + f',\n{indent}"{CHECKSUM}": "{_digest(text)}"\n}}\n'
+
+
+def read_sealed(path: Path, what: str, remedy: str) -> dict[str, Any]:
+    """A JSON object without its checksum, which is compared if it has one.
+
+    Args:
+        path: the file.
+        what: the name of its kind, for messages: a record, a card.
+        remedy: what to do if it is damaged, as the end of the message.
+
+    Raises:
+        UserError: the file is missing, damaged or changed, or not such an object.
+    """
+    try:
+        if not path.is_file():
+            raise OSError("no such file")
+        text = path.read_text(encoding="utf-8")
+        content = json_text.parse(text)
+    except (OSError, ValueError) as error:
+        raise UserError(f"not a readable {what} ({error}); {remedy}", path) from None
+    if not isinstance(content, dict):
+        raise UserError(f"not a {what}; {remedy}", path)
+    recorded = content.pop(CHECKSUM, None)
+    if recorded is not None and recorded != _digest(re.sub(rf',\n *"{CHECKSUM}": "\w*"\n}}\n\Z', "\n}\n", text)):
+        raise UserError(f"damaged or changed since it was written: not the {what} of its checksum; {remedy}", path)
+    return content
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# Single files.
+
+
+def note(path: Path) -> None:
+    """Writes the sha256 of a file beside it, as FILE.sha256, which `sha256sum --check` reads."""
+    write_text(_note(path), f"{sha256(path)}  {path.name}\n")
+
+
+def is_as_noted(path: Path) -> bool:
+    """Whether a file is there and unchanged since `note` was called."""
+    try:
+        return _note(path).read_text(encoding="utf-8") == f"{sha256(path)}  {path.name}\n"
+    except (OSError, ValueError):
+        return False
+
+
+def check_note(path: Path, remedy: str) -> None:
+    """Compares a file with its note, if it has one.
+
+    Raises:
+        UserError: they do not match; `remedy` ends the message.
+    """
+    if _note(path).exists() and not is_as_noted(path):
+        raise UserError(f"damaged or changed: it does not match {_note(path).name} beside it; {remedy}", path)
+
+
+def _note(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")

@@ -1,0 +1,263 @@
+"""A command's `key=value` arguments and its `--help`, printed without importing large libraries."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
+from elmo_bench.system.terminal import console
+
+T = TypeVar("T")
+HELP = ("--help", "-h")
+WIDTH = 100  # of a help text, in characters
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()  # the default of a required argument
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One `key=value` of a command.
+
+    Args:
+        name: the key.
+        meaning: one line of help.
+        default: the parsed value if the argument is not given; None: no value; REQUIRED: it must be given.
+        value: placeholder for the value if there is no default to show, as in gold=FILE.
+        parse: makes the value from its text; raises `ValueError` with what is expected.
+    """
+
+    name: str
+    meaning: str
+    default: Any = REQUIRED
+    value: str = "VALUE"
+    parse: Callable[[str], Any] = str
+
+    @property
+    def usage(self) -> str:
+        """`gold=FILE`, or `state=warm` with the default."""
+        return f"{self.name}={self.value if self.default in (REQUIRED, None) else shown(self.default)}"
+
+    def read(self, text: str) -> Any:
+        """The value. Raises `UserError` if the text is not valid."""
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise UserError(f"{self.name}={text}: {error}") from None
+
+
+DEBUG = Argument("debug", "show the traceback of an error", False, parse=lambda text: flag(text))
+
+
+class Section(NamedTuple):
+    """A part of a help text: a title, and lines of a term and what it means."""
+
+    title: str
+    lines: Sequence[tuple[str, str]]
+    widest: int = 34  # if a term is longer, its meaning starts on the next line
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, `elmo-bench NAME` or `python -m elmo_bench NAME`.
+
+    Args:
+        name: as it is typed.
+        summary: one line.
+        arguments: its own `key=value` arguments; `debug` is added.
+        examples: arguments of example calls, each with an explanation or "".
+        notes: paragraphs on input and output; those with line breaks are printed unchanged.
+        again: how to go on after a signal.
+        overrides: whether any key of the configuration may be given too; these are not parsed here.
+        more: makes further sections; called only when the help is printed.
+        page: of docs/, without .md: where to read on, in a checkout.
+    """
+
+    name: str
+    summary: str
+    arguments: Sequence[Argument] = ()
+    examples: Sequence[tuple[str, str]] = ()
+    notes: Sequence[str] = ()
+    again: str = "nothing is half-written; run the command again"
+    overrides: bool = False
+    more: Callable[[], Sequence[Section]] = lambda: ()
+    page: str = ""
+
+    def run(self, main: Callable[[], T]) -> T | None:
+        """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
+        if any(argument in HELP for argument in sys.argv[1:]):
+            return console.report(lambda: print(self.help()))
+        return console.report(main, self.again)
+
+    def parse(self, argv: Sequence[str] | None = None) -> dict[str, Any]:
+        """The values of all arguments, or their defaults; without `debug`.
+
+        Raises:
+            UserError: an argument without "=", an unknown or missing key, an invalid value.
+        """
+        required = [argument.name for argument in self.arguments if argument.default is REQUIRED]
+        optional = [argument.name for argument in self.arguments if argument.default is not REQUIRED]
+        given = console.arguments(sys.argv[1:] if argv is None else argv, required, optional)
+        DEBUG.read(given.get("debug", "false"))
+        return {a.name: a.read(given[a.name]) if a.name in given else a.default for a in self.arguments}
+
+    def help(self) -> str:
+        """The text of `--help`."""
+        arguments = [*self.arguments, DEBUG]
+        examples = [(f"elmo-bench {self.name} {line}".rstrip(), what) for line, what in self.examples]
+        listed = Section("Arguments", [(a.usage, _meaning(a)) for a in arguments])
+        sections = [listed, Section("Examples", examples, 0), *self.more()]
+        notes = [note if "\n" in note else textwrap.fill(note, WIDTH) for note in self.notes]
+        parts = [f"{self.summary[:1].upper()}{self.summary[1:]}.", self.usage(), *notes]
+        read_on = [f"Read on: docs/{self.page}.md"] if self.page and places.CHECKOUT else []
+        return "\n\n".join([*parts, *(printed(section) for section in sections if section.lines), *read_on])
+
+    def usage(self) -> str:
+        """The first lines: the syntax of the command."""
+        required = [a.usage for a in self.arguments if a.default is REQUIRED]
+        optional = ["[KEY=VALUE ...]"] if self.overrides or len(required) < len(self.arguments) else []
+        line = " ".join([self.name, *required, *optional])
+        return f"Usage: elmo-bench {line}\n   or: python -m elmo_bench {line}"
+
+
+# Parsers of values.
+
+
+def whole(least: int = 0, most: int | None = None) -> Callable[[str], int]:
+    """Parses a whole number within limits."""
+
+    def parse(text: str) -> int:
+        digits = text.isascii() and text.isdecimal() and len(text) <= limits.DIGITS
+        if not digits or int(text) < least or (most is not None and int(text) > most):
+            raise ValueError(f"a whole number from {least}" + ("" if most is None else f" to {most}"))
+        return int(text)
+
+    return parse
+
+
+def choice(*known: str) -> Callable[[str], str]:
+    """Parses one of a few words."""
+
+    def parse(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"choose from {', '.join(known)}")
+        return text
+
+    return parse
+
+
+def flag(text: str) -> bool:
+    """Parses true or false."""
+    return choice("true", "false")(text) == "true"
+
+
+# Help for settings that dataclasses declare.
+
+
+def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = None) -> list[Argument]:
+    """The keys of a dataclass as arguments, those of nested dataclasses as `outer.inner`.
+
+    A field's metadata "help" is its meaning, to which the allowed values are added: its metadata "choices", or the
+    values of an enum or a Literal. Fields without a meaning are left out.
+
+    Args:
+        schema: the dataclass.
+        prefix: of all names, including its dot.
+        names: other names of fields, such as "lambda", which cannot be a field.
+    """
+    hints, arguments = get_type_hints(schema), []
+    for each in fields(schema):
+        name = prefix + (names or {}).get(each.name, each.name)
+        if (block := _block(hints[each.name])) is not None:
+            arguments += described(block, f"{name}.", names)
+        elif meaning := each.metadata.get("help"):
+            values = each.metadata.get("choices") or _values(hints[each.name])
+            listed = f" ({', '.join(map(shown, values))})" if values else ""
+            default = _default(each)
+            arguments.append(Argument(name, meaning + listed, default, "null" if default is None else "VALUE"))
+    return arguments
+
+
+def settings(title: str, arguments: Sequence[Argument]) -> Section:
+    """A section of the help that lists keys of the configuration."""
+    return Section(title, [(a.usage, a.meaning) for a in arguments])
+
+
+def pages(folder: Path, groups: Sequence[str]) -> Section:
+    """A section of the help that lists the pages of each group of configuration pages."""
+    listed = [
+        (f"{group}=", ", ".join(sorted(path.stem for path in (folder / group).glob("*.yaml")))) for group in groups
+    ]
+    return Section("Pages of configuration", [line for line in listed if line[1]])
+
+
+def _default(field: Any) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return REQUIRED if field.default is MISSING or field.default == "???" else field.default
+
+
+def _parts(hint: Any) -> Sequence[Any]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
+
+
+def _block(hint: Any) -> type | None:
+    """The dataclass that a field holds, possibly optional; None for other fields."""
+    return next((part for part in _parts(hint) if isinstance(part, type) and is_dataclass(part)), None)
+
+
+def _values(hint: Any) -> list[Any]:
+    """The values of an enum or Literal type."""
+    values: list[Any] = []
+    for part in _parts(hint):
+        if get_origin(part) is Literal:
+            values += get_args(part)
+        elif isinstance(part, type) and issubclass(part, Enum):
+            values += part
+    return values
+
+
+def shown(value: Any) -> str:
+    """A value as it is written on the command line."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(shown, value))
+    return str(value)
+
+
+# Layout.
+
+
+def _meaning(argument: Argument) -> str:
+    return argument.meaning + (" (required)" if argument.default is REQUIRED else "")
+
+
+def printed(section: Section) -> str:
+    """A section as text, in two columns."""
+    width = max((len(term) for term, _ in section.lines if len(term) <= section.widest), default=0)
+    lines = [f"{section.title}:"]
+    for term, meaning in section.lines:
+        first = f"  {term:<{width}}  "
+        rest = " " * (width + 4)
+        if len(term) > width and meaning:
+            lines.append(first.rstrip())
+            first = rest
+        lines.append(textwrap.fill(meaning, WIDTH, initial_indent=first, subsequent_indent=rest) or first.rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,146 @@
+"""Shared by all commands: `key=value` arguments, and errors in one line with exit status 2.
+
+No large library is imported here: `score`, and a run that is already recorded, answer in about a second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import TypeVar
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import ran_out
+from elmo_bench.system.storage import disk
+from elmo_bench.system.terminal import signals
+
+FULL = "HYDRA_FULL_ERROR"
+SHORT = "ELMO_BENCH_SHORT_ERRORS"  # beside FULL: `report` has set that for Hydra, and the user has not asked for it
+T = TypeVar("T")
+# Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
+EXPLAINERS: list[Callable[[BaseException], str | None]] = []
+
+OUTPUT = "standard output or a temporary file"  # what an error of the disk is about that names no file
+
+
+def report(main: Callable[[], T], again: str = "run the command again") -> T:
+    """Runs an entry point; an error that the user can correct becomes one line on stderr and exit status 2.
+
+    `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For other errors it is always shown. A signal
+    ends it in one line, with exit status 130 (SIGINT), 143 (SIGTERM) or 129 (SIGHUP).
+
+    Args:
+        main: the entry point.
+        again: how to go on after a signal.
+    """
+    with signals.heard(again):
+        try:
+            return _reported(main)
+        except BaseException:
+            if (number := signals.received()) is None:
+                raise
+        print(signals.line(number), file=sys.stderr, flush=True)
+        # An interrupt that came through exec(), as in the import of a dataclass, stays noted in the interpreter, which
+        # would then end itself by SIGINT instead of with this status. The next exec() forgets it.
+        exec("")
+        sys.exit(128 + number)
+
+
+def _reported(main: Callable[[], T]) -> T:
+    before = {name: os.environ.get(name) for name in (FULL, SHORT)}
+    full = (before[FULL] not in (None, "", "0") and before[SHORT] is None) or "debug=true" in sys.argv
+    os.environ[FULL] = "1"  # makes Hydra raise its errors instead of printing them
+    if not full:
+        os.environ[SHORT] = "1"  # for the commands that this one starts
+    try:
+        done = main()
+        sys.stdout.flush()  # not left to the end of the process, where an error could not be told
+        return done
+    except BrokenPipeError:  # the reader of our output has exited
+        _mute()
+        sys.exit(1)
+    except Exception as error:
+        if signals.received() is not None:
+            raise
+        message = explain(error)
+        if message is None:
+            raise
+        if full:
+            traceback.print_exc()
+        show(error)
+        _flush()
+        sys.exit(2)
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _mute()
+
+
+def _mute() -> None:
+    """What stdout still holds goes nowhere: it cannot be written, and the end of the process would try it again."""
+    with suppress(OSError, ValueError):  # a stand-in for stdout is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show(error: BaseException) -> None:
+    """Prints an error's line on stderr, at most once per error."""
+    origin = next(_causes(error, UserError), error)
+    if not getattr(origin, "shown", False):
+        print(f"error: {explain(error)}", file=sys.stderr, flush=True)
+        origin.shown = True  # type: ignore[attr-defined]
+
+
+def explain(error: BaseException) -> str | None:
+    """One line for an error that the user can correct; None for any other."""
+    if cause := next(_causes(error, UserError), None):
+        return str(cause)
+    if ran_out(error):
+        return "out of memory; a smaller batch or model needs less, or another program holds the memory"
+    if isinstance(error, OSError) and (refused := disk.explain(error, OUTPUT)):
+        return str(refused)
+    return next((line for explainer in EXPLAINERS if (line := explainer(error))), None)
+
+
+def _causes(error: BaseException | None, kind: type[BaseException]) -> Iterator[BaseException]:
+    while error is not None:
+        if isinstance(error, kind):
+            yield error
+        error = error.__cause__
+
+
+def arguments(argv: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:
+    """The `key=value` arguments of a command without a configuration.
+
+    Raises:
+        UserError: an argument without "=", an unknown or missing key.
+    """
+    values: dict[str, str] = {}
+    known = [*required, *optional, "debug"]
+    for argument in argv:
+        key, equals, value = argument.partition("=")
+        if not equals:
+            raise UserError(f"{argument}: arguments are written key=value; {choices(key, known)}")
+        if key not in known:
+            raise UserError(f"{key}: there is no such argument; {choices(key, known)}")
+        values[key] = value
+    if missing := [key for key in required if not values.get(key)]:
+        raise UserError(f"missing argument{'s' * (len(missing) > 1)} {', '.join(f'{key}=...' for key in missing)}")
+    return values
+
+
+def choices(name: str, known: Sequence[str]) -> str:
+    """A hint that lists the known names, and suggests the one closest to a wrong name."""
+    near = get_close_matches(name, known, 1)
+    return (f"did you mean {near[0]}? " if near else "") + "choose from " + ", ".join(known)

@@ -1,0 +1,133 @@
+"""Trained heads that come with the project: one a task, in float16, each with a card that holds its sha256.
+
+A head is what `predict` needs of a run's checkpoint. It names its biLM below `models_root`, not on one machine.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.configuration import pages
+from elmo_bench.identity.identity import PLACES
+from elmo_bench.records import store
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import write_bytes, write_text
+from elmo_bench.system.storage.integrity import check_digests, digests, read_sealed, sealed
+from elmo_bench.trained.checkpoint import AGAIN, load
+
+FOLDER, HEAD, CARD = "heads", "head.ckpt", "card.json"
+MODELS = "<models_root>"
+RESTORE = "restore it (git checkout), or export it again"
+OF_THE_RECORD = ("task", "scale", "arm", "variant", "seed", "version", "run", "bilm", "metrics", "parameters", "commit",
+                 "versions")  # fmt: skip
+
+
+# Writing.
+
+
+def export(checkpoint: Path, output: Path) -> Path:
+    """Writes the head of a finished run and its card, each atomically; returns their folder, `output`/<task>.
+
+    Args:
+        checkpoint: best.ckpt in the run's work folder. Its record is found from there.
+        output: such as models/heads.
+
+    Raises:
+        UserError: no such checkpoint, no record of its run, or the two do not belong together; a weight that float16
+            cannot hold. Nothing is written then.
+    """
+    saved = load(str(checkpoint))
+    record = _record(checkpoint)
+    _check_pair(saved, record, checkpoint)
+    content, folder = _packed(saved, record["config"], checkpoint), output / record["task"]
+    write_bytes(folder / HEAD, content)
+    card = {key: record[key] for key in OF_THE_RECORD}
+    card |= {"weights": "float16", "bytes": len(content), "files": digests(folder, [HEAD])}
+    write_text(folder / CARD, sealed(json.dumps(card, indent=2) + "\n"))
+    return folder
+
+
+def _record(checkpoint: Path) -> store.Record:
+    """The record of the run to whose work folder a checkpoint belongs."""
+    work = checkpoint.absolute().parent
+    scale, task, run = ("", "", "", *work.parts)[-3:]
+    path = store.place((work / "../../../..").resolve(), scale, task, run)
+    if not path.is_file():
+        raise UserError(f"its run has no record ({path}); let the run finish, and leave its files in place", checkpoint)
+    return store.read(path)
+
+
+def _check_pair(saved: dict[str, Any], record: store.Record, checkpoint: Path) -> None:
+    """A run that is trained anew writes its checkpoint long before its record."""
+    history = saved.get("history") or [{}]
+    if history[-1].get("dev") != record["metrics"]["dev"] or saved["bilm_sha256"] != record["bilm"]["sha256"]:
+        raise UserError(f"not the checkpoint of its record, run {record['run']}; {AGAIN}", checkpoint)
+
+
+def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> bytes:
+    """The file of a head: the record's configuration, which names no folder of this machine, and weights in float16."""
+    import torch
+
+    weights = {name: each.half() if each.is_floating_point() else each for name, each in saved["state_dict"].items()}
+    if large := [name for name, each in weights.items() if each.is_floating_point() and not each.isfinite().all()]:
+        raise UserError(f"{large[0]}: too large for float16", checkpoint)
+    kept = {key: saved[key] for key in ("vocabularies", "bilm_sha256")}
+    stream = io.BytesIO()
+    torch.save({"hyper_parameters": {"config": config}, "state_dict": weights, **kept}, stream)
+    return stream.getvalue()
+
+
+# Reading.
+
+
+def read(task: str, models_root: str | None = None) -> dict[str, Any]:
+    """The head of a task as `trained.load` gives a checkpoint, with the folders of this machine.
+
+    Args:
+        task: its name.
+        models_root: the folder with heads/ and the biLMs; None: the configuration's.
+
+    Raises:
+        UserError: there is no such task or head, or its file is not the one that its card names.
+    """
+    chosen = pages.compose([f"task={task}", *([f"models_root={json.dumps(models_root)}"] if models_root else [])])
+    folder = places.shipped(chosen.models_root, FOLDER) / task
+    if not (folder / HEAD).is_file():
+        raise UserError(
+            f"there is no trained head for task={task}; train one (elmo-bench train task={task} scale=open) and give "
+            "its checkpoint=FILE.ckpt, or make it the head with elmo-bench export_head checkpoint=FILE.ckpt",
+            folder / HEAD,
+        )
+    check_digests(folder, _digests(folder), RESTORE)
+    saved = load(str(folder / HEAD), RESTORE)
+    saved["hyper_parameters"]["config"] = _placed(
+        saved["hyper_parameters"]["config"], {f"<{place}>": chosen[place] for place in PLACES if chosen[place]}
+    )
+    return saved
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """The sha256 of the head from its card; without one the head is not opened."""
+    files = read_sealed(folder / CARD, "card of a head", RESTORE).get("files")
+    if not isinstance(files, dict) or not isinstance(files.get(HEAD), str):
+        raise UserError(f"damaged: `files` does not name the sha256 of {HEAD}; {RESTORE}", folder / CARD)
+    return {HEAD: files[HEAD]}
+
+
+def _placed(node: Any, folders: dict[str, str]) -> Any:
+    """Containers with the folders of this machine in the place of `<models_root>` and the like."""
+    if isinstance(node, dict):
+        return {key: _placed(value, folders) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_placed(value, folders) for value in node]
+    begun = next((mark for mark in folders if isinstance(node, str) and node.startswith(mark)), None)
+    if begun is None:
+        return node
+    rest = node.removeprefix(begun).lstrip("/")
+    first, _, below = rest.partition("/")
+    folder = places.shipped(folders[begun], first) if begun == MODELS else Path(folders[begun]) / first
+    return str(folder / below)

@@ -1,0 +1,181 @@
+"""A trained model applied to the rows of a file: their predictions, as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import OmegaConf
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import open_text, replacing
+from elmo_bench.trained.checkpoint import AGAIN, load
+
+if TYPE_CHECKING:
+    from elmo_bench.trained.answers import Answer
+
+
+def predict(
+    checkpoint: str | None,
+    input: str,
+    output: str,
+    format: str = "json",
+    task: str | None = None,
+    models_root: str | None = None,
+    **options: Any,
+) -> int:
+    """Writes the predictions atomically; returns their number.
+
+    Args:
+        checkpoint, input, output: paths.
+        format: "json" or "plain".
+        task: instead of a checkpoint: the one whose trained head is used.
+        models_root: the folder of heads and their biLMs; None: the configuration's.
+        options: other keys of the configuration; None: as in the run.
+
+    Raises:
+        UserError: files that cannot be read, a line that is not a JSON object or that the reader rejects.
+    """
+    from hydra.utils import instantiate
+
+    from elmo_bench.configuration import schema
+    from elmo_bench.task import ReadsFiles, WritesOfficial
+
+    if not Path(output).absolute().parent.is_dir():
+        raise UserError("no such folder for the output", Path(output).parent)
+    saved = model(checkpoint, task, models_root)
+    cfg = OmegaConf.create(saved["hyper_parameters"]["config"])
+    for key, value in options.items():
+        if value is not None:
+            OmegaConf.update(cfg, key if key != "batch_size" else "task.batch.batch_size", value)
+    cfg = schema.from_plain(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
+    reader = instantiate(cfg.task.reader)
+    official = _own_format(reader, WritesOfficial, output, cfg.task.name)
+    own_input = _own_format(reader, ReadsFiles, input, cfg.task.name)
+    inputs = [({}, row) for row in reader.from_file(input)] if own_input else read_rows(reader, input, cfg.task.name)
+    rows = [row for _, row in inputs]
+    with TemporaryDirectory() as folder:
+        answers = run(cfg, saved, reader, rows, folder) if rows else []
+    if official:
+        lines = [reader.official([answer.prediction for answer in answers], rows)]
+    elif format == "plain":
+        lines = [answer.prediction for answer in answers]
+    else:
+        lines = [
+            echo(raw, row, reader.fields) | answer.described for (raw, row), answer in zip(inputs, answers, strict=True)
+        ]
+    write(Path(output), "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    return len(answers)
+
+
+def model(checkpoint: str | None, task: str | None, models_root: str | None) -> dict[str, Any]:
+    """The checkpoint that is given, or the trained head of a task. Raises `UserError` unless it is one of the two."""
+    from elmo_bench.trained import heads as shipped
+
+    if checkpoint is None and task is None:
+        raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
+    if checkpoint is not None and (task or models_root) is not None:
+        raise UserError("checkpoint=... is a model by itself: leave out task and models_root")
+    return shipped.read(task, models_root) if checkpoint is None else load(checkpoint)  # type: ignore[arg-type]
+
+
+def echo(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """An input object, plus the words of fields that were tokenized here (except documents)."""
+    words = {field: row[field] for field in fields if field not in raw}
+    return {**raw, **{field: value for field, value in words.items() if all(isinstance(word, str) for word in value)}}
+
+
+def _own_format(reader: Any, feature: type, path: str, task: str) -> bool:
+    """Whether the file is in the data set's own format (.json). Raises `UserError` if the reader has none."""
+    if not path.removesuffix(".gz").removesuffix(".xz").endswith(".json"):
+        return False
+    if not isinstance(reader, feature):
+        raise UserError(f"task {task} has no JSON format of its own; give a .jsonl file", path)
+    return True
+
+
+def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], Any]]:
+    """The JSON objects of a file and the rows that the reader makes from them.
+
+    Raises:
+        UserError: a line is not a JSON object, or the reader rejects it; the line is named.
+    """
+    rows = []
+    for number, raw in read_lines(path):
+        try:
+            rows.append((raw, reader.from_text(**raw)))
+        except UserError as error:
+            raise UserError(str(error), path, number) from None
+        except TypeError:
+            raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}", path, number) from None
+    return rows
+
+
+def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: str) -> list[Answer]:
+    """The model's answers, in the order of the rows; stores their layers in `folder` if the biLM carries its state."""
+    import pytorch_lightning as pl
+    from torch.utils.data import DataLoader
+
+    from elmo_bench.devices.ranks import Environment
+    from elmo_bench.layers.carried import carries, read_text
+    from elmo_bench.running.build import build
+    from elmo_bench.running.callbacks import progress, quiet
+    from elmo_bench.running.data import lengths, sentences
+    from elmo_bench.running.run import layers_source
+    from elmo_bench.system.exhaustion import saying
+    from elmo_bench.text.batching import BucketSampler
+    from elmo_bench.text.vocabulary import Vocabulary
+    from elmo_bench.trained.answers import Answers
+
+    quiet()
+    reader.vocabularies = {name: Vocabulary.restore(state) for name, state in saved["vocabularies"].items()}
+    if cfg.task.words is not None and "path" in cfg.task.words:
+        cfg.task.words["path"] = None  # the vectors are in the checkpoint
+    cfg.bilm.cache = False
+    source = None if cfg.baseline else layers_source(cfg.bilm, cfg, saved["bilm_sha256"])
+    if carries(source):
+        source = read_text(source, list(sentences([rows], reader.fields)), folder)
+    module = build(cfg, reader, source)
+    try:
+        module.load_state_dict(saved["state_dict"])
+    except RuntimeError as error:
+        raise UserError(f"the checkpoint does not fit its model: {str(error).splitlines()[-1]}; {AGAIN}") from error
+    bounds = cfg.task.batch
+    sampler = BucketSampler(
+        lengths(rows, reader.fields), bounds.batch_size, token_budget=bounds.token_budget, shuffle=False
+    )
+    batches = sampler.batches(0)
+    loader = DataLoader(batches, batch_size=None, collate_fn=lambda batch: reader.collate([rows[i] for i in batch]))  # type: ignore[arg-type]
+    bar = progress(cfg.trainer.progress)
+    trainer = pl.Trainer(
+        accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
+        enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
+        plugins=[Environment()],
+    )  # fmt: skip
+    with saying(lambda: f"predicting {module.size}", "lower batch_size"):
+        answers = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
+    order = [index for batch in batches for index in batch]
+    return [answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0])]
+
+
+def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file with their line numbers. An empty line is an error: it would shift the output."""
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                raw = json_text.parse(line)
+            except ValueError as error:
+                raise UserError(str(error), path, number) from None
+            if not isinstance(raw, dict):
+                raise UserError("not a JSON object", path, number)
+            yield number, raw
+
+
+def write(path: Path, text: str) -> None:
+    """Writes the text atomically."""
+    with replacing(path) as file:
+        file.write(text)

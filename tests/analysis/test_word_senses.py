@@ -1,0 +1,303 @@
+"""Table 5: text with senses in three formats, sense means, the official score."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from elmo_bench.analysis.corpora import inventory
+from elmo_bench.analysis.corpora.senses import Instance, Sentence, read_columns, read_mini, read_xml
+from elmo_bench.analysis.disambiguation import Counts, Means, disambiguate, f1, first_sense, means, nearest
+from elmo_bench.analysis.resampling import interval, verdict
+from elmo_bench.bilm.model import BiLM
+from elmo_bench.bilm.options import Options
+from elmo_bench.commands.analysis import wsd as wsd_command
+from elmo_bench.reporting.tables.figures import figures
+from elmo_bench.system.errors import UserError
+from tests.mini.test_mini_senses import OPTIONS
+
+BANK = "bank%1:17:01::", "bank%1:14:00::"
+COLUMNS = f"""# doc = one
+The\tDT\t-\t-\t-
+bank\tNN\tbank\t{BANK[0]}\t1
+has\tVB\thave\thave%2:40:00::;have%2:42:00::\t1;2
+a\tDT\t-\t-\t-
+ferry\tNN\tferry_boat\tferry_boat%1:06:00::\t1
+boat\tNN\t=\t=\t=
+.\tPUNCT\t-\t-\t-
+
+A\tDT\t-\t-\t-
+bank\tNN\tbank\t{BANK[1]}\t2
+lends\tVB\tlend\tlend%2:40:00::\t1
+.\tPUNCT\t-\t-\t-
+"""
+XML = """<?xml version="1.0" encoding="UTF-8" ?>
+<corpus lang="en" source="own">
+<text id="d0">
+<sentence id="d0.s0">
+<wf lemma="the" pos="DET">The</wf>
+<instance id="d0.s0.t0" lemma="bank" pos="NOUN">bank</instance>
+<wf lemma="be" pos="VERB">is</wf>
+<instance id="d0.s0.t1" lemma="wide_awake" pos="ADJ">wide awake</instance>
+<wf lemma="&amp;" pos=".">&amp;</wf>
+</sentence>
+</text>
+</corpus>
+"""
+GOLD = f"d0.s0.t0 {BANK[0]} {BANK[1]}\nd0.s0.t1 wide_awake%5:00:00:awake:00\n"
+
+
+class Source:
+    """Layers that are given: (L, W) for each word form."""
+
+    def __init__(self, vectors):
+        self.vectors = vectors
+        self.n_layers, self.width = next(iter(vectors.values())).shape
+
+    def batches(self, sentences):
+        for i in reversed(range(len(sentences))):
+            yield [i], torch.stack([self.vectors[word] for word in sentences[i]], dim=1)
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refused(match, read, *arguments):
+    """The error is one line."""
+    with pytest.raises(UserError, match=match) as caught:
+        list(read(*arguments))
+    assert "\n" not in str(caught.value)
+
+
+def test_columns_give_expressions_and_all_keys(tmp_path):
+    one, two = read_columns(write(tmp_path / "a.tsv", COLUMNS))
+    assert one.words == ["The", "bank", "has", "a", "ferry", "boat", "."]
+    assert [(i.start, i.end, i.word) for i in one.instances] == [
+        (1, 2, ("bank", "n")), (2, 3, ("have", "v")), (4, 6, ("ferry_boat", "n")),
+    ]  # fmt: skip
+    assert one.instances[1].keys == ("have%2:40:00::", "have%2:42:00::")
+    assert (two.instances[0].numbers, two.instances[0].line) == (("2",), 11)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "match"),
+    [
+        ("A\tDT\t-\t-\t-\n", "A\tDT\t-\t-\n", 10, "columns"),
+        ("lend%2:40:00::", "lend", 12, "no sense key"),
+        (";have%2:42:00::", "", 4, "1 sense keys, but 2 numbers"),
+    ],
+)
+def test_a_wrong_row_of_columns_is_named(tmp_path, old, new, line, match):
+    path = write(tmp_path / "a.tsv", COLUMNS.replace(old, new))
+    refused(rf"a\.tsv:{line}: .*{match}", read_columns, path)
+
+
+def test_xml_and_its_gold_keys(tmp_path):
+    (sentence,) = read_xml(write(tmp_path / "a.xml", XML), write(tmp_path / "a.txt", GOLD))
+    assert sentence.words == ["The", "bank", "is", "wide", "awake", "&"]
+    assert sentence.instances == [
+        Instance(1, 2, ("bank", "n"), BANK, (), 1),
+        Instance(3, 5, ("wide_awake", "a"), ("wide_awake%5:00:00:awake:00",), (), 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("xml", "gold", "match"),
+    [
+        (XML.replace("</text>", ""), GOLD, r"a\.xml:12: not XML"),
+        (XML, GOLD.splitlines()[0], r"a\.xml:8: instance d0\.s0\.t1: has no gold key"),
+        (XML.replace("s0.t1", "s0.t0"), GOLD, r"a\.xml:8: instance d0\.s0\.t0: occurs twice"),
+        (XML, GOLD + "d9.t0 x%1\n", r"a\.txt:3: d9\.t0: there is no such instance"),
+        (XML, GOLD + "d0.s0.t1\n", r"a\.txt:3: expected the id"),
+        (XML.replace("<corpus", '<!DOCTYPE c [<!ENTITY e "eee">]><corpus'), GOLD, r"a\.xml:2: declares an entity"),
+        (XML.replace(">bank<", "><"), GOLD, r"a\.xml:6: an empty instance"),
+        ("<corpus/>", "", r"a\.xml: contains no sentence"),
+    ],
+)
+def test_wrong_xml_is_one_line(tmp_path, xml, gold, match):
+    refused(match, read_xml, write(tmp_path / "a.xml", xml), write(tmp_path / "a.txt", gold))
+
+
+def test_generated_senses_are_those_of_the_split(tmp_path):
+    text = write(tmp_path / "dev.txt", "a bat flew\nhe swung a bat\n")
+    listed = "split\tsentence\ttoken\tword\tsense\ntrain\t0\t9\tbat\tbat%x\ndev\t1\t3\tbat\tbat%tool\n"
+    senses = write(tmp_path / "senses.tsv", listed)
+    assert [len(sentence.instances) for sentence in read_mini(text, senses)] == [0, 1]
+    refused(r"senses\.tsv:4: expected split", read_mini, text, write(senses, listed + "dev\t1\t4\tbat\tbat%tool\n"))
+
+
+def test_first_senses_by_number_else_by_frequency():
+    def sentence(word, key, numbers=()):
+        return Sentence(["x"], [Instance(0, 1, (word, "n"), (key,), numbers, 1)])
+
+    numbered = [sentence("a", "a%2", ("2",)), sentence("a", "a%2", ("2",)), sentence("a", "a%1", ("1",))]
+    later = [sentence("b", "b%2", ("2",))]  # its sense 1 does not occur
+    counted = [sentence("c", "c%1"), sentence("c", "c%2"), sentence("c", "c%2")]
+    assert inventory.first_senses(numbered + later + counted) == {("a", "n"): "a%1", ("c", "n"): "c%2"}
+
+
+def test_an_index_gives_first_senses_and_refuses_other_keys(tmp_path):
+    path = write(
+        tmp_path / "index.sense", f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\nbig%5:00:00:x:00 1 1 0\n"
+    )
+    numbers = inventory.read_index(path)
+    assert inventory.first_of_index(numbers) == {("bank", "n"): BANK[0], ("big", "a"): "big%5:00:00:x:00"}
+    sentences = [Sentence(["bank"], [Instance(0, 1, ("bank", "n"), ("bank%1:00:00::",), (), 7)])]
+    with pytest.raises(UserError, match=r"gold\.txt:7: the sense key bank%1:00:00:: is not in index\.sense"):
+        inventory.check_keys(sentences, numbers, path, tmp_path / "gold.txt")
+    refused(r"index\.sense:1: expected a sense key", inventory.read_index, write(path, "bank%1 12 x 1\n"))
+
+
+def test_answers_are_those_of_the_nearest_mean_in_each_layer():
+    torch.manual_seed(1)
+    chance = random.Random(1)
+    forms = [f"w{i}" for i in range(60)]
+    source = Source({form: torch.randn(3, 6).half().float() for form in forms})
+
+    def sentences(number):
+        words = [chance.sample(forms, 4) for _ in range(number)]
+        at = [(chance.randrange(3), chance.choice("abc")) for _ in words]
+        return [
+            Sentence(each, [Instance(start, start + 2, ("lemma", "n"), (sense,), (), 1)])
+            for each, (start, sense) in zip(words, at, strict=True)
+        ]
+
+    train, test = sentences(30), sentences(50)
+    counts = disambiguate(source, train, test, {})
+    for layer in range(3):
+
+        def vector(sentence, layer=layer):
+            start = sentence.instances[0].start
+            return np.mean(
+                [source.vectors[w][layer].double().numpy() for w in sentence.words[start : start + 2]], axis=0
+            )
+
+        of_senses = {s: np.mean([vector(t) for t in train if t.instances[0].keys == (s,)], axis=0) for s in "abc"}
+        right = 0
+        for sentence in test:
+            x = vector(sentence)
+            cosine = {s: x @ m / np.linalg.norm(x) / np.linalg.norm(m) for s, m in of_senses.items()}
+            right += max(cosine, key=cosine.__getitem__) == sentence.instances[0].keys[0]
+        assert counts[layer].table.sum(axis=0).tolist() == [right, 50, 50]
+
+
+def test_equally_near_means_give_the_most_frequent_sense_and_unknown_words_none():
+    source = Source({"x": torch.tensor([[0.3, 0.7]])})
+    train = [Sentence(["x"], [Instance(0, 1, ("x", "n"), (key,), (), 1)]) for key in ("x%1", "x%2", "x%2")]
+    known = means(source, train)
+    assert nearest(known, ("x", "n"), source.vectors["x"]) == ["x%2"]
+    assert nearest(known, ("x", "v"), source.vectors["x"]) is None
+    assert isinstance(known, Means)
+
+
+def test_the_score_is_precision_over_attempts_and_recall_over_all():
+    counts = Counts.of(2)
+    counts.add(0, "a", ["b", "a"])  # right: any of the gold keys
+    counts.add(0, "a", ["b"])
+    counts.add(1, None, ["b"])
+    scores = counts.scores
+    assert scores == pytest.approx({"precision": 50, "recall": 100 / 3, "f1": 40, "attempted": 200 / 3})
+    assert scores["f1"] == pytest.approx(2 * 50 * (100 / 3) / (50 + 100 / 3))
+
+
+def test_words_that_train_lacks_get_their_first_sense():
+    source = Source({"x": torch.tensor([[0.3, 0.7]])})
+    train = [Sentence(["x"], [Instance(0, 1, ("x", "n"), ("x%1",), (), 1)])]
+    test = [Sentence(["x"], [Instance(0, 1, ("y", "n"), ("y%1",), (), 1), Instance(0, 1, ("z", "n"), ("z%1",), (), 1)])]
+    first = {("y", "n"): "y%1"}
+    assert disambiguate(source, train, test, first)[0].table.tolist() == [[1, 1, 2]]
+    assert first_sense(test, first).table.tolist() == [[1, 1, 2]]
+
+
+def test_an_interval_covers_the_truth_as_often_as_it_says():
+    chance = np.random.default_rng(1)
+    covered = 0
+    for _ in range(200):
+        right = chance.random(300) < 0.7
+        low, high = interval(np.stack([right, np.ones(300), np.ones(300)], axis=1), f1, 300)
+        covered += low <= 70 <= high
+    assert 0.90 < covered / 200 < 0.99
+    same = interval(np.ones((20, 3)), f1, 100)
+    assert same == (100, 100)
+
+
+def test_the_verdict_says_what_the_numbers_say():
+    assert verdict("senses", 1.5, 0.5, 2.5, 2, "layer 2").startswith("Layer 2 is better at senses, as in the paper (")
+    assert "unlike in the paper, where layer 2 is" in verdict("senses", -1.5, -2.5, -0.5, 2, "layer 2")
+    assert verdict("senses", 0.1, -0.5, 0.7, 2, "layer 2").startswith("No layer is shown to be better at senses (")
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    BiLM(Options.parse(OPTIONS)).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    write(tmp_path / "a.tsv", COLUMNS)
+    return [
+        "scale=open", f"data_root={tmp_path}", f"train={tmp_path}/a.tsv", f"test={tmp_path}/a.tsv", "controls=[]",
+        "bilm=custom", "bilm.name=toy", f"bilm.options={tmp_path}/options.json", "draws=100",
+        f"bilm.weights={tmp_path}/weights.hdf5", f"results_root={tmp_path}", f"cache_root={tmp_path}/cache",
+    ]  # fmt: skip
+
+
+def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["wsd", *arguments])
+    wsd_command.main()
+    (path,) = (tmp_path / "analysis" / "open" / "wsd").glob("*.json")
+    record, content = json.loads(path.read_text()), path.read_bytes()
+    assert [row[0] for row in record["rows"]] == ["first sense", "toy, layer 0", "toy, layer 1", "toy, layer 2"]
+    assert record["rows"][0][-1] == "65.9"
+    assert set(record["data_sha256"]) == {"train", "test"}
+    assert len(record["bilm"]["sha256"]) == 64
+    assert [section.title for section in figures(tmp_path)] == [record["title"]]
+    wsd_command.main()
+    assert path.read_bytes() == content
+    assert "layer 2" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["wsd", *arguments, "draws=200"])
+    wsd_command.main()
+    assert len(list(path.parent.glob("*.json"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        (["test=nowhere.tsv"], "nowhere.tsv: no such file: test names it"),
+        (["draws=3"], "draws"),
+        (["format=csv"], "format"),
+        (["nosuch=1"], "nosuch"),
+        (["bilm.state=carry"], "give bilm.state=warm or zero"),
+        (["format=xml"], "train_senses=FILE"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_nothing_is_written(arguments, tmp_path, changed, match, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["wsd", *arguments, *changed])
+    with pytest.raises(SystemExit) as stopped:
+        wsd_command.COMMAND.run(wsd_command.main)
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert match in said[0]
+    assert not (tmp_path / "analysis").exists()
+
+
+def test_a_key_that_the_inventory_lacks_ends_the_command(arguments, tmp_path, monkeypatch, capsys):
+    path = write(tmp_path / "index.sense", f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\n")
+    monkeypatch.setattr("sys.argv", ["wsd", *arguments, f"inventory={path}"])
+    with pytest.raises(SystemExit) as stopped:
+        wsd_command.COMMAND.run(wsd_command.main)
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "a.tsv:4: the sense key have%2:40:00:: is not in index.sense" in said
+
+
+def test_what_the_paper_scale_lacks_is_one_message(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("sys.argv", ["wsd", "scale=paper", f"data_root={tmp_path}", f"models_root={tmp_path}"])
+    with pytest.raises(SystemExit) as stopped:
+        wsd_command.COMMAND.run(wsd_command.main)
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2
+    for name in ("semcor.data.xml", "ALL.gold.key.txt", "index.sense", "weights.hdf5"):
+        assert name in said

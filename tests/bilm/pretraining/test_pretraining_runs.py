@@ -1,0 +1,304 @@
+"""Pretraining as a command: killed and resumed, forced, on changed text, damaged, twice at once, in two processes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmo_bench.bilm.pretraining import checkpoint
+from elmo_bench.bilm.pretraining.journal import Entry, Journal
+from elmo_bench.commands.bilm.pretrain import COMMAND as PRETRAIN
+from elmo_bench.commands.bilm.pretrain import main
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.integrity import save_checkpoint
+from elmo_bench.system.storage.locks import alone
+
+ROOT = Path(__file__).resolve().parents[3]
+SMALL = {
+    "options.lstm.dim": 16, "options.lstm.projection_dim": 8, "options.char_cnn.embedding.dim": 4,
+    "options.char_cnn.filters": "[[1,4],[2,8],[3,12]]", "text": "[[train.txt,null]]", "heldout": "[[dev.txt,null]]",
+    "vocabulary": 60, "tokens": 9600, "rows": 8, "steps": 6, "negatives": 8, "lr": 0.02, "warmup": 5, "seed": 3,
+}  # fmt: skip
+RECIPE = [f"recipe.{key}={value}" for key, value in SMALL.items()]
+
+
+@pytest.fixture
+def place(tmp_path) -> Path:
+    """A folder with a page of configuration and a text."""
+    draw = random.Random(0)
+    for name, lines in (("train", 400), ("dev", 40)):
+        text = "".join(" ".join(draw.choices([f"w{i}" for i in range(80)], k=7)) + "\n" for _ in range(lines))
+        (tmp_path / f"{name}.txt").write_text(text)
+    return tmp_path
+
+
+def command(place: Path, *more: str, output: str = "out") -> list[str]:
+    return [
+        "-m", "elmo_bench", "pretrain", "scale=mini", f"root={place}", f"cache_root={place}/cache", *RECIPE,
+        f"output={place}/{output}", "device=cpu", *more,
+    ]  # fmt: skip
+
+
+def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+    return subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    out, error = process.communicate(timeout=300)
+    return process.returncode, out + error
+
+
+def pretrain(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
+    return finish(start(command(place, *more, output=output)))
+
+
+def inside(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
+    """The same in this process: without the seconds in which a new one imports and compiles."""
+    said, before = io.StringIO(), torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+        patch.setattr(sys, "argv", [*command(place, "compile=false", *more, output=output)[1:]])
+        try:
+            PRETRAIN.run(main)
+            code = 0
+        except SystemExit as end:
+            code = end.code
+    torch.set_num_threads(before)
+    return int(code or 0), said.getvalue()
+
+
+def one_line(answer: tuple[int, str], *words: str) -> None:
+    """Exit status 2 and one line with these words in it."""
+    code, text = answer
+    errors = [line for line in text.splitlines() if line.startswith("error:")]
+    assert code == 2, text
+    assert len(errors) == 1, text
+    assert "Traceback" not in text
+    assert all(word in errors[0] for word in words), errors[0]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What a biLM is, without its card: that tells the time."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "card.json"}
+
+
+def work(place: Path) -> Path:
+    """The folder of the only run."""
+    (log,) = (place / "cache" / "pretrain").glob("*/log.csv")
+    return log.parent
+
+
+def log(place: Path) -> list[dict[str, str]]:
+    with open(work(place) / "log.csv") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_training_killed_three_times_equals_an_undisturbed_one(place, tmp_path):
+    """Byte for byte, and its log is that of one training."""
+    assert pretrain(place, output="whole")[0] == 0
+    whole = work(place)
+    logged = [list(row.values())[:4] for row in log(place)]
+    whole.rename(tmp_path / "elsewhere")
+    draw, killed = random.Random(5), 0
+    marks = sorted(draw.sample(range(20, 180), 3))
+    while killed < 3:
+        process = start(command(place, "every=0"))
+        while process.poll() is None:
+            found = list((place / "cache" / "pretrain").glob("*/checkpoint.pt"))
+            if found and checkpoint.load(found[0])["update"] >= marks[killed]:
+                process.send_signal(signal.SIGKILL)
+                killed += 1
+                break
+            time.sleep(0.01)
+        assert finish(process)[0] == -signal.SIGKILL
+    code, text = pretrain(place)
+    assert code == 0, text
+    assert "resuming after update" in text
+    assert files(place / "out") == files(place / "whole")
+    assert [list(row.values())[:4] for row in log(place)] == logged
+
+
+def test_changed_text_is_another_run_and_force_trains_anew(place):
+    assert inside(place, "recipe.tokens=960")[0] == 0
+    card = json.loads((place / "out" / "card.json").read_text())
+    code, text = inside(place, "recipe.tokens=960")
+    assert code == 0
+    assert "exists already" in text
+    first = work(place)
+    saved = (first / "checkpoint.pt").stat().st_mtime_ns
+    assert inside(place, "recipe.tokens=960", "force=true")[0] == 0
+    assert (first / "checkpoint.pt").stat().st_mtime_ns > saved
+    with open(place / "train.txt", "a") as file:
+        file.write("one more sentence\n")
+    one_line(inside(place, "recipe.tokens=960"), "other text", "force=true")
+    one_line(inside(place, "recipe.tokens=1920"), "another recipe", "force=true")
+    assert json.loads((place / "out" / "card.json").read_text())["key"] == card["key"]
+    assert inside(place, "recipe.tokens=960", "force=true")[0] == 0
+    assert json.loads((place / "out" / "card.json").read_text())["key"] != card["key"]
+
+
+def test_a_folder_that_is_no_biLM_of_ours_is_left_alone(place):
+    (place / "out").mkdir()
+    (place / "out" / "weights.hdf5").write_text("precious")
+    one_line(inside(place, "force=true"), "no card.json")
+    assert (place / "out" / "weights.hdf5").read_text() == "precious"
+
+
+def test_a_damaged_checkpoint_is_said_and_kept(place):
+    assert inside(place, "recipe.tokens=960", output="first")[0] == 0
+    path = work(place) / "checkpoint.pt"
+    whole = path.read_bytes()
+    for damaged in (whole[:-100], whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:], b""):
+        path.write_bytes(damaged)
+        one_line(inside(place, "recipe.tokens=960"), "damaged", "force=true")
+        assert path.read_bytes() == damaged
+        assert not (place / "out").exists()
+    assert inside(place, "recipe.tokens=960", "force=true")[0] == 0
+    assert files(place / "out") == files(place / "first")
+
+
+def test_a_loss_that_is_no_number_ends_a_training_and_leaves_its_checkpoint(place):
+    few = "recipe.tokens=960"
+    one_line(inside(place, few, "recipe.lr=1e30"), "update 2: the", "at learning rate", "lower recipe.lr")
+    assert not list(place.rglob("checkpoint.pt"))
+    assert not (place / "out").exists()
+    assert not list(place.glob(".out*"))
+
+
+def test_memory_that_runs_out_says_how_many_tokens_an_update_has(place, monkeypatch):
+    def full(*_):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+
+    monkeypatch.setattr("elmo_bench.bilm.pretraining.trainer.step.loss", full)
+    one_line(inside(place), "out of memory while training on 48 tokens (8 rows of 6 steps); lower recipe.rows")
+
+
+NUMBERS = {
+    "recipe.tokens=0": "recipe.tokens=0", "recipe.rows=-1": "recipe.rows=-1", "recipe.lr=1e38": "recipe.lr=1e+38",
+    "recipe.lr=nan": "recipe.lr=nan", "recipe.clip=0": "recipe.clip=0", "recipe.seed=-1": "recipe.seed=-1",
+    "+recipe.betas=[0.9]": "recipe.betas=[0.9]", "+recipe.dropout=inf": "recipe.dropout=inf", "every=nan": "every=nan",
+    "stop=-1": "stop=-1", "recipe.text=[[train.txt,0]]": "train.txt=0", "recipe.steps=1.5": "recipe.steps=1.5",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("argument", NUMBERS)
+def test_numbers_that_cannot_be_used_are_refused(place, argument):
+    one_line(inside(place, argument), NUMBERS[argument])
+    assert not (place / "cache").exists()
+
+
+def test_a_training_stopped_and_continued_elsewhere(place, tmp_path):
+    """From the exported biLM alone: the same place in the text, the same end, a loss near that of an unbroken one."""
+    assert inside(place, output="whole")[0] == 0
+    whole = log(place)
+    work(place).rename(tmp_path / "unbroken")
+    assert inside(place, "stop=100", output="half")[0] == 0
+    card = json.loads((place / "half" / "card.json").read_text())
+    assert (card["updates"], card["tokens_seen"]) == (100, 4800)
+    assert [row["loss"] for row in log(place)] == [row["loss"] for row in whole[:2]]
+    assert inside(place, "stop=60", output="half")[1].startswith(f"{place}/half exists already")
+    work(place).rename(tmp_path / "first-half")
+    assert inside(place, "+recipe.start=half", "recipe.warmup=1", output="both")[0] == 0
+    continued = log(place)
+    assert [row["tokens"] for row in continued] == [row["tokens"] for row in whole[2:]]
+    for ours, theirs in zip(continued, whole[2:], strict=True):
+        assert float(ours["loss"]) == pytest.approx(float(theirs["loss"]), rel=0.03)
+    both = json.loads((place / "both" / "card.json").read_text())
+    assert both["updates"] == 200
+    assert both["recipe"]["start"] == hashlib.sha256((place / "half" / "weights.hdf5").read_bytes()).hexdigest()
+    assert both["key"] != card["key"]
+    another = "recipe.options.lstm.dim=8"
+    one_line(inside(place, "+recipe.start=half", another, output="other"), "half", "other sizes")
+    one_line(inside(place, "+recipe.start=absent", output="other"), "absent")
+    one_line(inside(place, "stop=soon", output="other"), "stop=soon")
+
+
+def test_a_checkpoint_is_whole_or_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint.pt"
+    save_checkpoint({"a": torch.arange(5)}, path)
+
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        save_checkpoint({"a": torch.zeros(5)}, path)
+    assert torch.equal(checkpoint.load(path)["a"], torch.arange(5))
+
+
+def test_two_processes_at_once_are_refused(place):
+    assert inside(place, "recipe.tokens=960", output="first")[0] == 0
+    with alone(work(place), "held by the test"):
+        one_line(inside(place, "recipe.tokens=960", "output=" + str(place / "second")), "another process is training")
+        with pytest.raises(UserError, match="held"), alone(work(place), "held"):
+            pass
+
+
+def test_bad_input_is_one_line_and_nothing_is_lost(place):
+    (place / "latin.txt").write_bytes("fine\nn\xe4h\n".encode("latin-1"))
+    (place / "empty.txt").write_text("\n\n")
+    (place / "words.txt").write_text("".join(f"w{i}\n" for i in range(60)))
+    (place / "few.txt").write_text("<S>\n</S>\n<UNK>\nw1\nw2\n")
+    before = {path: path.read_bytes() for path in place.glob("*.txt")}
+    one_line(inside(place, "recipe.text=[[train.txt,null],[latin.txt,null]]"), "latin.txt:2", "not UTF-8")
+    one_line(inside(place, "recipe.text=[[train.txt,null],[empty.txt,null]]"), "empty.txt", "no sentence")
+    one_line(inside(place, "recipe.text=[[absent/*,null]]"), "absent", "no such text")
+    one_line(inside(place, "+recipe.words=words.txt"), "words.txt", "<UNK>")
+    one_line(inside(place, "+recipe.words=few.txt"), "few.txt", "60")
+    one_line(inside(place, "recipe.negatives=60"), "negatives")
+    one_line(inside(place, "+recipe.optimiser=sgd"), "optimiser")
+    one_line(inside(place, "+recipe.lrr=1"), "lrr")
+    assert {path: path.read_bytes() for path in place.glob("*.txt")} == before
+    assert not (place / "out").exists()
+
+
+def losses(place: Path) -> list[float]:
+    return [float(row["loss"]) for row in log(place)]
+
+
+def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_path):
+    """Over gloo; the checkpoint of two goes on in one."""
+    assert pretrain(place, output="one")[0] == 0
+    alone_losses = losses(place)
+    weights = checkpoint.load(work(place) / "checkpoint.pt")
+    work(place).rename(tmp_path / "one-run")
+    together = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *command(place, output="two")]
+    code, text = finish(start(together))
+    assert code == 0, text
+    assert losses(place) == pytest.approx(alone_losses, rel=1e-4)
+    shared = checkpoint.load(work(place) / "checkpoint.pt")
+    assert shared["states"][0][0][0].shape == weights["states"][0][0][0].shape
+    for name, tensor in weights["lm"].items():
+        assert (shared["lm"][name] - tensor).norm() <= 1e-2 * tensor.norm() + 1e-4, name
+    assert (place / "two" / "card.json").is_file()
+
+
+def test_the_journal_goes_to_wandb_without_asking(tmp_path, monkeypatch):
+    """Offline without a key; what was written after a checkpoint is dropped and comes again."""
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    journal = Journal(tmp_path / "log.csv", {"project": "elmo_bench_test"})
+    for update in (50, 100):
+        journal.write(Entry.of(update, 1280, 5.0, 2.0, 30.0, 200))
+    journal.close()
+    assert list((tmp_path / "wandb").glob("offline-run-*"))
+    journal.shorten(60)
+    header, line = (tmp_path / "log.csv").read_text().splitlines()
+    assert header.split(",")[:5] == ["update", "tokens", "loss", "perplexity", "tokens_a_second"]
+    assert line.split(",")[:5] == ["50", "64000", "5", "148.413", "2560"]
+    journal.shorten(0)
+    assert not (tmp_path / "log.csv").exists()

@@ -1,0 +1,156 @@
+"""The text of a pretraining: shards, compression, vocabularies, what is cached, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import random
+import sys
+
+import numpy as np
+import pytest
+import zstandard
+
+from elmo_bench.bilm.corpus import Corpus, Source, numbered, sources
+from elmo_bench.commands.bilm import vocabulary
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import open_text
+
+BENCHMARK = "1-billion-word-language-modeling-benchmark-r13output/training-monolingual.tokenized.shuffled"
+
+
+def test_every_compression_reads_alike(tmp_path):
+    text = "".join(f"some words {i} é\n" for i in range(5000)).encode()
+    (tmp_path / "a.txt").write_bytes(text)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "a.xz").write_bytes(lzma.compress(text))
+    half = len(text) // 2
+    parts = [zstandard.compress(part) for part in (text[:half], text[half:])]  # as `cat` of two files
+    (tmp_path / "a.zst").write_bytes(b"".join(parts))
+    lines = []
+    for path in sorted(tmp_path.iterdir()):
+        with open_text(path) as file:
+            lines.append(list(file))
+    assert len(lines[0]) == 5000
+    assert all(other == lines[0] for other in lines)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_a_damaged_shard_is_named(tmp_path, suffix):
+    make = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress}[suffix]
+    whole = make("".join(f"word {i}\n" for i in range(9000)).encode())
+    for damaged in (whole[: len(whole) // 2], whole + whole[:60], b"no archive at all\n"):
+        path = tmp_path / f"shard{suffix}"
+        path.write_bytes(damaged)
+        with pytest.raises(UserError) as caught:
+            Corpus.read([Source(path)])
+        assert caught.value.path == path
+
+
+def test_the_layout_of_the_1b_word_benchmark(tmp_path):
+    folder = tmp_path / BENCHMARK
+    folder.mkdir(parents=True)
+    for i in (2, 1, 10):
+        (folder / f"news.en-{i:05d}-of-00100").write_text(f"shard {i} .\n")
+    (folder / ".hidden").write_text("no\n")
+    expected = [f"news.en-{i:05d}-of-00100" for i in (1, 2, 10)]
+    for name in (BENCHMARK, f"{BENCHMARK}/news.en-*", str(folder / "news.en-*")):
+        found = sources(tmp_path, [(name, None)])
+        assert [source.path.name for source in found] == expected
+    corpus = Corpus.read(found)
+    assert len(corpus.ends) == 3
+
+
+def test_a_pattern_without_files_and_a_share_of_many_are_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("a\n")
+    (tmp_path / "b.txt").write_text("b\n")
+    with pytest.raises(UserError, match="no such text"):
+        sources(tmp_path, [("c*.txt", None)])
+    with pytest.raises(UserError, match="name one file"):
+        sources(tmp_path, [("*.txt", 5)])
+    assert sources(tmp_path, [("a*.txt", 5)]) == [Source(tmp_path / "a.txt", 5)]
+
+
+def test_the_numbers_of_a_text_are_kept_by_its_content(tmp_path):
+    path, cache = tmp_path / "a.txt", tmp_path / "cache"
+    path.write_text("b a a\nc\n")
+    first = numbered(Source(path), cache)
+    assert (first.types, first.tokens.tolist(), first.ends.tolist()) == (["b", "a", "c"], [0, 1, 1, 2], [3, 4])
+    (kept,) = cache.iterdir()
+    written = kept.stat().st_mtime_ns
+    again = numbered(Source(path), cache)
+    assert again.types == first.types
+    assert np.array_equal(again.tokens, first.tokens)
+    assert kept.stat().st_mtime_ns == written
+    path.write_text("b a c\nc\n")
+    assert numbered(Source(path), cache).tokens.tolist() == [0, 1, 2, 2]
+    assert numbered(Source(path, 3), cache).ends.tolist() == [3]
+    assert len(list(cache.iterdir())) == 3
+    for file in cache.iterdir():
+        file.write_bytes(file.read_bytes()[:40])  # damaged: read anew
+    assert numbered(Source(path), cache).tokens.tolist() == [0, 1, 2, 2]
+
+
+def test_no_flipped_bit_in_the_cache_changes_the_numbers_of_a_text(tmp_path):
+    path, draw = tmp_path / "a.txt", random.Random(0)
+    path.write_text("".join(f"w{draw.randrange(9)} w{i} .\n" for i in range(500)))
+    first = numbered(Source(path), tmp_path / "cache")
+    (kept,) = (tmp_path / "cache").iterdir()
+    whole = kept.read_bytes()
+    digits = [i for i in range(len(whole)) if whole[:i].endswith(b"'shape': (")]  # a shorter array, read in part
+    for place in [*digits, *(draw.randrange(len(whole)) for _ in range(60))]:
+        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        again = numbered(Source(path), tmp_path / "cache")
+        assert again.types == first.types
+        assert np.array_equal(again.tokens, first.tokens)
+        assert np.array_equal(again.ends, first.ends)
+    kept.write_bytes(b"")
+    assert numbered(Source(path), tmp_path / "cache").types == first.types
+    assert kept.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path):
+    (tmp_path / "a.txt").write_text("b a\n")
+    (tmp_path / "file").write_text("")
+    assert numbered(Source(tmp_path / "a.txt"), tmp_path / "file" / "cache").types == ["b", "a"]
+
+
+def test_a_given_vocabulary_is_put_in_order_of_frequency(tmp_path):
+    (tmp_path / "a.txt").write_text("b a a\nc a c\n")
+    corpus = Corpus.read([Source(tmp_path / "a.txt")])
+    found = corpus.by_frequency(["b", "<UNK>", "absent", "c", "</S>", "a", "<S>"])
+    assert found == ["<S>", "</S>", "<UNK>", "a", "c", "b", "absent"]
+
+
+def run_vocabulary(monkeypatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["vocabulary", *arguments])
+    vocabulary.main()
+
+
+def test_the_vocabulary_command(tmp_path, monkeypatch, capsys):
+    (tmp_path / "one.txt").write_text("b a a <UNK>\n\nc\n")
+    (tmp_path / "two.txt").write_text("c a <S>\n")
+    output = tmp_path / "words"
+    run_vocabulary(monkeypatch, f"text={tmp_path}/*.txt", f"output={output}")
+    assert output.read_text().split() == ["<S>", "</S>", "<UNK>", "a", "c", "b"]
+    run_vocabulary(monkeypatch, f"text={tmp_path}/*.txt", f"output={output}", "least=2")
+    assert output.read_text().split() == ["<S>", "</S>", "<UNK>", "a", "c"]
+    run_vocabulary(monkeypatch, f"text={tmp_path}/*.txt", f"output={output}", "size=4")
+    assert output.read_text().split() == ["<S>", "</S>", "<UNK>", "a"]
+    assert "they cover" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"text": "absent*"}, {"text": "empty.txt"}, {"text": "latin.txt"}, {"size": "0"}, {"output": "no/such/f"}],
+)
+def test_what_the_vocabulary_command_refuses(tmp_path, monkeypatch, change):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.txt").write_text("a b\n")
+    (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "latin.txt").write_bytes("fine\n\xe9t\xe9\n".encode("latin-1"))
+    given = {"text": "good.txt", "output": "words", **change}
+    before = set(tmp_path.iterdir())
+    with pytest.raises(UserError):
+        run_vocabulary(monkeypatch, *(f"{key}={value}" for key, value in given.items()))
+    assert set(tmp_path.iterdir()) == before

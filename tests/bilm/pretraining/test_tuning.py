@@ -1,0 +1,347 @@
+"""Tuning a biLM on a task's text: what it reads, that it can be stopped, what it keeps, and what it refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hydra.utils import instantiate
+from safetensors.torch import load_file, save_file
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.lm import BidirectionalLM, load_lm, read_lm
+from elmo_bench.bilm.pretraining.run import export
+from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.commands.bilm import tune
+from elmo_bench.commands.bilm.tune import COMMAND as TUNE
+from elmo_bench.configuration import pages, schema
+from elmo_bench.identity.arms import placed
+from elmo_bench.identity.identity import Identity
+from elmo_bench.mini import generate
+from elmo_bench.running.launch import train
+from elmo_bench.sweeps.pages import points
+from elmo_bench.system.errors import UserError
+from elmo_bench.tuning import TunedBilm, text
+from tests.reference_bilm import write_random
+
+SIZES = {
+    "lm": (300, 50, 50), "ner": (30, 8, 8), "srl": (30, 8, 8), "coref": (6, 2, 2), "snli": (30, 8, 8),
+    "squad": (8, 2, 2), "sst": (30, 8, 8),
+}  # fmt: skip
+SMALL = {
+    "rows": 4, "steps": 5, "negatives": 3, "lr": 0.05, "warmup": 2, "every": 0, "compile": "false", "device": "cpu",
+    "bfloat16": "false", "softmax.vocabulary": 8, "softmax.epochs": 2, "softmax.lr": 0.05,
+}  # fmt: skip
+LM = ("softmax.safetensors", "vocabulary.txt")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def official(bench) -> Path:
+    """A biLM as the release has it: float32, without a softmax."""
+    write_random(bench.folder / "official", dim=8, projection_dim=4, filters=((1, 4), (2, 4)))
+    return bench.folder / "official"
+
+
+@pytest.fixture
+def whole(bench, official) -> Path:
+    """A biLM with its softmax, in float16; some of its numbers are -0.0."""
+    torch.manual_seed(0)
+    lm = BidirectionalLM(BiLM.from_files(official / "options.json", official / "weights.hdf5"), 8)
+    for parameter in [*lm.bilm.parameters(), lm.softmax_bias.weight]:
+        parameter.data.view(-1)[::3] = -0.0
+    (bench.folder / "whole").mkdir()
+    export(lm, ["<S>", "</S>", "<UNK>", "ba", "de", "gi", "ko", "lu"], bench.folder / "whole")
+    return bench.folder / "whole"
+
+
+def overrides(bench, parent: Path, *changes: str) -> list[str]:
+    """For the toy task; of two values for a key, the last counts."""
+    source = [f"bilm.tuning.source.{name}={parent}/{file}" for name, file in FILES.items()]
+    chosen = [
+        "task=toy", "scale=open", "bilm.parent=custom", *source, f"bilm.tuning.folder={bench.folder}/tuned",
+        *(f"bilm.tuning.{key}={value}" for key, value in SMALL.items()), f"data_root={bench.data}",
+        f"results_root={bench.results}", f"cache_root={bench.folder}/cache", *changes,
+    ]  # fmt: skip
+    return list({argument.partition("=")[0]: argument for argument in chosen}.values())
+
+
+FILES = {"options": "options.json", "weights": "weights.hdf5"}
+
+
+def made(bench, parent: Path, *changes: str, force: bool = False) -> Path:
+    """The tuned biLM of the toy task."""
+    run = schema.typed(pages.compose(["bilm=tuned", *overrides(bench, parent, *changes)]))
+    return TunedBilm(run.bilm, run.places).make(force)
+
+
+def command(bench, parent: Path, *changes: str) -> tuple[int, str]:
+    """The command in this process: its exit status and what it said."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+        patch.setattr(sys, "argv", ["tune", *overrides(bench, parent, *changes)])
+        try:
+            TUNE.run(tune.main)
+            code = 0
+        except SystemExit as end:
+            code = end.code
+    return int(code or 0), said.getvalue()
+
+
+def one_line(answer: tuple[int, str], *words: str) -> None:
+    """Exit status 2 and one line with these words in it."""
+    code, said = answer
+    errors = [line for line in said.splitlines() if line.startswith("error:")]
+    assert (code, len(errors)) == (2, 1), said
+    assert "Traceback" not in said
+    assert all(word in errors[0] for word in words), errors[0]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """What a biLM is, without its card: that tells the time."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "card.json"}
+
+
+def bits(folder: Path) -> dict[str, bytes]:
+    """Every number of a biLM and of its softmax, as it is read."""
+    lm, _ = load_lm(folder)
+    return {name: tensor.numpy().tobytes() for name, tensor in lm.state_dict().items()}
+
+
+# The text.
+
+
+@pytest.fixture(scope="module")
+def mini(tmp_path_factory) -> Path:
+    """Mini data in whose training files the test sets stand too."""
+    folder = tmp_path_factory.mktemp("mini")
+    generate(folder, sizes=SIZES)
+    for path in folder.glob("*/train*"):
+        if path.parent.name != "lm":
+            path.write_text(joined(path, path.with_name(path.name.replace("train", "test"))))
+    return folder
+
+
+def joined(train: Path, test: Path) -> str:
+    """The content of two files of one format."""
+    if train.suffix == ".json":
+        one, other = (json.loads(path.read_text()) for path in (train, test))
+        return json.dumps({**one, "data": one["data"] + other["data"]})
+    header = 1 if train.suffix == ".tsv" else 0
+    return train.read_text() + "".join(test.read_text().splitlines(keepends=True)[header:])
+
+
+def block(task: str, folder: Path) -> schema.TunedConfig:
+    """The page of a tuned biLM for a task of the mini scale."""
+    bilm = schema.typed(pages.compose([f"task={task}", "bilm=tuned", f"scale.folder={folder}"])).bilm
+    assert isinstance(bilm, schema.TunedConfig)
+    return bilm
+
+
+def sentences_of(row: dict, fields: tuple[str, ...]) -> set[str]:
+    """The sentences of a row, in lower case."""
+    found = set()
+    for field in fields:
+        inner = row[field] if isinstance(row[field][0], list) else [row[field]]
+        found |= {" ".join(words).lower() for words in inner}
+    return found
+
+
+@pytest.mark.parametrize("task", ["coref", "ner", "snli", "squad", "srl", "sst5"])
+def test_no_test_sentence_is_in_the_text(task, mini):
+    """The training files have all of them; the rest is still read."""
+    tuning = block(task, mini).tuning
+    read = text.read(task, tuning.reader, tuning.text)
+    reader = instantiate(tuning.reader)
+    splits = reader.load()
+    test = set().union(*(sentences_of(row, reader.fields) for row in splits["test"]))
+    dev = set().union(*(sentences_of(row, reader.fields) for row in splits["dev"]))
+    train = {line.lower() for line in read.train}
+    assert len(test) > 5
+    assert not test & train
+    assert not test & {line.lower() for line in read.dev}
+    assert not dev & train
+    assert read.left_out >= 0.8 * len(test)
+    assert len(train) > len(test)
+    assert len(set(read.train)) == len(read.train)
+
+
+def test_the_text_has_whole_sentences(mini):
+    """Not SST's phrases, which overlap."""
+    tuning = block("sst5", mini).tuning
+    phrases, whole = (text.read("sst5", tuning.reader, changes).train for changes in ({}, tuning.text))
+    assert set(whole) < set(phrases)
+    assert len(whole) <= 30
+
+
+# The tuned biLM.
+
+
+def test_tuning_learns_and_tells_what_it_did(bench, whole):
+    code, said = command(bench, whole, "bilm.tuning.epochs=30")
+    assert code == 0, said
+    card = json.loads((bench.folder / "tuned" / "card.json").read_text())
+    before, after = card["before"]["dev.txt"], card["perplexity"]["dev.txt"]
+    assert after["mean"] < 0.8 * before["mean"]
+    assert set(before) == {"forward", "backward", "mean", "tokens"}
+    assert before["tokens"] == after["tokens"] > 100
+    lm, words = load_lm(whole)
+    assert before == lm.perplexity(Corpus.read([Source(next(bench.folder.glob("cache/tuning/*/text/dev.txt")))]), words)
+    assert card["parent"] == {"name": "custom", "sha256": BiLM.from_files(*paths(whole)).sha256}
+    assert card["text"]["vocabulary"] == 8
+    assert card["text"]["dev"]["unknown"] == 0
+    assert card["softmax"] == "the parent's"
+    table = json.loads((bench.results / "analysis" / "open" / "tuning" / "table7.json").read_text())
+    assert [row[:2] for row in table["rows"]] == [["toy", "custom"]]
+    assert f"{before['mean']:.1f}" in table["rows"][0][5]
+    assert (bench.folder / "tuned" / "vocabulary.txt").read_text() == (whole / "vocabulary.txt").read_text()
+    assert not list(bench.folder.glob("cache/tuning/*/training"))
+
+
+def paths(folder: Path) -> tuple[Path, Path]:
+    return folder / "options.json", folder / "weights.hdf5"
+
+
+def test_at_learning_rate_0_no_bit_changes(bench, whole):
+    assert np.signbit(load_lm(whole)[0].bilm.directions[0][0].bias.numpy()[0])  # type: ignore[index]
+    tuned = made(bench, whole, "bilm.tuning.lr=0")
+    assert content(tuned).keys() == content(whole).keys()
+    assert bits(tuned) == bits(whole)
+    assert load_file(tuned / LM[0])["weight"].dtype == torch.float16
+    card = json.loads((tuned / "card.json").read_text())
+    assert card["updates"] > 5
+    assert card["before"] == card["perplexity"]
+
+
+def test_a_biLM_without_softmax_gets_one_and_is_itself_unchanged(bench, official):
+    tuned = made(bench, official, "bilm.tuning.lr=0", "bilm.tuning.softmax.epochs=30")
+    theirs, ours = (BiLM.from_files(*paths(folder)).state_dict() for folder in (official, tuned))
+    assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
+    card = json.loads((tuned / "card.json").read_text())
+    assert card["softmax"].startswith("fitted")
+    assert card["before"] == card["perplexity"]
+    one = made(bench, official, f"bilm.tuning.folder={bench.folder}/one", "bilm.tuning.softmax.epochs=1")
+    worse = json.loads((one / "card.json").read_text())["before"]["dev.txt"]["mean"]
+    assert card["before"]["dev.txt"]["mean"] < worse
+
+
+class Killed(BaseException):
+    """In place of a signal."""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_tuning_killed_three_times_is_an_undisturbed_one(bench, official, monkeypatch, seed):
+    """At random updates, of the new softmax and of the biLM itself."""
+    undisturbed = content(made(bench, official, f"bilm.tuning.folder={bench.folder}/undisturbed"))
+    steps: list[int] = []
+    step = Trainer._step
+
+    def counted(self, batch):
+        steps.append(self.update)
+        if len(steps) == deadline:
+            raise Killed
+        return step(self, batch)
+
+    monkeypatch.setattr(Trainer, "_step", counted)
+    draw = random.Random(seed)
+    for _ in range(3):
+        steps.clear()
+        deadline = draw.randint(2, 8)
+        with pytest.raises(Killed):
+            made(bench, official)
+        assert not (bench.folder / "tuned").exists()
+    deadline = -1
+    assert content(made(bench, official)) == undisturbed
+
+
+def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
+    chosen = ["arm=tuned", *overrides(bench, whole, "task.fit.epochs=1", "trainer=cpu")]
+    cfg = pages.compose(chosen)
+    run = schema.typed(cfg)
+    assert placed(run) == ("tuned", {"task.fit.epochs": 1})
+    before = Identity(run).run
+    record = train(cfg)
+    parent = {"name": "custom", "sha256": BiLM.from_files(*paths(whole)).sha256}
+    tuned = BiLM.from_files(*paths(bench.folder / "tuned")).sha256
+    assert record["bilm"] == {"name": "custom-tuned", "sha256": tuned, "tuned": True, "parent": parent}
+    assert record["arm"] == "tuned"
+    assert str(bench.folder) not in json.dumps(record)
+    assert record["run"] == before == Identity(run).run
+    others = ["bilm.tuning.lr=0.01", "bilm.tuning.softmax.epochs=3"]
+    ids = {Identity(schema.typed(pages.compose([*chosen, other]))).run for other in others}
+    assert len({*ids, before}) == 3
+    assert Identity(schema.typed(pages.compose([*chosen, "bilm.tuning.every=9"]))).run == before
+
+
+def test_the_sweep_has_the_three_arms():
+    runs = [schema.typed(pages.compose(["task=ner", *point])) for point in points("finetune", ["task=ner"])]
+    assert [placed(run) for run in runs[::3]] == [("elmo", {}), ("tuned", {}), ("joint", {})]
+    assert [run.bilm.name for run in runs[::3]] == ["mini", "mini-tuned", "mini"]
+    assert [run.elmo.finetune for run in runs[::3]] == ["none", "none", "joint"]
+
+
+# What is refused.
+
+
+def test_another_parent_than_the_recorded_one_is_refused(bench, whole, official):
+    tuned = made(bench, whole)
+    kept = {path.name: path.read_bytes() for path in tuned.iterdir()}
+    one_line(command(bench, official), "tuned from the biLM with sha256", "force=true")
+    one_line(command(bench, whole, "bilm.tuning.lr=0.01"), "another recipe", "force=true")
+    assert {path.name: path.read_bytes() for path in tuned.iterdir()} == kept
+    (tuned / "softmax.safetensors").write_bytes(kept["softmax.safetensors"][:-1])
+    one_line(command(bench, whole), "softmax.safetensors", "damaged or changed")
+    assert command(bench, whole, "force=true")[0] == 0
+    assert content(tuned) == {name: kept[name] for name in content(tuned)}
+
+
+def test_bad_input_is_one_line(bench, whole, monkeypatch):
+    one_line(command(bench, whole, "bilm.parent=nosuch"), "bilm=nosuch", "there is no such page")
+    one_line(command(bench, whole, "bilm.parent=tuned"), "not a tuned one")
+    one_line(command(bench, whole, f"bilm.tuning.source.weights={bench.folder}/gone.hdf5"), "gone.hdf5", "no such file")
+    one_line(command(bench, whole, "bilm.tuning.source.weights=null"), "names no weights")
+    one_line(command(bench, whole, "bilm.tuning.rows=5000"), "too short")
+    one_line(command(bench, whole, "bilm.tuning.negatives=8"), "negatives")
+    one_line(command(bench, whole, "bilm.tuning.lr=-1"), "bilm.tuning.lr=-1")
+    monkeypatch.setattr("tests.toy.ToyReader.fields", ())
+    one_line(command(bench, whole), "task=toy has no text")
+    assert not (bench.folder / "tuned").exists()
+
+
+def test_a_folder_that_is_no_tuned_biLM_is_kept(bench, whole):
+    (bench.folder / "tuned").mkdir()
+    (bench.folder / "tuned" / "thesis.txt").write_text("mine")
+    one_line(command(bench, whole, "force=true"), "not a biLM tuned here")
+    assert (bench.folder / "tuned" / "thesis.txt").read_text() == "mine"
+
+
+def test_a_task_whose_sentences_all_stand_in_test_has_no_text(bench, whole):
+    for split in ("train", "dev"):
+        (bench.data / "toy" / f"{split}.txt").write_bytes((bench.data / "toy" / "test.txt").read_bytes())
+    one_line(command(bench, whole), "task=toy has no text", "train split")
+
+
+def test_half_a_softmax_is_no_softmax(bench, whole):
+    (whole / "softmax.safetensors").unlink()
+    one_line(command(bench, whole), "softmax.safetensors")
+    save_file({"weight": torch.zeros(8, 3), "bias": torch.zeros(8)}, whole / "softmax.safetensors")
+    one_line(command(bench, whole), "not the softmax of this biLM")
+    with pytest.raises(UserError):
+        read_lm(*paths(whole))
+
+
+def test_only_tuning_takes_learning_rate_0():
+    from tests.bilm.pretraining.test_lm_training import recipe
+
+    assert replace(recipe(), lr=0, parent=("options.json", "weights.hdf5")).lr == 0
+    with pytest.raises(UserError, match=r"recipe\.lr=0"):
+        recipe(lr=0)

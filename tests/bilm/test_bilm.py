@@ -1,0 +1,238 @@
+"""The biLM against an independent NumPy reference, and what its states promise."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.characters import character_ids
+from elmo_bench.nn.packing import Packing, budgeted
+from tests.reference_bilm import PLAIN, SIZES, STRANGE, Files, ReferenceBiLM, near, write_random
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def files(request, tmp_path_factory) -> Files:
+    """A random biLM of each shape."""
+    return write_random(tmp_path_factory.mktemp(request.param), **SIZES[request.param])
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Files:
+    return write_random(tmp_path_factory.mktemp("bilm"), seed=5)
+
+
+# Against the reference
+
+
+@pytest.mark.parametrize("state", ["zero", "warm"])
+def test_layers_are_the_references(files, state):
+    reference = ReferenceBiLM(files)
+    start = getattr(reference, {"zero": "zeros", "warm": "warm"}[state])()
+    encoded = BiLM.from_files(*files, state=state).encode(PLAIN + STRANGE)
+    for layers, sentence in zip(encoded, PLAIN + STRANGE, strict=True):
+        assert layers.dtype == torch.float32
+        near(layers, reference.sentence(sentence, start)[0])
+
+
+def test_state_is_carried_row_by_row(files):
+    """Batches that shrink and grow, rows of different length; a row beyond the batch keeps its state."""
+    bilm, reference = BiLM.from_files(*files, state="carry"), ReferenceBiLM(files)
+    for batches in ((PLAIN[:3], [[], *PLAIN[3:]], [PLAIN[2]], [], [*STRANGE[:4], []], [[]], PLAIN), [PLAIN[:1]]):
+        states = [reference.zeros() for _ in range(5)]
+        for batch in batches:
+            encoded = bilm.encode(batch)
+            for row, sentence in enumerate(batch):
+                layers, states[row] = reference.sentence(sentence, states[row])
+                near(encoded[row], layers)
+        bilm.reset_state()
+
+
+def test_carry_through_layers_is_carry_through_encode(small):
+    first, second = (BiLM.from_files(*small, state="carry") for _ in range(2))
+    for batch in (PLAIN[:3], PLAIN[2:], PLAIN[:1]):
+        padded, encoded = first.layers(batch), second.encode(batch)
+        for row, layers in enumerate(encoded):
+            near(padded[row, :, : len(batch[row])], layers)
+
+
+def test_warm_is_what_empty_sentences_lead_to(files):
+    carry, warm = BiLM.from_files(*files, state="carry"), BiLM.from_files(*files)
+    for _ in range(8):
+        carry.encode([[]])
+    near(warm.encode(PLAIN[:1])[0], carry.encode(PLAIN[:1])[0])
+
+
+def test_every_part_of_the_architecture_is_felt(tmp_path):
+    """Agreement with the reference would prove little where a clip never bites or a residual adds nothing."""
+    expected = BiLM.from_files(*write_random(tmp_path)).encode(PLAIN[:1])[0]
+    for change in ({"cell_clip": None}, {"proj_clip": None}, {"skip": False}):
+        changed = BiLM.from_files(*write_random(tmp_path, **change)).encode(PLAIN[:1])[0]  # type: ignore[arg-type]
+        assert (changed - expected).abs().max() > 0.01, change
+    states = [BiLM.from_files(*write_random(tmp_path), state=state).encode(PLAIN[:1])[0] for state in ("zero", "warm")]
+    assert (states[0] - states[1]).abs().max() > 0.01
+
+
+def test_layer_0_is_the_token_vector_twice(small):
+    bilm, reference = BiLM.from_files(*small), ReferenceBiLM(small)
+    layer = bilm.encode(PLAIN[:1])[0][0]
+    assert torch.equal(layer[:, : bilm.width // 2], layer[:, bilm.width // 2 :])
+    near(layer[:, : bilm.width // 2], [reference.token(word) for word in PLAIN[0]])
+
+
+token = st.one_of(st.text(max_size=5), st.text(min_size=40, max_size=60), st.sampled_from(["<S>", "</S>", "\ud800"]))
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(token, max_size=6), max_size=5))
+def test_any_tokens_are_the_references(shared, sentences):
+    bilm, reference, warm = shared
+    for layers, sentence in zip(bilm.encode(sentences), sentences, strict=True):
+        near(layers, reference.sentence(sentence, warm)[0])
+
+
+@pytest.fixture(scope="module")
+def shared(small):
+    reference = ReferenceBiLM(small)
+    return BiLM.from_files(*small), reference, reference.warm()
+
+
+@given(st.text(max_size=60), st.integers(4, 60))
+def test_character_ids_are_bytes_between_marks(token, length):
+    ids = character_ids(token, length)
+    code = token.encode("utf-8", "ignore")[: length - 2]
+    padding = length - 2 - len(code)
+    assert ids.tolist() == [259, *(byte + 1 for byte in code), 260, *[261] * padding]
+
+
+def test_character_ids_of_marks():
+    assert character_ids("<S>", 5).tolist() == [259, 257, 260, 261, 261]
+    assert character_ids("</S>", 5).tolist() == [259, 258, 260, 261, 261]
+
+
+# What a sentence's vectors depend on: the sentence
+
+
+@pytest.mark.parametrize("state", ["zero", "warm"])
+def test_vectors_depend_on_the_sentence_alone(files, state):
+    sentences = [sentence for sentence in PLAIN + STRANGE if sentence]
+    bilm = BiLM.from_files(*files, state=state)
+    alone = [bilm.encode([sentence])[0] for sentence in sentences]
+    orders = [np.random.default_rng(seed).permutation(len(sentences)) for seed in range(2)]
+    for budget in (25, 100_000):
+        bilm.token_budget = budget
+        for order in orders:
+            for layers, i in zip(bilm.encode([sentences[i] for i in order]), order, strict=True):
+                near(layers, alone[i])
+    for order in orders:
+        padded = bilm.layers([sentences[i] for i in order])
+        for row, i in zip(padded, order, strict=True):
+            near(row[:, : len(sentences[i])], alone[i])
+
+
+def test_two_processes_give_the_same_bits(small):
+    script = (
+        "import sys, torch, hashlib; from elmo_bench.bilm import BiLM; torch.set_num_threads(1);"
+        "layers = BiLM.from_files(*sys.argv[1:3]).encode([s.split() for s in sys.argv[3:]]);"
+        "print(hashlib.sha256(b''.join(x.numpy().tobytes() for x in layers)).hexdigest())"
+    )
+    texts = [" ".join(sentence) for sentence in PLAIN]
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script, *map(str, small), *texts],
+            cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(digests) == 1
+    assert len(digests.pop().strip()) == 64
+
+
+def test_layers_are_padded_with_zeros(small):
+    bilm = BiLM.from_files(*small)
+    sentences = [PLAIN[1], [], PLAIN[2]]
+    padded, encoded = bilm.layers(sentences), bilm.encode(sentences)
+    assert padded.shape == (3, bilm.n_layers, len(PLAIN[2]), bilm.width)
+    for row, layers, sentence in zip(padded, encoded, sentences, strict=True):
+        near(row[:, : len(sentence)], layers)
+        assert not row[:, len(sentence) :].any()
+
+
+def test_nothing_in_nothing_out(files):
+    for state in ("zero", "warm", "carry"):
+        bilm = BiLM.from_files(*files, state=state)
+        assert bilm.encode([]) == []
+        assert bilm.layers([]).shape == (0, bilm.n_layers, 0, bilm.width)
+        assert [x.shape for x in bilm.encode([[], []])] == 2 * [(bilm.n_layers, 0, bilm.width)]
+        assert bilm.layers([[], []]).shape == (2, bilm.n_layers, 0, bilm.width)
+
+
+def test_a_string_is_no_sentence(small):
+    bilm = BiLM.from_files(*small)
+    for call in (bilm.encode, bilm.layers):
+        with pytest.raises(TypeError, match="split"):
+            call(["not split"])  # type: ignore[list-item]
+
+
+def test_budgets_bound_the_batches_not_the_answer(small):
+    bilm = BiLM.from_files(*small, token_budget=12)
+    sentences = [[f"w{i}"] * (i % 7) for i in range(40)] + [["long"] * 50]
+    seen, lengths = [], [len(sentence) for sentence in sentences]
+    for indices, layers in bilm.batches(sentences):
+        assert layers.shape == (bilm.n_layers, sum(lengths[i] for i in indices), bilm.width)
+        assert len(indices) == 1 or sum(lengths[i] + 2 for i in indices) <= 12
+        seen += indices
+    assert sorted(seen) == list(range(len(sentences)))
+
+
+@given(st.lists(st.integers(2, 30), max_size=30), st.integers(0, 60))
+def test_budgeted_batches_hold_every_sentence_once(lengths, budget):
+    batches = list(budgeted(lengths, budget))
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    assert all(len(batch) == 1 or sum(lengths[i] for i in batch) <= budget for batch in batches)
+
+
+@given(st.lists(st.integers(2, 9), max_size=8))
+def test_packing_is_left_aligned_in_both_directions(lengths):
+    packing = Packing(lengths)
+    tokens = torch.tensor([(row, place) for row, length in enumerate(lengths) for place in range(length)])
+    tokens = tokens.reshape(-1, 2)  # (N, 2)
+    for direction, (order, inverse) in enumerate(packing.orders):
+        assert torch.equal(tokens[order][inverse], tokens)
+        for step, packed in enumerate(tokens[order].split(packing.batch_sizes)):
+            rows = packing.rows[: len(packed)].tolist()
+            assert packed[:, 0].tolist() == rows
+            assert packed[:, 1].tolist() == [lengths[r] - 1 - step if direction else step for r in rows]
+    inside = [(row, place) for row, length in enumerate(lengths) for place in range(1, length - 1)]
+    assert list(map(tuple, tokens[packing.inside].tolist())) == inside
+
+
+# Against the authors' own activations
+
+
+def top_layer(folder: Path, stream: int, sentence: int) -> np.ndarray:
+    """(T, 2P) from (2 directions, T, P)."""
+    with h5py.File(folder / f"lm_embeddings_{stream}.hdf5") as file:
+        return np.concatenate(np.asarray(file[str(sentence)]), axis=-1)
+
+
+def test_the_numpy_reference_meets_the_stored_activations(stored_activations):
+    """So that what the other tests compare with is itself right."""
+    reference = ReferenceBiLM(Files(stored_activations / "options.json", stored_activations / "lm_weights.hdf5"))
+    stream = json.loads((stored_activations / "lm_embeddings_sentences.json").read_text())[0]
+    state = reference.zeros()
+    for i in range(4):
+        layers, state = reference.sentence(stream[i].split(), state)
+        near(layers[-1], top_layer(stored_activations, 0, i), 5e-6)

@@ -1,0 +1,172 @@
+"""A biLM's files are those that its card names, or nothing opens them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.card import CARD, FILES, check_files, check_folder, read_card, write_card
+from elmo_bench.bilm.lm import BidirectionalLM, load_lm
+from elmo_bench.bilm.options import Options
+from elmo_bench.bilm.pretraining.run import export
+from elmo_bench.bilm.untrained import UntrainedBilm
+from elmo_bench.commands.use import embed
+from elmo_bench.configuration.schema import BilmConfig
+from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.mini.bilm import ensure_bilm
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from tests.mini.test_mini_senses import OPTIONS
+from tests.system.test_integrity import flipped
+
+
+def write(folder: Path) -> Path:
+    """What pretraining leaves, untrained."""
+    folder.mkdir(exist_ok=True)
+    words = ["<S>", "</S>", "<UNK>", "ba", "de"]
+    export(BidirectionalLM(BiLM(Options.parse(OPTIONS)), len(words)), words, folder)
+    write_card(folder, {"updates": 3, "recipe": {}})
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    torch.manual_seed(1)
+    return write(tmp_path / "bilm")
+
+
+def opened(folder: Path) -> None:
+    """By every way at once: biLM, softmax and vocabulary."""
+    load_lm(folder)
+
+
+def test_the_card_names_every_file_and_is_checked(folder):
+    card = read_card(folder)
+    assert tuple(card["files"]) == FILES
+    opened(folder)
+    bilm = BilmLayers(folder / "options.json", folder / "weights.hdf5")
+    assert bilm.sha256 == card["files"]["weights.hdf5"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_flipped_bit_is_opened(folder, name):
+    path, chance = folder / name, random.Random(name)
+    content = path.read_bytes()
+    for _ in range(40):
+        path.write_bytes(flipped(content, chance))
+        with pytest.raises(
+            UserError, match=rf"{name}: damaged or changed.* restore it .*train the biLM again"
+        ) as caught:
+            opened(folder)
+        assert "\n" not in str(caught.value)
+    path.write_bytes(content)
+    opened(folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_truncated_or_missing_file_is_not_opened(folder, name):
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match=f"{name}: damaged"):
+        opened(folder)
+    path.unlink()
+    with pytest.raises(UserError, match=f"{name}: missing"):
+        opened(folder)
+
+
+def test_a_flipped_bit_of_the_card_is_found_or_changes_nothing_that_is_read(folder):
+    path, chance, kept = folder / CARD, random.Random(1), read_card(folder)
+    content, found = path.read_bytes(), 0
+    for _ in range(200):
+        path.write_bytes(flipped(content, chance))
+        try:
+            read = read_card(folder)
+        except UserError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            found += 1
+            continue
+        assert {key: read.get(key) for key in kept} == kept  # the bit is in the name of the checksum
+    assert found > 180
+
+
+@pytest.mark.parametrize("files", [[], {"weights.hdf5": 3}, {"weights.hdf5": "abc"}, "x"])
+def test_a_card_whose_files_are_no_digests_is_refused(folder, files):
+    (folder / CARD).write_text(json.dumps({"files": files}))
+    with pytest.raises(UserError, match=r"card\.json: damaged: `files`"):
+        opened(folder)
+
+
+def test_without_a_card_or_in_an_earlier_one_nothing_is_compared(folder):
+    for text in (None, '{"recipe": {}}'):
+        (folder / CARD).unlink()
+        if text is not None:
+            (folder / CARD).write_text(text)
+        assert check_files(folder / "weights.hdf5") == {}
+        (folder / "vocabulary.txt").write_text("<S>\n</S>\n<UNK>\nba\ndi\n")
+        opened(folder)
+        (folder / CARD).touch()
+
+
+def test_the_committed_biLMs_are_those_of_their_cards():
+    for folder in (places.ROOT / "models").iterdir():
+        if folder.name.startswith("open_"):
+            assert set(read_card(folder)["files"]) == set(FILES)
+            check_folder(folder)
+
+
+def test_a_command_says_it_in_one_line(folder, tmp_path, monkeypatch, capsys):
+    (tmp_path / "in.txt").write_text("ba de\n")
+    weights = folder / "weights.hdf5"
+    weights.write_bytes(flipped(weights.read_bytes(), random.Random(2)))
+    given = f"options={folder}/options.json weights={weights} input={tmp_path}/in.txt output={tmp_path}/out.hdf5"
+    monkeypatch.setattr(sys, "argv", ["embed", *given.split()])
+    with pytest.raises(SystemExit) as end:
+        embed.COMMAND.run(embed.main)
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {weights}: damaged or changed")
+    assert not (tmp_path / "out.hdf5").exists()
+
+
+def test_a_damaged_mini_biLM_is_trained_again(tmp_path, monkeypatch):
+    made = []
+
+    def pretrain(recipe, root, work, output, *rest):
+        made.append(output)
+        write(output)
+        write_card(output, {"recipe": json.loads(json.dumps(dataclasses.asdict(recipe)))})
+
+    monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", pretrain)
+    for number, name in enumerate((None, *FILES, CARD), start=1):
+        if name is not None:
+            path = tmp_path / "bilm" / name
+            path.write_bytes(path.read_bytes()[:-9])
+        for _ in range(2):
+            opened(ensure_bilm(tmp_path))
+        assert len(made) == number
+
+
+def test_a_damaged_untrained_biLM_is_made_again(tmp_path):
+    Options.parse(OPTIONS).write(tmp_path / "own.json")
+    block = BilmConfig(
+        _target_="elmo_bench.layers.bilm.BilmLayers", name="untrained", like=str(tmp_path / "own.json"),
+        options=str(tmp_path / "new/mini.json"), weights=str(tmp_path / "new/mini.safetensors"),
+    )  # fmt: skip
+    path = UntrainedBilm(block).make()
+    content = path.read_bytes()
+    for _ in range(5):
+        path.write_bytes(flipped(content, random.Random(4)))
+        UntrainedBilm(block).make()
+        assert path.read_bytes() == content
+    note = path.with_name(f"{path.name}.sha256")
+    assert note.read_text().endswith(f"  {path.name}\n")  # as sha256sum writes it
+    note.unlink()
+    assert UntrainedBilm(block).make().read_bytes() == content
+    assert note.is_file()

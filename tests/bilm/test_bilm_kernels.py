@@ -1,0 +1,297 @@
+"""The compiled functions compute what torch does, are built again when damaged, and replaced by torch if they fail."""
+
+from __future__ import annotations
+
+import copy
+import platform
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from itertools import chain
+
+import pytest
+import torch
+
+from elmo_bench.bilm import BiLM, compiled, frozen, kernels, precision
+from elmo_bench.bilm.kernels import Factors
+from elmo_bench.commands.use import embed
+from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.nn.packing import Packing
+from elmo_bench.system import compiler
+from elmo_bench.system.errors import UserError
+from tests.conftest import altered, needs_compiler
+from tests.reference_bilm import PLAIN, STRANGE, near, write_random
+
+
+def vectors(flag: str) -> bool:
+    """Whether this processor has these instructions."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return flag in file.read()
+    except OSError:
+        return False
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("flags", "lanes"), [(("-march=x86-64",), 4), (("-mavx2", "-mfma"), 8), (("-mavx512f", "-mfma"), 16)]
+)
+def test_every_width_of_vectors_gives_the_same_numbers(fresh, monkeypatch, flags, lanes):
+    if platform.machine() != "x86_64" or (lanes > 4 and not vectors(flags[0][2:])):
+        pytest.skip(f"this processor does not have {flags[0]}")
+    monkeypatch.setattr(kernels, "FLAGS", (*(flag for flag in kernels.FLAGS if flag != "-march=native"), *flags))
+    found = kernels.Kernels(kernels.built())
+    assert found.lanes == lanes
+    assert max(compiled.differences(found)) < 1e-6
+
+
+@needs_compiler
+def test_a_biLM_gives_the_same_layers_with_and_without_them(fresh, tmp_path, monkeypatch):
+    files = write_random(tmp_path, seed=3)
+    assert compiled.kernels() is not None
+    fast = BiLM.from_files(*files)
+    layers = fast.encode(PLAIN + STRANGE)
+    assert isinstance(fast._frozen[2], compiled.CompiledDirections)  # type: ignore[index]
+    monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
+    for one, other in zip(BiLM.from_files(*files).encode(PLAIN + STRANGE), layers, strict=True):
+        near(one, other)
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", ["flip", "cut", "card"])
+def test_a_damaged_library_is_built_again(fresh, damage):
+    path = kernels.built()
+    content, card = path.read_bytes(), path.with_name(compiler.CARD)
+    if damage == "card":
+        card.write_text("{")
+    else:
+        path.write_bytes(content[:1000] if damage == "cut" else content[:5000] + b"?" + content[5001:])
+    assert kernels.built() == path
+    assert max(compiled.differences(kernels.Kernels(path))) < 1e-6
+
+
+def test_without_a_compiler_torch_computes(fresh, monkeypatch):
+    monkeypatch.setattr(compiler, "COMPILERS", ("no-such-compiler",))
+    assert compiled.kernels() is None
+    directions = frozen.frozen_directions([[a_layer()]] * 2, skip=True)
+    assert isinstance(directions, frozen.Directions)
+    assert all(isinstance(layer, frozen.FrozenLSTM) for layers in directions.stacks for layer in layers)
+
+
+def test_they_can_be_turned_off(fresh, monkeypatch):
+    monkeypatch.setenv("ELMO_BENCH_KERNELS", "0")
+    assert compiled.kernels() is None
+    assert not fresh.exists()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("(e - 1.0f)", "(e - 1.001f)"),
+        ("if (layer && all.skip)", "if (layer && !all.skip)"),
+        ("* 2 + direction", "* 2 + 1 - direction"),
+        ("order = all.order + direction * all.words", "order = all.order"),
+        ("store(h + row * all.width + k, output)", "store(h + row * all.width + k, output + output)"),
+        ("store(c + r * all.cells + p * LANES, load(cell(p, r)))", "store(cell(p, r), V{})"),
+    ],
+)
+def test_a_source_that_computes_something_else_is_not_used(fresh, tmp_path, monkeypatch, right, wrong):
+    monkeypatch.setattr(kernels, "SOURCE", altered(kernels.SOURCE, right, wrong, tmp_path))
+    assert compiled.kernels() is None
+
+
+@needs_compiler
+@pytest.mark.parametrize("source", ["no C++", "int lanes() { return 1; }"])
+def test_a_source_that_cannot_be_used_is_not_used(fresh, tmp_path, monkeypatch, source):
+    (tmp_path / "kernels.cpp").write_text(source)
+    monkeypatch.setattr(kernels, "SOURCE", tmp_path / "kernels.cpp")
+    assert compiled.kernels() is None
+    assert not list(fresh.rglob("*.partial"))
+
+
+@needs_compiler
+def test_any_number_of_threads_computes_the_same_numbers(monkeypatch):
+    found = compiled.kernels()
+    assert found is not None
+    stacks = [[frozen.ProjectedLSTM(72, 40, 72, 3.0, 3.0) for _ in range(2)] for _ in range(2)]
+    directions, packing = compiled.CompiledDirections(stacks, True, found), Packing([15, 2, 7, 30])
+    token, starts = torch.randn(54, 72), [[frozen.State(torch.randn(4, 72), torch.randn(4, 40))] * 2] * 2
+    monkeypatch.setattr(compiled, "cores", lambda: 8)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone, end = directions(token, packing, starts)
+        for number in (2, 3, 8):  # of 3 panels of cells and 2 of outputs
+            torch.set_num_threads(number)
+            layers, there = directions(token, packing, starts)
+            assert torch.equal(layers, alone)
+            for one, other in zip(chain(*end), chain(*there), strict=True):
+                assert all(map(torch.equal, one, other))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def team(folder, *flags):
+    """A program in which a team of up to a hundred threads takes turns: prints members, turns, and whose they were."""
+    program, made = folder / "team.cpp", folder / "team"
+    program.write_text(TEAM)
+    name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
+    command = [name, "-std=c++17", "-O1", "-pthread", *flags, f"-I{compiler.HEADERS}", str(program), "-o", str(made)]
+    if (built := subprocess.run(command, capture_output=True, text=True, timeout=120)).returncode:
+        pytest.skip(f"the compiler has no {' '.join(flags)}: {built.stderr[-200:]}")
+    return made
+
+
+TEAM = r"""
+#include <cstdio>
+#include "team.h"
+int main() {
+  Team team;
+  long turns = 0, wrong = 0;
+  team.run(WANTED, [&](long member) {
+    for (long turn = 0; turn < 200 * team.size; turn++) {
+      if (turn % team.size == member) wrong += turns++ != turn;
+      team.wait();
+    }
+  });
+  std::printf("%ld %ld %ld %d\n", team.size, turns, wrong, OpenMP::here().usable);
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("flags", [(), ("-fopenmp", "-Wl,--no-as-needed")])
+def test_a_team_goes_on_when_all_its_threads_have_come(tmp_path, flags):
+    """With threads of its own, and with OpenMP's."""
+    done = subprocess.run(
+        [team(tmp_path, "-DWANTED=4", *flags)], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == f"4 800 0 {int('-fopenmp' in flags)}\n"
+
+
+@needs_compiler
+def test_threads_that_cannot_be_had_leave_the_work_to_the_others(tmp_path):
+    """There is no memory for the stacks of a hundred threads."""
+    enough = 64 << 20
+    done = subprocess.run(
+        [team(tmp_path, "-DWANTED=100")], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (enough, enough)),
+        check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    members, turns, wrong, _ = map(int, done.stdout.split())
+    assert 1 < members < 100
+    assert (turns, wrong) == (200 * members, 0)
+
+
+# bfloat16
+
+
+@pytest.fixture
+def halved():
+    """The functions that multiply in bfloat16."""
+    if not vectors("avx512_bf16") or compiled.kernels(half=True) is None:
+        pytest.skip("no instructions for bfloat16, or no compiler that knows them")
+
+
+@pytest.fixture
+def by_amx():
+    """Functions that multiply in bfloat16 by AMX."""
+    if not vectors("amx_bf16"):
+        pytest.skip("this processor does not have AMX")
+    found = compiled.kernels(half=True)
+    if found is None or found.multiplied != Factors.AMX:
+        pytest.skip("the compiler does not know AMX, or the system does not permit it")
+    return found
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Chooses how much faster bfloat16 appears to be than float32."""
+    return lambda gain: monkeypatch.setattr(precision, "_seconds", lambda found: 1 / gain if found.half else 1.0)
+
+
+def test_in_bfloat16_the_layers_are_close_and_the_same_in_every_batch(halved, timed, tmp_path, capfd):
+    timed(2.0)
+    files = write_random(tmp_path, seed=3)
+    bilm = BiLM.from_files(*files, precision="bf16")
+    assert bilm.precision == "bf16"
+    assert 1e-5 < bilm.difference(PLAIN + STRANGE) < 0.2
+    for sentence, layers in zip(PLAIN, bilm.encode(PLAIN), strict=True):
+        assert torch.equal(bilm.encode([sentence])[0], layers)
+    exact = BiLM.from_files(*files)
+    assert exact.difference(PLAIN) == 0
+    near(copy.deepcopy(exact).encode(PLAIN)[0], exact.encode(PLAIN)[0])
+    assert "precision" not in BilmLayers.of(exact).settings
+    assert BilmLayers.of(bilm).settings == {**BilmLayers.of(exact).settings, "precision": "bf16"}
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("rows", [1, 5, 16, 17, 32, 33, 70])
+def test_amx_multiplies_any_number_of_rows_and_each_as_if_alone(by_amx, rows):
+    x, weight, bias = torch.randn(rows, 96), torch.randn(80, 96), torch.randn(128)
+    packed = by_amx.packed(weight)
+    product = by_amx.linear(x, 96, packed, bias)
+    near(product[:, :80], x.bfloat16().double() @ weight.bfloat16().double().T + bias[:80], 1e-4)
+    for row, alone in zip(product, x, strict=True):
+        assert torch.equal(by_amx.linear(alone[None], 96, packed, bias)[0], row)
+
+
+def test_without_permission_for_amx_vectors_multiply(by_amx, fresh, tmp_path, monkeypatch):
+    for header in compiler.HEADERS.glob("*.h"):
+        (tmp_path / header.name).write_text(header.read_text().replace("REQUEST = 0x1023", "REQUEST = 0x1fff"))
+    monkeypatch.setattr(compiler, "HEADERS", tmp_path)
+    found = compiled.kernels(half=True)
+    assert found is not None
+    assert found.multiplied == Factors.PAIRS
+    assert max(compiled.differences(by_amx)) < compiled.NEAR_HALF
+
+
+def test_bfloat16_that_gains_nothing_is_refused_in_one_line(halved, timed, tmp_path, capfd):
+    timed(0.5)
+    bilm = BiLM.from_files(*write_random(tmp_path, seed=3), precision="bf16")
+    assert bilm.precision == "fp32"
+    line = "precision=bf16: bfloat16 products are only 0.5 times as fast as fp32 on this processor; computing in fp32\n"
+    assert capfd.readouterr().err == line
+
+
+@needs_compiler
+def test_without_instructions_for_bfloat16_float32_computes(fresh, monkeypatch, capfd):
+    monkeypatch.setattr(kernels, "FLAGS", tuple(flag for flag in kernels.FLAGS if flag != "-march=native"))
+    assert precision.granted("bf16") == "fp32"
+    line = capfd.readouterr().err
+    assert line.startswith("precision=bf16: no instructions for bfloat16")
+    assert line.count("\n") == 1
+
+
+def test_an_unknown_precision_is_an_error():
+    with pytest.raises(UserError, match="precision is 'fp8'; known: fp32, bf16"):
+        BiLM.from_files("options.json", "weights.hdf5", precision="fp8")
+
+
+def test_embed_states_how_far_bfloat16_is_from_float32(halved, timed, tmp_path, monkeypatch, capfd):
+    timed(2.0)
+    options, weights = write_random(tmp_path, seed=3)
+    source, output = tmp_path / "text.txt", tmp_path / "layers.hdf5"
+    source.write_text("\n".join(map(" ".join, PLAIN)) + "\n")
+    arguments = f"options={options} weights={weights} input={source} output={output} precision=bf16"
+    monkeypatch.setattr(sys, "argv", ["embed", *arguments.split()])
+    embed.main()
+    assert re.search(r"bf16: the first \d+ lines differ from fp32 by at most 0\.0\d+\n$", capfd.readouterr().err)
+
+
+def a_layer() -> frozen.ProjectedLSTM:
+    return frozen.ProjectedLSTM(8, 8, 8, None, None)
+
+
+@needs_compiler
+def test_numbers_that_are_none_stay_none():
+    """A broken weight must not look like a result."""
+    found = compiled.kernels()
+    assert found is not None
+    directions = compiled.CompiledDirections([[a_layer()]] * 2, True, found)
+    starts = [[frozen.State(torch.zeros(1, 8), torch.zeros(1, 8))]] * 2
+    layers, _ = directions(torch.full((3, 8), float("nan")), Packing([3]), starts)
+    assert layers.shape == (1, 2, 16)
+    assert layers.isnan().all()

@@ -1,0 +1,153 @@
+"""The commands `perplexity` and `compare`, beside the biLM in plain NumPy."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.lm import BidirectionalLM
+from elmo_bench.bilm.pretraining.run import export
+from elmo_bench.commands.bilm import perplexity
+from elmo_bench.commands.use import compare
+from tests.reference_bilm import Files, ReferenceBiLM, write_random
+
+WORDS = ["<S>", "</S>", "<UNK>", "the", "boat", "came", "in"]
+TEXT = "the boat came in\nno pilot came\nin the boat the old pilot slept\n"
+
+
+@pytest.fixture
+def bilm(tmp_path) -> Files:
+    """A biLM with its softmax, in float32."""
+    files = write_random(tmp_path / "random")
+    torch.manual_seed(0)
+    lm = BidirectionalLM(BiLM.from_files(*files), len(WORDS))
+    torch.nn.init.normal_(lm.softmax_bias.weight)
+    (tmp_path / "bilm").mkdir()
+    export(lm, WORDS, tmp_path / "bilm", torch.float32)
+    return Files(tmp_path / "bilm" / "options.json", tmp_path / "bilm" / "weights.hdf5")
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT)
+    return tmp_path / "text.txt"
+
+
+def called(module, monkeypatch, capsys, **arguments) -> tuple[int, str, str]:
+    """A command in this process: its exit status, standard output and standard error."""
+    monkeypatch.setattr(sys, "argv", [module.COMMAND.name, *(f"{key}={value}" for key, value in arguments.items())])
+    try:
+        module.COMMAND.run(module.main)
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def expected(files: Files, softmax: dict[str, np.ndarray]) -> tuple[float, float]:
+    """Forward and backward perplexity of TEXT: word by word, from zeros, the state running on over sentences."""
+    reference, found = ReferenceBiLM(files), []
+    for direction, turn in enumerate((1, -1)):
+        opening, closing = ("<S>", "</S>")[::turn]
+        inputs, targets = [], []
+        for line in TEXT.splitlines():
+            words = line.split()[::turn]
+            inputs += [opening, *words]
+            targets += [*words, closing]
+        xs = [reference.token(word) for word in inputs]
+        for number, state in enumerate(reference.zeros()[direction]):
+            outputs, _ = reference.run(xs, state, direction, number)
+            xs = [out + x for out, x in zip(outputs, xs, strict=True)] if number else outputs
+        logits = np.array(xs) @ softmax["weight"].T + softmax["bias"]  # (T, V)
+        log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        places = [WORDS.index(word) if word in WORDS else WORDS.index("<UNK>") for word in targets]
+        found.append(math.exp(-np.mean([log_p[t, place] for t, place in enumerate(places)])))
+    return found[0], found[1]
+
+
+def test_the_command_gives_the_perplexity_of_plain_numpy(bilm, text, monkeypatch, capsys):
+    from safetensors.numpy import load_file
+
+    given = {"options": bilm.options, "weights": bilm.weights, "text": text}
+    code, out, _ = called(perplexity, monkeypatch, capsys, **given)
+    assert code == 0
+    measured = json.loads(out)
+    softmax = {name: x.astype(np.float64) for name, x in load_file(bilm.weights.parent / "softmax.safetensors").items()}
+    forward, backward = expected(bilm, softmax)
+    assert measured["forward"] == pytest.approx(forward, rel=1e-5)
+    assert measured["backward"] == pytest.approx(backward, rel=1e-5)
+    assert measured["mean"] == pytest.approx((forward + backward) / 2, rel=1e-5)
+    assert (measured["predictions"], measured["sentences"], measured["words"]) == (17, 3, 14)
+    assert (measured["vocabulary"], measured["unknown_words"], measured["distinct_unknown_words"]) == (7, 5, 4)
+
+
+def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, monkeypatch, capsys):
+    given = {"options": bilm.options, "weights": bilm.weights, "text": text}
+
+    def refused(word: str, **changes) -> None:
+        code, out, error = called(perplexity, monkeypatch, capsys, **{**given, **changes})
+        assert (code, out, error.count("\n")) == (2, "", 1), error
+        assert word in error
+
+    (tmp_path / "empty.txt").write_text("\n")
+    refused("no sentence", text=tmp_path / "empty.txt")
+    refused("no such text", text=tmp_path / "gone" / "*")
+    refused("no softmax.safetensors", weights=tmp_path / "random" / "weights.hdf5")
+    (bilm.weights.parent / "vocabulary.txt").write_text("the\nboat\n")
+    refused("<UNK>")
+
+
+FIRST, SECOND = "the boat came in", "no boat was seen and the boat sank"
+
+
+def test_a_word_in_two_sentences(bilm, monkeypatch, capsys):
+    sentences = {"word": "boat", "first": FIRST, "second": SECOND, "second_at": 2}
+    given = {"options": bilm.options, "weights": bilm.weights, **sentences}
+    code, out, _ = called(compare, monkeypatch, capsys, **given)
+    assert code == 0
+    reference = ReferenceBiLM(bilm)
+    first, second = (
+        reference.sentence(sentence.split(), reference.warm())[0][:, place]
+        for sentence, place in ((FIRST, 1), (SECOND, 6))
+    )  # (L+1, 2P)
+    header, *rows = out.splitlines()
+    assert header.split() == ["layer", "cosine", "apart", "forward", "backward"]
+    half = first.shape[1] // 2
+    for layer, row in enumerate(rows):
+        number, both, apart, forward, backward = map(float, row.split())
+        assert number == layer
+        assert both == pytest.approx(cosine(first[layer], second[layer]), abs=6e-4)
+        assert apart == pytest.approx(1 - both, abs=1e-3)
+        assert forward == pytest.approx(cosine(first[layer][:half], second[layer][:half]), abs=6e-4)
+        assert backward == pytest.approx(cosine(first[layer][half:], second[layer][half:]), abs=6e-4)
+    assert len(rows) == 3
+    assert rows[0].split()[1:3] == ["1.000", "0.000"]
+    assert float(rows[2].split()[2]) > 0.001
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"word": "pilot"}, "word=pilot does not stand in first="),
+        ({"second_at": 3}, "second_at=3: boat occurs 2 times"),
+        ({"first": " "}, "word=boat does not stand in first=''"),
+        ({"weights": "gone.hdf5"}, "gone.hdf5"),
+        ({"state": "carry"}, "state=carry"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(bilm, monkeypatch, capsys, changes, message):
+    given = {"options": bilm.options, "weights": bilm.weights, "word": "boat", "first": FIRST, "second": SECOND}
+    code, out, error = called(compare, monkeypatch, capsys, **{**given, **changes})
+    assert (code, out, error.count("\n")) == (2, "", 1), error
+    assert message in error

@@ -1,0 +1,360 @@
+"""The commands as a user types them: one clear line and status 2 for what can be mended, quick answers to the rest."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from elmo_bench.commands.compare import score
+from elmo_bench.commands.run import reproduce, train
+from elmo_bench.commands.use import predict
+from elmo_bench.sweeps import together
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
+
+
+@pytest.fixture
+def call(bench, monkeypatch, capsys):
+    """Calls an entry point in this process; returns exit status, stdout, stderr."""
+
+    def run(module, *arguments):
+        monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
+        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+        capsys.readouterr()
+        try:
+            module.COMMAND.run(module.main)
+            status = 0
+        except SystemExit as end:
+            status = end.code
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+WRONG = [
+    (["task=nre"], "task=nre: there is no such task; did you mean ner? choose from "),
+    (["scale=huge"], "scale=huge: there is no such scale; choose from mini, open, paper"),
+    (["elmo.wher=input"], "elmo.wher: there is no such key; did you mean where? choose from where,"),
+    (["sed=3"], "sed: there is no such key; did you mean seed?"),
+    (["task.optimizer.lrr=3"], "task.optimizer.lrr: there is no such key; did you mean lr?"),
+    (["+elmo.foo=1"], "elmo.foo: there is no such key"),
+    (["elmo.where=inptu"], "elmo.where=inptu: choose from none, input, output, both"),
+    (["elmo.words=insted"], "elmo.words=insted: choose from beside, instead"),
+    (["elmo.finetune=true"], "elmo.finetune=True: choose from none, joint"),
+    (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: choose from false, paper, token"),
+    (["elmo.dropout=1.0"], "elmo.dropout=1.0: a number of 0 or more and below 1"),
+    (["elmo.lambda=-1"], "elmo.lambda=-1.0: a number of 0 or more is needed"),
+    (["seed=abc"], "seed=abc: a whole number is needed"),
+    (["seed=-1"], "seed=-1: a whole number from 0"),
+    (["trainer.threads=0"], "trainer.threads=0: a whole number from 1"),
+    (["bilm.state=cold"], "bilm.state=cold: choose from zero, warm, carry"),
+    (
+        ["bilm=none"],
+        "bilm=none names no options and no weights: give bilm.options=... bilm.weights=..., or choose an arm",
+    ),
+    (["elmo.dropout=much"], "elmo.dropout=much: a number is needed"),
+    (["task.fit.epochs=2.5"], "task.fit.epochs=2.5: a whole number is needed"),
+    (["task.fit.epochs=null"], "task.fit.epochs=null: a value is needed"),
+    (["task.batch.batch_size=0"], "task.batch.batch_size=0: a whole number from 1"),
+    (["elmo=3"], "elmo=3: a block of keys is needed"),
+    (["+bilm.stat=zero"], "bilm.stat: there is no such key; did you mean state?"),
+    (["+task.fit.epoch=3"], "task.fit.epoch: there is no such key; did you mean epochs?"),
+    (["+sed=3"], "sed: there is no such key; did you mean seed?"),
+    (["scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
+    (["force=maybe"], "force=maybe: choose from true, false"),
+    (["data_root=/no/such"], "/no/such: no such folder"),
+    (["data_root=null"], "scale=open needs data_root=FOLDER"),
+    (["bilm.weights=/no/such.hdf5"], "/no/such.hdf5: no such file"),
+    (["nonsense"], "nonsense"),
+    (["+sweep=table99"], "sweep=table99: there is no such sweep"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(arguments) for arguments, _ in WRONG])
+def test_what_a_user_can_mend_ends_in_one_line(call, bench, arguments, message):
+    status, out, err = call(train, *bench.overrides(*arguments))
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("error: ")
+    assert message in err
+    assert not bench.results.joinpath("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("task.optimizer.lr=-1", "task.optimizer or task.schedule: Invalid learning rate: -1"),
+        ("elmo.layers=[0.5,0.5]", "elmo.layers=[0.5, 0.5]: 3 weights are needed"),
+        ("trainer.accelerator=abacus", "trainer.{accelerator,devices,precision}: "),
+        ("trainer.precision=12", "trainer.{accelerator,devices,precision}: "),
+    ],
+)
+@pytest.mark.usefixtures("stand_in")
+def test_what_shows_only_when_the_model_is_built_is_one_line_too(call, bench, argument, message):
+    status, _, err = call(train, *bench.overrides(argument))
+    assert status == 2
+    *progress, said = err.splitlines()
+    assert all(line.startswith("caching") for line in progress)
+    assert message in said
+    assert not bench.results.joinpath("runs").exists()
+
+
+OPEN = [
+    ("+task.reader.sizes=1", "task.reader.sizes: tests.toy.ToyReader has no such argument; choose from data"),
+    (
+        "+task.head.drop=0",
+        "task.head.drop: tests.toy.ToyHead has no such argument; did you mean dropout? choose from dro",
+    ),
+    ("+task.words.colour=1", "task.words.colour: elmo_bench.embedding.vectors.word_embedding has no such argument"),
+    ("+task.metric.f1=true", "task.metric.f1: tests.toy.ToyMetric has no such argument; it takes no arguments"),
+    ("+task.optimizer.lrr=1", "task.optimizer.lrr: torch.optim.Adam has no such argument; did you mean lr?"),
+    ("task.words._target_=elmo_bench.no.such", "task.words._target_=elmo_bench.no.such: cannot be imported"),
+    ("~task.head.dropout", "task.head: tests.toy.ToyHead: missing a required argument: 'dropout'"),
+    (
+        "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step:3},interval:step}",
+        "task.schedule.scheduler.step: torch.optim.lr_scheduler.StepLR has no such argument; did you mean step_size?",
+    ),
+    (
+        "task.average={_target_:pytorch_lightning.callbacks.Timer,hours:3}",
+        "task.average.hours: pytorch_lightning.callbacks.Timer has no such argument",
+    ),
+]
+
+
+@pytest.mark.parametrize(("argument", "message"), OPEN, ids=[argument for argument, _ in OPEN])
+@pytest.mark.usefixtures("stand_in")
+def test_keys_of_open_blocks_are_arguments_of_what_they_name(call, bench, monkeypatch, argument, message):
+    monkeypatch.setattr("elmo_bench.identity.makers.Makers.make", None)  # before anything is made or read
+    status, _, err = call(train, *bench.overrides(argument))
+    assert status == 2
+    assert err.count("\n") == 1
+    assert message in err
+    assert not bench.results.joinpath("runs").exists()
+
+
+def test_debug_shows_the_traceback(call, bench):
+    status, _, err = call(train, *bench.overrides("data_root=/no/such", "debug=true"))
+    assert status == 2
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("error: /no/such")
+
+
+HEAD = "task.head.foo: tests.toy.ToyHead has no such argument; choose from dropout"
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        ("train", ["elmo.where=inptu"], "elmo.where=inptu: choose from none, input, output, both"),
+        ("train", ["+trainer.thread=2"], "trainer.thread: there is no such key; did you mean threads? choose from "),
+        ("train", ["task.batch.batch_size=many"], "task.batch.batch_size=many: a whole number is needed"),
+        ("train", ["scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
+        ("train", ["+task.head.foo=1"], HEAD),
+        ("reproduce", ["elmo.where=inptu"], "elmo.where=inptu: choose from none, input, output, both"),
+        ("reproduce", ["seeds=2", "scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
+        ("reproduce", ["jobs=1", "+task.head.foo=1"], HEAD),
+    ],
+)
+def test_a_real_process_ends_the_same_way(bench, command, arguments, message):
+    done = bench.command(command, *bench.overrides(*arguments))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith(f"error: {message}")
+    assert not list(bench.folder.rglob("*.ckpt"))
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_sweep_runs_on_past_a_bad_point(call, bench):
+    changes = ("task.fit.epochs=1", "elmo.layers=last,7")
+    status, out, err = call(train, "-m", *bench.overrides(*changes))
+    assert status == 2
+    assert err.count("error: ") == 1
+    assert "elmo.layers=7: the biLM's layers are 0 (tokens) to 2" in err
+    assert len(list(bench.results.rglob("runs/open/toy/*.json"))) == 1
+    assert "+ELMo (input; layers=last, task.fit.epochs=1), seed 1: dev accuracy" in out
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_table_of_the_paper_is_one_argument(call, bench):
+    status, _, _ = call(train, *bench.overrides("+sweep=table2", "task.fit.epochs=1"))
+    assert status == 0
+    arms = [
+        (r["arm"], r["variant"].get("elmo.layers"), r["variant"].get("elmo.lambda"), r["seed"])
+        for r in (json.loads(p.read_text()) for p in bench.results.rglob("runs/open/toy/*.json"))
+    ]
+    expected = [("baseline", None, None), ("elmo", "last", None), ("elmo", None, 1.0), ("elmo", None, 0.001)]
+    assert sorted(arms, key=str) == sorted(((*arm, seed) for arm in expected for seed in (1, 2, 3)), key=str)
+
+
+def test_no_litter_where_the_command_is_called(call, bench, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    status, _, _ = call(train, *bench.overrides("elmo.where=inptu"))
+    assert status == 2
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_reproduce_runs_both_arms_once_and_prints_ours_beside_the_papers(call, bench, monkeypatch):
+    arguments = bench.overrides("seeds=2", "jobs=2")
+    monkeypatch.setattr(together, "TRAIN", [sys.executable, "-m", "tests.command", str(bench.conf), "train"])
+    status, out, _ = call(reproduce, *arguments)
+    assert status == 0
+    table = [line for line in out.splitlines() if "│" in line]
+    assert any("baseline" in line and "1-2" in line and "50.0" in line for line in table), out
+    assert any("+ELMo (input)" in line and "60.0 ± 0.5" in line for line in table), out
+    assert "gains of ELMo" in out
+    assert "baseline" in (bench.results / "README.md").read_text()
+    monkeypatch.setattr(together, "run_jobs", None)  # nothing is trained the second time
+    status, again, _ = call(reproduce, *arguments)
+    assert status == 0
+    assert "4 of 4 runs are recorded and not run again" in again
+    assert [line for line in again.splitlines() if "│" in line] == table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["task=nre"], "task=nre: there is no such task"),
+        (["seeds=0"], "seeds=0: how many seeds"),
+        (["seeds=x"], "seeds=x: how many seeds"),
+        (["jobs=0"], "jobs=0: how many runs at a time"),
+        (["seed=3"], "give seeds=N"),
+        (["data_root=/no/such"], "/no/such: no such folder"),
+        (["elmo.lamda=3"], "elmo.lamda: there is no such key; did you mean lambda?"),
+        (["elmo.where"], "key=value"),
+    ],
+)
+def test_reproduce_refuses_in_one_line(call, bench, arguments, message):
+    status, out, err = call(reproduce, *bench.overrides(*arguments))
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+# predict
+
+
+@pytest.fixture
+def checkpoint(bench, stand_in):
+    record = bench.train("task.fit.epochs=2", "elmo.where=both")
+    return bench.results / record["checkpoint"]
+
+
+def lines(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_predictions_come_in_the_order_of_the_input(call, bench, checkpoint):
+    sentences = [["ba"], ["de", "gi", "ko", "lu", "ba", "zz"], ["gi", "gi"]]
+    source = lines(bench.folder / "in.jsonl", *({"tokens": s} for s in sentences))
+    status, out, err = call(predict, f"checkpoint={checkpoint}", f"input={source}", f"output={bench.folder}/out.jsonl")
+    assert status == 0, err
+    assert out == ""
+    answers = [json.loads(line) for line in (bench.folder / "out.jsonl").read_text().splitlines()]
+    assert [answer["tokens"] for answer in answers] == sentences
+    assert [len(answer["prediction"]) for answer in answers] == [1, 6, 2]
+    for sentence, answer in zip(sentences, answers, strict=True):  # each alone gives the same
+        one = lines(bench.folder / "one.jsonl", {"tokens": sentence})
+        predict.predict(str(checkpoint), str(one), f"{bench.folder}/one.out")
+        assert json.loads((bench.folder / "one.out").read_text()) == answer
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("{", "in.jsonl:2: not JSON"),
+        ("[1]", "in.jsonl:2: not a JSON object"),
+        ("", "in.jsonl:2: not JSON"),
+        ('{"words": ["a"]}', 'in.jsonl:2: expected {"tokens": [...]}'),
+    ],
+)
+def test_a_malformed_line_is_named_and_nothing_is_written(call, bench, checkpoint, bad, message):
+    source = bench.folder / "in.jsonl"
+    source.write_text('{"tokens": ["ba"]}\n' + bad + "\n")
+    status, _, err = call(predict, f"checkpoint={checkpoint}", f"input={source}", f"output={bench.folder}/out.jsonl")
+    assert (status, err.count("\n")) == (2, 1)
+    assert message in err
+    assert not list(bench.folder.glob("*out.jsonl*"))
+
+
+def test_predict_refuses_other_weights_and_other_files(call, bench, checkpoint):
+    source = lines(bench.folder / "in.jsonl", {"tokens": ["ba"]})
+    rest = [f"input={source}", f"output={bench.folder}/out.jsonl"]
+    (bench.folder / "weights").write_text("4")
+    _, _, err = call(predict, f"checkpoint={checkpoint}", *rest)
+    assert "weights bilm.state=warm" in err
+    assert "not the weights that the model was trained with" in err
+    (bench.folder / "moved").write_text("3")
+    status, _, err = call(predict, f"checkpoint={checkpoint}", f"bilm.weights={bench.folder}/moved", *rest)
+    assert status == 0, err
+    _, _, err = call(predict, f"checkpoint={source}", *rest)
+    assert "in.jsonl: not a checkpoint of elmo_bench" in err
+    _, _, err = call(predict, "checkpoint=/no/such.ckpt", *rest)
+    assert "/no/such.ckpt: no such checkpoint" in err
+    _, _, err = call(predict, *rest)
+    assert "missing argument checkpoint=..." in err
+
+
+def test_an_empty_input_gives_an_empty_output(call, bench, checkpoint):
+    (bench.folder / "in.jsonl").write_text("")
+    status, _, _ = call(
+        predict, f"checkpoint={checkpoint}", f"input={bench.folder}/in.jsonl", f"output={bench.folder}/out.jsonl"
+    )
+    assert status == 0
+    assert (bench.folder / "out.jsonl").read_text() == ""
+
+
+# score
+
+
+def test_score_prints_one_json_object_and_nothing_else(call, bench):
+    gold = bench.data / "toy" / "dev.txt"
+    status, out, err = call(score, "task=toy", f"gold={gold}", f"predictions={gold}")
+    assert (status, err) == (0, "")
+    assert json.loads(out) == {"accuracy": 100.0}
+    assert out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["task=toy", "gold=/no/such", "predictions=x"], "/no/such: no such file"),
+        (["task=nre", "gold=a", "predictions=b"], "task=nre: there is no such task; did you mean ner?"),
+        (["task=toy", "gold=a"], "missing argument predictions=..."),
+        (["task=toy", "gold=a", "prediction=b"], "prediction: there is no such argument; did you mean predictions?"),
+        (["toy"], "toy: arguments are written key=value"),
+    ],
+)
+def test_score_refuses_in_one_line(call, arguments, message):
+    status, out, err = call(score, *arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_score_and_recorded_runs_do_not_import_what_trains(bench):
+    """What makes an answer quick: neither torch nor Lightning nor datasets is loaded."""
+    probe = "import sys, tasks.ner.metric, elmo_bench.commands.compare.score; "
+    probe += "import elmo_bench.commands.run.train, elmo_bench.commands.run.reproduce; "
+    probe += "print(sorted({'torch', 'pytorch_lightning', 'datasets', 'wandb'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", probe], cwd=places.ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_an_error_of_the_code_itself_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["x"])
+
+    def broken():
+        raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        console.report(broken)
+
+
+def test_an_error_is_shown_once(capsys):
+    error = UserError("wrong", "file", 3)
+    console.show(error)
+    console.show(error)
+    assert capsys.readouterr().err == "error: file:3: wrong\n"

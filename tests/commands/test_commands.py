@@ -1,0 +1,296 @@
+"""The commands' help, the console command, and the package as a wheel installs it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Literal
+
+import h5py
+import pytest
+
+from elmo_bench import __main__, __version__
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.command import (
+    REQUIRED,
+    Argument,
+    Command,
+    Section,
+    choice,
+    described,
+    flag,
+    printed,
+    whole,
+)
+
+OWN = list(__main__.COMMANDS)
+
+
+def console_command(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`elmo-bench ARGUMENTS`, from the checkout."""
+    command = [sys.executable, "-m", "elmo_bench", *arguments]
+    inherited = {k: v for k, v in os.environ.items() if k not in ("DATA_ROOT", "ELMO_BENCH_CACHE")}
+    return subprocess.run(
+        command, cwd=cwd or places.ROOT, env=inherited | environment, capture_output=True, text=True, timeout=300
+    )
+
+
+# The console command.
+
+
+def test_alone_it_lists_every_command_with_a_line():
+    done = console_command()
+    assert (done.returncode, done.stderr) == (0, "")
+    for heading, commands in __main__.HEADINGS.items():
+        assert f"\n{__main__.TITLES.get(heading, heading)}:\n" in done.stdout
+        for name, summary in commands.items():
+            assert re.search(rf"^  {re.escape(name)} +{re.escape(summary)}", done.stdout, re.MULTILINE)
+    assert console_command("--help").stdout == done.stdout
+
+
+def command(name: str) -> Command:
+    """The help text of a command, from its module."""
+    return importlib.import_module(__main__.module(name)).COMMAND
+
+
+def test_every_command_is_listed():
+    files = [path for path in (places.PACKAGE / "commands").glob("*/*.py") if path.stem not in ("__init__", "usage")]
+    names = [__main__.module(name) for name in OWN]
+    assert sorted(f"elmo_bench.commands.{path.parent.name}.{path.stem}" for path in files) == sorted(names)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_summary_is_that_of_the_command(name):
+    assert (command(name).name, command(name).summary) == (name, __main__.HEADINGS[__main__.COMMANDS[name]][name])
+
+
+def test_the_version_is_that_of_the_project():
+    assert console_command("--version").stdout == f"elmo_bench {__version__}\n"
+    project = tomllib.loads((places.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert __version__ == project["version"]
+    assert project["scripts"] == {"elmo-bench": "elmo_bench.__main__:main"}
+
+
+def test_an_unknown_command_is_one_line():
+    done = console_command("trian")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: trian: there is no such command; did you mean train? choose from ")
+    assert done.stderr.count("\n") == 1
+
+
+# Help.
+
+
+@pytest.mark.parametrize("asked", ["--help", "-h"])
+def test_every_command_has_help_and_imports_nothing_heavy_for_it(asked):
+    """All in one process, which is started once: each is run as `python -m` runs it."""
+    probe = f"""
+import contextlib, io, json, sys
+from elmo_bench import __main__
+texts = {{}}
+for name in __main__.COMMANDS:
+    sys.argv = ["elmo-bench", name, "task=ner", {asked!r}]
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        __main__.main()
+    texts[name] = text.getvalue()
+heavy = sorted({{"torch", "pytorch_lightning", "datasets", "h5py", "gensim", "matplotlib"}} & set(sys.modules))
+print(json.dumps([texts, heavy]))
+"""
+    done = subprocess.run([sys.executable, "-c", probe], cwd=places.ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    texts, heavy = json.loads(done.stdout)
+    assert heavy == []
+    for name, text in texts.items():
+        assert f"Usage: elmo-bench {name}" in text
+        assert f"or: python -m elmo_bench {name}" in text
+        assert "\nArguments:\n" in text
+        assert "\nExamples:\n" in text
+        assert "debug=false" in text
+
+
+def test_a_run_has_every_key_with_its_default():
+    from elmo_bench.configuration import pages
+
+    text = command("train").help()
+    for line in ("elmo.lambda=0.0 ", "elmo.where=input ", "task.fit.epochs=VALUE ", "trainer.threads=null "):
+        assert f"\n  {line}" in text
+    assert "(none, input, output, both)" in text
+    cfg = pages.compose()
+    for argument in command("train").arguments:
+        if argument.default is not None:
+            value = getattr(cfg, argument.name)
+            assert argument.default == (value.name if argument.name in ("task", "scale") else value), argument.name
+
+
+# Declarations.
+
+
+def declared(**changes) -> Command:
+    arguments = (
+        Argument("gold", "right answers", value="FILE"),
+        Argument("group", "lines at once", 8, parse=whole(1, 99)),
+        Argument("state", "at first", "warm", parse=choice("zero", "warm")),
+        Argument("write", "keep", False, parse=flag),
+        Argument("root", "where", None, "FOLDER"),
+    )
+    return Command("x", "do x", arguments, **changes)
+
+
+def test_arguments_are_parsed_with_their_defaults():
+    defaults = {"gold": "g", "group": 8, "state": "warm", "write": False, "root": None}
+    assert declared().parse(["gold=g"]) == defaults
+    given = ["gold=a=b", "group=9", "write=true", "root=r", "state=zero", "debug=true"]
+    assert declared().parse(given) == {"gold": "a=b", "group": 9, "state": "zero", "write": True, "root": "r"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("group=0", "group=0: a whole number from 1 to 99"),
+        ("group=x", "group=x: a whole number from 1 to 99"),
+        ("group=100", "group=100: a whole number"),
+        ("state=cold", "state=cold: choose from zero, warm"),
+        ("write=yes", "write=yes: choose from true, false"),
+        ("debug=maybe", "debug=maybe: choose from true, false"),
+        ("stat=zero", "stat: there is no such argument; did you mean state?"),
+        ("zero", "zero: arguments are written key=value"),
+        ("gold=", "missing argument gold=..."),
+    ],
+)
+def test_what_cannot_be_meant_is_named(given, message):
+    arguments = [given] if given == "gold=" else ["gold=g", given]
+    with pytest.raises(UserError) as error:
+        declared().parse(arguments)
+    assert message in str(error.value)
+
+
+def test_the_help_shows_what_was_declared():
+    more = lambda: [Section("More", [("a", "b")])]  # noqa: E731
+    text = declared(examples=(("gold=g", "scores g"),), notes=("A note.",), more=more).help()
+    assert text.startswith("Do x.\n\nUsage: elmo-bench x gold=FILE [KEY=VALUE ...]\n")
+    assert "  gold=FILE    right answers (required)\n  group=8      lines at once\n" in text
+    assert "  root=FOLDER  where\n" in text
+    assert "Examples:\n  elmo-bench x gold=g\n    scores g" in text
+    assert "\n\nA note.\n\n" in text
+    assert "More:\n  a  b" in text
+
+
+def test_long_meanings_are_wrapped_and_long_terms_stand_alone():
+    text = printed(Section("S", [("k", "word " * 40), ("t" * 50, "meaning")]))
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert text.splitlines()[-2:] == ["  " + "t" * 50, "     meaning"]
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Inner:
+    penalty: float = field(default=0.5, metadata={"help": "of weights"})
+    kind: Literal["a", "b"] | None = field(default=None, metadata={"help": "sort"})
+
+
+@dataclass
+class Outer:
+    path: str = field(default="???", metadata={"help": "a file"})
+    colour: Colour = field(default=Colour.RED, metadata={"help": "of it"})
+    where: str = field(default="in", metadata={"help": "place", "choices": ("in", True)})
+    inner: Inner | None = None
+    hidden: int = 1
+
+
+def test_the_fields_of_dataclasses_are_arguments():
+    found = {argument.name: argument for argument in described(Outer, "x.", {"penalty": "lambda"})}
+    assert list(found) == ["x.path", "x.colour", "x.where", "x.inner.lambda", "x.inner.kind"]
+    assert found["x.path"].default is REQUIRED
+    assert [argument.usage for argument in found.values()] == [
+        "x.path=VALUE", "x.colour=red", "x.where=in", "x.inner.lambda=0.5", "x.inner.kind=null"
+    ]  # fmt: skip
+    assert [argument.meaning for argument in found.values()] == [
+        "a file", "of it (red, blue)", "place (in, true)", "of weights", "sort (a, b)"
+    ]  # fmt: skip
+
+
+# As a wheel installs it.
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A wheel that was built and unpacked, and an empty folder to work in."""
+    built, site, work = (tmp_path_factory.mktemp(name) for name in ("built", "site", "work"))
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)]
+    done = subprocess.run(build, cwd=places.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = built.glob("*.whl")
+    assert wheel.stat().st_size < 50 << 20
+    install = ["pip", "install", "-q", "--no-deps", "--no-index", "--no-compile", "--target", site, wheel]
+    subprocess.run([sys.executable, "-m", *install], check=True)
+    return site, work
+
+
+def from_wheel(installed, *arguments: str) -> subprocess.CompletedProcess[str]:
+    site, work = installed
+    return console_command(*arguments, cwd=work, PYTHONPATH=str(site))
+
+
+def test_a_wheel_keeps_its_files_where_it_is_called(installed):
+    site, work = installed
+    where = "from elmo_bench.system import places as p; print(p.CHECKOUT, p.CONF, p.ROOT)"
+    done = subprocess.run(
+        [sys.executable, "-c", where],
+        cwd=work,
+        env=os.environ | {"PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["False", str(site / "elmo_bench" / "conf"), str(work)]
+    assert (site / "elmo_bench" / "py.typed").is_file()
+
+
+def test_a_wheel_reports_scores_and_helps(installed):
+    _, work = installed
+    done = from_wheel(installed, "report")
+    assert done.returncode == 0, done.stderr
+    own = work / "results" / "own"
+    assert sorted(path.name for path in own.iterdir()) == ["README.md", "report.html", "report.json"]
+    assert "make" not in (own / "README.md").read_text()
+    (work / "labels.txt").write_text("3\n0\n")
+    done = from_wheel(installed, "score", "task=sst5", "gold=labels.txt", "predictions=labels.txt")
+    assert done.stdout == '{"accuracy": 100.0}\n', done.stderr
+    assert "task=      coref, ner," in from_wheel(installed, "train", "--help").stdout
+
+
+def test_a_wheel_predicts_and_embeds_in_an_empty_folder(installed):
+    """It brings the heads and the open biLM, and writes only where it is called."""
+    site, work = installed
+    before = {path for path in site.rglob("*") if "__pycache__" not in path.parts}
+    (work / "in.jsonl").write_text(json.dumps({"text": "Ida sang in Oslo ."}) + "\n")
+    done = from_wheel(installed, "predict", "task=ner", "input=in.jsonl", "output=out.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads((work / "out.jsonl").read_text())["tags"]) == 5
+    (work / "in.txt").write_text("Ida sang in Oslo .\n")
+    done = from_wheel(installed, "embed", "input=in.txt", "output=out.hdf5")
+    assert done.returncode == 0, done.stderr
+    with h5py.File(work / "out.hdf5") as file:
+        assert file["0"].shape == (3, 5, 256)
+    done = from_wheel(installed, "train", "task=ner", "scale=open", "--cfg", "job", "--resolve")
+    assert str(site / "elmo_bench" / "models" / "open" / "weights.hdf5") in done.stdout, done.stderr
+    assert {path for path in site.rglob("*") if "__pycache__" not in path.parts} == before
+
+
+def test_a_wheel_names_no_make_where_data_is_missing(installed):
+    done = from_wheel(installed, "train", "task=ner", "scale=open", "arm=baseline")
+    assert done.returncode == 2
+    assert "data_root=FOLDER" in done.stderr
+    assert "make" not in done.stderr

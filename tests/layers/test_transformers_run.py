@@ -1,0 +1,99 @@
+"""NER at mini over the hidden states of a tiny BERT: recorded, cached, resumed to the same result, reported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.commands.use.predict import predict
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.schema import typed
+from elmo_bench.identity.settings import settings
+from elmo_bench.layers.model_folder import sha256
+from elmo_bench.running.launch import train
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from tests import tiny_bert
+from tests.conftest import ROOT, clean_environment
+
+pytest.importorskip("transformers")
+
+SIZES = "{lm:[200,100,100],ner:[60,20,20],srl:[1,1,1],coref:[1,1,1],snli:[3,3,3],squad:[1,1,1],sst:[3,3,3],names:300}"
+SAME = ("run", "group", "metrics", "epoch", "epochs", "updates", "layer_weights", "gamma", "bilm", "settings")
+
+
+@pytest.fixture
+def arguments(tmp_path, monkeypatch):
+    """Of a run whose results lie in a folder of the given name; all runs share data and cached layers."""
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    tiny_bert.write(tmp_path / "bert")
+    run = ["task=ner", "scale=mini", f"scale.sizes={SIZES}", "task.fit.epochs=2", "trainer=cpu"]
+    source = ["bilm=transformers", f"bilm.path={tmp_path}/bert", "bilm.pooling=mean"]
+    return lambda results: [*run, *source, f"cache_root={tmp_path}/cache", f"results_root={tmp_path}/{results}"]
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.command", str(places.CONF), *arguments],
+        cwd=ROOT, env=clean_environment() | environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+def record_in(folder: Path):
+    (path,) = folder.glob("runs/mini/ner/*.json")
+    return json.loads(path.read_text())
+
+
+def test_a_run_over_hidden_states(arguments, tmp_path):
+    whole = train(pages.compose(arguments("whole")))
+    (cached,) = tmp_path.glob("cache/activations/*/*.bin")
+    written = cached.stat().st_mtime_ns
+    assert whole["bilm"] == {"name": "bert", "sha256": sha256(tmp_path / "bert"), "tuned": False}
+    assert [len(weights) for weights in whole["layer_weights"]["input"]] == [3] * 2
+    assert whole["settings"]["bilm"]["pooling"] == "mean"
+
+    killed = command("train", *arguments("torn"), STOP="1,2")
+    assert killed.returncode == -9, killed.stderr
+    assert not list((tmp_path / "torn").glob("runs/*/*/*.json"))
+    resumed = command("train", *arguments("torn"))
+    assert resumed.returncode == 0, resumed.stderr
+    assert list(tmp_path.glob("cache/activations/*/*.bin")) == [cached]  # the first run's layers served the others
+    assert cached.stat().st_mtime_ns == written
+    torn = record_in(tmp_path / "torn")
+    assert {key: torn[key] for key in SAME} == json.loads(json.dumps({key: whole[key] for key in SAME}))
+    assert torn["history"]["loss"] == whole["history"]["loss"]
+
+    report = command("report", f"results_root={tmp_path}/torn")
+    assert report.returncode == 0, report.stderr
+    lines = (tmp_path / "torn" / "README.md").read_text().splitlines()
+    (row,) = [line for line in lines if line.startswith("|") and "| transformers |" in line]
+    assert f"{whole['metrics']['test']['f1']:.2f}" in row
+    predictions_follow_the_model(tmp_path, tmp_path / "torn" / torn["checkpoint"])
+
+
+def predictions_follow_the_model(folder: Path, checkpoint: Path) -> None:
+    """The model's folder has moved; another model is refused."""
+    (folder / "in.jsonl").write_text('{"tokens": ["Greck", "sank", "."]}\n')
+    moved, other = (folder / "bert").rename(folder / "moved"), tiny_bert.write(folder / "other", seed=1)
+    given = str(checkpoint), str(folder / "in.jsonl"), str(folder / "out.jsonl")
+    assert predict(*given, "plain", **{"bilm.path": str(moved)}) == 1
+    assert len(json.loads((folder / "out.jsonl").read_text())) == 3
+    with pytest.raises(UserError, match="other .*: not the weights that the model was trained with"):
+        predict(*given, "plain", **{"bilm.path": str(other)})
+
+
+def test_another_model_pooling_or_none_at_all_is_another_run(arguments, tmp_path):
+    def bilm(*changes):
+        return settings(typed(pages.compose([*arguments("none"), *changes])))["bilm"]
+
+    other = tiny_bert.write(tmp_path / "other", seed=1)
+    blocks = [bilm(), bilm("bilm.pooling=first"), bilm(f"bilm.path={other}")]
+    assert all(one not in blocks[:i] for i, one in enumerate(blocks))
+    with pytest.raises(UserError, match="names no path: give bilm.path=..."):
+        train(pages.compose([*arguments("none")[:-3], "bilm.path=null", *arguments("none")[-2:]]))
+    with pytest.raises(UserError, match="no such file: the path of bilm=transformers"):
+        train(pages.compose([*arguments("none"), "bilm.path=/no/such/folder"]))

@@ -1,0 +1,510 @@
+"""The generated data sets: well formed in every format over seeds, the same bytes everywhere, and what they are for."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_bench import mini
+from elmo_bench.configuration.schema import Places, ScaleConfig
+from elmo_bench.mini import opinions
+from elmo_bench.mini.build import Builder
+from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.lexicon import Lexicon
+from elmo_bench.mini.language.morphology import adverb, article, gerund, past, plural, third
+from elmo_bench.mini.plain import Setting, news
+from elmo_bench.mini.scenes import LABELS, Scene, Scenes, Thing
+from elmo_bench.system.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+SPLITS = ("train", "dev", "test")
+SMALL = {
+    "lm": [4000, 400, 800], "ner": [60, 20, 30], "srl": [60, 20, 30], "coref": [6, 2, 3], "snli": [60, 18, 30],
+    "squad": [8, 3, 4], "sst": [60, 20, 30], "names": 300, "invented": 3,
+}  # fmt: skip
+GOLDEN = "33b1f962aa081ab19f3c0e86bc9e0465ad06bc95ad8aa7ab48e717d57f26b4bc"
+# sha256 over the files of seed 1 in the small sizes: where it changes, `mini.VERSION` must rise.
+
+seeds = settings(max_examples=12, deadline=None, derandomize=True)
+any_seed = given(seed=st.integers(0, 15))  # few enough for one generation each to serve all tests
+
+
+@functools.cache
+def files(seed: int) -> dict[str, str]:
+    return dict(Builder(seed, mini.Sizes.of(SMALL)).files())
+
+
+def blocks(text: str) -> list[list[list[str]]]:
+    """Sentences of a column file, without comments."""
+    lines = [line for line in text.split("\n") if not line.startswith("#")]
+    return [[row.split("\t") for row in block.split("\n")] for block in "\n".join(lines).strip().split("\n\n")]
+
+
+def each_split(seed: int, pattern: str):
+    return [(split, files(seed)[pattern.format(split)]) for split in SPLITS]
+
+
+# Well formed, whatever the seed.
+
+
+@any_seed
+@seeds
+def test_entities_are_valid_iob2(seed):
+    for split, text in each_split(seed, "ner/{}.iob2"):
+        sentences = blocks(text)
+        assert len(sentences) == SMALL["ner"][SPLITS.index(split)]
+        for rows in sentences:
+            before = "O"
+            for word, tag in rows:
+                assert word
+                assert " " not in word
+                assert re.fullmatch(r"O|[BI]-(PER|LOC|ORG|MISC)", tag)
+                assert not tag.startswith("I-") or before[2:] == tag[2:]
+                before = tag
+
+
+@any_seed
+@seeds
+def test_propositions_are_balanced_with_one_verb_a_column(seed):
+    for _, text in each_split(seed, "srl/{}.conll"):
+        for rows in blocks(text):
+            lemmas = [i for i, row in enumerate(rows) if row[6] != "-"]
+            assert {len(row) for row in rows} == {12 + len(lemmas)}
+            assert [row[2] for row in rows] == [str(i) for i in range(len(rows))]
+            for column, index in enumerate(lemmas, start=11):
+                spans = propositions([row[column] for row in rows])
+                labels = Counter(label for label, _, _ in spans)
+                assert labels["V"] == 1
+                assert ("V", index, index + 1) in spans
+                for label, n in labels.items():
+                    assert re.fullmatch(r"V|(R-)?(ARG[0-4]|ARGM-[A-Z]{3})|C-ARG[0-4]", label)
+                    assert label[:2] not in ("C-", "R-") or label[2:] in labels
+                    assert n == 1 or label.startswith("ARGM")
+
+
+def propositions(cells: list[str]) -> list[tuple[str, int, int]]:
+    """Spans of a column without overlaps; fails on anything else."""
+    spans, label, start = [], None, 0
+    for i, cell in enumerate(cells):
+        match = re.fullmatch(r"(?:\(([A-Z0-9-]+))?\*(\))?", cell)
+        assert match, cell
+        if match[1]:
+            assert label is None
+            label, start = match[1], i
+        if match[2]:
+            assert label is not None
+            spans.append((label, start, i + 1))
+            label = None
+    assert label is None
+    return spans
+
+
+@any_seed
+@seeds
+def test_clusters_have_two_mentions_and_brackets_nest(seed):
+    for split, text in each_split(seed, "coref/{}.conll"):
+        documents = re.findall(r"#begin document \((.*?)\); part 000\n(.*?)#end document\n", text, re.DOTALL)
+        assert len(documents) == SMALL["coref"][SPLITS.index(split)]
+        for name, body in documents:
+            mentions: Counter[str] = Counter()
+            for rows in blocks(body):
+                assert {(row[0], row[1], len(row)) for row in rows} == {(name, "0", 12)}
+                assert len({row[9] for row in rows}) == 1  # one speaker a sentence
+                mentions += nested(rows)
+            assert mentions
+            assert min(mentions.values()) >= 2
+
+
+def nested(rows: list[list[str]]) -> Counter[str]:
+    """Mentions by cluster; the one opened last must close first."""
+    counts: Counter[str] = Counter()
+    stack: list[str] = []
+    for row in rows:
+        for cell in row[-1].split("|") if row[-1] != "-" else []:
+            number = cell.strip("()")
+            if cell.startswith("("):
+                stack.append(number)
+                counts[number] += 1
+            if cell.endswith(")"):
+                assert stack.pop() == number
+    assert not stack
+    return counts
+
+
+@any_seed
+@seeds
+def test_inference_labels_are_balanced(seed):
+    for split, text in each_split(seed, "snli/{}.tsv"):
+        header, *rows = [line.split("\t") for line in text.rstrip("\n").split("\n")]
+        assert header == ["gold_label", "sentence1", "sentence2"]
+        assert len(rows) == SMALL["snli"][SPLITS.index(split)]
+        counts = Counter(label for label, _, _ in rows)
+        assert set(counts) == set(LABELS)
+        assert max(counts.values()) - min(counts.values()) <= 1
+
+
+@any_seed
+@seeds
+def test_answers_stand_at_their_offsets(seed):
+    ids = set()
+    for split, text in each_split(seed, "squad/{}-v1.1.json"):
+        content = json.loads(text)
+        assert content["version"] == "1.1"
+        paragraphs = [paragraph for article in content["data"] for paragraph in article["paragraphs"]]
+        assert len(paragraphs) == SMALL["squad"][SPLITS.index(split)]
+        for paragraph in paragraphs:
+            for qa in paragraph["qas"]:
+                assert qa["id"] not in ids
+                ids.add(qa["id"])
+                assert qa["question"].endswith("?")
+                assert len(qa["answers"]) == (1 if split == "train" else 3)
+                for answer in qa["answers"]:
+                    start, answer_text = answer["answer_start"], answer["text"]
+                    assert answer_text == answer_text.strip() != ""
+                    assert paragraph["context"][start : start + len(answer_text)] == answer_text
+
+
+@any_seed
+@seeds
+def test_trees_are_binary_with_a_label_everywhere(seed):
+    for split, text in each_split(seed, "sst/{}.txt"):
+        trees = text.rstrip("\n").split("\n")
+        assert len(trees) == SMALL["sst"][SPLITS.index(split)]
+        for tree in trees:
+            rest = tree
+            while "(" in rest[1:]:  # the innermost nodes become leaves, until one is left
+                shorter = re.sub(r"\([0-4] \([0-4] [^() ]+\) \([0-4] [^() ]+\)\)", "(2 node)", rest)
+                assert shorter != rest, tree
+                rest = shorter
+        roots = Counter(tree[1] for tree in trees)
+        assert max(roots.values()) - min(roots.values()) <= 1
+        assert set(roots) == set("01234")
+
+
+@any_seed
+@seeds
+def test_plain_text_is_tokenized_and_senses_point_to_their_words(seed):
+    lines = {split: text.rstrip("\n").split("\n") for split, text in each_split(seed, "lm/{}.txt")}
+    for split, sentences in lines.items():
+        assert sum(len(line.split(" ")) for line in sentences) >= SMALL["lm"][SPLITS.index(split)]
+        assert all(line == " ".join(line.split()) and line[-1] in ".?" for line in sentences)
+    header, *rows = [line.split("\t") for line in files(seed)["lm/senses.tsv"].rstrip("\n").split("\n")]
+    assert header == ["split", "sentence", "token", "word", "sense"]
+    for split, sentence, token, word, sense in rows:
+        form = lines[split][int(sentence)].split(" ")[int(token)].lower()
+        assert form in (word, plural(word), third(word))
+        assert sense.startswith(f"{word}%")
+
+
+@any_seed
+@seeds
+def test_no_sentence_is_in_two_splits(seed):
+    def texts(path: str) -> set[str]:
+        text = files(seed)[path]
+        if path.startswith("lm"):
+            return set(text.rstrip("\n").split("\n"))
+        if path.startswith("snli"):
+            return {sentence for line in text.rstrip("\n").split("\n")[1:] for sentence in line.split("\t")[1:]}
+        if path.startswith("sst"):
+            return {" ".join(re.findall(r"([^() ]+)\)", line)) for line in text.rstrip("\n").split("\n")}
+        column = 0 if path.startswith("ner") else 3
+        return {" ".join(row[column] for row in rows) for rows in blocks(text)}
+
+    patterns = ("lm/{}.txt", "ner/{}.iob2", "srl/{}.conll", "coref/{}.conll", "snli/{}.tsv", "sst/{}.txt")
+    for pattern in patterns:
+        train, dev, test = (texts(pattern.format(split)) for split in SPLITS)
+        assert not (train & dev) | (train & test) | (dev & test), pattern
+        held_out = dev | test
+        assert pattern.startswith("lm") or not held_out & texts("lm/train.txt"), pattern
+
+
+# The same bytes.
+
+
+def digest(texts: dict[str, str]) -> str:
+    """sha256 over names and texts."""
+    return hashlib.sha256("".join(name + text for name, text in texts.items()).encode()).hexdigest()
+
+
+def test_golden_bytes():
+    assert digest(files(1)) == GOLDEN
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_bytes_do_not_depend_on_hashing(hash_seed):
+    # in a process that hashes otherwise
+    code = "from tests.mini.test_mini import digest, files; print(digest(files(1)))"
+    environment = {"PYTHONHASHSEED": hash_seed, "PATH": "/usr/bin:/bin"}
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.stdout.strip() == digest(files(1)), run.stderr
+
+
+def test_another_seed_is_another_world():
+    one, two = (set(files(seed)["lm/train.txt"].split("\n")) for seed in (1, 2))
+    assert len(one & two) < len(one) / 50
+
+
+# What it is for.
+
+
+@pytest.fixture(scope="module")
+def world() -> Setting:
+    return Setting.of(1, mini.Sizes.names, mini.Sizes.invented)
+
+
+def entity_words(setting: Setting, key: str, n: int) -> list[tuple[str, str]]:
+    """(word, type) of the words of names in n news sentences."""
+    from elmo_bench.mini.language.phrases import sentence
+
+    source = news(Chance(key), setting)
+    told = [sentence(source.draw()) for _ in range(n)]
+    return [(one.words[i], span.label) for one in told for span in one.entities for i in range(span.start, span.end)]
+
+
+def test_plain_text_covers_names_that_the_training_set_lacks(world):
+    labelled = {word for word, _ in entity_words(world, "labelled", 1200)}
+    unlabelled = {word for word, _ in entity_words(world, "unlabelled", 15_000)}
+    held_out = [word for word, _ in entity_words(world, "held out", 400)]
+    unseen = [word for word in held_out if word not in labelled]
+    assert 0.25 < len(unseen) / len(held_out) < 0.65
+    assert sum(word in unlabelled for word in unseen) > 0.9 * len(unseen)
+
+
+def test_many_names_have_several_types(world):
+    types: dict[str, Counter[str]] = {}
+    words = entity_words(world, "types", 8000)
+    for word, label in words:
+        types.setdefault(word, Counter())[label] += 1
+    ambiguous = [word for word, _ in words if min(types[word].values()) > 1 and len(types[word]) > 1]
+    assert 0.15 < len(ambiguous) / len(words) < 0.6
+    best = sum(max(counts.values()) for counts in types.values()) / len(words)
+    assert best < 0.95  # knowing every name's commonest type is not enough
+
+
+def test_the_form_of_a_name_does_not_tell_its_class(world):
+    """Naive Bayes over letter pairs does little better than chance on names that it has not seen."""
+    names = {(e.short[0], cls) for cls in ("person", "place", "org", "work") for e in world.world.by_class[cls].items}
+    forms: dict[str, list[str]] = {}
+    for form, cls in sorted(names):
+        forms.setdefault(cls, []).append(form)
+    n = min(map(len, forms.values()))
+    counts = {cls: Counter(pair for form in known[: n // 2] for pair in pairs(form)) for cls, known in forms.items()}
+    right = 0
+    for cls, known in forms.items():
+        for form in known[n // 2 : n]:
+            guess = max(counts, key=lambda c: likelihood(form, counts[c]))
+            right += guess == cls
+    assert right / (4 * (n - n // 2)) < 0.35
+
+
+def pairs(form: str) -> list[str]:
+    marked = f"^{form.lower()}$"
+    return [marked[i : i + 2] for i in range(len(marked) - 1)]
+
+
+def likelihood(form: str, counts: Counter[str]) -> float:
+    result, total = 1.0, sum(counts.values()) + 400
+    for pair in pairs(form):
+        result *= (counts[pair] + 1) / total
+    return result
+
+
+def test_ambiguous_words_occur_in_each_sense():
+    senses: dict[str, Counter[str]] = {}
+    for seed in range(10):
+        for row in files(seed)["lm/senses.tsv"].rstrip("\n").split("\n")[1:]:
+            *_, word, sense = row.split("\t")
+            senses.setdefault(word, Counter())[sense] += 1
+    for word in ("bank", "bat", "court", "port", "pitcher", "crane"):
+        assert len(senses[word]) == 2, word
+        assert min(senses[word].values()) >= 3, word
+    assert any({f"{word}%verb"} < set(counts) for word, counts in senses.items())  # a noun here, a verb there
+
+
+@any_seed
+@seeds
+def test_labels_of_scenes_follow_from_hypernyms(seed):
+    lexicon = Lexicon(seed, 3)
+    scenes = Scenes(Chance("test", seed), lexicon)
+    for i in range(60):
+        pair = scenes.pair(LABELS[i % 3])
+        premise, hypothesis = pair.scenes
+        relations = {relation(lexicon, premise, hypothesis, part) for part in ("verb", "subject", "object", "place")}
+        if pair.label == "contradiction":
+            assert "excludes" in relations, (pair.premise.text, pair.hypothesis.text)
+        else:
+            assert "excludes" not in relations, (pair.premise.text, pair.hypothesis.text)
+            assert (pair.label == "entailment") == (relations == {"follows"})
+
+
+def relation(lexicon: Lexicon, premise: Scene, hypothesis: Scene, part: str) -> str:
+    """Whether what the hypothesis says of a part follows from the premise, is excluded by it, or is open."""
+    told, said = getattr(premise, part), getattr(hypothesis, part)
+    if said is None:
+        return "follows"
+    if told is None:
+        return "open"
+    if part == "verb":
+        if told.frame != said.frame:
+            return "excludes"
+        return (
+            "follows"
+            if said in (told, lexicon.verbs[said.frame.name].items[0])
+            else compare(told == lexicon.verbs[told.frame.name].items[0])
+        )
+    return compare_things(lexicon, told, said)
+
+
+def compare(open_: bool) -> str:
+    return "open" if open_ else "excludes"
+
+
+def compare_things(lexicon: Lexicon, told: Thing, said: Thing) -> str:
+    general = lexicon.hypernyms[said.noun.group]
+    nouns = "follows" if said.noun in (told.noun, general) and told.noun.group == said.noun.group else "excludes"
+    if nouns == "excludes" and told.noun == general:
+        nouns = "open"
+    adjectives = "follows" if said.adjective in ("", told.adjective) else compare(told.adjective == "")
+    relations = {nouns, adjectives}
+    return "excludes" if "excludes" in relations else "open" if "open" in relations else "follows"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (opinions.negated(4), -1),
+        (opinions.negated(2), -2),
+        (opinions.negated(-4), 1),
+        (opinions.negated(0), 0),
+        (opinions.scaled(2, 2), 4),
+        (opinions.scaled(-4, 1), -4),
+        (opinions.scaled(-2, -2), -1),
+        (opinions.scaled(0, 2), 0),
+        (opinions.joined(2, 2), 2),
+        (opinions.joined(4, -4), 0),
+        (opinions.contrasted(4, -4), -2),
+        (opinions.contrasted(-2, 4), 3),
+    ],
+)
+def test_sentiment_composes(value, expected):
+    assert value == expected
+
+
+def test_morphology():
+    assert [past(verb) for verb in ("mend", "scrub", "carry", "go", "rinse", "play")] == [
+        "mended", "scrubbed", "carried", "went", "rinsed", "played",
+    ]  # fmt: skip
+    assert [gerund(verb) for verb in ("make", "drag", "flee", "visit")] == ["making", "dragging", "fleeing", "visiting"]
+    assert [third(verb) for verb in ("watch", "hurry", "go", "mend")] == ["watches", "hurries", "goes", "mends"]
+    assert [plural(noun) for noun in ("fisherman", "city", "goose", "box")] == ["fishermen", "cities", "geese", "boxes"]
+    assert [adverb(word) for word in ("quick", "happy")] == ["quickly", "happily"]
+    assert [article(word) for word in ("apple", "union", "cart")] == ["an", "a", "a"]
+
+
+# On disk and on the command line.
+
+
+def test_ensure_generates_once_and_mends_what_is_damaged(tmp_path):
+    folder = mini.ensure_data(tmp_path / "a" / "b", 1, SMALL)
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert written == {*files(1), mini.MANIFEST}
+    text = folder / "ner/dev.iob2"
+    stamp = text.stat().st_mtime_ns
+    assert mini.ensure_data(folder, 1, SMALL) == folder
+    assert text.stat().st_mtime_ns == stamp
+    text.write_text("Tarvel\tB-PER\n")
+    mini.ensure_data(folder, 1, SMALL)
+    assert text.read_text(encoding="utf-8") == files(1)["ner/dev.iob2"]
+
+
+TINY = {name: [1, 1, 1] for name in SMALL if name not in ("names", "invented")} | {"names": 200, "invented": 2}
+
+
+def test_a_damaged_manifest_is_made_again(tmp_path):
+    manifest = mini.ensure_data(tmp_path, 1, TINY) / mini.MANIFEST
+    whole = manifest.read_bytes()
+    seed, digit = whole.index(b'"seed": 1') + 8, whole.index(b'iob2": "') + 8
+    damages = [whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :] for place in (seed, digit, 0)]
+    for damaged in [*damages, whole[:90], b""]:
+        manifest.write_bytes(damaged)
+        mini.ensure_data(tmp_path, 1, TINY)
+        assert manifest.read_bytes() == whole
+
+
+def test_a_text_is_mended_before_a_pretraining_reads_it(tmp_path):
+    mini.mend(tmp_path)  # no data set: left alone
+    text = mini.ensure_data(tmp_path, 1, TINY) / "lm/train.txt"
+    whole = text.read_bytes()
+    text.write_bytes(whole[:-9])
+    mini.mend(tmp_path)
+    assert text.read_bytes() == whole
+    (tmp_path / mini.MANIFEST).write_bytes(b"")
+    with pytest.raises(UserError, match="generate the data again"):
+        mini.mend(tmp_path)
+
+
+def test_ensure_refuses_a_folder_of_another_data_set(tmp_path):
+    mini.ensure_data(tmp_path, 1, SMALL)
+    with pytest.raises(UserError, match="another seed, size or version"):
+        mini.ensure_data(tmp_path, 2, SMALL)
+
+
+def test_ensure_follows_the_configuration(tmp_path):
+    roots = Places(None, "", "", "")
+    scale = ScaleConfig(name="mini", folder=str(tmp_path), seed=1, version=mini.VERSION, sizes=SMALL)
+    assert mini.MiniData(scale, roots).make() == tmp_path
+    assert (tmp_path / "lm/train.txt").read_text(encoding="utf-8") == files(1)["lm/train.txt"]
+    with pytest.raises(UserError, match="generates version"):
+        mini.MiniData(dataclasses.replace(scale, version=0), roots).make()
+
+
+@pytest.mark.parametrize("sizes", [{"nerr": [1, 1, 1]}, {"ner": [1, 1]}, {"ner": 5}, {"lm": [0, 1, 1]}, {"names": 3}])
+def test_wrong_sizes_are_named(sizes):
+    with pytest.raises(UserError, match=f"sizes.{next(iter(sizes))}"):
+        mini.Sizes.of(sizes)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file: is a file where a folder is needed"):
+        mini.generate(tmp_path / "file" / "data", 1, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "missing argument out=..."),
+        (["out=x", "sed=1"], "sed: there is no such argument; did you mean seed?"),
+        (["out=x", "seed=one"], "seed=one: must be whole numbers"),
+        (["out=x", "seed=1,2"], "seed=1,2: must be one whole number"),
+        (["out=x", "ner=5"], "sizes.ner=5: must be three positive numbers"),
+        (["x"], "x: arguments are written key=value"),
+    ],
+)
+def test_wrong_arguments_end_in_one_line(arguments, message, tmp_path):
+    command = [sys.executable, "-m", "elmo_bench", "mini", *arguments]
+    run = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert len(run.stderr.splitlines()) == 1
+    assert run.stderr.startswith(f"error: {message}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_writes_the_data_set(tmp_path):
+    sizes = [f"{k}={','.join(map(str, v)) if isinstance(v, list) else v}" for k, v in SMALL.items()]
+    command = [sys.executable, "-m", "elmo_bench", "mini", f"out={tmp_path}/mini", "seed=1", *sizes]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, f"{tmp_path}/mini\n"), run.stderr
+    assert (tmp_path / "mini/sst/test.txt").read_text(encoding="utf-8") == files(1)["sst/test.txt"]

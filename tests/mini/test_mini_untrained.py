@@ -1,0 +1,93 @@
+"""The control: a biLM before its training."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from elmo_bench.bilm.model import BiLM
+from elmo_bench.bilm.options import Options
+from elmo_bench.bilm.untrained import UntrainedBilm
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.schema import BilmConfig
+from elmo_bench.mini.bilm import ensure_bilm
+from elmo_bench.system.errors import UserError
+from tests.mini.test_mini_senses import OPTIONS
+
+
+@pytest.fixture
+def block(tmp_path):
+    """Of a scale whose own biLM has the options of the test."""
+    Options.parse(OPTIONS).write(tmp_path / "own.json")
+    return BilmConfig(
+        _target_="elmo_bench.layers.bilm.BilmLayers",
+        name="untrained",
+        options=str(tmp_path / "new/mini.json"),
+        weights=str(tmp_path / "new/mini.safetensors"),
+        like=str(tmp_path / "own.json"),
+    )
+
+
+def test_random_weights_of_the_options_are_written_once(block):
+    path = UntrainedBilm(block).make()
+    assert str(path) == block.weights
+    assert Options.read(block.options) == Options.parse(OPTIONS)
+    stamp, digest = path.stat().st_mtime_ns, BiLM.from_files(block.options, path).sha256
+    assert UntrainedBilm(block).make() == path
+    assert path.stat().st_mtime_ns == stamp
+    path.unlink()
+    UntrainedBilm(block).make()
+    assert BiLM.from_files(block.options, path).sha256 == digest  # the same on every call
+
+
+def test_weights_that_do_not_fit_are_replaced(block):
+    path, recipe = UntrainedBilm(block).make(), UntrainedBilm(block).recipe()
+    path.write_bytes(path.read_bytes()[:100])
+    UntrainedBilm(block).make()
+    wider = {**OPTIONS, "lstm": {**OPTIONS["lstm"], "dim": 16}}
+    Options.parse(wider).write(block.like)
+    UntrainedBilm(block).make()
+    assert BiLM.from_files(block.options, path).options.dim == 16
+    assert UntrainedBilm(block).recipe() != recipe
+
+
+def test_missing_options_are_named(block, tmp_path):
+    (tmp_path / "own.json").unlink()
+    with pytest.raises(UserError, match="own.json"):
+        UntrainedBilm(block).make()
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("scale", ["mini", "open", "paper"])
+def test_every_scale_has_the_control(scale):
+    cfg = pages.compose(["task=ner", f"scale={scale}", "bilm=untrained"])
+    own = pages.compose(["task=ner", f"scale={scale}"])
+    assert cfg.bilm.name == "untrained"
+    assert cfg.bilm.maker == "elmo_bench.bilm.untrained.UntrainedBilm"
+    assert cfg.bilm.weights != own.bilm.weights
+    if scale == "mini":  # its own biLM is not there before it is trained: its recipe has the sizes
+        options: Any = OmegaConf.to_container(pages.compose(["pretrain=mini"], "pretrain").recipe.options)
+        assert UntrainedBilm(cfg.bilm).recipe()["options"] == options
+    else:
+        assert cfg.bilm.like == own.bilm.options
+
+
+def test_a_bilm_of_another_recipe_is_not_taken(tmp_path, monkeypatch):
+    recipe = pages.compose(["pretrain=mini", f"root={tmp_path}"], "pretrain").recipe
+    made = []
+
+    def pretrain(recipe, root, work, output, *rest):
+        made.append(recipe)
+        output.mkdir(exist_ok=True)
+        (output / "card.json").write_text(json.dumps({"recipe": dataclasses.asdict(recipe)}))
+
+    monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", pretrain)
+    for _ in range(2):
+        ensure_bilm(tmp_path)
+    assert [one.tokens for one in made] == [recipe.tokens]  # once
+    card = {"recipe": {**dataclasses.asdict(made[0]), "tokens": 1}}
+    (tmp_path / "bilm" / "card.json").write_text(json.dumps(card))
+    ensure_bilm(tmp_path)
+    assert len(made) == 2

@@ -1,0 +1,193 @@
+"""What the documents and the workflow say of the project is what is there."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from elmo_bench.__main__ import COMMANDS, module
+from elmo_bench.configuration.pages import compose
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYTHONS = [found[1] for each in PROJECT["classifiers"] if (found := re.fullmatch(r".* :: (3\.\d+)", each))]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+TASKS = sorted((ROOT / "tasks").rglob("README.md"))
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *PAGES,
+    *TASKS,
+    *sorted((ROOT / "models").glob("*/README.md")),
+]
+LATER = {"results/replication.md"}  # a page that may not have been written yet
+RUNS = r"(?:-m elmo_bench |elmo-bench )(?:train|reproduce|sweep|prepare|ensemble)\b"
+ELSEWHERE = ("task=chunking", "+sweep=<name>", "bilm=<name>")  # the examples of tasks/README.md
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def code(text: str) -> str:
+    """What a page shows as commands: its blocks of shell and its `code`."""
+    fence = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+    shell = [body for language, body in fence.findall(text) if language == "sh"]
+    return "\n".join(shell + re.findall(r"`([^`\n]+)`", fence.sub("", text)))
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_workflow_runs_ci_on_every_python_of_the_project():
+    (job,) = yaml.safe_load(read(".github/workflows/ci.yml"))["jobs"].values()
+    assert job["strategy"]["matrix"]["python"] == PYTHONS == ["3.11", "3.12", "3.13"]
+    assert any(step.get("run", "").startswith(".ci/run") for step in job["steps"])
+    low, high = re.findall(r"3\.(\d+)", PROJECT["requires-python"])
+    assert [f"3.{minor}" for minor in range(int(low), int(high))] == PYTHONS
+
+
+def test_the_citation_is_that_of_this_version():
+    citation = yaml.safe_load(read("CITATION.cff"))
+    assert citation["version"] == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+    assert citation["references"][0]["doi"] == "10.18653/v1/N18-1202"
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+
+
+def test_the_changelog_begins_with_what_is_unreleased():
+    assert re.findall(r"^## (.*)", read("CHANGELOG.md"), re.MULTILINE)[0] == "[Unreleased]"
+
+
+def test_the_wheel_holds_what_the_package_reads():
+    files = tomllib.loads(read("pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert {"elmo_bench", "tasks", "conf"} <= set(files["only-include"])
+    assert files["sources"]["conf"] == "elmo_bench/conf"
+    assert (ROOT / "elmo_bench" / "py.typed").exists()
+    assert list((ROOT / "elmo_bench").rglob("templates/*.html"))
+
+
+# Pages are short and found.
+
+
+def test_the_readme_is_read_in_five_minutes():
+    text = read("README.md")
+    assert len(text.splitlines()) <= 200
+    assert "make reproduce TASK=ner   #" in text
+    assert re.search(r"<!-- verdicts -->\n.*<!-- /verdicts -->", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_is_short_and_in_the_index(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 250
+    assert re.findall(r"^# .+", text)
+    index = read("docs/README.md") + "(README.md)"
+    assert f"({path.name})" in index
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path):
+    text = re.sub(r"^```\w*\n.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    wrong = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", link):
+            continue
+        target = (path.parent / name).resolve() if name else path
+        if (str(target.relative_to(ROOT)) not in LATER and not target.exists()) or (
+            anchor and anchor not in anchors(target.read_text(encoding="utf-8"))
+        ):
+            wrong.append(link)
+    assert wrong == []
+
+
+# Commands, targets and keys that the pages name.
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z][a-z-]*):(?!=)", read("Makefile"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_targets_and_commands_that_a_page_names_exist(path):
+    shown = code(path.read_text(encoding="utf-8"))
+    assert set(re.findall(r"\bmake ([a-z-]+)", shown)) <= targets()
+    named = set(re.findall(r"(?:elmo-bench|-m elmo_bench) ([a-z][\w.]*)", shown))
+    assert named <= set(COMMANDS)
+    assert "-m elmo_bench." not in shown, "a command is `elmo-bench NAME` or `python -m elmo_bench NAME`"
+
+
+def test_every_target_and_command_is_described():
+    described = code(read("docs/commands.md"))
+    assert targets() <= set(re.findall(r"\bmake ([a-z-]+)", described))
+    named = set(re.findall(r"(?:elmo-bench )?([a-z][\w.]*)", described))
+    assert set(COMMANDS) - {"migrate"} <= named
+    assert {"setup", "test", "lint", "report"} <= set(re.findall(r"\bmake ([a-z-]+)", code(read("CONTRIBUTING.md"))))
+
+
+def test_every_variable_of_the_environment_is_described():
+    files = (path.read_text(encoding="utf-8") for path in (ROOT / "elmo_bench").rglob("*.py"))
+    asked = {name for text in files for name in re.findall(r"environ\.get\(\s*\"([A-Z_]+)\"", text)}
+    ours = {name for name in asked if not name.startswith(("SLURM", "MASTER", "WORLD", "LOCAL"))}
+    assert {"ELMO_BENCH_KERNELS", "DATA_ROOT"} <= ours
+    described = set(re.findall(r"`([A-Z_]+)`", read("docs/files-and-errors.md")))
+    assert ours - described == set()
+
+
+def runs_in_documents() -> list[tuple[str, str]]:
+    """(document, command) for each `train`, `reproduce` and the like in a block of shell."""
+    found = []
+    for path in DOCUMENTS:
+        for block in re.findall(r"```sh\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
+            lines = block.replace("\\\n", " ").splitlines()
+            found += [(str(path.relative_to(ROOT)), line) for line in lines if re.search(RUNS, line)]
+    return found
+
+
+def test_the_runs_that_pages_show_name_keys_that_exist():
+    assert len(runs_in_documents()) > 20
+    wrong = []
+    for document, line in runs_in_documents():
+        words = shlex.split(re.split(RUNS, line)[1], comments=True)
+        if set(ELSEWHERE) & set(words):
+            continue
+        flags = ("-m", "--cfg", "job", "--help", "...", "task=all")
+        keys = [word.split(",")[0] for word in words if word not in flags]  # of a sweep, the first value
+        try:
+            compose([key for key in keys if key.partition("=")[0] not in ("seeds", "jobs", "run", "recorded")])
+        except Exception as error:
+            wrong.append(f"{document}: {line}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_names_the_page_of_a_command(name):
+    page = importlib.import_module(module(name)).COMMAND.page
+    assert page
+    text = read(f"docs/{page}.md")
+    assert re.search(rf"\b{re.escape(name)}\b", text), f"docs/{page}.md does not speak of {name}"
+
+
+# The floor plan.
+
+
+@pytest.mark.skipif(not (ROOT / "elmo_bench" / "commands").is_dir(), reason="the rooms have not been moved yet")
+def test_the_floor_plan_is_that_of_the_house():
+    rooms = {path.name for path in (ROOT / "elmo_bench").iterdir() if (path / "__init__.py").is_file()}
+    readme = read("README.md").partition("## Where things live")[2].partition("##")[0]
+    column = "\n".join(re.findall(r"^\| ([^|]*) \|", readme, re.MULTILINE))
+    named = {place for place in re.findall(r"`([^`\n]+)`", column) if "<" not in place}
+    assert [place for place in named if not any((ROOT / at / place).exists() for at in ("", "elmo_bench"))] == []
+    listed = read("docs/development.md").partition("## Rooms of elmo_bench")[2].partition("\n## ")[0]
+    column = "\n".join(re.findall(r"^\| ([^|]*) \|", listed, re.MULTILINE))
+    assert {each for each in re.findall(r"`([\w.]+)`", column) if not each.endswith(".py")} == rooms

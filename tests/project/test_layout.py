@@ -1,0 +1,307 @@
+"""The rules of the layout: who may import whom, and that make and the pins say what is there."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.utils import get_object
+from omegaconf import OmegaConf
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from elmo_bench.configuration.pages import compose, register
+from elmo_bench.system.places import CONF
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+FIXED_TARGETS = (
+    "setup data reproduce sweep sweep-status sweep-cancel table figure test test-slurm drill lint help report pretrain "
+    "bench clean-cache"
+).split()
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
+
+
+def imported(source: str, module: str) -> Iterator[str]:
+    """Dotted names that the source of `module` imports, relative imports and import_module("...") resolved."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=base, names=names, level=level):
+                above = module.split(".")[:-level] if level else []
+                base = ".".join([*above, *([base] if base else [])])
+                yield from (f"{base}.{alias.name}" for alias in names)
+            case ast.Constant(value=str(text)) if re.fullmatch(r"tasks(\.\w+)+", text):
+                yield text  # a module named in a string, to be imported later
+
+
+def sources(package: str) -> list[tuple[str, str]]:
+    """(dotted name, source) of every module of a package; a package's own name ends in .__init__."""
+    paths = sorted((ROOT / package).rglob("*.py"))
+    assert paths, f"{package}/ holds no module"
+    return [(".".join(p.relative_to(ROOT).with_suffix("").parts), p.read_text(encoding="utf8")) for p in paths]
+
+
+def forbidden(module: str, name: str) -> bool:
+    """The framework must not know the tasks, a task must not know its siblings."""
+    ours, theirs = module.split("."), name.split(".")
+    if theirs[0] != "tasks":
+        return False
+    return ours[0] == "elmo_bench" or (len(theirs) > 1 and ours[1] != theirs[1])
+
+
+def violations(module: str, source: str) -> list[str]:
+    return [f"{module} imports {name}" for name in imported(source, module) if forbidden(module, name)]
+
+
+def test_the_framework_knows_no_task_and_no_task_knows_another():
+    modules = sources("elmo_bench") + sources("tasks")
+    assert [fault for module, source in modules for fault in violations(module, source)] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("elmo_bench.running.module", "import tasks.ner"),
+        ("elmo_bench.running.module", "def f():\n    from tasks import ner"),
+        ("elmo_bench.commands.run.train", "importlib.import_module('tasks.ner.reader')"),
+        ("elmo_bench.nn.crf", "from ...tasks.ner import head"),
+        ("tasks.srl.reader", "from tasks.ner.reader import Reader"),
+        ("tasks.srl.reader", "from ..ner import head"),
+        ("tasks.srl.__init__", "from .. import ner"),
+    ],
+)
+def test_the_rule_sees_every_way_to_import(module, source):
+    assert violations(module, source)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("tasks.srl.reader", "from elmo_bench.task import Tokens\nfrom . import head\nfrom tasks.srl.metric import F1"),
+        ("tasks.srl.__init__", "from .reader import Reader"),
+        ("elmo_bench.running.module", "from elmo_bench.task import Batch\ntasks = 1"),
+    ],
+)
+def test_the_rule_allows_what_is_allowed(module, source):
+    assert violations(module, source) == []
+
+
+# The rooms of elmo_bench/ from the lowest to the highest. A room may import those before it; `task` is the contract,
+# task.py, and `__main__` the console command.
+ORDER = (
+    "system", "text", "metrics", "task", "sources", "nn", "configuration", "bilm", "layers", "embedding", "identity",
+    "devices", "records", "running", "trained", "clusters", "sweeps", "reporting", "reporting.statistics",
+    "reporting.tables", "reporting.charts", "reporting.pages", "tuning", "mini", "tagging", "analysis", "speed",
+    "commands", "__main__",
+)  # fmt: skip
+FILES = 16  # the most files of a folder
+
+
+def modules() -> dict[str, str]:
+    """The source of every module of elmo_bench by its dotted name; a package has its own, without .__init__."""
+    return {module.removesuffix(".__init__"): source for module, source in sources("elmo_bench")}
+
+
+def room(module: str) -> str:
+    """The room of a module other than `elmo_bench` itself."""
+    _, first, *rest = module.split(".")
+    return f"{first}.{rest[0]}" if rest and f"{first}.{rest[0]}" in ORDER else first
+
+
+def arrows() -> set[tuple[str, str]]:
+    """(importing, imported) modules of elmo_bench, wherever in the source the import stands."""
+    known, names = modules(), sources("elmo_bench")
+    found = set()
+    for module, source in names:
+        for name in imported(source, module):
+            while name and name not in known:
+                name = name.rpartition(".")[0]
+            if name not in ("", "elmo_bench"):
+                found.add((module.removesuffix(".__init__"), name))
+    return {(one, other) for one, other in found if one not in ("elmo_bench", other)}
+
+
+def test_the_root_of_the_package_holds_four_files_and_rooms():
+    files = {path.name for path in (ROOT / "elmo_bench").iterdir() if path.is_file()}
+    assert files == {"__init__.py", "__main__.py", "task.py", "py.typed"}
+    folders = {path.parent.name for path in (ROOT / "elmo_bench").glob("*/__init__.py")}
+    assert folders | {"task", "__main__"} == {name for name in ORDER if "." not in name}
+
+
+@pytest.mark.parametrize("top", ["elmo_bench", "tasks", "tests", "conf", "docs"])
+def test_no_folder_has_more_files_than_one_sees_at_a_glance(top):
+    listed = subprocess.run(["git", "ls-files", top], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    folders = Counter(str(Path(name).parent) for name in listed if (ROOT / name).exists())
+    assert {folder: number for folder, number in folders.items() if number > FILES} == {}
+
+
+def test_imports_run_down_from_room_to_room():
+    assert len(arrows()) > 200
+    upward = [
+        f"{one} imports {other}" for one, other in sorted(arrows()) if ORDER.index(room(other)) > ORDER.index(room(one))
+    ]
+    assert upward == []
+
+
+def test_no_import_runs_in_a_circle():
+    graph: dict[str, set[str]] = {}
+    for one, other in arrows():
+        graph.setdefault(one, set()).add(other)
+    assert list(TopologicalSorter(graph).static_order())
+
+
+def test_tasks_import_the_contract_and_what_lies_below_the_models():
+    allowed = {"task", "tagging", "nn", "text", "metrics", "system", "configuration"}
+    rooms = {
+        (module, name.split(".")[1])
+        for module, source in sources("tasks")
+        for name in imported(source, module)
+        if name.startswith("elmo_bench.")
+    }
+    assert [f"{module} imports elmo_bench.{room}" for module, room in sorted(rooms) if room not in allowed] == []
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`make` with this interpreter in the place of .venv, which is neither made nor renewed."""
+    command = ["make", "-o", ".venv/ready", f"RUN={sys.executable}", *arguments]
+    inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")}
+    return subprocess.run(command, cwd=ROOT, env=inherited, capture_output=True, text=True, timeout=300)
+
+
+def targets() -> set[str]:
+    rules = re.findall(r"^([a-z][a-z-]*):(?!=)", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE)
+    return set(rules)
+
+
+@needs_make
+def test_make_alone_lists_every_target():
+    listing = make()
+    assert listing.returncode == 0
+    assert set(re.findall(r"^make ([a-z-]+) +\S", listing.stdout, re.MULTILINE)) == targets()
+    assert targets() >= set(FIXED_TARGETS)
+
+
+@needs_make
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["table", "N=99"],
+        ["figure"],
+        ["table", "N=1", "TASK=nosuch"],
+        ["reproduce", "TASK=nosuch"],
+        ["table", "N=5", "SCALE=nosuch"],
+    ],
+)
+def test_make_says_in_one_line_what_is_not_there(arguments):
+    result = make(*arguments)
+    assert result.returncode == 2
+    said = [line for line in result.stderr.splitlines() if not line.startswith("make:")]
+    assert len(said) == 1, result.stderr
+    assert "there" in said[0]
+    assert result.stdout == ""
+
+
+def test_every_requirement_is_pinned_to_a_version_in_its_range():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf8").splitlines()
+    pins = {str(canonicalize_name(line.partition("==")[0])): line.partition("==")[2] for line in lines if "==" in line}
+    wanted = requirements([PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()])
+    assert len(wanted) > 15
+    assert [name for name in wanted if name not in pins] == []
+    assert [name for name, requirement in wanted.items() if not requirement.specifier.contains(pins[name])] == []
+    assert not [pin for pin in pins.values() if "+" in pin], "a local version tag fits one machine only"
+
+
+def requirements(groups: list[list[str]]) -> dict[str, Requirement]:
+    """By canonical name, this project's own name (extras of extras) left out."""
+    wanted = [requirement for group in groups for requirement in map(Requirement, group)]
+    return {str(canonicalize_name(r.name)): r for r in wanted if r.name != PROJECT["name"]}
+
+
+def test_every_library_that_the_code_imports_is_a_declared_requirement():
+    extras = PROJECT["optional-dependencies"]
+    declared = requirements([PROJECT["dependencies"], *(extras[name] for name in extras if name != "dev")])
+    distributions = packages_distributions()
+    modules = sources("elmo_bench") + sources("tasks")
+    roots = {name.split(".")[0] for module, source in modules for name in imported(source, module)}
+    libraries = roots - sys.stdlib_module_names - {"elmo_bench", "tasks"}
+    assert "torch" in libraries
+    undeclared = [
+        library
+        for library in libraries
+        if not {canonicalize_name(name) for name in distributions.get(library, [library])} & declared.keys()
+    ]
+    assert undeclared == []
+
+
+def pages(group: str) -> list[str]:
+    found = sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+    assert found, f"conf/{group} holds no page"
+    return found
+
+
+def dotted_targets(node: object) -> Iterator[str]:
+    """Every `_target_` below a node."""
+    if isinstance(node, dict):
+        yield from (value for key, value in node.items() if key == "_target_")
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for child in children:
+        yield from dotted_targets(child)
+
+
+@pytest.mark.parametrize("task", pages("task"))
+@pytest.mark.parametrize("scale", pages("scale"))
+def test_every_task_composes_at_every_scale_that_it_offers_and_its_classes_exist(task, scale):
+    if scale not in compose([f"task={task}"]).task.scales:
+        pytest.skip(f"{task} does not offer scale={scale}")
+    config = OmegaConf.to_container(compose([f"task={task}", f"scale={scale}", "data_root=data"]), resolve=True)
+    classes = list(dotted_targets(config))
+    assert any(name.startswith(f"tasks.{task}.") for name in classes)
+    assert all(callable(get_object(name)) for name in classes)
+
+
+@pytest.mark.parametrize("group", ["bilm", "trainer", "logger", "launcher"])
+def test_every_page_of_a_choice_composes(group):
+    for page in pages(group):
+        assert OmegaConf.to_container(compose([f"{group}={page}", "data_root=data"]), resolve=True)
+
+
+@pytest.mark.parametrize("recipe", pages("pretrain"))
+def test_every_recipe_of_a_bilm_composes(recipe):
+    assert OmegaConf.to_container(compose([f"pretrain={recipe}", "data_root=data"], "pretrain"), resolve=True)
+
+
+@pytest.mark.parametrize("sweep", pages("sweep"))
+def test_a_sweep_is_a_multirun_over_keys_that_exist(sweep):
+    register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = hydra_compose("train", [f"+sweep={sweep}"], return_hydra_config=True)
+    assert config.hydra.mode.name == "MULTIRUN"
+    assert config.hydra.sweeper.params
+    keys = [key for key in config.hydra.sweeper.params if not (CONF / key).is_dir()]
+    absent = "absent"
+    assert [key for key in keys if OmegaConf.select(config, key.lstrip("+"), default=absent) == absent] == []
+
+
+def test_data_and_large_files_cannot_be_committed(tmp_path):
+    (tmp_path / "models").mkdir()
+    for name, size in {"a.py": 10, "b.py": 2**20 + 1, "train.iob2": 10, "models/w.hdf5": 2**21}.items():
+        (tmp_path / name).write_bytes(b"\0" * size)
+    command = [sys.executable, ROOT / ".ci/check_files.py", "a.py", "b.py", "train.iob2", "models/w.hdf5", "gone.py"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert [line.split(":")[0] for line in result.stderr.splitlines()] == ["b.py", "train.iob2"]

@@ -1,0 +1,238 @@
+"""How `make` sets up .venv: once at a time, and never into one that belongs to another checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
+
+# Stands in for Python: makes a .venv of itself, and notes what pip is asked to install. Only the lock is a real one.
+STUB = f"""#!/bin/sh
+case "$*" in
+  *flock*) exec {sys.executable} "$@" ;;
+  -c*) echo 'BASE' ;;
+  "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  *"pip config"*) exit 1 ;;
+  *pip*"${{LACKING:-nothing}}"*) echo "$*" >> pip.log; exit 1 ;;
+  *pip*) echo "$*" >> pip.log; sleep "${{PIP_SECONDS:-0}}"; exit "${{PIP_STATUS:-0}}" ;;
+esac
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """What setting up needs of a checkout, with the stub as its Python."""
+    return make_checkout(tmp_path)
+
+
+def make_checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "a checkout"
+    (folder / ".ci").mkdir(parents=True)
+    for name in ("Makefile", ".ci/setup", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, folder / name)
+    (tmp_path / "python").write_text(STUB.replace("BASE", str(tmp_path / "python")))
+    (tmp_path / "python").chmod(0o755)
+    return folder
+
+
+def start(folder: Path, target: str = "setup", user: int | None = None, **environment: str) -> subprocess.Popen:
+    inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")}
+    return subprocess.Popen(
+        ["make", target, f"PYTHON={folder.parent / 'python'}"], cwd=folder, env=inherited | environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, user=user,
+    )  # fmt: skip
+
+
+def end(process: subprocess.Popen) -> tuple[int, list[str]]:
+    """The exit status, and what was said on stderr, make's own line aside."""
+    _, err = process.communicate(timeout=60)
+    return process.returncode, [line for line in err.splitlines() if not line.startswith("make:")]
+
+
+def installed(folder: Path) -> list[str]:
+    """The calls of pip."""
+    log = folder / "pip.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def steps(folder: Path) -> list[str]:
+    """What was installed, by what: torch and uv by pip, all else by uv, in this order."""
+    return [" ".join((call.split()[1], call.split()[-1].partition("==")[0])) for call in installed(folder)]
+
+
+def installs(folder: Path) -> int:
+    return len(installed(folder))
+
+
+WHOLE = ["pip torch", "pip uv", "uv .[dev]"]
+
+
+def on_linux(folder: Path, gpu: bool) -> str:
+    """A PATH on which the system is Linux, with a GPU of NVIDIA's or without."""
+    programs = folder.parent / "programs"
+    programs.mkdir()
+    for name, line in (("uname", "echo Linux"), ("nvidia-smi", f"exit {0 if gpu else 9}")):
+        (programs / name).write_text(f"#!/bin/sh\n{line}\n")
+        (programs / name).chmod(0o755)
+    return f"{programs}:{os.environ['PATH']}"
+
+
+def test_the_first_call_installs_and_the_second_does_not(checkout):
+    assert end(start(checkout))[0] == 0
+    assert steps(checkout) == WHOLE
+    assert end(start(checkout)) == (0, [])
+    assert steps(checkout) == WHOLE
+
+
+without_a_gpu = pytest.mark.skipif(os.path.exists("/proc/driver/nvidia/version"), reason="there is an NVIDIA GPU")
+
+
+@without_a_gpu
+def test_without_a_gpu_the_cpu_build_is_installed_and_every_step_is_told(checkout):
+    status, said = end(start(checkout, PATH=on_linux(checkout, gpu=False)))
+    assert status == 0
+    torch, _, rest = installed(checkout)
+    assert torch.endswith("+cpu")
+    assert "torch==" in torch
+    assert rest.endswith("-e .[dev]")
+    assert [line[:14] for line in said[:3]] == ["setup, 1 of 3:", "setup, 2 of 3:", "setup, 3 of 3:"]
+    assert "GB" in said[0]
+    assert "there is no NVIDIA GPU here" in said[1]
+    assert said[3].startswith("setup took ")
+
+
+@without_a_gpu
+def test_where_no_index_has_the_cpu_build_the_plain_one_is_installed(checkout):
+    status, said = end(start(checkout, PATH=on_linux(checkout, gpu=False), LACKING="+cpu"))
+    assert status == 0
+    assert steps(checkout) == ["pip torch", *WHOLE]
+    assert not installed(checkout)[1].endswith("+cpu")
+    assert "no index has its CPU build" in said[2]
+
+
+def test_with_a_gpu_the_plain_build_is_installed_and_torch_can_name_any(checkout):
+    path = on_linux(checkout, gpu=True)
+    assert end(start(checkout, PATH=path))[0] == 0
+    assert "+cpu" not in installed(checkout)[0]
+    shutil.rmtree(checkout / ".venv")
+    command = [".ci/setup", "torch==2.6.0 --no-deps", str(checkout.parent / "python")]
+    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
+    assert installed(checkout)[3].endswith(" torch==2.6.0 --no-deps")
+
+
+@pytest.mark.parametrize("lacking", ["-q uv", "install -q --python"])  # not to be had; had, and it fails
+def test_without_uv_the_packages_are_installed_by_pip(checkout, lacking):
+    status, said = end(start(checkout, LACKING=lacking))
+    assert status == 0
+    assert steps(checkout)[-1] == "pip .[dev]"
+    assert any("by pip" in line for line in said)
+
+
+def test_two_at_once_do_not_race(checkout):
+    several = [start(checkout, PIP_SECONDS="2") for _ in range(4)]
+    ends = [end(process) for process in several]
+    assert 0 in [status for status, _ in ends]  # one that starts when all is done also ends so
+    refused = [said for status, said in ends if status]
+    assert refused == [["another process is setting up .venv; wait for it"]] * len(refused)
+    assert steps(checkout) == WHOLE
+
+
+def test_the_pip_of_a_killed_one_is_not_disturbed(checkout):
+    command = [".ci/setup", "torch", str(checkout.parent / "python")]
+    killed = subprocess.Popen(command, cwd=checkout, env=os.environ | {"PIP_SECONDS": "4"}, stdout=subprocess.PIPE)
+    while not installs(checkout):
+        time.sleep(0.02)
+    killed.kill()
+    assert end(start(checkout)) == (2, ["another process is setting up .venv; wait for it"])
+    killed.communicate(timeout=60)  # until pip has ended, too
+    assert end(start(checkout))[0] == 0
+    assert (checkout / ".venv" / "ready").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
+def test_a_set_up_of_another_user_is_not_removed_under_them(open_folder):
+    checkout = make_checkout(open_folder)
+    for path in (checkout, *checkout.rglob("*")):
+        path.chmod(0o777)
+    first = start(checkout, PIP_SECONDS="3")
+    while not installs(checkout):
+        time.sleep(0.02)
+    other = start(checkout, user=65534)
+    assert end(other) == (2, ["another process is setting up .venv; wait for it"])
+    assert end(first)[0] == 0
+
+
+def test_one_that_was_killed_is_started_anew_and_one_that_failed_is_continued(checkout):
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv" / "half").touch()
+    (checkout / ".venv" / "unfinished").touch()
+    assert end(start(checkout, PIP_STATUS="1"))[0] == 2
+    assert not (checkout / ".venv" / "half").exists()
+    (checkout / ".venv" / "kept").touch()
+    assert end(start(checkout))[0] == 0
+    assert (checkout / ".venv" / "kept").exists()
+
+
+def test_a_link_is_used_as_it_is(checkout, tmp_path):
+    other = tmp_path / "other"
+    (other / "bin").mkdir(parents=True)
+    shutil.copy(tmp_path / "python", other / "bin" / "python")
+    (checkout / ".venv").symlink_to(other)
+    process = start(checkout)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert f"a link to {other}, used as it is" in out
+    assert installs(checkout) == 0
+    assert not (other / "ready").exists()
+    shutil.rmtree(other)
+    status, said = end(start(checkout))
+    assert status == 2
+    assert len(said) == 1
+    assert "where there is no Python" in said[0]
+
+
+def test_a_copy_of_another_checkouts_venv_is_refused(checkout, tmp_path):
+    packages = checkout / ".venv" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "_elmo_bench.pth").write_text(str(tmp_path / "elsewhere"))
+    status, said = end(start(checkout, "report"))
+    assert (status, len(said)) == (2, 1)
+    assert f"belongs to the checkout {tmp_path / 'elsewhere'}; remove it" in said[0]
+    assert installs(checkout) == 0
+    (packages / "_elmo_bench.pth").write_text(str(checkout))
+    assert end(start(checkout))[0] == 0
+
+
+def test_without_a_fitting_python_nothing_is_left(checkout):
+    (checkout.parent / "python").unlink()
+    process = start(checkout)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "no Python 3.11 to 3.13" in err
+    assert not (checkout / ".venv").exists()
+    assert not (checkout / ".venv.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "installs_them"),
+    [
+        (["SCALE=open"], True),
+        ([], False),
+        (["SCALE=paper"], False),
+        (["SCALE=open", "ARGS=recorded=true"], False),
+        (["SCALE=open", "VECTORS_ROOT=.."], False),
+    ],
+)
+def test_the_pair_of_open_brings_its_word_vectors(checkout, given, installs_them):
+    (checkout.parent / "glove.6B.50d.txt").touch()
+    for target in ("reproduce", "sweep"):
+        done = subprocess.run(["make", "-n", target, *given], cwd=checkout, capture_output=True, text=True, check=True)
+        assert ("-e '.[glove]'" in done.stdout) is installs_them

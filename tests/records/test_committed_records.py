@@ -1,0 +1,109 @@
+"""The committed records: their names, and the report made of them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.commands.compare import report
+from elmo_bench.configuration import pages, schema
+from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.settings import relevant
+from elmo_bench.records import store
+from elmo_bench.reporting.statistics.groups import flat
+from elmo_bench.reporting.tables import tables
+from elmo_bench.system import places
+
+RESULTS = places.ROOT / "results"
+
+
+def committed() -> list[Path]:
+    """The records that are part of the project, a user's own runs aside."""
+    listed = subprocess.run(["git", "ls-files", "results/runs"], cwd=places.ROOT, capture_output=True, text=True)
+    names = [line for line in listed.stdout.splitlines() if line.endswith(".json")]
+    return [places.ROOT / name for name in names if (places.ROOT / name).is_file()]
+
+
+@pytest.fixture(scope="module")
+def records() -> Mapping[Path, store.Record]:
+    """The committed records by their paths."""
+    read = {path: store.read(path) for path in committed()}
+    if not read:
+        pytest.skip("no record is committed here")
+    return read
+
+
+def test_the_id_of_every_committed_record_follows_from_what_it_stores(records):
+    for path, record in records.items():
+        identity = Identity.from_settings(record["settings"])
+        assert (identity.run, identity.group, identity.data) == (path.stem, record["group"], record["data_sha256"])
+        assert record["run"] == path.stem
+
+
+def test_the_settings_of_every_committed_record_follow_from_its_configuration(records):
+    """Apart from digests and recipes, they are the values of the configuration that differ from the defaults."""
+    for path, record in records.items():
+        run = schema.from_plain(record["config"])
+        settings, values = flat(record["settings"]), flat(relevant(run))
+        for key, value in values.items():
+            stored = settings.get(key, settings.get("bilm.recipe.version") or settings.get("vectors.recipe.version"))
+            digest = str(stored).startswith(("sha256:", "made:"))
+            made = key.split(".")[0] in ("bilm", "vectors") and key not in settings
+            assert stored == value or digest or made, (path, key)
+        assert (record["arm"], record["seed"], record["version"]) == (run.arm, run.seed, run.task.version)
+
+
+def test_every_committed_record_is_of_its_tasks_version(records):
+    assert all(record["version"] == pages.version(record["task"]) for record in records.values())
+
+
+@pytest.mark.parametrize("task", pages.tasks())
+def test_the_runs_of_table_1_at_mini_are_recorded_under_their_ids(task, records):
+    ids = {record["run"] for record in records.values()}
+    recorded = {each["arm"] for each in records.values() if (each["scale"], each["task"]) == ("mini", task)}
+    for arm in ("baseline", "elmo", *(arm for arm in pages.pair("mini") if arm in recorded)):
+        for seed in (1, 2, 3):
+            cfg = pages.compose([f"task={task}", f"arm={arm}", f"seed={seed}"])
+            assert Identity(schema.typed(cfg)).run in ids, (arm, seed)
+
+
+@pytest.mark.parametrize("task", pages.tasks())
+def test_the_runs_of_table_1_at_open_are_recorded_under_their_ids(task, records, data_root):
+    ids = {record["run"] for record in records.values()}
+    chosen = [f"task={task}", "scale=open", f"data_root={data_root}"]
+    for arm in ("baseline", "elmo"):  # the controls take hours more
+        assert Identity(schema.typed(pages.compose([*chosen, f"arm={arm}"]))).run in ids, arm
+
+
+def test_the_version_of_a_task_is_that_of_its_page():
+    assert [pages.version(task) for task in ("sst5", "ner", "of another project")] == [3, 2, 1]
+
+
+# The report of the committed records.
+
+
+def libraries_are_pinned():
+    """Whether the libraries that draw and lay out the report have the versions that the pins name."""
+    pins = dict(line.split("==") for line in (places.ROOT / "constraints.txt").read_text().split() if "==" in line)
+    names = ("matplotlib", "numpy", "scipy", "Jinja2", "MarkupSafe")
+    return all(importlib.metadata.version(name) == pins[name] for name in names)
+
+
+def test_the_committed_records_are_readable_and_the_report_is_theirs():
+    names = {path.stem for path in committed()}
+    found = [record for record in store.read_all(RESULTS) if record["run"] in names]  # not a user's own runs
+    if not found:
+        pytest.skip("no record is committed here")
+    if len(found) == len(store.read_all(RESULTS)):
+        for name, text in report.contents(found, RESULTS).items():
+            if name in ("README.md", "report.json") or libraries_are_pinned():
+                assert (RESULTS / name).read_text(encoding="utf-8") == text, f"{name}: make report writes another"
+        readme = (places.ROOT / "README.md").read_text(encoding="utf-8")
+        assert report.embedded(readme, tables.overview(found)) == readme
+    assert "/root/" not in json.dumps(found)
+    assert "/home/" not in json.dumps(found)

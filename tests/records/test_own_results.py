@@ -1,0 +1,125 @@
+"""A user's own results lie in results/own, which git ignores, beside those that the authors recorded."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from elmo_bench.commands.compare import report
+from elmo_bench.commands.run import reproduce
+from elmo_bench.configuration import pages
+from elmo_bench.records import store
+from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting.tables.beside import beside
+from elmo_bench.sweeps import together
+from elmo_bench.system import places
+from elmo_bench.system.terminal import console
+from tests.records.test_records import fake, save
+
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+
+NEEDS_GIT = pytest.mark.skipif(
+    shutil.which("git") is None or not (places.ROOT / ".git").exists(), reason="this is no clone of git"
+)
+
+
+def is_ignored(path: str) -> bool:
+    return subprocess.run(["git", "check-ignore", "-q", path], cwd=places.ROOT).returncode == 0
+
+
+@NEEDS_GIT
+@pytest.mark.parametrize(
+    "name",
+    ["runs/mini/ner/x.json", "runs/mini/ner/x.items.npz", "README.md", "report.html", "figures/senses-mini.png",
+     "bench.json", "work/mini/ner/x/last.ckpt", "wandb/offline-run-1-x/run-x.wandb"],
+)  # fmt: skip
+def test_git_ignores_what_a_user_makes_and_keeps_the_evidence(name):
+    assert is_ignored(f"results/own/{name}")
+    assert is_ignored(f"results/{name}") == name.startswith(("work/", "wandb/"))
+
+
+def test_runs_go_to_the_folder_of_own_results():
+    assert pages.compose(["task=ner"]).results_root == str(places.OWN)
+    assert pages.compose(["task=ner", "results_root=results"]).results_root == "results"
+
+
+@pytest.fixture
+def evidence(bench, stand_in, monkeypatch):
+    """Two seeds of both arms of the toy task, recorded by the authors."""
+    root = bench.folder / "recorded"
+    for arm in ("baseline", "elmo"):
+        for seed in (1, 2):
+            bench.train(f"arm={arm}", f"seed={seed}", f"results_root={root}")
+    monkeypatch.setattr(places, "RECORDED", root)
+    return root
+
+
+def called(monkeypatch, capsys, module, *arguments: str) -> tuple[int, str, str]:
+    """Status, stdout and stderr of a command in this process."""
+    monkeypatch.setattr(sys, "argv", [module.__name__, *arguments])
+    capsys.readouterr()
+    try:
+        console.report(module.main)
+        status = 0
+    except SystemExit as end:
+        status = int(end.code or 0)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def cells(out: str, start: str) -> list[str]:
+    """The cells of the last row that begins with a text."""
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if line.startswith("│")]
+    return [row for row in rows if row[0] == start][-1]
+
+
+def test_reproduce_trains_and_prints_yours_beside_the_authors(bench, evidence, monkeypatch, capsys):
+    arguments = bench.overrides("jobs=1")
+    monkeypatch.setattr(together, "TRAIN", [sys.executable, "-m", "tests.command", str(bench.conf), "train"])
+    status, out, err = called(monkeypatch, capsys, reproduce, *arguments)
+    assert (status, err) == (0, "")
+    assert len(list(bench.results.glob("runs/open/toy/*.json"))) == 2
+    theirs, _ = tables.sections(store.read_all(evidence))  # the second has the gains
+    for row, paper in zip(theirs.rows, ("50.0", "60.0"), strict=True):
+        assert cells(out, row[0])[3:] == ["1", row[4], "1-2", paper]
+    assert cells(out, "gain of +ELMo")[-1] == "+10.00"
+
+
+def test_recorded_reads_the_authors_runs_and_trains_none(bench, evidence, monkeypatch, capsys):
+    monkeypatch.setattr("elmo_bench.running.launch._train", None)
+    arguments = [one for one in bench.overrides("recorded=true") if "data_root" not in one]
+    status, out, err = called(monkeypatch, capsys, reproduce, *arguments)
+    assert (status, err) == (0, "")
+    assert "not recorded" not in out
+    assert out.count("1-2") == 2
+    status, out, _ = called(monkeypatch, capsys, reproduce, *arguments, "seeds=3")
+    (line,) = [line for line in out.splitlines() if "not recorded" in line]
+    assert line.count("seeds 3") == 2
+    status, out, err = called(monkeypatch, capsys, reproduce, *arguments, "task.fit.epochs=2")
+    assert (status, err, out.count("seeds 1")) == (0, "", 2)
+    assert not bench.results.exists()
+
+
+def test_arms_that_the_authors_have_not_recorded_have_empty_cells(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "RECORDED", tmp_path)
+    (section,) = beside([fake("none", 1, 80.0), fake("input", 1, 84.0)])
+    assert section.rows[-1] == ("gain of +ELMo", "", "+4.00", "", "", "", "+2.07")
+    assert section.rows[0] == ("baseline", "-", "80.00", "1", "", "", "90.15")
+    assert section.remarks == ["The authors have recorded no run of these arms."]
+    save(tmp_path, *(fake("none", seed, 80.0 + seed) for seed in (1, 2, 3)))
+    (section,) = beside([fake("none", 1, 80.0), fake("input", 1, 84.0)])
+    assert section.rows[0] == ("baseline", "-", "80.00", "1", "82.00 ± 1.00", "1-3", "90.15")
+    assert section.remarks == []
+
+
+def test_the_report_is_of_own_runs_and_leaves_the_project_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(places, "OWN", tmp_path / "own")
+    before = (places.ROOT / "README.md").read_bytes()
+    status, out, err = called(monkeypatch, capsys, report)
+    assert (status, err) == (0, "")
+    assert "results_root=results reports those of the authors" in out
+    save(tmp_path / "own", fake("none", 1, 80.0))
+    status, out, _ = called(monkeypatch, capsys, report)
+    assert "80.00" in (tmp_path / "own" / "README.md").read_text()
+    assert (places.ROOT / "README.md").read_bytes() == before

@@ -1,0 +1,325 @@
+"""What makes two runs the same, what a record is, and what the report makes of store."""
+
+import functools
+import hashlib
+import json
+import random
+import statistics
+import subprocess
+
+import pytest
+
+from elmo_bench.commands.compare import report
+from elmo_bench.records import store
+from elmo_bench.reporting.statistics.scores import ranges
+from elmo_bench.reporting.tables import tables
+from elmo_bench.system import machine
+from elmo_bench.system.errors import UserError
+from tests.system.test_integrity import flipped
+
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+
+# Records.
+
+
+def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
+    """A record with what the report reads."""
+    settings = {
+        "elmo": {"where": where},
+        "scale": {"note": f"note on {scale}"},
+        "task": {"monitor": "f1", "paper": {"baseline": 90.15, "elmo": 92.22, "elmo_deviation": 0.1}},
+    }
+    elmo = where != "none"
+    group = group or where
+    return {
+        "task": "ner", "scale": scale, "seed": seed, "arm": "elmo" if elmo else "baseline", "version": 1,
+        "settings": {"seed": seed, "elmo": {"group": group}}, "metrics": {"dev": {"f1": f1 + 1}, "test": {"f1": f1}},
+        "config": settings, "bilm": {"name": "open" if elmo else None, "sha256": None, "tuned": False},
+        "seconds": 100.0, "machine": {"cpu": "A CPU", "cores": 2, "threads": 2, "accelerator": "cpu"},
+        "versions": {}, "commit": None, "dirty": False, "finished": "2026-01-01T00:00:00+00:00",
+        "layer_weights": {"input": [[0.2, 0.3, 0.5], [0.1, 0.3, 0.6]]} if elmo else {},
+        "gamma": {"input": [1.0, 1.25]} if elmo else {}, "epoch": 2, "epochs": 2,
+        "run": f"{scale}-{group}-{seed}", "group": f"{scale}-{group}", "variant": {}, **more,
+    }  # fmt: skip
+
+
+def save(folder, *made):
+    for record in made:
+        store.write(store.place(folder, record["scale"], record["task"], record["run"]), record)
+
+
+def test_a_record_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "runs" / "open" / "ner" / "x.json"
+    store.write(path, fake())
+    assert store.read(path) == fake()
+    with pytest.raises(ValueError, match="gamma"):
+        store.write(path, {key: value for key, value in fake().items() if key != "gamma"})
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+    with pytest.raises(OSError, match="disk"):
+        store.write(path, fake(f1=1.0))
+    assert store.read(path) == fake()
+    assert [file.name for file in path.parent.iterdir()] == ["x.json"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"task": "ner"}'])
+def test_a_broken_record_is_named(tmp_path, text):
+    path = tmp_path / "runs" / "open" / "ner" / "x.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"x\.json: "):
+        store.read_all(tmp_path)
+
+
+def test_a_record_ends_with_the_checksum_of_its_text(tmp_path):
+    path = tmp_path / "x.json"
+    store.write(path, fake())
+    *body, last, end = path.read_text().splitlines()
+    text = "\n".join([*body[:-1], body[-1].removesuffix(","), end, ""])
+    assert last == f'"checksum": "{hashlib.sha256(text.encode()).hexdigest()}"'
+    assert text == store.dumps(fake())
+    path.write_text(text)  # as earlier versions wrote it
+    assert store.read(path) == fake()
+
+
+def test_no_flipped_bit_of_a_record_is_read(tmp_path):
+    path, chance, found = tmp_path / "x.json", random.Random(1), 0
+    store.write(path, fake())
+    content = path.read_bytes()
+    for _ in range(300):
+        path.write_bytes(flipped(content, chance))
+        try:
+            record = store.read(path)
+        except UserError as error:
+            assert "git checkout" in str(error)  # noqa: PT017
+            assert "\n" not in str(error)  # noqa: PT017
+            found += 1
+            continue
+        assert {key: record.get(key) for key in fake()} == fake()  # the bit is in the name of the checksum
+    assert found > 280
+    for length in range(0, len(content) - 1, 97):
+        path.write_bytes(content[:length])
+        with pytest.raises(UserError):
+            store.read(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("metrics.test.f1", "90"), ("metrics.test", {}), ("metrics.dev", [90.0]), ("metrics.test.f1", True),
+        ("metrics", None), ("seed", 1.0), ("seed", "1"), ("version", None), ("epoch", 3), ("epoch", 0), ("gamma", {}),
+        ("gamma", {"input": [1.0]}), ("layer_weights.input", [[0.1, 0.9], [1.0]]), ("layer_weights.input", [1, 2]),
+        ("seconds", "long"), ("bilm", "open"), ("bilm.sha256", 3), ("machine.cores", "2"), ("machine.gpu", 3),
+        ("config.task.monitor", 3), ("config.task.monitor", "f2"), ("config.task.paper", [90.15]),
+        ("config.task.paper", {"baseline": "90"}), ("config.scale", {}), ("config.elmo.where", None), ("variant", []),
+        ("settings", 3), ("finished", 2026), ("arm", None), ("peak_memory_mib", "9"), ("data_sha256", 9),
+        ("tokens_per_second", "9"), ("history", 3), ("history", {"dev.f1": ["9"]}), ("config.fraction", "all"),
+    ],
+)  # fmt: skip
+def test_a_record_with_a_wrong_value_is_named(tmp_path, key, value):
+    record = fake()
+    *outer, last = key.split(".")
+    functools.reduce(lambda node, part: node[part], outer, record)[last] = value
+    save(tmp_path, record)
+    with pytest.raises(
+        UserError, match=rf"open-input-1\.json: not a record: .*({outer[0] if outer else last}|metrics).*; restore it"
+    ):
+        report.refresh(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
+def test_a_number_that_is_none_is_refused(tmp_path, value):
+    path = tmp_path / "x.json"
+    path.write_text(store.dumps(fake(f1=77.5)).replace("77.5", value))
+    with pytest.raises(UserError, match=r"x\.json: not a"):
+        store.read(path)
+
+
+def test_the_report_stops_at_a_damaged_record(results, monkeypatch, capsys):
+    path = results / "runs" / "open" / "ner" / "open-input-1.json"
+    path.write_text(path.read_text().replace("89.0", "99.0"))
+    monkeypatch.setattr("sys.argv", ["report", f"results_root={results}"])
+    with pytest.raises(SystemExit) as end:
+        report.COMMAND.run(report.main)
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {path}: damaged or changed since it was written")
+    assert not (results / "README.md").exists()
+
+
+def test_runs_of_one_group_must_have_the_same_metrics_and_layers(tmp_path):
+    scores = {"f1": 90.0, "recall": 80.0}
+    for other in ({"metrics": {"dev": scores, "test": scores}}, {"gamma": {}, "layer_weights": {}}):
+        save(tmp_path, fake(seed=1), fake(seed=2) | other)
+        with pytest.raises(UserError, match="open-input-1 and open-input-2 .* other metrics or layers"):
+            report.refresh(tmp_path)
+
+
+def test_mean_and_sample_deviation():
+    values = [91.0, 92.5, 90.0]
+    mean, deviation = store.mean_and_deviation(values)
+    assert mean == pytest.approx(sum(values) / 3)
+    assert deviation == pytest.approx(statistics.stdev(values))
+    assert store.mean_and_deviation([5.0]) == (5.0, None)
+
+
+def test_the_commit_is_null_where_there_is_no_git(monkeypatch):
+    machine.commit.cache_clear()
+
+    def missing(*_, **__):
+        raise FileNotFoundError("git")
+
+    monkeypatch.setattr(subprocess, "run", missing)
+    assert machine.commit() == (None, None)
+    machine.commit.cache_clear()
+
+
+# The report.
+
+
+@pytest.fixture
+def results(tmp_path):
+    save(tmp_path, *(fake("none", seed, 84.0 + seed) for seed in (1, 2, 3)))
+    save(tmp_path, *(fake("input", seed, 88.0 + seed) for seed in (1, 2, 3)))
+    save(tmp_path, fake("input", 1, 80.0, group="last", variant={"elmo.layers": "last"}))
+    save(tmp_path, fake("none", 1, 70.0, scale="mini"))
+    return tmp_path
+
+
+def row(text, start):
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {start} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_report_has_ours_beside_the_papers(results):
+    report.refresh(results)
+    text = (results / "README.md").read_text()
+    real, mini = text.split("## ner, scale mini")
+    assert row(real, "baseline") == ["baseline", "-", "1-3", "87.00 ± 1.00", "86.00 ± 1.00", "90.15", "", "100 s"]
+    assert row(real, "+ELMo (input)") == [
+        "+ELMo (input)", "open", "1-3", "91.00 ± 1.00", "90.00 ± 1.00", "92.22 ± 0.1",
+        "input: 0.10 0.30 0.60; 1.25", "100 s",
+    ]  # fmt: skip
+    assert row(real, "+ELMo (input; layers=last)")[2:6] == ["1", "81.00", "80.00", ""]
+    assert row(real, "+ELMo (input), biLM open")[1:6] == [
+        "baseline", "3", "+4.00 [+1.74, +6.26]", "+4.00 [+1.74, +6.26]", "",
+    ]  # fmt: skip
+    assert "The paper's gain: +2.07." in real
+    assert "note on open" in real
+    assert "note on mini" in mini
+    assert "A CPU (2 cores, 2 threads, cpu)" in mini
+
+
+def test_tasks_stand_side_by_side_without_variants_and_controls(results):
+    for where, arm, f1 in (("none", "text", 87.0), ("input", "elmo+text", 92.0), ("none", "glove", 88.0)):
+        save(results, fake(where, 1, f1, group=arm, arm=arm))
+    untrained = {"name": "untrained", "sha256": None, "tuned": False}
+    save(results, fake("input", 1, 10.0, group="control", arm="untrained", bilm=untrained))
+    real, mini = tables.overview(store.read_all(results))  # the pair here: baseline and elmo
+    assert (real.title, mini.title) == ("all tasks, scale open", "all tasks, scale mini")
+    paper = "90.15, 92.22: +2.07"
+    assert real.rows == [
+        ("ner", "f1", "random", "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00 [+1.74, +6.26]", paper),
+    ]
+    assert mini.rows == [("ner", "f1", "random", "70.00 (1)", "", "", paper)]
+
+
+def test_every_bilm_has_a_row_of_its_own(tmp_path):
+    other = {"name": "original", "sha256": None, "tuned": False}
+    save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 84.0), fake("input", 1, 90.0, group="b", bilm=other))
+    (real,) = tables.overview(store.read_all(tmp_path))
+    assert [row[0] for row in real.rows] == ["ner (biLM open)", "ner (biLM original)"]
+    assert [row[3:6] for row in real.rows] == [
+        ("80.00 (1)", "84.00 (1)", "+4.00"),
+        ("80.00 (1)", "90.00 (1)", "+10.00"),
+    ]
+
+
+def test_tables_replace_what_stands_between_the_marks(results):
+    first, last = report.MARKS
+    found = tables.overview(store.read_all(results))
+    page = report.embedded(f"before\n{first}\n\nold\n\n{last}\nafter\n", found)
+    assert page.startswith(f"before\n{first}\n\nnote on open\n\n| task |")
+    lacking = "Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=mini`)."
+    assert page.endswith(f"|\n\n{lacking}\n\n{last}\nafter\n")
+    assert "old" not in page
+    assert report.embedded(page, found) == page
+    with pytest.raises(UserError, match="lacks the markers"):
+        report.embedded(f"{first} alone", found)
+
+
+def test_further_metrics_and_memory_stand_below_the_table(tmp_path):
+    for seed, recall, peak in ((1, 50.0, 900), (2, 52.0, 1200)):
+        scores = {"f1": 60.0, "recall": recall}
+        save(tmp_path, fake("none", seed, metrics={"dev": scores, "test": scores}, peak_memory_mib=peak))
+    save(tmp_path, fake("input"))
+    report.refresh(tmp_path)
+    lines = (tmp_path / "README.md").read_text().splitlines()
+    assert "- baseline: test recall 51.00 ± 1.41; peak memory 1,200 MiB." in lines
+    assert not any(line.startswith("- +ELMo (input), biLM open: ") for line in lines)
+
+
+def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
+    phrases = {"task.reader.phrases": "sentences"}
+    runs = [("none", "baseline", {}, 80.0), ("none", "text", {}, 81.0), ("input", "elmo", {}, 84.0),
+            ("none", "baseline", phrases, 70.0), ("input", "elmo", phrases, 72.0),
+            ("input", "elmo", {"elmo.layers": "last"}, 60.0)]  # fmt: skip
+    for i, (where, arm, changes, f1) in enumerate(runs):
+        save(tmp_path, fake(where, 1, f1, group=str(i), arm=arm, variant=changes))
+    report.refresh(tmp_path)
+    (table,) = [section for section in tables.sections(store.read_all(tmp_path)) if "gains" in section.title]
+    assert [(row[1], row[4]) for row in table.rows] == [
+        ("baseline", "+4.00"),
+        ("baseline, text vectors", "+3.00"),
+        ("baseline (task.reader.phrases=sentences)", "+2.00"),
+    ]
+
+
+def test_the_report_is_a_function_of_the_records(results):
+    report.refresh(results)
+    first = [(results / name).read_bytes() for name in ("README.md", "report.html")]
+    report.refresh(results)
+    assert [(results / name).read_bytes() for name in ("README.md", "report.html")] == first
+    assert b"<script" not in first[1]
+    assert b"+ELMo (input; layers=last)" in first[1]
+
+
+def test_without_records_the_report_says_so(tmp_path):
+    assert report.refresh(tmp_path) == []
+    assert "No run is recorded" in (tmp_path / "README.md").read_text()
+
+
+def test_report_html_escapes_what_records_say(tmp_path):
+    save(tmp_path, fake("input", variant={"elmo.layers": "<b>|x"}))
+    report.refresh(tmp_path)
+    assert "<b>" not in (tmp_path / "report.html").read_text()
+    assert "\\|x" in (tmp_path / "README.md").read_text()
+
+
+def test_figures_come_after_the_runs(results):
+    (results / "figures").mkdir()
+    (results / "figures" / "a.png").write_bytes(b"picture")
+    figure = {"title": "A <figure>", "note": "of it", "header": ["form", "layer 0"], "rows": [["bank", "50.0"]]}
+    (results / "figures" / "a.json").write_text(json.dumps({**figure, "picture": "a.png"}))
+    report.refresh(results)
+    text = (results / "README.md").read_text()
+    assert text.index("## A <figure>") > text.index("## ner, scale mini")
+    assert row(text, "bank") == ["bank", "50.0"]
+    assert "](figures/a.png)" in text
+    assert 'src="data:image/png;base64,cGljdHVyZQ=="' in (results / "report.html").read_text()
+    (results / "figures" / "a.json").write_text(json.dumps(figure))
+    with pytest.raises(UserError, match="not a readable figure"):
+        report.refresh(results)
+
+
+def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
+    untrained = {"name": "untrained", "sha256": "0", "tuned": False}
+    save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 81.0, bilm=untrained, arm="untrained"))
+    report.refresh(tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    assert row(text, "+untrained biLM (input)")[5] == ""
+    assert row(text, "+untrained biLM (input), biLM untrained")[1:5] == ["baseline", "1", "+1.00", "+1.00"]
+
+
+def test_seeds_are_shown_as_ranges():
+    assert ranges([3, 1, 2, 7]) == "1-3, 7"

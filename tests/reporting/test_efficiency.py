@@ -1,0 +1,48 @@
+"""Updates until the baseline's best dev score is passed."""
+
+from __future__ import annotations
+
+import pytest
+
+from elmo_bench.reporting.statistics.efficiency import Reached, Saving, passed, saving, savings
+
+
+def record(scores, seed=1, step=10, **config):
+    task = {"monitor": "f1", "batch": {"batch_size": 8}}
+    updates = [step * (i + 1) for i in range(len(scores))]
+    return {
+        "run": f"r{seed}", "seed": seed, "task": "srl", "scale": "mini", "version": 1, "data_sha256": "d",
+        "config": {"task": task, "trainer": {"devices": 1}, **config},
+        "history": {"dev.f1": scores, "dev.recall": [99.0] * len(scores), "updates": updates},
+    }  # fmt: skip
+
+
+def test_the_papers_example():
+    """The baseline is best after 486 epochs, and passed in the tenth with ELMo: 98 % fewer updates."""
+    baseline = record([80.0] * 485 + [81.6] + [81.5] * 14)
+    elmo = record([75.0] * 9 + [81.7] * 20)
+    found = saving(baseline, elmo)
+    assert found == Saving(1, 81.6, Reached(486, 4860), Reached(10, 100))
+    assert round(found.saved or 0) == 98
+
+
+def test_equal_is_not_passed_and_the_first_best_epoch_counts():
+    found = saving(record([1.0, 3.0, 2.0, 3.0]), record([3.0, 3.0]))
+    assert (found.baseline, found.elmo, found.saved) == (Reached(2, 20), None, None)
+    assert passed(record([1.0, 2.0, 5.0, 1.0]), 1.5) == Reached(2, 20)
+
+
+def test_more_updates_are_a_negative_saving():
+    assert saving(record([2.0, 1.0]), record([1.0, 1.0, 3.0])).saved == pytest.approx(-200)
+
+
+def test_runs_are_paired_by_seed():
+    baselines = [record([2.0], seed) for seed in (3, 1, 2)]
+    elmos = [record([3.0], seed, step=5) for seed in (1, 3, 4)]
+    assert [(each.seed, each.saved) for each in savings(baselines, elmos)] == [(1, 50.0), (3, 50.0)]
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {"step": 10, "fraction": 0.1}, {"trainer": {"devices": 4}}])
+def test_runs_that_do_not_compare_are_refused(change):
+    with pytest.raises(ValueError, match="differ in"):
+        saving(record([1.0]), record([2.0], **change))

@@ -1,0 +1,213 @@
+"""Which runs a table averages, and how it tells apart rows of one arm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from elmo_bench.configuration import pages
+from elmo_bench.records import store
+from elmo_bench.reporting.pages import html as web
+from elmo_bench.reporting.pages import report as page
+from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.statistics.groups import distinctions, flat, in_groups, in_words
+from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting.tables.figures import figures
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.integrity import sealed
+from tests.records.test_records import fake, save
+
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+
+MINE, OTHER = "c" * 64, "d5" * 32  # two digests
+
+
+def names(*records):
+    return [group.name for group in in_groups(records)]
+
+
+def test_groups_of_one_name_say_in_what_they_differ():
+    two = [
+        fake(group=group, settings={"seed": 1, "bilm": {"weights": f"sha256:{sha256}"}})
+        for group, sha256 in (("a", MINE), ("b", OTHER))
+    ]
+    assert names(*two) == ["+ELMo (input); bilm.weights=cccccccc", "+ELMo (input); bilm.weights=d5d5d5d5"]
+    assert names(two[0], fake("none")) == ["+ELMo (input)", "baseline"]
+
+
+def test_settings_of_the_record_tell_groups_apart():
+    one = fake(group="a", settings={"seed": 1, "task": {"batch": {"batch_size": 8}}, "data": MINE})
+    two = fake(group="b", settings={"seed": 1, "task": {"batch": {"batch_size": 16}, "clip": 5.0}, "data": MINE})
+    assert distinctions([[one], [two]]) == [
+        {"task.batch.batch_size": 8, "task.clip": None},
+        {"task.batch.batch_size": 16, "task.clip": 5.0},
+    ]
+    assert names(one, two)[0] == "+ELMo (input); task.batch.batch_size=8; task.clip=null"
+    assert distinctions([[one]]) == [{}]
+
+
+def test_many_settings_are_cut_short():
+    assert in_words({f"k{i}": i == 1 for i in range(6)}, 2) == ["k0=false", "k1=true", "4 more settings"]
+    assert in_words({}) == []
+    assert flat({"a": {"b": {"c": 1}}, "d": {}}) == {"a.b.c": 1, "d": {}}
+
+
+def test_records_of_earlier_versions_are_left_out_and_one_line_says_so(tmp_path, monkeypatch, capsys):
+    for number, f1 in ((1, 60.0), (2, 80.0)):
+        save(tmp_path, *(fake(where, seed, f1 + 10 * (where == "input"), version=number, run=f"{where}{seed}{number}")
+                         for where in ("none", "input") for seed in (1, 2)))  # fmt: skip
+    page.refresh(tmp_path)
+    assert "4 records of earlier versions of their tasks are left out" in capsys.readouterr().err
+    _, one_task, _ = tables.everything(page.read_all(tmp_path), tmp_path)
+    assert [(row[0], row[4]) for row in one_task.rows] == [
+        ("baseline", "80.00 ± 0.00"),
+        ("+ELMo (input)", "90.00 ± 0.00"),
+    ]
+    monkeypatch.setattr(pages, "version", lambda task: 3)  # the task's page is newer than all of them
+    assert page.read_all(tmp_path) == []
+
+
+def test_the_arm_of_a_record_places_it_in_the_overview():
+    runs = [
+        fake("none", group="a", arm="baseline", variant={}, f1=50.0),
+        fake("none", group="b", arm="text", variant={}, f1=55.0),  # not of the scale's pair
+        fake("input", group="c", arm="elmo", variant={}, f1=60.0),
+        fake("input", group="d", arm="last-layer", variant={}, f1=1.0),
+        fake("input", group="e", arm="elmo", variant={"task.batch.batch_size": 3}, f1=2.0),
+    ]
+    (section,) = tables.overview(runs)
+    runs[1]["config"]["vectors"] = {"source": "text"}
+    assert [row[2:6] for row in section.rows] == [("random", "50.00 (1)", "60.00 (1)", "+10.00")]
+    assert [row[4] for row in tables.gains_section(runs).rows] == ["+10.00"]
+
+
+def test_of_two_groups_for_one_cell_that_with_more_seeds_is_shown():
+    few = fake("none", 1, 90.0, group="few", finished="2026-02-01T00:00:00+00:00")
+    (section,) = tables.overview([few, *(fake("none", seed, 70.0) for seed in (1, 2))])
+    assert section.rows[0][3] == "70.00 ± 0.00 (2)"
+
+
+def test_a_bilm_that_no_main_arm_uses_has_no_row_in_the_overview():
+    tuned = {"name": "open-tuned", "sha256": OTHER, "tuned": True}
+    runs = [
+        fake("none", group="a", arm="baseline", variant={}),
+        fake("input", group="b", arm="elmo", variant={}),
+        fake("input", group="c", arm="tuned", variant={}, bilm=tuned),
+    ]
+    (section,) = tables.overview(runs)
+    assert [row[:3] for row in section.rows] == [("ner", "f1", "random")]
+
+
+# Records that claim one cell.
+
+
+def one_cell(seed=1, sha256=MINE, data_sha256=MINE, **more):
+    """A run of ELMo with this biLM on these data."""
+    bilm = {"name": "open", "sha256": sha256, "tuned": False}
+    return fake("input", seed, bilm=bilm, data_sha256=data_sha256, **more)
+
+
+@pytest.mark.parametrize(
+    ("other", "mark"),
+    [
+        ({"sha256": OTHER}, "biLM d5d5d5d5"),
+        ({"data_sha256": OTHER}, "data d5d5d5d5"),
+    ],
+)
+@pytest.mark.parametrize("group", [None, "another"])
+def test_records_that_claim_one_cell_have_a_row_each(tmp_path, capsys, other, mark, group):
+    """Whatever group the other names, it neither joins the runs nor hides them."""
+    runs = [one_cell(seed, f1=58.0 + seed) for seed in (1, 2, 3)]
+    save(tmp_path, *runs, one_cell(1, f1=1.0, group=group, run="other", **other))
+    save(tmp_path, fake("none", f1=50.0, data_sha256=MINE))
+    page.refresh(tmp_path)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("ner, scale open: records of one arm differ in ")
+    assert mark.replace("d5d5d5d5", "(cccccccc, d5d5d5d5)") in line
+    overview, section, *_ = tables.everything(page.read_all(tmp_path), tmp_path)
+    tests = {"60.00 ± 1.00", "1.00"}
+    rows = [row for row in section.rows if row[0].startswith("+ELMo")]
+    assert {row[4] for row in rows} == tests
+    assert len({row[0] for row in rows}) == 2
+    if "version" in mark:  # the overview is of the newest
+        assert [row[4] for row in overview.rows] == ["1.00 (1)"]
+    else:
+        assert {row[4] for row in overview.rows if row[4]} == {"60.00 ± 1.00 (3)", "1.00 (1)"}
+        assert len({row[0] for row in overview.rows}) == len(overview.rows) == 2
+        assert any(mark in row[0] for row in rows)
+        assert any(mark in row[0] for row in overview.rows)
+        assert (tmp_path / "README.md").read_text().count("60.00 ± 1.00 (3)") == 1
+    assert (tmp_path / "report.html").read_text().replace("\N{NO-BREAK SPACE}", " ").count("60.00 ± 1.00</td>") == 1
+
+
+def test_runs_of_the_same_files_say_nothing(tmp_path, capsys):
+    save(tmp_path, *(one_cell(seed) for seed in (1, 2)), fake("none"))
+    page.refresh(tmp_path)
+    assert capsys.readouterr().err == ""
+
+
+def test_elmo_is_not_compared_with_a_baseline_on_other_data():
+    runs = [one_cell(f1=60.0), fake("none", f1=50.0, data_sha256=MINE), fake("none", group="x", data_sha256=OTHER)]
+    (gain,) = tables.gains_section(runs).rows
+    assert gain[1].endswith("data cccccccc")
+    assert gain[4] == "+10.00"
+
+
+def test_a_copy_of_a_committed_record_with_another_biLM_is_a_row_of_its_own(tmp_path):
+    """And every row of the others stays as it was."""
+    committed = places.ROOT / "results" / "runs" / "mini" / "ner"
+    shutil.copytree(committed, tmp_path / "runs" / "mini" / "ner")
+    before = page.refresh(tmp_path)
+    records = [store.read(path) for path in sorted(committed.glob("*.json"))]
+    record = max((r for r in records if r["arm"] == "elmo" and not r["variant"]), key=lambda r: r["version"])
+    record["metrics"]["test"]["f1"] = 1.0
+    record |= {"bilm": record["bilm"] | {"sha256": OTHER}, "group": "0" * 16, "run": "1" * 16}
+    save(tmp_path, record)
+    after = page.refresh(tmp_path)
+    for old, new in zip(before, after, strict=True):
+        assert len(new.rows) == len(old.rows) + 1
+        assert {row[2:] for row in old.rows} <= {row[2:] for row in new.rows}
+        assert sum("biLM d5d5d5d5" in row[0] for row in new.rows) == 1
+
+
+# Pages.
+
+
+def test_the_html_escapes_everything_and_the_json_holds_the_same_cells():
+    evil = "<script>alert('1')</script> & \"x\""
+    chapters = web.chapters({}, [Section(evil, evil, (evil,), [(evil,)], [])])
+    html = web.html(chapters, [evil])
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") > 5
+    read = json.loads(web.data(chapters))[chapters[-1].anchor]
+    assert (read["title"], read["words"]) == (evil, [evil])
+    assert read["tables"] == [{"title": "", "note": "", "header": [evil], "rows": [[evil]]}]
+
+
+FIGURE = {"title": "A", "note": "", "header": ["x"], "rows": [["1"]], "picture": "a.png"}
+
+
+@pytest.mark.parametrize(
+    "change", [{"rows": 3}, {"rows": ["ab"]}, {"rows": [[1]]}, {"header": None}, {"title": 1}, {"checksum": "0" * 64}]
+)
+def test_a_figure_with_a_wrong_value_is_named(tmp_path, change):
+    (tmp_path / "figures").mkdir()
+    path = tmp_path / "figures" / "a.json"
+    for text in (json.dumps(FIGURE), sealed(json.dumps(FIGURE, indent=1) + "\n")):
+        path.write_text(text)
+        assert [figure.rows for figure in figures(tmp_path)] == [[("1",)]]
+    path.write_text(json.dumps(FIGURE | change))
+    with pytest.raises(UserError, match=r"a\.json: (not a readable figure|damaged or changed)"):
+        figures(tmp_path)
+
+
+def test_a_missing_picture_is_named_and_nothing_is_written(tmp_path):
+    figure = {"title": "A", "note": "", "header": ["x"], "rows": [["1"]], "picture": "gone.png"}
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "a.json").write_text(json.dumps(figure))
+    with pytest.raises(UserError, match=r"gone\.png: cannot be read"):
+        page.refresh(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["figures"]

@@ -1,0 +1,207 @@
+"""The report's page: an answer first, numbers that name their runs, pictures that repeat byte for byte."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from elmo_bench.commands.compare import report
+from elmo_bench.records import store
+from elmo_bench.reporting.charts import curves, forest, heat, svg
+from elmo_bench.reporting.pages import answer, layers, learning, results
+from elmo_bench.reporting.tables.outcomes import by_scale, compared
+from tests.records.test_records import fake, save
+
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def learned(*dev):
+    """The keys of a record that say how its dev score rose, ten updates an epoch; the last epoch is the best."""
+    updates = [10 * (i + 1) for i in range(len(dev))]
+    return {"history": {"updates": updates, "dev.f1": list(dev)}, "selected_updates": updates[-1]}
+
+
+@pytest.fixture
+def records(tmp_path):
+    baseline = [fake("none", seed, 84.0 + seed) | learned(70.0, 80.0 + seed) for seed in (1, 2, 3)]
+    elmo = [fake("input", seed, 88.0 + seed) | learned(75.0, 83.0, 86.0 + seed) for seed in (1, 2, 3)]
+    save(tmp_path, *baseline, *elmo, fake("none", 1, 70.0, scale="mini"), fake("input", 1, 72.0, scale="mini"))
+    return store.read_all(tmp_path)
+
+
+@pytest.fixture
+def page(tmp_path, records):
+    report.refresh(tmp_path)
+    return (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def part(share, where, seed, f1):
+    """A record of a run on a part of the training data."""
+    record = fake(where, seed, f1, group=f"{where}-{share}", variant={"fraction": share})
+    record["config"]["fraction"] = share
+    return record
+
+
+# The page.
+
+
+def test_the_page_opens_with_the_answer(page):
+    first = page[page.index("<main") :]
+    assert first.index("Does ELMo help") < first.index("<table") < first.index("<svg")
+    words = re.findall(r"<p>(.*?)</p>", first)
+    assert words[0].startswith("Scale open: +ELMo scores higher than the baseline on 1 of 1 task; the gains are +4.00")
+    assert "The 95 % interval is above zero for: ner." in words[0]
+    assert "One seed, which says nothing about other seeds: ner." in words[1]
+
+
+def test_the_page_is_fit_for_phones_and_readers_without_a_script(page):
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    assert "<script" not in page
+    assert not re.search(r'(?:src|href)="https?:', page)
+    assert max(map(float, re.findall(r'<svg [^>]*?width="(\d+)"', page))) <= 358  # 390 pixels less the margins
+    assert all('aria-label="' in tag for tag in re.findall(r"<svg[^>]*>", page))
+
+
+def test_links_of_the_page_lead_somewhere(tmp_path, page):
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:href="|url\()#([^")]+)', page)) <= set(ids)
+    files = set(re.findall(r'href="([^"#]+)"', page))
+    assert [name for name in files if not (tmp_path / name).is_file()] == []
+    assert len([name for name in files if name.startswith("runs/")]) == 8
+
+
+def test_every_row_of_scores_gains_metrics_and_cost_names_its_runs(tmp_path, page):
+    chapters = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    for name in ("answer", "gains", "layers", "training", "scores", "cost"):
+        for table in chapters[name]["tables"]:
+            for row in table["rows"]:
+                assert any(cell["runs"] for cell in row if isinstance(cell, dict)), (name, row)
+
+
+def test_what_a_run_contributes_stands_beside_its_link(page):
+    assert '<a href="runs/open/ner/open-none-2.json">seed 2: 86.00</a>' in page
+
+
+# The parts.
+
+
+def test_without_both_arms_the_answer_is_that_there_is_none():
+    line, lacking = answer.answer(by_scale([fake("none")])).words
+    assert "Not recorded yet: elmo of ner" in lacking
+    assert line == "No task has recorded runs with and without ELMo."
+
+
+@pytest.mark.parametrize(
+    ("seeds", "low", "high", "said"),
+    [
+        ((3, 3), 0.1, 2, "clear"),
+        ((3, 3), -1, 2, "not shown"),
+        ((3, 3), -2, -1, "worse"),
+        ((1, 3), 1, 2, "one seed"),
+        ((3, 3), None, None, "no interval"),
+    ],
+)
+def test_how_sure_a_gain_is(records, seeds, low, high, said):
+    gain = by_scale(records)["open"][0].main.gain
+    assert answer.verdict(gain._replace(low=low, high=high, seeds=seeds)) == said
+
+
+def test_the_untrained_bilm_is_compared_but_is_not_the_papers_comparison(records):
+    control = fake("input", 1, 99.0, group="control", arm="untrained", bilm={"name": "untrained", "sha256": "0"})
+    (outcome,) = by_scale([*records, control])["open"]
+    assert len(outcome.comparisons) == 2
+    assert outcome.main.gain.mean == pytest.approx(4.0)
+
+
+def test_runs_on_a_part_of_the_data_are_figure_1_and_no_gains(records):
+    parts = [part(share, where, 1, f1) for share, where, f1 in ((0.1, "none", 40.0), (0.1, "input", 60.0))]
+    scales = by_scale([*records, *parts])
+    assert len(scales["open"][0].comparisons) == 1
+    chapter = learning.fewer_examples(scales)
+    (chart,) = chapter.charts
+    shares = {line["arm"]: [point["percent"] for point in line["points"]] for line in chart.data["lines"]}
+    assert shares == {"baseline": [10.0, 100.0], "elmo": [10.0, 100.0]}
+    assert [row[0] for row in chapter.tables[0].rows] == ["10 %", "10 %", "100 %", "100 %"]
+    assert "60.0 with 10 %" in chart.alt
+    assert ElementTree.fromstring(svg.drawn(chart)).tag == f"{SVG}svg"
+
+
+def test_without_runs_on_a_part_of_the_data_a_line_says_how_to_run_them(records):
+    chapter = learning.fewer_examples(by_scale(records))
+    assert not chapter.charts
+    assert "make figure N=1" in chapter.words[0]
+
+
+def test_figure_2_has_the_weights_of_the_selected_epoch(records):
+    chapter = layers.layer_weights(by_scale(records))
+    assert [chart.data["rows"] for chart in chapter.charts] == 2 * [
+        [{"name": "ner input", "weights": [0.1, 0.3, 0.6]}],
+    ]
+    assert [cell if isinstance(cell, str) else cell.text for cell in chapter.tables[0].rows[0]] == [
+        "ner input", "0.10", "0.30", "0.60", "1.25",
+    ]  # fmt: skip
+
+
+def test_an_arm_passes_the_baselines_best_score_after_so_many_updates(records):
+    table = learning.training(by_scale(records)).tables[0]
+    assert [cell if isinstance(cell, str) else cell.text for cell in table.rows[0]] == ["ner, open", "20", "30"]
+
+
+def test_cost_counts_the_hours_of_a_scale(records):
+    words = results.cost(by_scale(records)).words
+    assert words[0] == "Scale open: 6 recorded runs took 0.2 hours together."
+
+
+def test_seeds_that_stopped_early_leave_the_band_to_the_others():
+    assert curves.over_seeds([[1.0, 2.0, 3.0], [3.0]]) == [[1.0, 3.0], [2.0], [3.0]]
+    assert curves.over_seeds([[1.0, None, 3.0]]) == [[1.0]]  # the curve ends where no seed has a value
+
+
+# Pictures.
+
+
+def marks(weight):
+    """The strokes inside a heat map's single cell."""
+    return svg.drawn(heat.heat_map("open", [("ner input", [weight])])).count(svg.FAINT)
+
+
+def test_the_heat_map_marks_small_and_large_weights():
+    assert marks(0.34) == marks(0.66) < marks(0.33)
+    assert marks(0.66) < marks(0.67)
+
+
+def test_pictures_repeat_byte_for_byte_and_hold_text(records):
+    chart = forest.forest("gains", "Gains", compared(by_scale(records)))
+    drawn = svg.drawn(chart, page=False)
+    assert drawn == svg.drawn(chart, page=False)
+    root = ElementTree.fromstring(drawn)
+    assert "+4.00" in [node.text for node in root.iter(f"{SVG}text")]
+    assert any("ner +4.00 points, 95 % interval" in (node.text or "") for node in root.iter(f"{SVG}title"))
+    assert "date" not in drawn.lower()
+    assert "matplotlib" not in drawn.lower()
+
+
+def test_ids_of_two_pictures_differ():
+    rows = [("ner input", [0.1, 0.2, 0.7])]
+    ids = [set(re.findall(r' id="([^"]+)"', svg.drawn(heat.heat_map(scale, rows)))) for scale in ("open", "mini")]
+    assert ids[0]
+    assert ids[0].isdisjoint(ids[1])
+
+
+def test_a_tooltip_may_hold_any_text():
+    odd = 'a <b> & "c"'
+    root = ElementTree.fromstring(svg.drawn(heat.heat_map("open", [(odd, [0.5])])))
+    assert f"{odd}, layer 0: 0.500" in [node.text for node in root.iter(f"{SVG}title")]
+
+
+def test_the_users_own_style_changes_no_picture(records):
+    import matplotlib
+
+    chart = forest.forest("gains", "Gains", compared(by_scale(records)))
+    before = svg.drawn(chart)
+    with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "svg.fonttype": "path"}):
+        assert svg.drawn(chart) == before

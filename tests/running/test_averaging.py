@@ -1,0 +1,124 @@
+"""Averaged weights (an exponential moving average): against sums by hand, and wherever a run uses its weights."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import torch
+
+from elmo_bench.metrics.items import AdditiveMetric
+from elmo_bench.running.module import BenchModule
+
+DECAY = 0.9
+AVERAGE = f"task.average={{_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:{DECAY}}}"
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """The weights after every update, and those that every validation sees at its first batch."""
+    seen: dict[str, list[dict[str, torch.Tensor]]] = {"updates": [], "scored": []}
+
+    def copied(module):
+        return {name: value.detach().clone() for name, value in module.state_dict().items()}
+
+    end, step = BenchModule.on_train_batch_end, BenchModule.validation_step
+
+    def after_update(self, *rest):
+        seen["updates"].append(copied(self))
+        return end(self, *rest)
+
+    def scoring(self, batch, index):
+        if index == 0:
+            seen["scored"].append(copied(self))
+        return step(self, batch, index)
+
+    monkeypatch.setattr(BenchModule, "on_train_batch_end", after_update)
+    monkeypatch.setattr(BenchModule, "validation_step", scoring)
+    monkeypatch.setattr(BenchModule, "test_step", scoring)
+    return seen
+
+
+def averages(updates: list[dict[str, torch.Tensor]]) -> list[dict[str, torch.Tensor]]:
+    """After every update: the weights after the first, then nine parts of the average and one of the new weights."""
+    found = [{name: value.double() for name, value in updates[0].items()}]
+    for weights in updates[1:]:
+        found.append({name: DECAY * found[-1][name] + (1 - DECAY) * value.double() for name, value in weights.items()})
+    return found
+
+
+def same(one, other, exactly: bool = False) -> None:
+    assert set(one) == set(other)
+    for name in one:
+        rtol, atol = (0, 0) if exactly else (1e-5, 1e-6)
+        torch.testing.assert_close(one[name].double(), other[name].double(), rtol=rtol, atol=atol)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_averages_are_scored_kept_tested_and_recorded(bench, watched):
+    record = bench.train("elmo.where=both", AVERAGE, "task.fit.epochs=3", "task.optimizer.lr=0.05")
+    expected = averages(watched["updates"])  # five updates an epoch
+    assert len(expected) == 15
+    *epochs, tested = watched["scored"]
+    for epoch, scored in enumerate(epochs):
+        same(scored, expected[5 * epoch + 4])
+        with pytest.raises(AssertionError):
+            same(scored, watched["updates"][5 * epoch + 4])  # not the trained weights
+    saved = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    same(saved["state_dict"], epochs[record["epoch"] - 1], exactly=True)
+    same(tested, saved["state_dict"], exactly=True)
+    for place in ("input", "output"):  # the record's layer weights are those of the model that it scores
+        w = epochs[-1][f"representation.elmo.mixes.{place}.w"]
+        assert record["layer_weights"][place][-1] == pytest.approx(w.softmax(0).tolist(), abs=1e-5)
+
+
+class Later(AdditiveMetric):
+    """A metric that every epoch beats the one before in, in whatever process."""
+
+    statistics = ("accuracy",)
+
+    def update(self, predictions, rows):
+        if not len(self.items()):
+            self.tally.add(time.time())
+
+    @staticmethod
+    def from_totals(totals):
+        return dict(totals)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_killed_a_run_goes_on_with_both_copies(bench):
+    changes = ("elmo.where=both", AVERAGE, "task.fit.epochs=4", f"task.metric._target_={__name__}.Later")
+    whole = bench.train(*changes)
+    torn = f"results_root={bench.folder}/torn"
+    assert bench.command("train", *bench.overrides(torn, *changes), STOP="2,3").returncode == -9
+    done = bench.command("train", *bench.overrides(torn, *changes))
+    assert done.returncode == 0, done.stderr
+    (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
+    resumed = json.loads(path.read_text())
+    assert (resumed["epoch"], resumed["updates"]) == (4, 20)
+    assert resumed["layer_weights"] == whole["layer_weights"]
+    assert resumed["history"]["loss"] == whole["history"]["loss"]
+    one, other = (
+        torch.load(root / record["checkpoint"], weights_only=True)["state_dict"]
+        for root, record in ((bench.results, whole), (bench.folder / "torn", resumed))
+    )
+    same(one, other, exactly=True)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_predictions_come_from_the_averages(bench, watched, tmp_path):
+    from elmo_bench.commands.use.predict import predict
+
+    record = bench.train(AVERAGE, "task.fit.epochs=2", "task.optimizer.lr=0.05")
+    *epochs, _ = watched["scored"]
+    used: list[dict[str, torch.Tensor]] = []
+    forward = BenchModule.forward
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            BenchModule, "forward", lambda self, batch: used.append(self.state_dict()) or forward(self, batch)
+        )
+        (tmp_path / "in.jsonl").write_text('{"tokens": ["ba", "de"]}\n')
+        predict(str(bench.results / record["checkpoint"]), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
+    same(used[0], epochs[record["epoch"] - 1], exactly=True)

@@ -1,0 +1,127 @@
+"""Several devices: processes on the CPU (gloo) that share the batches of a run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+
+import pytest
+import torch
+from hydra.errors import HydraException
+from hydra.utils import instantiate
+
+from elmo_bench.configuration import schema
+from elmo_bench.devices import ranks
+from elmo_bench.devices.ranks import Rank, started
+from elmo_bench.identity.identity import Identity
+from elmo_bench.records import items, store
+from elmo_bench.running.build import build
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
+from elmo_bench.text.batching import BucketSampler
+
+CLOSE = {"cpu": (1e-6, 1e-7), "gpu": (1e-3, 1e-4)}  # relative and absolute error
+TWO = ("trainer.devices=2", "elmo.where=none", "task.head.dropout=0.0")
+
+
+@pytest.mark.parametrize("accelerator", ["cpu", pytest.param("gpu", marks=pytest.mark.gpu(2))])
+def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator):
+    """One update of two processes is one of a process that sees both batches."""
+    plain = ("task.optimizer._target_=torch.optim.SGD", "task.optimizer.lr=1.0", "task.clip.value=null")
+    limits = "task.fit.epochs=1", "trainer.limit_batches=1"
+    record = bench.train(*TWO, *plain, *limits, f"trainer.accelerator={accelerator}")
+    saved = torch.load(bench.results / record["checkpoint"], "cpu", weights_only=True)["state_dict"]
+
+    run = schema.typed(bench.compose(*TWO, *plain))
+    torch.manual_seed(run.seed)
+    reader = instantiate(run.task.reader)
+    rows = reader.load()["train"]
+    torch.manual_seed(run.seed)
+    module = build(run, reader, None)
+    lengths = [len(row["tokens"]) for row in rows]
+    batches = BucketSampler(lengths, run.task.batch.batch_size, run.seed).batches(0)[:2]
+    loss = torch.stack([module(reader.collate([rows[i] for i in batch])).loss for batch in batches]).mean()
+    loss.backward()
+    assert record["updates"] == 1
+    rtol, atol = CLOSE[accelerator]
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None
+        torch.testing.assert_close(saved[name], parameter.detach() - parameter.grad, rtol=rtol, atol=atol)
+
+
+def test_every_row_is_scored_once_and_predictions_are_complete(bench):
+    record = bench.train(*TWO, "task.fit.epochs=2")
+    folder = store.work(bench.results, "open", "toy", record["run"])
+    predictions = [json.loads(line) for line in (folder / items.PREDICTIONS).read_text().splitlines()]
+    lines = (bench.data / "toy" / "test.txt").read_text().splitlines()
+    gold = [[word.split("/")[1] for word in line.split()] for line in lines]
+    assert [len(tags) for tags in predictions] == [len(tags) for tags in gold]
+    pairs = list(zip(itertools.chain(*gold), itertools.chain(*predictions), strict=True))
+    assert record["metrics"]["test"]["accuracy"] == pytest.approx(100 * sum(a == b for a, b in pairs) / len(pairs))
+    kept = items.read(items.path_of(store.place(bench.results, "open", "toy", record["run"])))
+    assert kept["test"].rows.tolist() == kept["dev"].rows.tolist() == list(range(40))
+    words = sum(len(line.split()) for line in (bench.data / "toy" / "train.txt").read_text().splitlines())
+    assert record["history"]["tokens"][0] <= words  # the fifth of five batches does not go round
+    assert record["updates"] == 2 * (5 // 2)
+
+
+def test_the_number_of_devices_is_part_of_a_run(bench):
+    one, two = (Identity(schema.typed(bench.compose(f"trainer.devices={n}"))).settings for n in (1, 2))
+    assert "trainer" not in one
+    assert two["trainer"] == {"devices": 2}
+
+
+@pytest.fixture
+def others(monkeypatch):
+    """The processes of the other ranks, as they are started."""
+    processes, start = [], ranks._start
+    monkeypatch.setattr(ranks, "_start", lambda *given: processes.append(start(*given)) or processes[-1])
+    return processes
+
+
+def test_a_killed_rank_ends_the_run_in_one_line_and_the_run_is_resumed(bench, others):
+    changes = (*TWO, "task.fit.epochs=12")
+    whole = bench.train(*changes, f"results_root={bench.folder}/whole")
+    folder = store.work(bench.results, "open", "toy", whole["run"])
+
+    def kill() -> None:
+        while not (folder / "last.ckpt").is_file():
+            time.sleep(0.01)
+        others[-1].kill()
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    with pytest.raises(UserError, match=r"device 1 was killed by signal 9; running the command again resumes"):
+        bench.train(*changes)
+    killer.join()
+    assert (folder / "last.ckpt").is_file()
+    assert not list(bench.results.rglob("runs/*/*/*.json"))
+    resumed = bench.train(*changes)
+    assert resumed["metrics"] == whole["metrics"]
+    assert resumed["history"]["loss"] == whole["history"]["loss"]
+
+
+def test_an_error_of_a_rank_is_told_by_the_first(tmp_path, others):
+    task = {"config": {}, "folder": str(tmp_path), "vectors": None}
+
+    def fail() -> None:
+        with started(2, task, tmp_path):
+            others[0].wait()
+            raise RuntimeError("connection closed by peer")
+
+    with pytest.raises(UserError, match=r"the process of device 1 ended with status"):
+        fail()
+
+
+def test_a_rank_ends_with_the_first(tmp_path):
+    process = ranks._start(Rank(1, 2, 1), {"parent": 1, "config": {}, "folder": "", "vectors": None}, tmp_path)
+    assert process.wait(60) != 0
+
+
+@pytest.mark.parametrize("wrong", ["0", "auto", "[0,1]"])
+def test_other_numbers_are_refused(bench, wrong):
+    with pytest.raises((UserError, HydraException)) as caught:
+        schema.typed(bench.compose(f"trainer.devices={wrong}"))
+    assert "trainer.devices" in (console.explain(caught.value) or "")

@@ -1,0 +1,344 @@
+"""Faults of training: numbers that are not finite, memory that runs out, damaged files of an unfinished run."""
+
+from __future__ import annotations
+
+import errno
+import random
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from elmo_bench.bilm.pretraining import checkpoint
+from elmo_bench.configuration import schema
+from elmo_bench.nn.finite import Watch, all_finite
+from elmo_bench.records import items
+from elmo_bench.running import run, unfinished
+from elmo_bench.running.blocks import check_blocks
+from elmo_bench.running.rehearsal import rehearse
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.exhaustion import ran_out, saying
+from elmo_bench.system.storage.integrity import save_checkpoint
+from elmo_bench.system.terminal import console
+from elmo_bench.trained import prediction
+from tests import toy
+from tests.conftest import ROOT, clean_environment
+
+BARE = ("elmo.where=none", "bilm=none", "task.fit.epochs=3")
+CPU_FULL = "[enforce fail at alloc_cpu.cpp:119] err == 0. DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"
+
+
+def at_step(monkeypatch, number, change):
+    """Calls `change(head, loss)` for the loss of a training step, counted from 1 over all epochs."""
+    forward, steps = toy.ToyHead.forward, []
+
+    def changed(head, *given):
+        scores = forward(head, *given)
+        if not head.training:
+            return scores
+        steps.append(1)
+        return scores._replace(loss=change(head, scores.loss)) if len(steps) == number else scores
+
+    monkeypatch.setattr(toy.ToyHead, "forward", changed)
+
+
+def without_a_number(head, loss):
+    return loss * float("nan")
+
+
+def without_a_gradient(head, loss):
+    return loss + (0 * head.hidden.weight).sqrt().sum()  # 0, but its gradient is 0 times infinity
+
+
+# Numbers that are not finite.
+
+
+@pytest.mark.parametrize(
+    ("change", "what"), [(without_a_number, "loss is nan"), (without_a_gradient, "gradient is nan")]
+)
+@pytest.mark.parametrize("clip", ["norm", "value"])
+def test_a_loss_or_gradient_that_is_no_number_ends_the_run(bench, monkeypatch, change, what, clip):
+    at_step(monkeypatch, 7, change)  # the second batch of the second epoch
+    message = rf"epoch 2, batch 2: the {what} at learning rate 0\.01; .*last\.ckpt are of the 1 before.*optimizer\.lr"
+    with pytest.raises(UserError, match=message):
+        bench.train(*BARE, f"task.clip.by={clip}")
+    assert not list(bench.results.rglob("runs/*/*/*.json"))
+    (best,) = bench.results.rglob("best.ckpt")
+    saved = torch.load(best, weights_only=True)
+    assert len(saved["history"]) == 1
+    assert all_finite(saved["state_dict"].values())
+
+
+def test_the_first_epoch_leaves_no_checkpoint(bench, monkeypatch):
+    at_step(monkeypatch, 1, without_a_number)
+    with pytest.raises(UserError, match="epoch 1, batch 1: the loss is nan"):
+        bench.train(*BARE)
+    assert not list(bench.results.rglob("*.ckpt"))
+
+
+def test_weights_that_the_last_update_broke_are_not_scored(bench, monkeypatch):
+    from elmo_bench.running.module import BenchModule
+
+    def broken(module, *_):
+        module.head.hidden.weight.data.fill_(float("inf"))
+
+    monkeypatch.setattr(BenchModule, "on_train_batch_end", broken)
+    with pytest.raises(UserError, match="epoch 1, batch 1: the weight is nan"):
+        bench.train(*BARE, "trainer.limit_batches=1")
+    assert not list(bench.results.rglob("*.ckpt"))
+
+
+def test_a_metric_that_is_no_number_is_not_recorded(bench, monkeypatch):
+    monkeypatch.setattr(toy.ToyMetric, "from_totals", staticmethod(lambda _: {"accuracy": float("nan")}))
+    with pytest.raises(UserError, match="dev/accuracy is nan"):
+        bench.train(*BARE)
+    assert not list(bench.results.rglob("*.json"))
+
+
+def test_all_devices_stop_where_one_has_no_number(bench, monkeypatch):
+    """The loss of the second device is finite; the gradients are those of both."""
+    at_step(monkeypatch, 2, without_a_number)
+    with pytest.raises(UserError, match="epoch 1, batch 2: the gradient is nan"):
+        bench.train("trainer.devices=2", *BARE)
+    assert not list(bench.results.rglob("*.ckpt"))
+
+
+def test_a_watch_names_the_first_fault():
+    watch = Watch()
+    assert watch.add(1, "loss", torch.tensor(3.0)) is None
+    assert watch.add(2, "loss", torch.tensor(float("inf"), dtype=torch.bfloat16)) == (2, "loss", float("inf"))
+    assert watch.look() is None
+
+
+# Memory.
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError(CPU_FULL),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)"),
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+def test_memory_that_runs_out_is_one_line(error):
+    assert ran_out(error)
+    assert "out of memory" in str(console.explain(error))
+    with (
+        pytest.raises(UserError, match="out of memory while reading 5 rows; read fewer"),
+        saying(lambda: "reading 5 rows", "read fewer"),
+    ):
+        raise error
+    assert not ran_out(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+@pytest.mark.parametrize(("training", "stage"), [(True, "training on"), (False, "scoring")])
+def test_a_run_without_memory_says_how_large_its_batch_was(bench, monkeypatch, training, stage):
+    forward = toy.ToyHead.forward
+
+    def full(head, *given):
+        if head.training == training:
+            raise RuntimeError(CPU_FULL)
+        return forward(head, *given)
+
+    monkeypatch.setattr(toy.ToyHead, "forward", full)
+    message = rf"out of memory while {stage} 8 rows, \d+ tokens \(\d+ with padding\); lower task\.batch\.batch_size"
+    with pytest.raises(UserError, match=message):
+        bench.train(*BARE)
+    assert not list(bench.results.rglob("*.ckpt"))
+
+
+SMALL_MEMORY = """
+import resource
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.options import Options
+from elmo_bench.system.terminal import console
+lstm = {"dim": 64, "projection_dim": 32, "cell_clip": 3, "proj_clip": 3, "n_layers": 2, "use_skip_connections": True}
+cnn = {"activation": "relu", "filters": [[1, 32]], "n_highway": 1, "embedding": {"dim": 4}, "n_characters": 262}
+bilm = BiLM(Options.parse({"lstm": lstm, "char_cnn": cnn})).requires_grad_(False).eval()
+bilm.encode([["a", "few", "words"]])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)
+console.report(lambda: bilm.encode([["word"] * 1_000_000]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory as Linux has them")
+def test_a_sentence_too_long_for_the_memory_is_one_line():
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_MEMORY], cwd=ROOT, env=clean_environment(), capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "out of memory while computing layers of 1 sentences, 1000000 tokens; lower token_budget" in done.stderr
+
+
+# Files of an unfinished run.
+
+
+@pytest.fixture
+def stopped(bench, monkeypatch):
+    """The work folder of a run that died before its record."""
+    with monkeypatch.context() as dying:
+        dying.setattr(run, "make_record", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            bench.train(*BARE)
+    (last,) = bench.results.rglob("last.ckpt")
+    return last.parent
+
+
+def damaged(content: bytes, number: int, seed: int = 1):
+    """The content with one bit flipped, `number` times, and cut at a few places."""
+    chance = random.Random(seed)
+    for _ in range(number):
+        changed = bytearray(content)
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+        yield bytes(changed)
+    for length in (0, 1, 100, len(content) // 2, len(content) - 1):
+        yield content[:length]
+
+
+@pytest.mark.parametrize("name", ["last.ckpt", "best.ckpt", items.DEV])
+def test_no_damage_to_an_unfinished_run_passes(stopped, name):
+    path = stopped / name
+    whole, content = read(stopped), path.read_bytes()
+    said = []
+    for broken in damaged(content, 60):
+        path.write_bytes(broken)
+        try:
+            assert read(stopped) == whole
+        except UserError as error:
+            said.append(str(error))
+    assert len(said) > 40
+    assert all(name in line and "force=true" in line and "\n" not in line for line in said)
+
+
+def read(folder):
+    """All that a run takes from these files, as bytes and plain values."""
+    unfinished.check(folder)
+    last = unfinished.load_checkpoint(folder / "last.ckpt", unfinished.AGAIN)
+    epochs = last["callbacks"]["KeepBest"]["epoch"] + 1
+    weights = [saved["state_dict"] for saved in (last, unfinished.best(folder, last["history"][:epochs]))]
+    dev = items.read(folder / items.DEV, items.RESTART)["dev"]
+    numbers = [{name: value.numpy().tobytes() for name, value in part.items()} for part in weights]
+    return numbers, last["history"], last["optimizer_states"][0]["state"][0]["exp_avg"].tolist(), dev.totals()
+
+
+def test_a_damaged_run_ends_in_one_line_and_force_starts_it_again(bench, stopped):
+    kept = (stopped / "best.ckpt").read_bytes()
+    (stopped / "best.ckpt").write_bytes(kept[:-300])
+    with pytest.raises(UserError, match=r"best\.ckpt: damaged.*start the run again with force=true"):
+        bench.train(*BARE)
+    (stopped / "forced").touch()  # an earlier force=true was interrupted: it is not resumed from damaged files
+    (stopped / "csv" / "version_0" / "metrics.csv").write_bytes(b"\xff\x00 no metrics")
+    assert bench.train(*BARE, "force=true")["epochs"] == 3
+
+
+def test_a_damaged_log_changes_no_record(bench, stopped):
+    for log in stopped.rglob("metrics.csv"):
+        log.write_bytes(b"\xff\x00 no metrics")
+    whole = bench.train(*BARE, f"results_root={bench.folder}/whole")
+    assert bench.train(*BARE)["metrics"] == whole["metrics"]
+
+
+def test_a_checkpoint_of_another_run_is_refused(bench, stopped, monkeypatch):
+    with monkeypatch.context() as dying:
+        dying.setattr(run, "make_record", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            bench.train(*BARE, "seed=2")
+    (other,) = {path.parent for path in bench.results.rglob("last.ckpt")} - {stopped}
+    for name, message in (("best.ckpt", "not the checkpoint of this run"), ("last.ckpt", "of another run")):
+        shutil.copy(other / name, stopped / name)
+        with pytest.raises(UserError, match=rf"{name}.*{message}"):
+            bench.train(*BARE)
+    assert not list(bench.results.rglob("runs/*/*/*.json"))
+
+
+def test_predict_refuses_damage_and_another_version(bench, stopped):
+    path = stopped / "best.ckpt"
+    saved, content = torch.load(path, weights_only=True), path.read_bytes()
+    path.write_bytes(content[:-400])
+    with pytest.raises(UserError, match=r"best\.ckpt: damaged.*force=true"):
+        prediction.load(str(path))
+    saved["hyper_parameters"]["config"]["task"]["version"] = 9
+    save_checkpoint(saved, path)
+    with pytest.raises(UserError, match="trained by version 9 of task toy; this is version 1"):
+        prediction.load(str(path))
+
+
+def test_no_damage_to_a_pretraining_checkpoint_passes(tmp_path):
+    path, state = tmp_path / "checkpoint.pt", {"lm": torch.randn(30, 20), "update": 7}
+    save_checkpoint(state, path)
+    for broken in damaged(path.read_bytes(), 100):
+        path.write_bytes(broken)
+        try:
+            found = checkpoint.load(path)
+        except UserError:
+            continue
+        assert torch.equal(found["lm"], state["lm"])
+        assert found["update"] == 7
+
+
+def test_a_pretraining_checkpoint_of_an_earlier_version_is_read(tmp_path):
+    import hashlib
+
+    save_checkpoint({"update": 7}, tmp_path / "plain.pt")
+    content = (tmp_path / "plain.pt").read_bytes()
+    earlier = tmp_path / "earlier.pt"
+    earlier.write_bytes(checkpoint.EARLIER + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    assert checkpoint.load(earlier) == {"update": 7}
+    earlier.write_bytes(earlier.read_bytes()[:-1])
+    with pytest.raises(UserError, match="checksum; force=true"):
+        checkpoint.load(earlier)
+
+
+# Numbers of the configuration, before anything is read.
+
+ADAM = "task.optimizer or task.schedule: "
+STEP = "{scheduler:{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step_size:0},interval:epoch}"
+EMA = "{_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:2.0}"
+CNN = "{_target_:elmo_bench.nn.char_cnn.CharCNN,_partial_:true,size:%s,filters:{3:%s},dropout:%s}"
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("task.fit.epochs=0", "task.fit.epochs=0: a whole number from 1"),
+        ("task.fit.patience=-1", "task.fit.patience=-1: a whole number from 0"),
+        ("trainer.limit_batches=0", "trainer.limit_batches=0: a whole number from 1"),
+        ("trainer.limit_batches=nan", "trainer.limit_batches=nan: a number that"),
+        ("trainer.threads=100000", "trainer.threads=100000: a whole number from 1 to 1024"),
+        ("trainer.devices=1000", "trainer.devices=1000: a whole number from 1 to 64"),
+        ("task.batch.token_budget=0", "task.batch.token_budget=0: a whole number from 1"),
+        ("task.clip.value=0", "task.clip.value=0.0: a number of above 0"),
+        ("task.clip.value=nan", "task.clip.value=nan: a number of above 0"),
+        ("elmo.lambda=inf", "elmo.lambda=inf: a number of 0 or more"),
+        ("elmo.layers=[nan,1,1]", "elmo.layers=nan: a number that 32 bits can hold"),
+        ("seed=100000000000000000000", "seed=100000000000000000000: "),
+        ("task.optimizer.lr=1e38", "task.optimizer.lr=1e+38: a number that 32 bits can hold"),
+        ("task.optimizer.lr=nan", "task.optimizer.lr=nan: "),
+        ("+task.optimizer.eps=-1", f"{ADAM}Invalid epsilon value"),
+        ("task.optimizer.lr=''", ADAM),
+        (f"task.schedule={STEP}", ADAM),
+        (f"task.average={EMA}", "task.average"),
+        ("task.average=1.5", "task.average=1.5: a block of keys is needed"),
+        ("task.chars=" + CNN % (0, 8, 0.1), "task.chars.size=0: a whole number from 1"),
+        ("task.chars=" + CNN % (8, -1, 0.1), "task.chars.filters=-1: a whole number from 1"),
+        ("task.chars=" + CNN % (8, 8, 1), "task.chars.dropout=1: a number of 0 or more and below 1"),
+    ],
+)
+def test_numbers_that_cannot_be_used_are_refused_before_anything_is_read(bench, argument, message):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (Hydra's own errors too)
+        look_at(bench.compose(argument))
+    assert message in str(console.explain(caught.value))
+
+
+def look_at(cfg):
+    """What a run does before it reads anything."""
+    task = schema.typed(cfg).task
+    check_blocks(task)
+    rehearse(task)

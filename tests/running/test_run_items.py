@@ -1,0 +1,257 @@
+"""The items of a run: their file, and what a run leaves of them, also when it was killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmo_bench.metrics.accuracy import Accuracy
+from elmo_bench.metrics.items import Items, smallest
+from elmo_bench.records import items as run_items
+from elmo_bench.records import store
+from elmo_bench.records.items import DEV, PREDICTIONS
+from elmo_bench.running.module import BenchModule
+from elmo_bench.system.errors import UserError
+from tests import toy
+from tests.running.test_train import EVERYTHING
+from tests.system.test_integrity import flipped as flipped_bit
+from tests.text.test_items import same
+
+
+def some(n: int = 50, named: bool = False) -> Items:
+    draw = np.random.default_rng(n)
+    clusters = smallest(np.arange(n) // 4)
+    return Items(
+        {"right": smallest(draw.integers(0, 2, n)), "total": np.ones(n, np.uint8), "f1": draw.random(n)},
+        smallest(np.arange(n) // 2),
+        clusters,
+        tuple(f"article {i} é" for i in range(int(clusters.max()) + 1)) if named else (),
+    )
+
+
+def alone(n: int) -> Items:
+    """Each row an item, each item a cluster."""
+    return Items({"right": np.ones(n, np.uint8)}, smallest(np.arange(n)), smallest(np.arange(n)))
+
+
+# The file.
+
+
+def test_items_come_back_as_they_were(tmp_path):
+    path = run_items.path_of(tmp_path / "open" / "ner" / "abc-1.json")
+    assert path == tmp_path / "open" / "ner" / "abc-1.items.npz"
+    written = {"dev": some(300, named=True), "test": some(7)}
+    run_items.write(path, written)
+    read = run_items.read(path)
+    assert list(read) == ["dev", "test"]
+    for split in written:
+        same(read[split], written[split])
+    assert [file.name for file in path.parent.iterdir()] == ["abc-1.items.npz"]
+
+
+def test_what_only_counts_takes_no_room(tmp_path):
+    run_items.write(tmp_path / "x.items.npz", {"dev": alone(70000), "test": alone(70000)})
+    assert (tmp_path / "x.items.npz").stat().st_size < 2000
+    items = run_items.read(tmp_path / "x.items.npz")["test"]
+    assert items.clusters.tolist() == items.rows.tolist() == list(range(70000))
+
+
+def test_equal_items_are_equal_bytes_at_any_time(tmp_path, monkeypatch):
+    first, second = tmp_path / "first", tmp_path / "second"
+    run_items.write(first, {"dev": some(), "test": some(9, named=True)})
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 1e6)
+    run_items.write(second, {"dev": some(), "test": some(9, named=True)})
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_ten_thousand_questions_stay_small(tmp_path):
+    """As many as SQuAD's test set, with F1 of answers of up to four words and 48 articles."""
+    draw, n = np.random.default_rng(1), 10_570
+    shared, longer = draw.integers(0, 5, n), draw.integers(0, 5, n)
+    f1 = 2 * shared / (2 * shared + longer + 1)
+    clusters = smallest(np.sort(draw.integers(0, 48, n)))
+    statistics = {"exact_match": smallest(f1 == 1), "f1": f1, "questions": np.ones(n, np.uint8)}
+    items = Items(statistics, np.arange(n), clusters, tuple(f"Article_{i}" for i in range(48)))
+    run_items.write(tmp_path / "x", {"dev": items, "test": items})
+    assert (tmp_path / "x").stat().st_size < 40_000
+
+
+def truncated(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def flipped(data: bytes) -> bytes:
+    i = data.index(b"statistics/f1") + 40
+    return data[:i] + bytes([data[i] ^ 255]) + data[i + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage", [truncated, flipped, lambda data: b"", lambda data: b"{}"], ids=["truncated", "flipped", "empty", "json"]
+)
+def test_a_damaged_file_is_named(tmp_path, damage):
+    path = tmp_path / "x.items.npz"
+    run_items.write(path, {"dev": some(), "test": some()})
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UserError, match=r"x\.items\.npz: not a readable file of items .* run again") as caught:
+        run_items.read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_flipped_bit_changes_the_items_that_are_read(tmp_path):
+    path, chance, found = tmp_path / "x.items.npz", random.Random(1), 0
+    kept = {"dev": some(), "test": some()}
+    run_items.write(path, kept)
+    content = path.read_bytes()
+    for _ in range(200):
+        path.write_bytes(flipped_bit(content, chance))
+        try:
+            read = run_items.read(path)
+        except UserError:
+            found += 1
+            continue
+        for split, items in kept.items():  # the bit is in a time or an attribute
+            same(items, read[split])
+    assert found > 120
+
+
+def test_a_file_of_something_else_is_named(tmp_path):
+    path = tmp_path / "x.items.npz"
+    with pytest.raises(UserError, match=r"x\.items\.npz: no such file of items"):
+        run_items.read(path)
+    for arrays, message in (
+        ({"a": np.arange(3)}, "not a readable file of items"),
+        ({"format": np.array(9)}, "format 9, of another version"),
+        ({"format": np.array(1), "dev/rows": np.arange(3)}, "not a readable file of items"),
+        ({"format": np.array(1), "dev/statistics/x": np.arange(3), "dev/rows": np.arange(2)}, "shape"),
+        ({"format": np.array(1), "dev/statistics/x": np.array([{}], dtype=object)}, "not a readable file of items"),
+    ):
+        with open(path, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        with pytest.raises(UserError, match=message):
+            run_items.read(path)
+
+
+def test_items_must_give_the_recorded_metrics():
+    items = {"dev": some(10), "test": some(20)}
+    metrics = {split: Accuracy.from_totals(part.totals()) for split, part in items.items()}
+    run_items.check(items, metrics, Accuracy.from_totals)
+    run_items.check(items, json.loads(json.dumps(metrics)), Accuracy.from_totals)
+    for wrong, message in (
+        ({"dev": metrics["dev"]}, "items of dev, test for metrics of dev"),
+        ({**metrics, "test": {"f1": 1.0}}, "test: the items give accuracy, recorded are f1"),
+        ({**metrics, "test": {"accuracy": metrics["test"]["accuracy"] + 1e-5}}, "test/accuracy: the items give"),
+        ({**metrics, "dev": {"accuracy": float("nan")}}, "dev/accuracy"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run_items.check(items, wrong, Accuracy.from_totals)
+
+
+# What a run leaves.
+
+
+def left(results: Path) -> tuple[dict, Path, Path]:
+    """The record of the only run, its items' file, and its work folder."""
+    (path,) = results.glob("runs/*/*/*.json")
+    record = store.read(path)
+    return record, run_items.path_of(path), (results / record["checkpoint"]).parent
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_run_keeps_the_items_of_its_selected_epoch_and_of_the_test(bench):
+    bench.train("elmo.where=both")
+    record, path, _ = left(bench.results)
+    items = run_items.read(path)
+    run_items.check(items, record["metrics"], toy.ToyMetric.from_totals)
+    for split in ("dev", "test"):
+        rows = toy.read(bench.data / "toy" / f"{split}.txt")
+        assert items[split].statistics["all"].tolist() == [len(row["tokens"]) for row in rows]  # in the split's order
+    assert [file.name for file in path.parent.iterdir() if file.name.startswith(".")] == []
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_items_of_dev_are_those_of_the_best_epoch(bench, monkeypatch):
+    monkeypatch.setattr(toy.ScriptedMetric, "script", [10, 40, 40, 20, 33])
+    bench.train("task.metric._target_=tests.toy.ScriptedMetric")
+    items = run_items.read(left(bench.results)[1])
+    assert [items[split].totals() for split in ("dev", "test")] == [{"accuracy": 40.0}, {"accuracy": 33.0}]
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_predictions_for_test_stay_in_the_work_folder_in_row_order(bench):
+    bench.train()
+    record, _, work = left(bench.results)
+    predictions = [json.loads(line) for line in (work / PREDICTIONS).read_text().splitlines()]
+    metric = toy.ToyMetric()
+    metric.update(predictions, toy.read(bench.data / "toy" / "test.txt"))
+    assert metric.compute() == record["metrics"]["test"]
+    same(metric.items().in_row_order(np.arange(40)), run_items.read(left(bench.results)[1])["test"])
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_items_do_not_depend_on_how_rows_were_batched(bench):
+    """The head sees each row alone, so that one epoch scores the same however dev and test are cut into batches."""
+    from elmo_bench.running import run
+
+    bench.train("task.fit.epochs=1")
+    expected = left(bench.results)[1].read_bytes()
+    whole = run.Data._whole
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run.Data, "_whole", lambda data, split: whole(_with_size(data, 3), split))
+        bench.train("task.fit.epochs=1", f"results_root={bench.folder}/other")
+    assert left(bench.folder / "other")[1].read_bytes() == expected
+
+
+def _with_size(data, size: int):
+    data.sampler = type(data.sampler)(data.sampler.func, **{**data.sampler.keywords, "batch_size": size})
+    return data
+
+
+def stop_in_mid_epoch(patch):
+    """In the third epoch, before its fourth batch."""
+    step = BenchModule.training_step
+
+    def stopped(module, batch, index):
+        return step(module, batch, index) if (module.current_epoch, index) != (2, 3) else 1 / 0
+
+    patch.setattr(BenchModule, "training_step", stopped)
+
+
+@pytest.mark.parametrize("changes", [(), EVERYTHING], ids=["frozen", "everything"])
+@pytest.mark.usefixtures("stand_in")
+def test_stopped_in_mid_epoch_and_resumed_a_run_leaves_the_same_bytes(bench, monkeypatch, changes):
+    bench.train(*changes)
+    torn = bench.folder / "torn"
+    with monkeypatch.context() as stopping:
+        stop_in_mid_epoch(stopping)
+        with pytest.raises(ZeroDivisionError):
+            bench.train(f"results_root={torn}", *changes)
+    assert len(list(torn.rglob(DEV))) == 1
+    assert not list(torn.glob("runs/**/*.npz"))
+    bench.train(f"results_root={torn}", *changes)
+    one, other = left(bench.results), left(torn)
+    assert one[1].read_bytes() == other[1].read_bytes()
+    for name in (DEV, PREDICTIONS):
+        assert (one[2] / name).read_bytes() == (other[2] / name).read_bytes()
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_half_finished_run_without_its_items_says_what_to_do(bench, monkeypatch):
+    from elmo_bench.running import run
+
+    with monkeypatch.context() as dying:
+        dying.setattr(run, "make_record", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            bench.train()
+    (dev,) = bench.results.rglob(DEV)
+    dev.unlink()
+    with pytest.raises(UserError, match=r"dev\.items\.npz: no such file of items; start the run again with force=true"):
+        bench.train()
+    assert not list(bench.results.rglob("runs/*"))
+    bench.train("force=true")
+    assert left(bench.results)[1].is_file()

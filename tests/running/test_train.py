@@ -1,0 +1,337 @@
+"""Runs from configuration to record: skipped, resumed, forced, locked, selected by dev, the same every time."""
+
+import json
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from pytorch_lightning.plugins.precision import MixedPrecision
+from pytorch_lightning.utilities.enums import GradClipAlgorithmType
+
+from elmo_bench.records.store import KEYS, read
+from elmo_bench.running import launch
+from elmo_bench.running.module import BenchModule
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import locks
+from tests import toy
+
+TIMES = ("seconds", "device_seconds", "tokens_per_second", "peak_memory_mib", "finished", "checkpoint", "machine",
+         "commit", "dirty")  # fmt: skip
+EVERYTHING = (  # all that a checkpoint has to bring back: both places, biLM, averages, schedule, early stopping
+    "elmo.where=both",
+    "elmo.finetune=joint",
+    "task.average={_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:0.9}",
+    "task.schedule={scheduler:{_target_:torch.optim.lr_scheduler.ReduceLROnPlateau,_partial_:true,mode:max,patience:0},"
+    "interval:epoch}",
+    "task.fit.patience=3",
+)
+
+
+def result(record):
+    """A record without what may differ between two identical runs."""
+    kept = json.loads(json.dumps({key: value for key, value in record.items() if key not in TIMES}))
+    for column in ("seconds", "training_seconds", "device_seconds"):
+        del kept["history"][column]
+    return kept
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    """Fails where a model would be built."""
+    from elmo_bench.running import run
+
+    def refuse(*_):
+        raise AssertionError("a recorded run was run again")
+
+    return lambda: monkeypatch.setattr(run, "run_once", refuse)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_run_leaves_a_whole_record(bench):
+    record = bench.train("elmo.where=both", "seed=3")
+    path = bench.results / "runs" / "open" / "toy" / f"{record['run']}.json"
+    assert read(path) == json.loads(json.dumps(record))
+    assert set(KEYS) <= set(record)
+    assert (record["task"], record["scale"], record["seed"]) == ("toy", "open", 3)
+    assert record["config"]["task"]["elmo"]["where"] == "both"
+    assert set(record["metrics"]) == {"dev", "test"}
+    assert 0 < record["metrics"]["test"]["accuracy"] <= 100
+    assert record["epochs"] == 4
+    assert record["updates"] == 20
+    assert 50 < record["peak_memory_mib"] < 100_000
+    assert set(record["layer_weights"]) == set(record["gamma"]) == {"input", "output"}
+    assert [len(s) for s in record["layer_weights"]["input"]] == [3] * 4
+    assert all(abs(sum(s) - 1) < 1e-5 for s in record["layer_weights"]["output"])
+    assert record["bilm"]["name"] == "custom"
+    assert len(record["bilm"]["sha256"]) == 64
+    assert record["bilm"]["tuned"] is False
+    assert (bench.results / record["checkpoint"]).is_file()
+    assert str(bench.folder) not in path.read_text()  # no place of this machine
+    csv = (bench.results / record["checkpoint"]).with_name("csv") / "version_0" / "metrics.csv"
+    header = csv.read_text().splitlines()[0].split(",")
+    assert {"dev/accuracy", "test/accuracy", "train/loss", "elmo/input/s0", "elmo/output/gamma"} <= set(header)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_run_is_the_same_with_a_cache_and_without_with_room_and_without_and_with_damage(bench, monkeypatch):
+    def losses(name: str, *changes: str) -> list[float]:
+        return bench.train("task.fit.epochs=2", f"results_root={bench.folder}/{name}", *changes)["history"]["loss"]
+
+    cached = losses("cached")
+    (data,) = (bench.folder / "cache" / "activations").glob("*/*.bin")
+    content = bytearray(data.read_bytes())
+    content[::97] = bytes(255 - byte for byte in content[::97])
+    data.write_bytes(content)
+    assert losses("damaged") == cached
+    assert losses("uncached", "bilm.cache=false") == cached
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    assert losses("no room", f"cache_root={bench.folder}/full") == cached
+    assert not list((bench.folder / "full").rglob("*.bin"))
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_recorded_run_is_not_run_again_unless_forced(bench, no_training, capsys):
+    first = bench.train()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "_train", None)
+        assert bench.train("trainer.threads=1", "logger=wandb", "debug=true") == json.loads(json.dumps(first))
+    assert "not run again" in capsys.readouterr().out
+    assert result(bench.train("force=true")) == result(first)
+    no_training()
+    with pytest.raises(AssertionError, match="again"):
+        bench.train("force=true")
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_two_runs_of_a_seed_agree_and_two_seeds_differ(bench):
+    one = bench.train("task.fit.epochs=2")
+    again = bench.train("task.fit.epochs=2", f"results_root={bench.folder}/elsewhere")
+    other = bench.train("task.fit.epochs=2", "seed=2")
+    assert result(one)["history"] == result(again)["history"]
+    assert one["layer_weights"] == again["layer_weights"]
+    assert one["layer_weights"] != other["layer_weights"]
+    assert one["run"] != other["run"]
+    assert one["group"] == other["group"]
+
+
+@pytest.mark.parametrize("changes", [(), EVERYTHING, ("fraction=0.5",)], ids=["frozen", "everything", "fraction"])
+@pytest.mark.usefixtures("stand_in")
+def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
+    whole = bench.train(*changes)
+    torn = f"results_root={bench.folder}/torn"
+    killed = bench.command("train", *bench.overrides(torn, *changes), STOP="2,3")
+    assert killed.returncode == -9, killed.stderr
+    assert not list((bench.folder / "torn").rglob("*.json"))
+    resumed = bench.command("train", *bench.overrides(torn, *changes))
+    assert resumed.returncode == 0, resumed.stderr
+    assert "resuming after epoch 2" in resumed.stdout
+    (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
+    assert result(read(path)) == result(whole)
+
+
+def test_ctrl_c_ends_in_one_line(bench):
+    done = bench.command("train", *bench.overrides(), STOP=f"1,2,{signal.SIGINT:d}")
+    assert done.returncode == 130
+    assert done.stderr == "interrupted; running the command again resumes from the last completed epoch\n"
+    assert list(bench.results.rglob("last.ckpt"))
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_killed_after_its_last_epoch_a_stopped_run_trains_no_more(bench, monkeypatch):
+    """Early stopping ended the training; the process died before the test."""
+    from elmo_bench.running import run
+
+    changes = ("task.metric._target_=tests.toy.ScriptedMetric", "task.fit.patience=2", "task.fit.epochs=9")
+    with monkeypatch.context() as dying:
+        dying.setattr(toy.ScriptedMetric, "script", [10, 30, 20, 20, 77])
+        dying.setattr(run, "make_record", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            bench.train(*changes)
+    monkeypatch.setattr(toy.ScriptedMetric, "script", [55])  # the test alone
+    record = bench.train(*changes)
+    assert record["epochs"] == 4
+    assert record["epoch"] == 2
+    assert record["metrics"] == {"dev": {"accuracy": 30.0}, "test": {"accuracy": 55.0}}
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
+    from elmo_bench.running import run
+
+    seen = {}
+    original = run.make_record
+
+    def spy(config, described, module, *rest):
+        seen.update({name: value.clone() for name, value in module.state_dict().items()})
+        return original(config, described, module, *rest)
+
+    monkeypatch.setattr(run, "make_record", spy)
+    monkeypatch.setattr(toy.ScriptedMetric, "script", [10, 40, 40, 20, 33])
+    record = bench.train("task.metric._target_=tests.toy.ScriptedMetric")
+    assert (record["epoch"], record["epochs"], record["selected_updates"]) == (2, 4, 10)
+    best = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    assert len(best["history"]) == 2
+    for name, value in best["state_dict"].items():
+        torch.testing.assert_close(seen[name], value, rtol=0, atol=0)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_checkpoints_hold_plain_containers_and_no_frozen_bilm(bench):
+    record = bench.train("task.fit.epochs=1")
+    saved = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    assert saved["hyper_parameters"]["config"]["task"]["name"] == "toy"
+    assert saved["bilm_sha256"] == record["bilm"]["sha256"]
+    assert saved["vocabularies"]["labels"] == {"items": ["A", "B"], "special": False}
+    assert not any("bilm" in name or "table" in name for name in saved["state_dict"])
+    joint = bench.train("task.fit.epochs=1", "elmo.finetune=joint")
+    saved = torch.load(bench.results / joint["checkpoint"], weights_only=True)
+    assert "representation.elmo.bilm.table.weight" in saved["state_dict"]
+    assert joint["bilm"]["tuned"] is True
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_penalty_pulls_the_layer_weights_together(bench):
+    def spread(*changes):
+        s = bench.train("task.optimizer.lr=0.1", *changes)["layer_weights"]["input"][-1]
+        return max(s) - min(s)
+
+    assert spread("elmo.lambda=10") < 0.2 * spread("elmo.lambda=0")
+
+
+@pytest.mark.parametrize(("how", "by", "bound"), [("norm", "norm", 0.01), ("value", "value", 0.001)])
+@pytest.mark.usefixtures("stand_in")
+def test_gradients_are_clipped(bench, monkeypatch, how, by, bound):
+    from elmo_bench.running.module import BenchModule
+
+    seen = []
+
+    def look(self, optimizer):
+        gradients = [p.grad for p in self.parameters() if p.grad is not None] or [torch.zeros(1)]  # before the first
+        seen.append(float(torch.cat([g.flatten() for g in gradients]).norm(float("inf") if by == "value" else 2)))
+
+    monkeypatch.setattr(BenchModule, "on_before_zero_grad", look)
+    bench.train(f"task.clip={{value:{bound},by:{how}}}", "task.fit.epochs=1")
+    assert seen
+    assert all(value <= bound * 1.001 for value in seen)
+    assert max(seen) > 0.9 * bound
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_averaged_weights_are_those_that_are_kept_and_tested(bench):
+    """With decay 1 the average stays where the first update put it."""
+    average = "{_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:1.0}"
+    averaged = bench.train("task.fit.epochs=1", f"task.average={average}")
+    one_step = bench.train("task.fit.epochs=1", "trainer.limit_batches=1")
+    kept, expected = (
+        torch.load(bench.results / record["checkpoint"], weights_only=True)["state_dict"]
+        for record in (averaged, one_step)
+    )
+    torch.testing.assert_close(kept, expected, rtol=0, atol=0)
+    assert averaged["metrics"] == one_step["metrics"]
+    assert averaged["updates"] == 5
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_schedule_may_step_by_update(bench):
+    halve = "{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step_size:1,gamma:0.5}"
+    record = bench.train(f"task.schedule={{scheduler:{halve},interval:step}}", "task.fit.epochs=2")
+    assert record["history"]["learning_rate"][-1] == pytest.approx(0.01 * 0.5**10)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_baseline_needs_no_bilm(bench):
+    bare = bench.train("elmo.where=none", "bilm=none")
+    same = bench.compose("elmo.where=none", "elmo.lambda=0.5", "bilm.weights=/nowhere/at/all")
+    assert launch.train(same)["run"] == bare["run"]
+    assert bare["bilm"] == {"name": None, "sha256": None, "tuned": False}
+    assert bare["layer_weights"] == bare["gamma"] == {}
+
+
+HOLD = """
+import sys
+from types import SimpleNamespace
+from pathlib import Path
+from elmo_bench.system.storage.locks import held
+with held(Path(sys.argv[1]), "waiting") as waited:
+    print("waited" if waited else "at once", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def hold(folder):
+    """A process that holds the lock on a work folder until it reads a line."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=places.ROOT,
+    )
+
+
+def test_a_second_process_waits_for_the_first(tmp_path):
+    with hold(tmp_path) as first:
+        assert first.stdout.readline() == "at once\n"
+        with hold(tmp_path) as second:
+            assert second.stdout.readline() == "waiting\n"
+            first.communicate("go\n")
+            assert second.stdout.readline() == "waited\n"
+            second.communicate("go\n")
+
+
+def test_a_dead_process_lets_go_of_its_run(tmp_path):
+    with hold(tmp_path) as first:
+        assert first.stdout.readline() == "at once\n"
+        first.kill()
+    with locks.held(tmp_path, "waiting") as waited:
+        assert not waited
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_damaged_checkpoint_is_named(bench, monkeypatch):
+    from elmo_bench.running import run
+
+    monkeypatch.setattr(run, "make_record", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        bench.train()
+    (last,) = bench.results.rglob("last.ckpt")
+    last.write_bytes(last.read_bytes()[:-500])
+    with pytest.raises(UserError, match=r"last\.ckpt: damaged.*force=true"):
+        bench.train()
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_malformed_data_end_a_run_before_it_leaves_anything(bench):
+    (bench.data / "toy" / "dev.txt").write_text("ba/A\nbroken line\n")
+    with pytest.raises(UserError, match=r"dev\.txt:2"):
+        bench.train()
+    assert not list(bench.results.rglob("*.json"))
+    assert not list(bench.results.rglob("*.ckpt"))
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_wandb_stays_offline_without_a_key_and_every_run_is_one_of_its_own(bench):
+    import wandb
+
+    for seed in (1, 2):
+        record = bench.train("logger=wandb", "task.fit.epochs=1", f"seed={seed}")
+        assert wandb.run is None
+        runs = list((bench.results / record["checkpoint"]).parent.glob("wandb/offline-run-*"))
+        assert len(runs) == 1
+        assert runs[0].name.endswith(record["run"])
+
+
+@pytest.mark.parametrize(("by", "expected"), [("norm", [0.6, 0.8]), ("value", [1.0, 1.0])])
+def test_gradients_of_a_fused_optimizer_are_clipped_in_mixed_precision_too(by, expected):
+    weights = torch.nn.Parameter(torch.zeros(2))
+    weights.grad = torch.tensor([3.0, 4.0])
+    optimizer = torch.optim.Adam([weights], fused=True)
+    plugin = MixedPrecision("bf16-mixed", "cpu")
+    module = SimpleNamespace(trainer=SimpleNamespace(precision_plugin=plugin), _norm=torch.tensor(5.0))
+    BenchModule.configure_gradient_clipping(module, optimizer, 1.0, GradClipAlgorithmType(by))  # type: ignore[arg-type]
+    assert weights.grad.tolist() == pytest.approx(expected)

@@ -1,0 +1,392 @@
+"""W&B: live and published runs hold what their records say; no key, a wrong key or no network stops a run."""
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmo_bench.metrics.items import Items
+from elmo_bench.records import items, store, wandb_record
+from elmo_bench.reporting.pages import dashboards, publishing
+from elmo_bench.system import wandb_runs
+from elmo_bench.system.errors import UserError
+from tests.conftest import clean_environment
+from tests.records.test_records import fake
+
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+
+KEY = "a" * 40
+
+
+@pytest.fixture(autouse=True)
+def no_account(monkeypatch, tmp_path):
+    """No key of this machine's user; the server has not been asked."""
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(wandb_runs.Server, "reachable", True)
+
+
+def inspected(folder: Path, *options: str) -> str:
+    """What `wandb leet inspect` makes of an offline run."""
+    (log,) = folder.glob("*.wandb")
+    command = [str(Path(sys.executable).with_name("wandb")), "leet", "inspect", "--json", *options, str(log)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def summary(folder: Path) -> dict:
+    return json.loads(inspected(folder, "--summary"))
+
+
+def logged(folder: Path) -> tuple[dict, list[dict]]:
+    """The opening of an offline run, and its rows."""
+    lines = [json.loads(line) for line in inspected(folder).splitlines()]
+    (opening,) = [line["run"] for line in lines if line["type"] == "run"][:1]
+    return opening, [line["history"]["item"] for line in lines if line["type"] == "history"]
+
+
+def paths(node) -> list[str]:
+    """The absolute paths in nested containers."""
+    if isinstance(node, dict):
+        return [path for value in node.values() for path in paths(value)]
+    if isinstance(node, list):
+        return [path for value in node for path in paths(value)]
+    return [node] if isinstance(node, str) and os.path.isabs(node) else []
+
+
+# Live.
+
+
+def offline_runs(bench) -> list[Path]:
+    return sorted(bench.results.glob("work/open/toy/*/wandb/offline-run-*"))
+
+
+def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(bench):
+    arguments = bench.overrides("logger=wandb", "task.fit.epochs=3")
+    assert bench.command("train", *arguments, STOP="2,0").returncode < 0
+    done = bench.command("train", *arguments)
+    assert done.returncode == 0, done.stderr
+    first, second = offline_runs(bench)
+    assert f"W&B: logged offline; `wandb sync {second}` uploads it" in done.stderr
+    (path,) = bench.results.glob("runs/open/toy/*.json")
+    record = store.read(path)
+    openings, rows = zip(*map(logged, (first, second)), strict=True)
+    assert {opening["run_id"] for opening in openings} == {record["run"]}
+    assert all(opening["resume"] for opening in openings)
+    steps = [row["_step"] for part in rows for row in part]
+    expected = [*record["history"]["updates"], record["updates"] + 1]
+    # W&B writes from a process of its own: on a busy machine, SIGKILL may take the last rows of the first part.
+    assert steps == [step for step in expected if step in steps or step >= expected[-2]]
+    epochs = zip(record["layer_weights"]["input"], record["gamma"]["input"], strict=True)
+    logged_then = dict(zip(record["history"]["updates"], epochs, strict=True))
+    for row in [row for part in rows for row in part if row["_step"] in logged_then]:
+        weights, gamma = logged_then[row["_step"]]
+        assert [row[f"elmo/input/s{j}"] for j in range(3)] == weights
+        assert row["elmo/input/gamma"] == gamma
+    opening, whole = openings[1], summary(second)
+    assert (opening["run_group"], opening["job_type"]) == ("table1/open/toy", "elmo")
+    assert opening["tags"][:3] == ["toy", "open", "biLM custom"]
+    assert whole["config"]["task"]["fit"]["epochs"] == 3
+    assert whole["config"]["record"]["digest"] == wandb_record.digest(record)
+    assert "config" not in whole["config"]
+    assert paths(whole["config"]) == []
+    for split, metrics in record["metrics"].items():
+        assert all(whole["summary"][f"{split}/{name}"] == pytest.approx(value) for name, value in metrics.items())
+    assert whole["summary"]["predictions"]["nrows"] == 40
+
+
+# The table of predictions.
+
+
+def test_the_table_has_a_row_for_every_row_of_the_test_set(tmp_path):
+    scored = Items({"correct": np.array([1, 0, 1]), "gold": np.array([1, 1, 1])}, np.array([0, 2, 2]), np.arange(3), ())
+    assert wandb_record.table(scored, tmp_path / "no such file") == (
+        ["row", "correct", "gold"], [[0, 1.0, 1.0], [2, 1.0, 2.0]],
+    )  # fmt: skip
+    (tmp_path / "p.jsonl").write_text('"A"\n"B"\n["C"]\n')
+    assert wandb_record.table(scored, tmp_path / "p.jsonl")[1] == [[0, '"A"', 1.0, 1.0], [2, '["C"]', 1.0, 2.0]]
+
+
+# A run is never stopped.
+
+
+class Slow(http.server.BaseHTTPRequestHandler):
+    """A server that never answers."""
+
+    def do_POST(self):
+        time.sleep(60)
+
+    def log_message(self, *_):
+        pass
+
+
+class Refusing(Slow):
+    """A server that accepts no key."""
+
+    def do_POST(self):
+        self.send_response(401)
+        self.end_headers()
+        self.wfile.write(b'{"errors": [{"message": "permission denied"}]}')
+
+
+@pytest.fixture
+def server():
+    """Starts a server on this machine; returns its address."""
+    started = []
+
+    def start(handler):
+        one = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        one.daemon_threads = True
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        started.append(one)
+        return f"http://127.0.0.1:{one.server_port}"
+
+    yield start
+    for one in started:
+        one.shutdown()
+
+
+PROBE = """
+import pathlib, sys, time
+from elmo_bench.system.wandb_runs import opened
+started = time.monotonic()
+for name in ("first", "second"):
+    run = opened(pathlib.Path(sys.argv[1]), project="p", id=name)
+    run.log({"loss": 1.0}, 1)
+    print(run.offline)
+    run.close()
+print(time.monotonic() - started)
+"""
+
+
+def probe(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Two W&B runs of one process."""
+    environment = {**clean_environment(), **environment}
+    command = [sys.executable, "-c", PROBE, str(folder)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+
+@pytest.mark.parametrize(
+    ("key", "handler", "said"),
+    [
+        ("abc", None, "API key must have 40+ characters, has 3"),
+        (KEY, Refusing, "permission denied"),
+        (KEY, Slow, "deadline exceeded"),
+    ],
+)
+def test_a_key_that_does_not_serve_is_one_line_and_the_run_is_offline(tmp_path, server, key, handler, said):
+    address = server(handler) if handler else "http://127.0.0.1:9"
+    done = probe(tmp_path, WANDB_API_KEY=key, WANDB_BASE_URL=address)
+    *offline, seconds = done.stdout.split()
+    assert offline == ["True", "True"], done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("W&B: ")]
+    assert len(told) == 1
+    assert said in told[0]
+    assert told[0].endswith("what follows is logged offline")
+    assert done.stderr.splitlines() == told
+    assert float(seconds) < wandb_runs.SECONDS + 105  # W&B itself takes most of it to start on a busy machine
+    assert len(list(tmp_path.glob("wandb/offline-run-*"))) == 2
+
+
+def test_without_wandb_a_run_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    run = wandb_runs.opened(tmp_path, project="p")
+    run.log({"loss": 1.0}, 1)
+    run.conclude({}, {})
+    run.close()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("W&B: wandb is not installed")
+    assert (run.folder, run.offline) == (None, False)
+
+
+def test_an_error_of_wandb_ends_the_logging_in_one_line(capsys):
+    class Broken:
+        dir, offline = "/no/such/files", False
+
+        def log(self, *_, **__):
+            raise BrokenPipeError("the service has died")
+
+    run = wandb_runs.WandbRun(Broken())
+    for step in (1, 2):
+        run.log({"loss": 1.0}, step)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("W&B: the service has died; no more is logged")
+
+
+def test_a_key_that_wandb_login_has_left_is_found(tmp_path, monkeypatch):
+    assert not wandb_runs._stored("https://api.example.org")
+    (tmp_path / "netrc").write_text(f"machine api.example.org login user password {KEY}\n")
+    (tmp_path / "netrc").chmod(0o600)
+    assert wandb_runs._stored("https://api.example.org")
+    assert not wandb_runs._stored("https://api.example.com")
+
+
+# Published.
+
+
+def finished(seed=1, **more):
+    """A record with a history."""
+    columns = {"epoch": [0, 1], "updates": [5, 10], "loss": [2.0, 1.0], "learning_rate": [0.1, 0.1],
+               "dev.f1": [80.0, 91.0], "tokens": [100, 100]}  # fmt: skip
+    record = fake(seed=seed, run=f"{seed:016x}", updates=10, commit="c" * 40, history=columns, **more)
+    return record | {"config": record["config"] | {"task": {**record["config"]["task"], "name": "ner"}}}
+
+
+def save(root: Path, *records: dict) -> None:
+    scored = Items({"correct": np.ones(4)}, np.arange(4), np.arange(4), ())
+    for record in records:
+        path = store.place(root, record["scale"], record["task"], record["run"])
+        store.write(path, record, {items.path_of(path): items.packed({"dev": scored, "test": scored})})
+
+
+def published(root: Path) -> list[Path]:
+    return sorted(root.glob("wandb/offline-run-*"))
+
+
+def publish(root: Path):
+    return publishing.publish(store.read_all(root), root, root, "p", None)
+
+
+def test_every_record_is_published_once(tmp_path):
+    save(tmp_path, finished(1), finished(2, variant={"elmo.layers": "last"}))
+    assert publish(tmp_path) == {publishing.WRITTEN: 2}
+    first, second = published(tmp_path)
+    opening, rows = logged(first)
+    assert (opening["run_id"], opening["run_group"], opening["job_type"]) == ("0" * 15 + "1", "table1/open/ner", "elmo")
+    assert opening["tags"] == ["ner", "open", "biLM open", "commit cccccccccccc"]
+    assert [(row["_step"], row["epoch"], row["dev/f1"], row["train/loss"]) for row in rows[:2]] == [
+        (5, 1, 80.0, 2.0), (10, 2, 91.0, 1.0),
+    ]  # fmt: skip
+    assert [row["elmo/input/gamma"] for row in rows[:2]] == [1.0, 1.25]
+    assert [rows[1][f"elmo/input/s{j}"] for j in range(3)] == [0.1, 0.3, 0.6]
+    whole = summary(first)["summary"]
+    assert (whole["test/f1"], whole["dev/f1"], whole["elmo/input/s2"]) == (90.0, 91.0, 0.6)
+    assert whole["predictions"]["nrows"] == 4
+    assert logged(second)[0]["run_group"] == "table2/open/ner"
+    before = [path.stat().st_mtime_ns for path in published(tmp_path)]
+    assert publish(tmp_path) == {publishing.THERE: 2}
+    assert [path.stat().st_mtime_ns for path in published(tmp_path)] == before
+
+
+def test_a_record_that_has_changed_replaces_its_offline_run(tmp_path):
+    save(tmp_path, finished())
+    publish(tmp_path)
+    save(tmp_path, finished(metrics={"dev": {"f1": 50.0}, "test": {"f1": 51.0}}))
+    assert publish(tmp_path) == {publishing.WRITTEN: 1}
+    (only,) = published(tmp_path)
+    assert summary(only)["summary"]["test/f1"] == 51.0
+    (only / publishing.DIGEST).unlink()  # as a killed process leaves it
+    assert publish(tmp_path) == {publishing.WRITTEN: 1}
+    assert len(published(tmp_path)) == 1
+
+
+def test_a_run_that_was_logged_while_it_trained_is_not_published_again(tmp_path):
+    save(tmp_path, finished())
+    work = store.work(tmp_path, "open", "ner", f"{1:016x}")
+    (work / "wandb" / f"offline-run-20260101_000000-{1:016x}").mkdir(parents=True)
+    assert publish(tmp_path) == {publishing.LOGGED: 1}
+
+
+def test_what_the_server_has_is_not_published_again(tmp_path, monkeypatch):
+    save(tmp_path, finished(1), finished(2))
+    record = finished(1)
+    monkeypatch.setattr(publishing, "has_key", lambda: True)
+    monkeypatch.setattr(publishing, "on_server", lambda *_: {record["run"]: wandb_record.digest(record)})
+    assert publish(tmp_path) == {publishing.THERE: 1, publishing.WRITTEN: 1}
+
+
+def test_publish_says_how_to_upload(bench, tmp_path):
+    save(tmp_path / "mine", finished())
+    done = bench.command("publish", f"results_root={tmp_path}/mine", "project=p")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "W&B, project p: runs: 1 written",
+        f"offline; to upload, with a key: wandb sync {tmp_path}/mine/wandb/offline-run-*",
+    ]
+    done = bench.command("publish", f"results_root={tmp_path}/none")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "no run is recorded here" in done.stderr
+
+
+# The workspace and the report.
+
+
+def test_without_the_extra_the_dashboards_are_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb_workspaces", None)
+    for make in (dashboards.workspace, dashboards.report):
+        with pytest.raises(UserError, match=r"pip install 'elmo_bench\[dashboards\]'"):
+            make("me", "p", [finished()])
+
+
+def test_the_workspace_shows_the_metrics_that_runs_log():
+    pytest.importorskip("wandb_workspaces")
+    records = [finished(), finished(2, scale="mini")]
+    made = json.loads(dashboards.workspace("me", "p", records)._to_model().model_dump_json(by_alias=True))
+    (runs,) = made["spec"]["section"]["runSets"]
+    assert [group["name"] for group in runs["grouping"]] == ["table.value", "arm.value"]
+    sections = {each["name"]: each["panels"] for each in made["spec"]["section"]["panelBankConfig"]["sections"]}
+    assert list(sections) == ["Scores", "Training", "Layer weights", "Cost"]
+    shown = {name for panels in sections.values() for panel in panels for name in panel["config"]["metrics"]}
+    row = wandb_record.rows(wandb_record.history(records[0]))[0]
+    assert {"dev/f1", "train/loss", "elmo/input/s0", "elmo/input/s2", "elmo/input/gamma"} <= shown & {*row}
+    assert "test/f1" in shown & {*wandb_record.summary(records[0])}
+
+
+def test_the_report_has_the_tables_and_the_curves_of_every_task():
+    wr = pytest.importorskip("wandb_workspaces.reports.v2")
+    made = dashboards.report("me", "p", [finished(), finished(2, scale="mini")])
+    assert "## ner, scale mini" in made.blocks[1].text
+    grids = [block for block in made.blocks if isinstance(block, wr.PanelGrid)]
+    assert [grid.runsets[0].filters for grid in grids] == [
+        "Tags() in ['ner'] and Tags() in ['mini']", "Tags() in ['ner'] and Tags() in ['open']",
+    ]  # fmt: skip
+
+
+def test_a_dashboard_that_w_and_b_does_not_save_is_one_line(tmp_path, monkeypatch):
+    def refused(*_):
+        raise RuntimeError("no such entity\nand more")
+
+    monkeypatch.setattr(dashboards, "workspace", refused)
+    with pytest.raises(UserError, match="W&B: no such entity; the workspace or the report was not saved"):
+        publishing.publish_dashboards([finished()], tmp_path, "p", "me")
+
+
+def test_dashboards_are_made_once_and_then_replaced(tmp_path, monkeypatch):
+    for name in ("workspace", "report"):
+        monkeypatch.setattr(dashboards, name, lambda *_, name=name: name)
+    monkeypatch.setattr(dashboards, "saved", lambda made, url: url or f"https://{made}")
+    urls = {"workspace": "https://workspace", "report": "https://report"}
+    assert publishing.publish_dashboards([finished()], tmp_path, "p", "me") == urls
+    monkeypatch.setattr(dashboards, "saved", lambda made, url: f"{url}/again")
+    assert publishing.publish_dashboards([finished()], tmp_path, "p", "me")["report"] == "https://report/again"
+
+
+def test_a_variant_belongs_to_the_sweep_that_makes_it():
+    changes = {"table1": {}, "table2": {"elmo.layers": "last"}, "table3": {"elmo.where": "output"},
+               "ner_loss": {"task.head.loss": "sum"}, "others": {"task.fit.epochs": 3}}  # fmt: skip
+    for page, variant in changes.items():
+        assert publishing.table(fake(variant=variant)) == f"{page}/open/ner"
+
+
+def test_a_dashboard_is_saved_in_the_place_of_its_earlier_self():
+    class Made:
+        def __init__(self, sections, url="new"):
+            self.sections, self.url = sections, url
+
+        @classmethod
+        def from_url(cls, url):
+            return cls(["old"], url)
+
+        def save(self):
+            self.kept = self.sections
+            return self
+
+    assert dashboards.saved(Made(["a"]), None) == "new"
+    assert dashboards.saved(Made(["b"]), "there") == "there"

@@ -1,0 +1,233 @@
+"""`elmo-bench data`: pages, archives, licences, a folder of the user's, and what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.commands.run import data
+from elmo_bench.sources import given, licences, pages
+from elmo_bench.sources.archives import content_digest, unpack
+from elmo_bench.sources.pages import DataSet, Given, Source
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from tests.faulty_server import serving
+
+TEXT = b"a tree\n"
+COMMIT = "c" * 40
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def tar_gz(members: dict[str, bytes], top: str = f"bank-{COMMIT}/", link: str | None = None) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(top + name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+        if link:
+            info = tarfile.TarInfo(top + link)
+            info.type, info.linkname = tarfile.SYMTYPE, "/etc/hostname"
+            archive.addfile(info)
+    return packed.getvalue()
+
+
+@pytest.fixture
+def page(tmp_path) -> DataSet:
+    """A data set that copies one file of an archive."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "a.txt").write_bytes(TEXT)
+    source = Source("me/bank", COMMIT, members=["*.txt"], sha256=content_digest(kept, ["*.txt"]))
+    copied = {"bank/a.txt.xz": "bank/a.txt"}
+    return DataSet(
+        "A bank", ["open"], ["ner"], "CC0", sources={"bank": source}, copy=copied, files={"bank/a.txt.xz": digest(TEXT)}
+    )
+
+
+@pytest.fixture
+def run(page, tmp_path, monkeypatch, capsys):
+    """Runs the command with this one page; returns what it prints."""
+    monkeypatch.setattr(pages, "load", lambda: {"bank": page})
+    monkeypatch.delenv("DATA_ROOT", raising=False)
+
+    def call(*arguments: str) -> str:
+        root = f"data_root={tmp_path / 'root'}"
+        monkeypatch.setattr("sys.argv", ["elmo-bench data", root, *arguments])
+        data.main()
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_a_folder_of_archives_is_enough(run, tmp_path):
+    (tmp_path / f"bank-{COMMIT}.tar.gz").write_bytes(tar_gz({"a.txt": TEXT, "b.bin": b"not needed"}))
+    said = run(f"source={tmp_path}")
+    assert "Licence: CC0" in said
+    assert "bank: made" in said
+    assert lzma.decompress((tmp_path / "root/bank/a.txt.xz").read_bytes()) == TEXT
+    assert "licence: CC0" in (tmp_path / "root/LICENCES").read_text()
+    assert sorted(path.name for path in (tmp_path / "root").iterdir()) == ["LICENCES", "bank"]
+    assert "as it should be" in run("source=/")  # nothing is needed any more
+
+
+def test_a_mirror_with_an_archive_is_enough(run, tmp_path):
+    with serving({f"bank-{COMMIT}.tar.gz": tar_gz({"a.txt": TEXT})}) as server:
+        assert "bank: made" in run(f"mirror={server.address}/cut-once")
+
+
+def test_a_damaged_file_is_made_again(run, tmp_path):
+    (tmp_path / f"bank-{COMMIT}.tar.gz").write_bytes(tar_gz({"a.txt": TEXT}))
+    run(f"source={tmp_path}")
+    (tmp_path / "root/bank/a.txt.xz").write_bytes(lzma.compress(b"another tree\n"))
+    assert "bank: made" in run(f"source={tmp_path}")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [tar_gz({"a.txt": b"another tree\n"}), tar_gz({"a.txt": TEXT})[:-20], b"no archive"],
+    ids=["another", "truncated", "none"],  # an archive holds the time at which it was made
+)
+def test_another_archive_ends_in_one_line_and_is_left_alone(run, tmp_path, content):
+    archive = tmp_path / f"bank-{COMMIT}.tar.gz"
+    archive.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        run(f"source={tmp_path}")
+    assert "\n" not in str(caught.value)
+    assert archive.read_bytes() == content
+    assert not (tmp_path / "root/bank").exists()
+
+
+def test_what_is_missing_in_the_folder_is_named_with_its_address(run, tmp_path):
+    with pytest.raises(UserError, match=f"bank-{COMMIT}.tar.gz: get it from https://codeload.github.com/me/bank"):
+        run(f"source={tmp_path}")
+
+
+def test_licences_are_written_before_anything_else(run, tmp_path):
+    with pytest.raises(UserError):
+        run(f"source={tmp_path}")
+    assert (tmp_path / "root/LICENCES").is_file()
+
+
+def test_licences_keep_what_is_there_and_what_is_added(page, tmp_path):
+    (tmp_path / "bank").mkdir()
+    (tmp_path / "bank/a.txt.xz").touch()
+    other = DataSet("Another", ["open"], licence="MIT", copy={"other.txt": "x/y"})
+    third = DataSet("A third", ["open"], licence="GPL", copy={"third.txt": "x/y"})
+    known = {"bank": page, "other": other, "third": third}
+    licences.record(tmp_path, known, {"other": other}, {"data_root": tmp_path})
+    text = (tmp_path / "LICENCES").read_text()
+    assert "CC0" in text
+    assert "MIT" in text
+    assert "GPL" not in text
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "sub/../../out.txt", "/out.txt"])
+def test_nothing_is_unpacked_outside_its_folder(tmp_path, name):
+    slip, packed = tmp_path / "slip.zip", tmp_path / "slip.tar.gz"
+    with zipfile.ZipFile(slip, "w") as archive:
+        archive.writestr(name, "x")
+    packed.write_bytes(tar_gz({name: b"x"}))
+    for path in (slip, packed):
+        with pytest.raises(UserError, match="outside its folder"):
+            unpack(path, tmp_path / "in/folder", ["*.txt"], 1000)
+    assert sorted(path.name for path in tmp_path.rglob("*.txt")) == []
+
+
+def test_links_large_members_and_bombs_are_refused(tmp_path):
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(tar_gz({}, link="a.txt"))
+    with pytest.raises(UserError, match="is a link"):
+        unpack(path, tmp_path / "in", ["*.txt"], 1000)
+    path.write_bytes(tar_gz({"a.txt": bytes(range(256)) * 10}))
+    with pytest.raises(UserError, match="more than its page allows"):
+        unpack(path, tmp_path / "in", ["*.txt"], 1000)
+    path.write_bytes(tar_gz({"b.bin": bytes(10_000_000)}))
+    with pytest.raises(UserError, match="200 times its size"):
+        unpack(path, tmp_path / "in", ["*.txt"], 1000)
+
+
+def test_given_data_are_counted(tmp_path):
+    asked = Given(get="Ask me.", folder="bank", counts={"a.conll": {"sentences": 2, "tokens": 3}})
+    with pytest.raises(UserError, match=r"not there; it cannot be fetched\. Ask me\."):
+        given.check(asked, tmp_path)
+    (tmp_path / "bank").mkdir()
+    (tmp_path / "bank/a.conll").write_text("-DOCSTART- O\n\nAnn B\nleft O\n\nOslo B\n")
+    given.check(asked, tmp_path)
+    (tmp_path / "bank/a.conll").write_text("Ann B\n\nOslo B\n")
+    with pytest.raises(UserError, match=r"expected 3 tokens \(not 2\)"):
+        given.check(asked, tmp_path)
+
+
+def test_documents_below_a_folder_are_counted(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.gold_conll").write_text(
+            f"#begin document ({name}); part 000\n{name} 0 0 x\n\n#end document\n"
+        )
+    assert given.count(tmp_path) == {"documents": 2, "sentences": 2, "tokens": 2}
+
+
+def test_every_page_names_its_licence_and_pins_its_sources():
+    for name, page in pages.load().items():
+        assert page.licence, name
+        assert page.scales, name
+        assert page.given or page.targets, name
+        for source in page.sources.values():
+            assert source.url or len(str(source.commit)) == 40, name
+            assert source.files or source.sha256 or name == "elmo_original", name
+        if page.convert:
+            assert page.files, name
+
+
+def test_every_task_has_data_at_open_and_paper():
+    tasks = {"coref", "ner", "snli", "squad", "srl", "sst5"}
+    for scale in ("open", "paper"):
+        assert {task for page in pages.load().values() if scale in page.scales for task in page.tasks} == tasks
+
+
+def test_a_misspelt_key_of_a_page_is_named(tmp_path):
+    (tmp_path / "a.yaml").write_text("title: A\nlicense: CC0\n")
+    with pytest.raises(UserError, match="license"):
+        pages.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["scale=mini"], "generated"),
+        (["task=nosuch"], "no data to fetch"),
+        (["sets=nosuch"], "no such data set"),
+        (["source=/nosuch"], "no such folder"),
+        (["mirror=ftp://x"], "begins with https"),
+    ],
+)
+def test_a_wrong_argument_ends_in_one_line(run, arguments, said):
+    with pytest.raises(UserError, match=said):
+        run(*arguments)
+
+
+def test_only_a_folder_that_the_command_made_is_taken_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "MADE", tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    assert places.made() is None
+    (tmp_path / "data/LICENCES").touch()
+    assert places.made() == str(tmp_path / "data")
+
+
+def test_the_files_that_open_pages_name_are_those_that_are_made():
+    from elmo_bench.configuration.pages import compose
+
+    made = {name for page in pages.load().values() if "open" in page.scales for name in page.targets}
+    for task in ("coref", "ner", "snli", "squad", "srl", "sst5"):
+        named = compose([f"task={task}", "scale=open", "data_root=R"]).task.data
+        files = {str(Path(named[split]).relative_to("R")) for split in ("train", "dev", "test") if named.get(split)}
+        assert files <= made, task

@@ -1,0 +1,278 @@
+"""What the benchmark counts, what it compares with, and that it runs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from torch.utils.flop_counter import FlopCounterMode
+
+from elmo_bench.bilm import BiLM, compiled
+from elmo_bench.bilm.corpus import Corpus
+from elmo_bench.bilm.lm import BidirectionalLM, chunks
+from elmo_bench.bilm.options import Options
+from elmo_bench.bilm.pretraining.batches import Batcher
+from elmo_bench.bilm.pretraining.convolutions import WordTypes
+from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.commands.machine import bench as command
+from elmo_bench.commands.machine.bench import PARTS, parts, usual
+from elmo_bench.configuration import pages, schema
+from elmo_bench.speed import (
+    bench,
+    cases,
+    gemm,
+    growth,
+    measure,
+    pretraining,
+    reference,
+    reference_highway,
+    released,
+    stack,
+    steps,
+    tables,
+)
+from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops
+from elmo_bench.speed.text import read_sentences
+from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
+
+
+def test_work_of_the_official_sizes():
+    """MFLOP of a word that fills all 50 characters, and of a token's steps through all LSTMs."""
+    for size, highways, projection, lstm in (("small", 16.78, 0.52, 9.44), ("original", 33.55, 2.10, 150.99)):
+        options, _ = bench.PLAN.sizes[size]
+        assert encoder_flops(options, ["x" * 48]) / 1e6 == pytest.approx(17.62 + highways + projection, abs=0.01)
+        assert lstm_flops(options) / 1e6 == pytest.approx(lstm, abs=0.01)
+
+
+def test_short_and_repeated_words_are_less_work():
+    options = Options.parse(
+        {"lstm": {"dim": 2, "projection_dim": 3}, "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 2], [3, 5]]}}
+    )
+    # "ab" is 4 characters with its marks: 4 windows that hold one of them, and one of padding alone
+    windows = 5 * 2 * (1 * 4 * 2 + 3 * 4 * 5)
+    project = 2 * 7 * 3
+    assert encoder_flops(options, ["ab"]) == windows + project
+    assert encoder_flops(options, ["ab", "c" * 46]) - encoder_flops(options, ["ab"]) == 2 * (49 * 8 + 48 * 60) + project
+    steps = lstm_flops(options)
+    marks = encoder_flops(options, ["<S>", "</S>"])
+    assert batch_flops(options, [["ab", "ab"], []]) == windows + project + marks + 6 * steps
+    assert batch_flops(options, []) == 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_reference_gives_the_same_layers(size, tmp_path):
+    bilm = BiLM.from_files(*write_random(tmp_path, **SIZES[size]), state="zero")
+    for batch in (PLAIN, STRANGE, [[]]):
+        for a, b in zip(reference.encode(bilm, batch), bilm.encode(batch), strict=True):
+            near(a, b)
+
+
+def test_forgotten_words_are_computed_again(tmp_path):
+    bilm = BiLM.from_files(*write_random(tmp_path))
+    bilm.forget_words()  # nothing to forget yet
+    first = bilm.encode(PLAIN)
+    encoder = bilm._functions(prepared=True)[0]
+    assert encoder.places  # type: ignore[attr-defined]
+    bilm.forget_words()
+    assert not encoder.places  # type: ignore[attr-defined]
+    for a, b in zip(first, bilm.encode(PLAIN), strict=True):
+        near(a, b)
+
+
+def test_ways_that_disagree_are_not_compared(tmp_path, monkeypatch):
+    bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
+    monkeypatch.setattr(reference, "encode", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
+    with pytest.raises(RuntimeError, match="differ"):
+        measure.speed(bilm, [PLAIN], 1)
+
+
+def test_made_up_sentences():
+    sentences, source = read_sentences(None, 300)
+    assert "made-up" in source
+    assert (sentences, source) == read_sentences(None, 300)
+    lengths = [len(sentence) for sentence in sentences]
+    assert len(sentences) == 300
+    assert (min(lengths), max(lengths)) >= (5, 20)
+    assert max(lengths) <= 50
+    words = [word for sentence in sentences[:32] for word in sentence]
+    assert 0.4 < len(set(words)) / len(words) < 0.8  # words repeat as in text
+    assert all(words)
+
+
+def test_sentences_of_the_open_text(data_root):
+    sentences, source = read_sentences(data_root, 64)
+    assert source == "fiction, web, wiki"
+    assert len(sentences) == 64
+    assert all(5 <= len(sentence) <= 50 for sentence in sentences)
+
+
+def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
+    monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32), (4, 4, 4)))
+    monkeypatch.setattr(released, "FILTERS", [[1, 4], [3, 8]])
+    sizes = {"a": (released.official(8, 4, 1), 2), "b": (released.official(12, 6, 2), 1)}
+    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), (), heads=False, device_parts=(), growth=2)
+    told: list[str] = []
+    measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), told.append)))
+    assert told == list(PARTS) == list(tables.SHOWN) == list(measured["seconds"])
+    assert measured["best_gemm_gflops"] == max(row["gflops"] for row in measured["gemm"]) > 0
+    for row in measured["sizes"].values():
+        speed, rate = row["tokens_a_second"], measured["best_gemm_gflops"] * 1e9
+        assert row["share_of_bound"] == pytest.approx(row["best_tokens_a_second"] * row["mflop_a_token"] * 1e6 / rate)
+        assert row["best_tokens_a_second"] >= speed["encode"]
+        assert row["times_reference"] == pytest.approx(speed["encode"] / speed["reference"])
+        assert row["times_plain"] == pytest.approx(speed["encode"] / speed["plain"])
+        assert row["largest_difference"] < 1e-5
+        assert row["bf16"] is None or (row["bf16"]["times_fp32"] > 0 and row["bf16"]["largest_difference"] < 0.05)
+    assert measured["cache"]["size"] == "b"
+    assert measured["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
+    rates = measured["cache"]["bytes_a_second"]
+    assert measured["cache"]["share_of_copy"] == pytest.approx(rates["read"] / rates["copy"])
+    checks = measured["verification"]
+    assert set(checks["opening"]) == set(sizes)
+    assert all(seconds > 0 for row in checks["opening"].values() for seconds in row["seconds"].values())
+    assert all(0 < share < 0.03 for share in checks["runs"].values())
+    seconds = measured["sweep"]["seconds"]
+    expected = seconds["compute"] + 3 * seconds["read"]
+    assert measured["sweep"]["times_expected"] == pytest.approx(seconds["sweep"] / expected)
+    assert len(measured["growth"]) == 5
+    assert all(len(row["sizes"]) == len(row["seconds"]) == 4 for row in measured["growth"].values())
+    assert list(measured["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
+    rates = measured["stack"]["sentences_a_second"]
+    assert measured["stack"]["times_reference"] == pytest.approx(rates["ours"] / rates["reference"])
+    assert measured["stack"]["times_library"] == pytest.approx(rates["ours"] / rates["nn.LSTM"])
+    for rows in measured["attention"].values():
+        assert [(row["mode"], row["bounded"]) for row in rows] == [
+            ("train", True), ("train", False), ("answer", True), ("answer", False)
+        ]  # fmt: skip
+        assert all(row["words"] == 30 and row["peak_mib"] > 50 for row in rows)
+    assert "squad" in measured["attention"]
+    console = Console(record=True, width=120)
+    tables.show(measured, console)
+    text = console.export_text()
+    assert "of the bound" in text
+    assert "times nn.LSTM" in text
+    assert "what verification costs: opening a biLM (a," in text.replace("\n", " ")
+
+
+def test_the_slope_of_a_cost():
+    assert growth.slope([10, 20, 40, 80], [3, 6, 12, 24]) == pytest.approx(1)
+    assert growth.slope([10, 20, 40, 80], [1, 4, 16, 64]) == pytest.approx(2)
+
+
+def test_parts_are_chosen_by_name():
+    assert parts("growth,encode") == ["encode", "growth"]
+    with pytest.raises(ValueError, match="there is no part encod; did you mean encode?"):
+        parts("encod")
+
+
+def test_without_a_gpu_its_part_runs_only_where_it_is_asked_for(monkeypatch, capsys, one_thread):
+    ran: list[list[str]] = []
+    monkeypatch.setattr(bench, "bench", lambda plan, data_root, only, step: ran.append(list(only)) or {"text": ""})
+    monkeypatch.setattr(tables, "show", lambda figures, console: None)
+    for only in (None, ["gpu"]):
+        command.measured(None, only, "cpu")
+    assert ran == [[name for name in PARTS if name != "gpu"], ["gpu"]]
+    assert capsys.readouterr().err.count("\n") == 1
+    assert usual("cuda") == list(PARTS)
+
+
+def test_equal_batches_of_paragraphs_are_measured_once(monkeypatch):
+    ran: list[int] = []
+    monkeypatch.setattr(measure, "_reading", lambda task, words, mode, rows: ran.append(rows) or float(rows))
+    rows = measure.attention("squad", (400, 800))
+    assert len(ran) == 6
+    assert [row["peak_mib"] for row in rows] == [row["rows"] for row in rows] == [45] * 4 + [22, 45] * 2
+
+
+def test_without_kernels_torch_alone_computes(tmp_path):
+    bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
+    plain = measure.without_kernels(bilm)
+    assert plain._functions(prepared=True)[0].kernels is None  # type: ignore[attr-defined]
+    assert (bilm._functions(prepared=True)[0].kernels is None) == (compiled.kernels() is None)  # type: ignore[attr-defined]
+    for a, b in zip(plain.encode(PLAIN), bilm.encode(PLAIN), strict=True):
+        near(a, b)
+
+
+def test_the_memory_of_a_training_step_at_the_papers_sizes(tmp_path):
+    assert "ner" in cases.tasks("mini")
+    data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[40,12,12]}"
+    found = measure.head("ner", data)
+    assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (40, True, True)  # the page: up to 64
+
+
+def test_layers_drawn_for_the_memory_are_like_the_releases():
+    source = cases.RandomLayers()
+    layers = source.layers([["a"], ["b", "c"]])
+    assert layers.shape == (2, 3, 2, 1024)
+    assert not layers[0, :, 1].any()
+    assert torch.equal(layers[:, 0, :, :512], layers[:, 0, :, 512:])
+
+
+def test_stacks_that_disagree_are_not_compared(monkeypatch):
+    monkeypatch.setattr(reference_highway, "forward", lambda model, x, mask: model(x * 1.01, mask))
+    with pytest.raises(RuntimeError, match="differ"):
+        stack.speed([[3, 2]], 1, stack.Size(5, 4, 2))
+
+
+def test_the_work_of_a_pretraining_update_by_hand(tmp_path):
+    """Three passes over windows of distinct words, dense layers, steps of the LSTMs and sampled softmax."""
+    options = Options.parse(
+        {"lstm": {"dim": 2, "projection_dim": 3}, "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 2], [3, 5]]}}
+    )
+    corpus = Corpus(["<S>", "</S>", "ab", "c" * 46], np.array([2, 3, 2], dtype=np.int32), np.array([3]))
+    lm = BidirectionalLM(BiLM(options), 5)
+    types = WordTypes(corpus.types, lm.bilm.encoder)
+    pair = next(zip(*(chunks(s, 1, 4) for s in corpus.streams(["<S>", "</S>", "<UNK>", "ab", "x"])), strict=True))
+    found = pretraining.batch_flops(options, Batcher(types, 5, 3, 1).make(pair, 0))
+    forward = encoder_flops(options, ["<S>", "</S>", "ab", "c" * 46]) + 4 * lstm_flops(options) + 2 * (2 * 4 * 3 * 3)
+    assert found == 3 * forward
+
+
+def test_operations_and_waits_are_counted():
+    x, mask = torch.randn(6, 3), torch.arange(6) > 2
+    with steps.Operations() as operations:
+        x.view(18)[2:].t()  # views
+    assert (operations.number, operations.waits) == (0, 0)
+    with steps.Operations() as operations:
+        x.mul(2)[mask].sum().item()
+        x[torch.tensor([1, 2])]
+    assert operations.waits == 2  # the mask and the item
+    assert operations.number >= 4
+
+
+def test_the_products_of_an_lstm_are_counted():
+    lstm, x = torch.nn.LSTM(3, 5, batch_first=True), torch.randn(2, 4, 3)
+    with torch.no_grad(), FlopCounterMode(display=False, custom_mapping=steps.PRODUCTS) as counted:
+        lstm(x)
+    assert counted.get_total_flops() == 2 * 8 * 20 * (3 + 5)
+
+
+def test_training_steps_are_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32),))
+    sentences = ["Ida B-PER\nsang O\n", "the O\nold O\nferry O\nleft O\nOslo B-LOC\n"] * 3
+    (tmp_path / "a.txt").write_text("\n".join(sentences), encoding="utf-8")
+    files = [f"task.data.{split}={tmp_path / 'a.txt'}" for split in ("train", "dev", "test")]
+    run = schema.typed(pages.compose(["task=ner", "scale=open", "data_root=x", "task.batch.batch_size=4", *files]))
+    made = steps._made(run, tmp_path, 2)
+    found = steps.speed(made)
+    rate = found["tokens_a_second"] * found["mflop_a_token"] * 1e6
+    assert found["tokens_a_second"] > 0
+    assert found["times_plain"] > 0
+    assert rate / found["share_of_bound"] > 0
+    assert found["operations_a_step"] > 100
+    lone = steps.row_flops(made, list(made.loader))
+    assert lone == pytest.approx(found["mflop_a_token"] * 1e6 * 21)
+
+
+def test_pretraining_is_measured(tmp_path):
+    lstm = {"dim": 8, "projection_dim": 4, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
+    cnn = {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 4]], "max_characters_per_token": 50}
+    recipe = Recipe({"lstm": lstm, "char_cnn": cnn}, [], [], 50, 1, rows=4, steps=5, negatives=8)
+    sentences, _ = read_sentences(None, 40)
+    found = pretraining.speed(recipe, sentences, 60, torch.device("cpu"), compile=False)
+    rate = found["best_gflops"] * 1e9
+    assert found["tokens_a_second"] > 0
+    assert found["share_of_bound"] == pytest.approx(found["tokens_a_second"] * found["mflop_a_token"] * 1e6 / rate)

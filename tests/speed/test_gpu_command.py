@@ -1,0 +1,184 @@
+"""The command that does all that needs a GPU, here on a CPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmo_bench.commands.machine import gpu
+from elmo_bench.speed import device, device_part, device_tables, gpu_run, on_device
+from elmo_bench.speed.gpu_run import Work
+from elmo_bench.system.errors import UserError
+from tests.conftest import ROOT, clean_environment
+
+CPU = torch.device("cpu")
+BEST = {"32-true": 1e11, "bf16-mixed": 1e11}
+# What the machines with GPUs that we know of do not have.
+MISSING = "wandb", "gensim", "zstandard", "submitit", "wandb_workspaces"
+
+
+def row(task: str, arm: str, precision: str, hours: float) -> dict:
+    return {
+        "task": task, "arm": arm, "precision": precision, "hours": hours, "rows_a_step": 8, "seconds_a_step": 0.5,
+        "share_of_bound": 0.1, "waits_a_step": 2, "peak_mib": 100,
+    }  # fmt: skip
+
+
+def test_the_hours_of_table_1_are_those_of_all_arms_and_seeds():
+    rows = [row("ner", arm, each, 2.0) for arm in ("baseline", "elmo") for each in device.DTYPES]
+    rows += [row("srl", arm, "32-true", 3.0) for arm in ("baseline", "elmo")]
+    assert on_device.table1(rows) == {"32-true": 2 * 5 * (2.0 + 3.0), "bf16-mixed": 2 * 5 * 2.0}
+
+
+def test_the_hours_of_a_run_are_those_of_all_its_epochs():
+    chosen = {"task": "ner", "scale": "paper", "rows": {"train": 3, "dev": 1}}
+    case = on_device.Case(chosen)
+    found = on_device.hours(case, 0.5, 0.25)
+    assert (found["train_rows"], found["dev_rows"]) == (14041, 3250)
+    assert found["hours"] == pytest.approx(75 * (14041 * 0.5 + 3250 * 0.25) / 3600)
+
+
+def test_time_and_memory_of_a_call():
+    calls = []
+    assert device.seconds(lambda: calls.append(1), CPU, 3) >= 0
+    assert len(calls) == 4
+    assert device.memory(lambda: calls.append(1), CPU) > 10
+    assert device.waits(lambda: torch.ones(3)[torch.ones(3) > 0].sum().item(), CPU) == 2
+
+
+def test_every_part_has_a_limit_and_the_names_of_tasks_that_offer_the_scale():
+    for kind in ("cpu", "cuda"):
+        names = gpu_run.parts(kind)
+        assert {name.partition(".")[0] for name in names} == set(gpu_run.LIMITS)
+        assert "steps.ner" in names
+    assert gpu.named("steps.ner,tests", names) == ["tests", "steps.ner"]
+    with pytest.raises(UserError, match=r"only=step: there is no such part"):
+        gpu.named("step", names)
+
+
+@pytest.fixture
+def work(monkeypatch) -> Work:
+    """Two parts that are not really measured; `done` counts how often each is."""
+    monkeypatch.setattr(gpu_run, "_measured", lambda work, part, limit: {"done": work.data.append(part)})
+    return Work(CPU, None, [], ["encode", "steps.ner"])
+
+
+def test_what_is_done_is_kept_and_what_failed_is_done_again(work, tmp_path, monkeypatch):
+    file, told = tmp_path / "gpu.json", []
+    monkeypatch.setattr(Work, "key", "same")
+    gpu_run.run(work._replace(parts=["encode"]), file, 60, told.append)
+    found = gpu_run.run(work, file, 60, told.append)
+    assert work.data == ["encode", "steps.ner"]
+    assert [line.partition(":")[0] for line in told] == ["encode", "encode", "steps.ner"]
+    assert json.loads(file.read_text()) == found
+    found["parts"]["encode"] = {"seconds": 1, "failed": "a reason"}
+    file.write_text(json.dumps(found))
+    gpu_run.run(work, file, 60, told.append)
+    assert work.data == ["encode", "steps.ner", "encode"]
+    monkeypatch.setattr(Work, "key", "another")
+    gpu_run.run(work, file, 60, told.append)
+    assert len(work.data) == 5
+
+
+def test_parts_for_which_no_time_is_left_are_left(work, tmp_path):
+    told = []
+    found = gpu_run.run(work, tmp_path / "gpu.json", 0, told.append)
+    assert (found["parts"], work.data) == ({}, [])
+    assert told == ["encode: no time left", "steps.ner: no time left"]
+
+
+def test_a_part_that_fails_says_why(tmp_path, monkeypatch):
+    work = Work(CPU, tmp_path / "nowhere", [], ["steps.ner"])
+    found = gpu_run.run(work, tmp_path / "gpu.json", 120, lambda line: None)
+    assert "nowhere" in found["parts"]["steps.ner"]["failed"]
+    work = work._replace(parts=["encode"])
+    monkeypatch.setitem(gpu_run.LIMITS, "encode", 0.1)
+    found = gpu_run.run(work, tmp_path / "gpu.json", 120, lambda line: None)
+    assert found["parts"]["encode"]["failed"] == "not done after 0 s"
+
+
+def test_the_key_changes_with_rows_and_data(tmp_path):
+    work = Work(CPU, tmp_path, ["scale=mini"], [])
+    before = work.key
+    assert before == work.key != work._replace(data=["scale=open"]).key
+    (tmp_path / "ner.json").write_text("{}")
+    assert work.key != before
+
+
+def test_outcomes_of_tests_are_read_from_their_report(tmp_path):
+    (tmp_path / "report.xml").write_text(
+        '<testsuites><testsuite><testcase classname="a" name="one"/><testcase classname="a" name="two">'
+        '<failure message="assert 1 == 2&#10;more">...</failure></testcase><testcase classname="a" name="three">'
+        '<skipped message="needs 2 NVIDIA GPUs"/></testcase></testsuite></testsuites>'
+    )
+    found = gpu_run.outcome(tmp_path / "report.xml")
+    assert (found["passed"], found["skipped"], found["reasons"]) == (1, 1, ["needs 2 NVIDIA GPUs"])
+    assert found["failed"] == "1 of 3 tests"
+    assert found["failures"] == {"a::two": "assert 1 == 2"}
+
+
+def test_the_page_has_a_table_of_each_kind():
+    roof = {"flops": dict.fromkeys(device.DTYPES, 5e13), "copied_bytes": 4e12}
+    pretraining = {
+        "page": "small", "dtype": "bfloat16", "tokens_a_second": 5, "share_of_bound": 0.5, "peak_mib": 1,
+        "hours_of_ten_epochs": 7,
+    }  # fmt: skip
+    encode = {"token_budget": 2048, "tokens_a_second": 10, "share_of_bound": 0.1, "peak_mib": 2}
+    parts = {
+        "tests": {"seconds": 3, "passed": 4, "skipped": 1, "failed": "1 of 6 tests", "failures": {"a::b": "why"}},
+        "encode": {"seconds": 2, "device": "H", "roof": roof, "encode": [encode]},
+        "steps.ner": {"seconds": 2, "device": "H", "roof": roof, "steps": [row("ner", "elmo", "32-true", 2.0)]},
+        "pretraining.small": {"seconds": 2, "device": "H", "roof": roof, "pretraining": pretraining},
+    }
+    assert len(device_tables.tables(parts)) == 5
+    page = gpu_run.markdown({
+        "machine": {"cpu": "C", "gpu": "H", "accelerator": "cuda"}, "versions": {"torch": "2"}, "commit": None,
+        "dirty": None, "parts": parts,
+    })  # fmt: skip
+    assert "`a::b`: why" in page
+    assert "| ner | elmo | 32-true | 8.0 | 500.0 | 10.0% | 2 | 100 | 2.00 |" in page
+    assert "| 32-true | 10.0 |" in page  # five seeds of two hours
+
+
+BLOCKED = """
+import runpy, sys
+sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))  # importing one of them is an ImportError
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+
+
+def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(tmp_path):
+    data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[40,12,12]}"
+    command = [sys.executable, "-c", BLOCKED, ",".join(MISSING), "elmo_bench.speed.device_part", "steps.ner", "cpu", ""]
+    done = subprocess.run([*command, *data], cwd=ROOT, env=clean_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    steps = json.loads(done.stdout.splitlines()[-1])["steps"]
+    assert [(each["arm"], each["precision"]) for each in steps] == [
+        (arm, precision) for arm in ("baseline", "elmo") for precision in device.DTYPES
+    ]
+    assert all(each["seconds_a_step"] > 0 and each["share_of_bound"] > 0 for each in steps)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_one_line_says_so(tmp_path):
+    command = [sys.executable, "-m", "elmo_bench", "gpu", f"results_root={tmp_path}"]
+    done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: device=cuda: there is no GPU here")
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_are_chosen_for_a_machine_without_data(tmp_path, monkeypatch, capsys):
+    data = ["scale=mini", f"scale.folder={tmp_path}/data", "scale.sizes={lm:[300,50,50],ner:[40,12,12]}"]
+    monkeypatch.setattr("elmo_bench.speed.cases.tasks", lambda scale: ["ner"])
+    gpu.choose(tmp_path / "rows", data)
+    chosen = json.loads(Path(tmp_path, "rows", "ner.json").read_text())
+    assert (chosen["task"], chosen["scale"], len(chosen["batches"])) == ("ner", "paper", 7)
+    assert "ner" in capsys.readouterr().out
+    assert [name for name in device_part.names("cpu") if name.startswith("steps.")] == ["steps.ner"]

@@ -1,0 +1,175 @@
+"""A training step of each task on a device: the same tests on a CPU and, where there is one, on a GPU.
+
+On a CPU the models have the sizes of scale=mini, on a GPU those of scale=paper; rows are those of scale=mini.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from elmo_bench.running.module import BenchModule
+from elmo_bench.speed import cases, device, on_device
+from elmo_bench.speed.cases import Case, loss_of, update
+from elmo_bench.speed.on_device import moved
+
+TASKS = cases.tasks("mini")
+ROWS = 8  # of a batch
+PLACES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+# How often a GPU may be waited for in a step. The number of an example's words, or of its right answers, decides the
+# shape of what follows: characters of real words alone (one for each text), places of tags in a CRF, sentences that
+# reach a step of SRL's LSTM, spans that are kept.
+WAITS = {"coref": 2, "ner": 3, "snli": 0, "squad": 2, "srl": 4, "sst5": 0}
+
+pytestmark = pytest.mark.usefixtures("without_tf32")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> list[str]:
+    """Overrides for a small data set of the mini scale."""
+    folder = tmp_path_factory.mktemp("mini")
+    return ["scale=mini", f"scale.folder={folder}", "scale.sizes={lm:[300,50,50]}"]
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def case_of(request, data) -> Callable[[str], Case]:
+    """The largest batch of a task for a place, cut to some rows."""
+
+    @cache
+    def make(place: str) -> Case:
+        device = torch.device(place)
+        chosen = on_device.choose(request.param, device, data)
+        some = {**chosen, "batches": [rows[:ROWS] for rows in chosen["batches"][:1]]}
+        return Case(some, source=cases.RandomLayers(on_device.amount(device).width))
+
+    return make
+
+
+def without_dropout(module: BenchModule) -> BenchModule:
+    """Still in training mode, which cuDNN needs for gradients."""
+    for part in module.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+        elif isinstance(getattr(part, "dropout", None), float):
+            part.dropout = 0.0  # type: ignore[assignment]
+    return module
+
+
+def gradients(case: Case, place: str, precision: str = "32-true") -> tuple[float, dict[str, torch.Tensor]]:
+    """The loss of a batch without dropout, and the gradient of every parameter."""
+    module = without_dropout(case.module(place))
+    loss = loss_of(module, moved(module, case.batches[0]), precision)
+    loss.backward()
+    return loss.item(), {name: p.grad.cpu() for name, p in module.named_parameters() if p.grad is not None}
+
+
+def error(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> float:
+    """The norm of the difference of all gradients, as a share of their norm."""
+    assert found.keys() == expected.keys()
+    difference = sum(float((found[name] - gradient).double().square().sum()) for name, gradient in expected.items())
+    return (difference / sum(float(gradient.double().square().sum()) for gradient in expected.values())) ** 0.5
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_loss_and_gradients_are_the_cpus(case_of, place):
+    case = case_of(place)
+    (loss, found), (expected, gradient) = gradients(case, place), gradients(case, "cpu")
+    assert loss == pytest.approx(expected, rel=1e-4)
+    assert error(found, gradient) < 1e-3
+    assert all(part.any() for part in gradient.values() if part.numel() > 1000)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_step_in_bf16_is_finite_and_near_that_in_32_bits(case_of, place):
+    case = case_of(place)
+    (loss, found), (expected, gradient) = gradients(case, place, "bf16-mixed"), gradients(case, place)
+    assert loss == pytest.approx(expected, rel=0.03)
+    assert all(part.isfinite().all() for part in found.values())
+    assert error(found, gradient) < 0.3
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_same_two_updates_give_the_same_weights(case_of, place):
+    case = case_of(place)
+    (losses, weights), (again, same) = (trained(case, place) for _ in range(2))
+    assert losses == again
+    assert all(torch.equal(weight, same[name]) for name, weight in weights.items())
+
+
+def trained(case: Case, place: str) -> tuple[list[float], dict[str, torch.Tensor]]:
+    """Losses and weights of two updates, with dropout and deterministic algorithms."""
+    module = case.module(place)
+    optimizer, batch = module.configure_optimizers(), moved(module, case.batches[0])
+    with deterministic():
+        torch.manual_seed(1)
+        losses = [update(module, case.task, optimizer, batch).item() for _ in range(2)]
+    return losses, module.state_dict()
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Where torch has such an algorithm."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("precision", device.DTYPES)
+def test_a_step_waits_for_a_gpu_no_more_often_than_listed(case_of, place, precision):
+    case = case_of(place)
+    if case.task.name not in WAITS:
+        pytest.skip(f"no waits are listed for {case.task.name}")
+    module = case.module(place)
+    if place == "cpu" and module.representation.chars is not None:
+        module.representation.chars = Characters(module.representation.chars.output_size)
+    optimizer, batch = module.configure_optimizers(), moved(module, case.batches[0])
+    update(module, case.task, optimizer, batch, precision)
+    waits = device.waits(lambda: update(module, case.task, optimizer, batch, precision), torch.device(place))
+    assert waits <= WAITS[case.task.name] + (place == "cpu")  # on a CPU, clipping looks at the norm
+
+
+class Characters(nn.Module):
+    """In the place of a CharCNN, which on a CPU looks at the words more often than on a GPU: there once."""
+
+    def __init__(self, output_size: int):
+        super().__init__()
+        self.output_size, self.weight = output_size, nn.Parameter(torch.zeros(output_size))
+
+    def forward(self, chars: torch.Tensor) -> torch.Tensor:
+        chars.any(-1).nonzero()
+        return self.weight.expand(*chars.shape[:2], -1)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_answers_are_the_cpus(case_of, place):
+    case, answers = case_of(place), []
+    for each in (place, "cpu"):
+        module = case.module(each).eval()
+        with torch.no_grad():
+            answers.append(module.predict_step(moved(module, case.batches[0])))
+    alike(*answers)
+
+
+def alike(found: Any, expected: Any) -> None:
+    """Equal, numbers that are not whole to rounding."""
+    if isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    elif isinstance(expected, list | tuple | dict):
+        assert len(found) == len(expected)
+        pairs = zip(found.items(), expected.items(), strict=True) if isinstance(expected, dict) else None
+        for one, other in pairs or zip(found, expected, strict=True):
+            alike(one, other)
+    else:
+        assert found == expected

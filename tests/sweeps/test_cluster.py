@@ -1,0 +1,158 @@
+"""Sweeps on a cluster without one: what is asked for, the journal of a run, the status, and an attempt's bounds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from elmo_bench.clusters import settings, slurm
+from elmo_bench.clusters.attempt import CANCELLED, RUNS, Attempt, first_line
+from elmo_bench.clusters.journal import Journal
+from elmo_bench.clusters.slurm import Queued
+from elmo_bench.sweeps import asked, queued
+from elmo_bench.system.errors import UserError
+
+
+def test_a_page_and_changes_to_it_say_what_a_cluster_is_asked_for():
+    found = settings.read("slurm", ["run.partition=gpu", "prepare.minutes=5", "options.reservation=night"])
+    assert (found.run.partition, found.prepare.partition, found.prepare.minutes) == ("gpu", "gpu", 5)
+    told = slurm._parameters(found, found.prepare, "name", "afterany:12")
+    assert (told["slurm_partition"], told["timeout_min"], told["mem_gb"]) == ("gpu", 5, 32)
+    assert "slurm_gres" not in told
+    assert told["slurm_additional_parameters"] == {
+        "requeue": True, "kill-on-invalid-dep": "yes", "reservation": "night", "dependency": "afterany:12"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("slrum", "at_once=1", "on=slrum: there is no such page of conf/cluster; did you mean slurm?"),
+        ("slurm", "run.partitoin=gpu", "cluster.run.partitoin=gpu: "),
+        ("slurm", "run.minutes=long", "cluster.run.minutes=long: "),
+        ("slurm", "attempts=0", "cluster.attempts=0: a whole number from 1"),
+    ],
+)
+def test_a_wrong_setting_is_named_in_one_line(name, change, message):
+    with pytest.raises(UserError) as caught:
+        settings.read(name, [change])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_where_a_sweep_runs_is_no_override_of_its_runs():
+    told = asked.parse(["+sweep=table2", "on=slurm", "cluster.run.partition=gpu", "elmo.dropout=0.2"])
+    assert (told.on, told.cluster, told.overrides) == ("slurm", ["run.partition=gpu"], ["elmo.dropout=0.2"])
+    with pytest.raises(UserError, match="only with on=slurm"):
+        asked.parse(["+sweep=table2", "cluster.at_once=2"])
+
+
+@pytest.fixture
+def attempt(tmp_path):
+    """Of a command that fails."""
+    command = [sys.executable, "-c", "raise SystemExit(1)"]
+    return Attempt("a run", command, tmp_path / "record", tmp_path / "x.jobs", 3)
+
+
+def started(attempt: Attempt, **changes: str) -> str:
+    """The first line of a job's script, with a stand-in for `sbatch`; what it prints."""
+    folder = attempt.journal.parent
+    (folder / RUNS).write_text("w\nx\n")
+    (folder / "sbatch").write_text(f'#!/bin/sh\nenv | grep ^SLURM; echo "$@" >>{folder}/asked; echo "13;cluster"\n')
+    (folder / "sbatch").chmod(0o755)
+    script = folder / "script"
+    script.write_text(first_line(folder, attempt.attempts))
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "14", "SLURM_ARRAY_JOB_ID": "12",
+                   "SLURM_ARRAY_TASK_ID": "1", **changes}  # fmt: skip
+    return subprocess.run(["sh", script], env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_run_is_started_a_bounded_number_of_times_and_a_job_has_one_successor(attempt):
+    for start in (1, 2, 3):
+        assert started(attempt) == ""
+        with pytest.raises(RuntimeError, match="ended with status 1"):
+            attempt()
+        assert Journal(attempt.journal).starts == start
+        assert (attempt.checkpoint() is not None) == (start < 3)
+    folder = attempt.journal.parent
+    assert (folder / "asked").read_text() == f"--parsable --dependency=afternotok:12_1 --array=1 {folder}/script 12_1\n"
+    assert attempt.journal.read_text().splitlines().count("queued 13_1 after 12_1") == 1
+    started(attempt)
+    with pytest.raises(RuntimeError, match="given up after 3 starts"):
+        attempt()
+
+
+def test_a_successor_carries_out_the_task_of_the_first_job_and_queues_one_itself(attempt):
+    folder = attempt.journal.parent
+    (folder / "12_1_submitted.pkl").write_text("task")
+    started(attempt)
+    line = first_line(folder, 3).replace('"$@"', "12_1")
+    subprocess.run(["sh", "-c", line], check=True, env={"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "15",
+                   "SLURM_ARRAY_JOB_ID": "13", "SLURM_ARRAY_TASK_ID": "1"})  # fmt: skip
+    assert (folder / "13_1_submitted.pkl").read_text() == "task"
+    assert attempt.journal.read_text().splitlines()[-2:] == ["started 13_1", "queued 13_1 after 13_1"]
+
+
+def test_where_jobs_may_not_submit_jobs_the_log_says_so(attempt):
+    (attempt.journal.parent / "env").write_text("#!/bin/sh\n[ $# = 0 ] || exit 1\n")
+    (attempt.journal.parent / "env").chmod(0o755)
+    assert started(attempt) == "no successor is queued: sbatch refuses it on this node\n"
+    assert Journal(attempt.journal).jobs == ["12_1"]
+
+
+@pytest.mark.parametrize("name", ["record", CANCELLED])
+def test_what_is_recorded_or_cancelled_is_not_started(attempt, name):
+    (attempt.record.parent / name).touch()
+    attempt()
+    started(attempt)
+    assert (attempt.journal.parent / "asked").exists() == (name == "record")  # dropped when the job ends well
+
+
+def test_the_status_tells_all_states(tmp_path, monkeypatch):
+    folder = queued.cluster_folder(tmp_path) / "1"
+    folder.mkdir(parents=True)
+    names = ("done", "goes on", "waits", "broken", "never")
+    runs = {name: {"title": name, "record": str(tmp_path / name)} for name in names}
+    (folder / queued.FILE).write_text(json.dumps({"sweep": "table2 ner", "runs": runs, "prepare": ["1"]}))
+    for number, name in enumerate(names[:-1], start=2):
+        queued.journal(folder, name).queued(str(number))
+    (tmp_path / "done").touch()
+    queued.journal(folder, "goes on").path.write_text("queued 3\nstarted 3\nstarted 3\n")
+    (folder / "5_0_log.out").write_bytes(b"Traceback\nerror: no such\xff file\nsubmitit INFO\n")
+    monkeypatch.setattr(slurm, "queue", lambda: {"3": Queued("RUNNING", "None"), "4": Queued("PENDING", "Priority")})
+    (found,) = queued.status(tmp_path)
+    assert found.lines() == [
+        "table2 ner: 1 recorded, 1 running, 1 waiting, 2 failed",
+        "  running  goes on (job 3, start 2)",
+        "  waiting  waits (job 4, Priority)",
+        f"  failed  broken: no such\ufffd file; log: {folder}/5_0_log.out",
+        "  failed  never: ended before it began",
+    ]
+    assert queued.queued_runs(tmp_path) == {"goes on", "waits"}
+    (folder / CANCELLED).touch()
+    (found,) = queued.status(tmp_path)
+    assert found.lines()[0] == "table2 ner: 1 recorded, 1 running, 1 waiting, 2 cancelled"
+    assert found.lines()[3:] == ["  cancelled  broken", "  cancelled  never"]
+
+
+def test_jobs_that_wait_are_ended_before_those_that_run(tmp_path, monkeypatch):
+    folder = queued.cluster_folder(tmp_path) / "1"
+    folder.mkdir(parents=True)
+    (folder / queued.FILE).write_text(json.dumps({"sweep": "s", "runs": {"x": {}}, "prepare": []}))
+    queued.journal(folder, "x").path.write_text("queued 2\nqueued 3 after 2\n")
+    monkeypatch.setattr(slurm, "queue", lambda: {"2": Queued("RUNNING", ""), "3": Queued("PENDING", "Dependency")})
+    ended = []
+    monkeypatch.setattr(slurm, "cancel", ended.append)
+    assert queued.cancel(tmp_path) == 2
+    assert ended == [["3"], ["2"]]
+    assert (folder / CANCELLED).exists()
+
+
+def test_where_slurm_is_not_there_one_line_says_so(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UserError, match="there is no squeue on this machine"):
+        slurm.queue()

@@ -1,0 +1,240 @@
+"""Sweeps on a real Slurm of one node, which the tests start; they are skipped where it is not installed.
+
+The runs are of the toy task. With `REAL=sst5`, or another task, the first test has short runs of it at mini instead; a
+cache that `ELMO_BENCH_CACHE` names spares it the training of the biLM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.clusters.slurm import cancel, queue
+from elmo_bench.records import items
+from elmo_bench.sweeps import queued
+from elmo_bench.system import places
+from tests import fakes, slurm_cluster
+from tests.conftest import Bench
+from tests.running.test_train import result
+
+LACKING = slurm_cluster.missing()
+pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"no Slurm here: {', '.join(LACKING)} not installed")
+PAGE = """
+# @package _global_
+hydra:
+  mode: MULTIRUN
+  sweeper:
+    params:
+      elmo.where: none,input
+      seed: 1,2,3
+"""
+SMALL = ("on=slurm", "cluster.run.cpus_per_task=1", "cluster.run.mem_gb=0.5", "cluster.prepare.mem_gb=0.5",
+         "cluster.at_once=3", "cluster.warning=0")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory) -> Iterator[dict[str, str]]:
+    """Of all tests here. Where it does not start, they are skipped, unless `make test-slurm` asks for it."""
+    with ExitStack() as opened:
+        try:
+            environment = opened.enter_context(slurm_cluster.cluster(tmp_path_factory.mktemp("slurm")))
+        except slurm_cluster.NotStarted as error:
+            if "TEST_SLURM" in os.environ:
+                raise
+            pytest.skip(f"Slurm does not start here: {str(error).splitlines()[-1]}")
+        yield environment
+
+
+@pytest.fixture
+def toy(tmp_path, slurm, monkeypatch) -> Iterator[Bench]:
+    """The toy task and a sweep of six points; the runs of a seed wait while `hold/<seed>` exists."""
+    for key in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(key, slurm[key])
+    made = Bench(tmp_path)
+    (made.conf / "sweep" / "six.yaml").write_text(PAGE.lstrip())
+    (tmp_path / "hold").mkdir()
+    yield made
+    cancel([*queue()])  # what a test that failed left
+
+
+def points(toy: Bench, *changes: str) -> list[str]:
+    """The arguments that say what is run, and where its files lie."""
+    if (task := os.environ.get("REAL")) is None:
+        return ["task=toy", "scale=open", *toy.shared(*changes)]
+    files = [f"cache_root={os.environ.get('ELMO_BENCH_CACHE', toy.folder / 'cache')}", f"results_root={toy.results}"]
+    own = [f"task={task}", "scale=mini", "task.fit.epochs=2", "trainer=cpu", "trainer.limit_batches=20"]
+    return [*own, *files, *changes]
+
+
+def command(toy: Bench, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    hold = {"HOLD": str(toy.folder / "hold"), "OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
+    return toy.command(name, *arguments, **hold)
+
+
+def sweep(toy: Bench, *changes: str) -> str:
+    """The output of the command that queues or runs the six points."""
+    done = command(toy, "sweep", "+sweep=six", *points(toy, *changes))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_here(toy: Bench) -> None:
+    """Trains the six points without Slurm; those of the toy task in this process, which is quicker."""
+    if "REAL" in os.environ:
+        sweep(toy)
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "CONF", toy.conf)
+        patch.setattr("elmo_bench.layers.bilm.BilmLayers", fakes.FakeBiLM)
+        for where, seed in product(("none", "input"), (1, 2, 3)):
+            toy.train(f"elmo.where={where}", f"seed={seed}")
+
+
+def until(ready: Callable[[], bool], seconds: float, toy: Bench) -> None:
+    """Waits; if it takes too long, says how far everything is."""
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end, "\n".join(line for each in queued.status(toy.results) for line in each.lines())
+        time.sleep(0.5)
+
+
+def states(toy: Bench) -> list[str]:
+    return [row.state for each in queued.status(toy.results) for row in each.rows]
+
+
+def held_runs(toy: Bench) -> list[Path]:
+    """The work folders of the runs that have finished an epoch."""
+    return [path.parent for path in toy.results.rglob("last.ckpt")]
+
+
+def records(results: Path) -> dict[str, tuple]:
+    """All records and their items, without the times."""
+    found = {}
+    for path in sorted((results / "runs").rglob("*.json")):
+        told = result(json.loads(path.read_text()))
+        told.pop("checksum", None)
+        found[path.stem] = told, items.path_of(path).read_bytes()
+    return found
+
+
+def run_of(toy: Bench, seed: int) -> str:
+    """The name of the first run of a seed."""
+    (submission,) = queued.submissions(toy.results)
+    return next(run for run, each in submission.runs.items() if each["title"].endswith(f"seed {seed}"))
+
+
+def job(toy: Bench, seed: int) -> str:
+    """Its first job."""
+    return queued.submissions(toy.results)[0].jobs(run_of(toy, seed))[0]
+
+
+def starts(toy: Bench, seed: int) -> int:
+    """How often it was started."""
+    return queued.journal(queued.submissions(toy.results)[0].folder, run_of(toy, seed)).starts
+
+
+def slurm_does(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def test_killed_requeued_and_timed_out_runs_are_recorded_once_and_equal_local_ones(toy):
+    for seed in (1, 2, 3):
+        (toy.folder / "hold" / str(seed)).touch()
+    said = sweep(toy, *SMALL)
+    assert said == "six: 0 recorded, 0 queued before, 6 queued now; elmo-bench queue shows how far they are\n"
+    until(lambda: len(held_runs(toy)) == 3, 600, toy)
+    assert sorted(states(toy)) == ["running"] * 3 + ["waiting"] * 3
+    assert "0 recorded, 6 queued before, 0 queued now" in sweep(toy, *SMALL)
+
+    slurm_does("scontrol", "update", f"jobid={job(toy, 3)}", "endtime=now+1seconds")
+    slurm_does("scancel", "--signal=KILL", "--full", job(toy, 1))
+    slurm_does("scontrol", "requeue", job(toy, 2))
+    until(lambda: starts(toy, 1) == starts(toy, 3) == 2 and queue()[job(toy, 2)].waits, 300, toy)
+    for seed in (1, 2, 3):
+        (toy.folder / "hold" / str(seed)).unlink()
+    until(lambda: states(toy) == ["recorded"] * 6, 300, toy)
+
+    logs = "".join(path.read_text() for path in toy.results.rglob("*_log.out"))
+    assert logs.count("resuming after epoch 1") == 3
+    on_cluster = records(toy.results)
+    assert [logs.count(f"{run}.json\n") for run in on_cluster] == [1] * 6  # the line that a run ends with
+    toy.results = toy.folder / "local"
+    run_here(toy)
+    assert records(toy.results) == on_cluster
+
+
+def test_what_is_cancelled_ends_and_typed_again_goes_on(toy):
+    (toy.folder / "hold" / "1").touch()
+    sweep(toy, *SMALL, "seeds=1")
+    until(lambda: len(held_runs(toy)) == 2, 300, toy)
+    assert queued.cancel(toy.results) == 4  # two runs and their successors
+    until(lambda: states(toy) == ["cancelled"] * 2, 300, toy)
+    (toy.folder / "hold" / "1").unlink()
+    assert "2 queued now" in sweep(toy, *SMALL, "seeds=1")
+    until(lambda: states(toy) == ["recorded"] * 2, 300, toy)
+
+
+def test_a_run_that_cannot_succeed_stops_no_other_is_not_tried_again_and_says_why(toy):
+    sweep(toy, *SMALL, "seeds=1", "elmo.layers=7")
+    until(lambda: sorted(states(toy)) == ["failed", "recorded"], 300, toy)  # the baseline has no layers
+    (line,) = [each for status in queued.status(toy.results) for each in status.lines()[1:]]
+    assert "the biLM's layers are 0 (tokens) to 2" in line
+    assert "log: " in line
+
+
+SITE = """
+import os
+from pathlib import Path
+from elmo_bench.system import places
+places.CONF = Path(os.environ["CONF"])
+"""
+
+
+@pytest.fixture
+def toy_in_jobs(toy, monkeypatch) -> Bench:
+    """Hydra's launcher starts no command in a job, which could be told of the toy task's page: Python itself is."""
+    (toy.folder / "sitecustomize.py").write_text(SITE)
+    monkeypatch.setenv("PYTHONPATH", f"{toy.folder}:{os.getcwd()}")
+    monkeypatch.setenv("CONF", str(toy.conf))
+    return toy
+
+
+def test_hydras_own_launcher_says_where_logs_lie_and_ends_in_one_line(toy_in_jobs):
+    """One job ends well, another is ended; there is no slurmdbd to ask about them."""
+    toy = toy_in_jobs
+    asked = ["-m", "launcher=slurm", *toy.overrides("elmo.where=none"), "task.fit.epochs=2,9999",
+             "hydra.launcher.cpus_per_task=1", "hydra.launcher.mem_gb=1"]  # fmt: skip
+    with ThreadPoolExecutor() as pool:
+        typed = pool.submit(toy.command, "train", *asked)
+        until(lambda: typed.done() or len(records(toy.results)) == 1, 300, toy)
+        assert not typed.done(), typed.result().stderr
+        slurm_does("scancel", *queue())
+        done = typed.result()
+    assert done.returncode == 2
+    assert done.stdout.count(" is queued; its log: ") == 2
+    (line,) = done.stderr.splitlines()
+    assert "ended early: " in line
+    assert "Traceback" not in Path(line.rpartition("log: ")[2]).read_text()
+
+
+@pytest.mark.parametrize("command", [["sweep", "+sweep=six", "task=toy", "scale=open", "on=slurm",
+                                      "cluster.run.gpus_per_node=1"],
+                                     ["train", "-m", "launcher=slurm", "seed=1,2", "task=toy", "scale=open",
+                                      "hydra.launcher.gpus_per_node=1"]])  # fmt: skip
+def test_what_slurm_refuses_is_told_in_one_line(toy, command):
+    done = toy.command(*command, *toy.shared())
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "error: Slurm does not take the jobs: Invalid generic resource (gres) specification; see"
+    )
+    assert len(done.stderr.splitlines()) == 1
+    assert not queue()

@@ -1,0 +1,260 @@
+"""A sweep as a user types it: what runs, what does not run again, what fails, and how it goes on after its end."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from elmo_bench.commands.run import train
+from elmo_bench.configuration import pages, schema
+from elmo_bench.sweeps import asked, together
+from elmo_bench.sweeps.asked import Asked
+from elmo_bench.sweeps.pages import BARE
+from elmo_bench.sweeps.plan import Plan, plan
+from elmo_bench.system.errors import UserError
+from tests.conftest import ROOT, clean_environment
+from tests.drill.processes import TIMES
+
+SHORT = "task.fit.epochs=1"
+PAGE = """# @package _global_
+hydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: "none,input", seed: "1,2"}}}
+"""
+
+
+@pytest.fixture
+def toy(bench):
+    """The toy task and a sweep of two settings of it."""
+    (bench.conf / "sweep" / "places.yaml").write_text(PAGE)
+    return bench
+
+
+def begun(toy, *changes: str) -> subprocess.Popen[str]:
+    """The sweep with one seed and a stand-in for its runs."""
+    arguments = ["sweep", "+sweep=places", "seeds=1", *toy.overrides(*changes)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.pretend", str(toy.conf), *arguments],
+        cwd=ROOT, env=clean_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def sweep(toy, *changes: str) -> subprocess.CompletedProcess[str]:
+    """The same, to its end."""
+    process = begun(toy, *changes)
+    out, said = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, said)
+
+
+def records(toy) -> dict[str, dict]:
+    """The records by their names, without what differs from time to time."""
+    found = {path.stem: json.loads(path.read_text()) for path in toy.results.glob("runs/*/*/*.json")}
+    return {run: {key: value for key, value in record.items() if key not in TIMES} for run, record in found.items()}
+
+
+def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
+    return plan(Asked("places", ["toy"], "open", seeds, run=run, overrides=toy.shared(SHORT, *changes)))
+
+
+def test_the_baseline_of_a_sweep_is_the_arm_of_that_name_unless_another_is_asked_for(tmp_path):
+    """At open, SST-5 has less dropout without ELMo; the sweep's baseline is that of Table 1."""
+    places = [f"data_root={tmp_path}", f"results_root={tmp_path}"]
+    for more, arms in (([], {"baseline", "elmo"}), (["arm=glove"], {"glove"})):
+        listed = plan(Asked("table2", ["sst5"], "open", 1, run=False, overrides=[*places, *more])).points
+        composed = [(point, schema.typed(pages.compose(point.overrides))) for point in listed]
+        assert {config.arm for _, config in composed} == arms
+        assert [config.arm for point, config in composed if point.setting == (BARE,)] == [min(arms)]
+    (config,) = (config for _, config in composed[:1])
+    assert config.task.head["embedding_dropout"] == 0.25
+
+
+def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
+    """Also where a page says more of the baseline than that it has no ELMo."""
+    composed = []
+
+    def recorded(cfg):
+        composed.append(schema.typed(cfg))
+        return {"metrics": {"dev": {composed[-1].task.monitor: 1.0}}, "config": {"task": {"monitor": "accuracy"}}}
+
+    given = [f"data_root={tmp_path}", f"results_root={tmp_path}", f"hydra.sweep.dir={tmp_path}/hydra"]
+    monkeypatch.setattr(train, "train", recorded)
+    monkeypatch.setattr("sys.argv", ["train", "+sweep=table2", "task=sst5", "scale=open", "seed=1", *given])
+    train.main()
+    listed = plan(Asked("table2", ["sst5"], "open", 1, run=False, overrides=given[:2])).points
+    assert composed == [schema.typed(pages.compose(point.overrides)) for point in listed]
+    assert [run.arm for run in composed] == ["baseline", "elmo", "elmo", "elmo"]
+
+
+def test_what_is_recorded_is_not_run_again_and_what_is_missing_is(toy):
+    first = sweep(toy, SHORT)
+    assert first.returncode == 0, first.stderr
+    assert len(records(toy)) == 2
+    assert "1 of 2 runs are recorded\n" in first.stdout
+    assert first.stdout.splitlines()[-1] == "places: 2 of 2 runs are recorded"
+    (toy.results / "runs" / "open" / "toy" / f"{min(records(toy))}.json").unlink()
+    more = sweep(toy, SHORT)
+    assert "1 of 2 runs are recorded and not run again (force=true does)\n" in more.stdout
+    assert more.stdout.count(": training\n") == 1
+    again = sweep(toy, SHORT)
+    assert again.stdout.count(": training\n") == 0
+    assert again.stdout.splitlines()[-1] == "places: 2 of 2 runs are recorded"
+
+
+def test_an_override_replaces_what_the_sweep_varies_or_applies_to_all_runs(toy):
+    def settings(*changes):
+        return [each.config.elmo.where for each in planned(toy, *changes).composed.values()]
+
+    assert settings("elmo.dropout=0.2") == settings() == ["none", "input"]
+    assert settings("elmo.where=input") == ["input"]
+    assert settings("elmo.where=output,none,both", "elmo.dropout=0.2") == ["output", "none", "both"]
+
+
+def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go_on(toy):
+    page = PAGE.replace("elmo.where", "elmo.layers").replace("none,input", "7,last")
+    (toy.conf / "sweep" / "places.yaml").write_text(page)
+    done = sweep(toy, SHORT, "jobs=1")
+    assert done.returncode == 2
+    (error,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert "the biLM's layers are 0 (tokens) to 2" in error
+    assert error.endswith("(toy/open +ELMo (input; layers=7, task.fit.epochs=1), seed 1)")
+    counts, _, command = done.stdout.splitlines()[-1].partition("; to go on: ")
+    assert counts == "places: 1 of 2 runs are recorded, 1 failed"
+    assert command.startswith("elmo-bench sweep +sweep=places task=toy scale=open seeds=1 jobs=1 ")
+    assert f"data_root={toy.data}" in command
+    (written,) = toy.results.glob("tables/places.open*.md")
+    assert "| missing |" in written.read_text()
+
+
+@pytest.mark.parametrize("change", ["data_root=/no/such", "elmo.dropout=2", "elmo.layers=7"])
+def test_an_error_that_all_runs_share_is_said_once(toy, change):
+    done = sweep(toy, SHORT, change)
+    assert (done.returncode, done.stderr.count("error: ")) == (2, 1), done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    begun = change.startswith("elmo.layers")  # the others are known before anything is begun
+    assert ("places: 0 of 2 runs are recorded, 2 failed; to go on: " in done.stdout) == begun
+    assert not toy.results.joinpath("runs").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_one_line_that_says_how_to_go_on(toy, number):
+    process = begun(toy, "task.fit.epochs=5000")
+    assert any(line.endswith(": training\n") for line in process.stdout or ())
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert said.splitlines()[-1].endswith("; the same command again runs what is missing")
+    assert "Traceback" not in said
+
+
+def test_killed_at_any_moment_and_typed_again_it_gives_the_same_records(toy):
+    length = "task.fit.epochs=60"
+    started = time.monotonic()
+    assert sweep(toy, length).returncode == 0
+    took, undisturbed = time.monotonic() - started, records(toy)
+    for part in ("runs", "work"):
+        (toy.results / part).rename(toy.folder / part)
+    draw = random.Random(4)
+    for _ in range(3):
+        process = begun(toy, length)
+        time.sleep(draw.uniform(0.3, 0.9) * took)
+        process.kill()
+        process.communicate(timeout=60)
+    done = sweep(toy, length)
+    assert done.returncode == 0, done.stderr
+    assert records(toy) == undisturbed
+    assert not list(toy.results.rglob("*.partial"))
+
+
+# What is asked for.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "missing argument +sweep=...; choose from figure1"),
+        (["+sweep=table9"], "sweep=table9: there is no such sweep; did you mean table"),
+        (["+sweep=table2", "task=snil"], "task=snil: there is no such task; did you mean snli?"),
+        (["+sweep=table2", "seeds=0"], "seeds=0: how many seeds, a whole number from 1 to 1000"),
+        (["+sweep=table2", "jobs=two"], "jobs=two: how many runs at a time"),
+        (["+sweep=table2", "run=maybe"], "run=maybe: choose from true, false"),
+        (["+sweep=table2", "seed=3"], "give seeds=N"),
+        (["+sweep=table2", "-m"], "-m: arguments are written key=value"),
+        (["+sweep=ner_loss", "task=srl"], "the sweep ner_loss is for task=ner, not for task=srl"),
+        (["+sweep=variance", "scale=open"], "the sweep variance is for scale=mini, not for scale=open"),
+        (["+sweep=table1", "task=all", "scale=huge"], "no task offers scale=huge"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_one_line(arguments, message):
+    with pytest.raises(UserError) as caught:
+        asked.parse(arguments)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_all_is_every_task_that_the_sweep_is_for_in_the_papers_order():
+    assert asked.parse(["+sweep=table2", "task=all"]).tasks == ["squad", "snli", "srl", "coref", "ner", "sst5"]
+    assert asked.parse(["sweep=snli_l2", "task=all"]).tasks == asked.parse(["+sweep=snli_l2"]).tasks == ["snli"]
+    assert asked.parse(["+sweep=table2"]).tasks == ["ner"]
+
+
+def test_the_command_that_goes_on_asks_for_the_same():
+    told = ["+sweep=table2", "task=srl", "scale=open", "seeds=2", "jobs=1", "elmo.dropout=0.2", "data_root=/my data"]
+    given = asked.parse([*told, "force=true"])
+    assert given.command() == "elmo-bench sweep " + " ".join([*told[:-1], "'data_root=/my data'"])
+    assert given.changes == ["elmo.dropout=0.2"]
+    several = asked.parse(["+sweep=table2", "task=all"])
+    assert "task=all" in several.command()
+    assert given.command_for("srl") == "elmo-bench sweep +sweep=table2 task=srl scale=open seeds=2 elmo.dropout=0.2"
+
+
+# What runs, and in which order.
+
+
+def test_one_run_with_elmo_starts_then_those_without_and_the_longest_first(toy):
+    (toy.conf / "sweep" / "places.yaml").write_text(PAGE.replace("none,input", "none,input,output"))
+    found = planned(toy, seeds=2)
+    seconds = {each.group: each.config.elmo.where for each in found.composed.values()}
+    earlier = {
+        where: {"task": "toy", "group": group, "seconds": time, "config": {"elmo": {"where": where}}}
+        for (group, where), time in zip(seconds.items(), (5, 7, 50), strict=True)
+    }
+    ordered = together._in_order(found._replace(records=earlier))
+    assert [(point.setting[0].rpartition("=")[2], point.seed) for point in ordered] == [
+        ("input", 1), ("none", 1), ("none", 2), ("output", 1), ("output", 2), ("input", 2)
+    ]  # fmt: skip
+
+
+def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
+    tables = toy.conf / "tables.yaml"
+    tables.write_text(tables.read_text() + "\nplaces: {beyond: fewer than a batch}\n")
+
+    def run_jobs(jobs, at_once, ended):
+        for i in range(len(jobs)):
+            ended(i, UserError("fraction=0.1: fewer than a batch of 8" if i == 0 else "no disk"))
+
+    monkeypatch.setattr(together, "run_jobs", run_jobs)
+    outcome = together.carry_out(planned(toy))
+    assert (len(outcome.beyond), len(outcome.errors)) == (1, 1)
+    assert outcome.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")
+
+
+def test_nothing_runs_if_only_the_table_is_asked_for(toy, monkeypatch):
+    monkeypatch.setattr(together, "run_jobs", None)
+    outcome = together.carry_out(planned(toy, run=False))
+    assert outcome.line().startswith("places: 0 of 2 runs are recorded, 2 missing; to go on: ")
+    outcome.raise_first()
+
+
+def test_each_run_is_a_process_of_one_run(toy, monkeypatch):
+    commands = []
+    monkeypatch.setattr(together, "run_jobs", lambda jobs, at_once, ended: commands.extend(jobs))
+    together.carry_out(planned(toy))
+    assert [job.title for job in commands] == [
+        "toy/open +ELMo (input; task.fit.epochs=1), seed 1",
+        "toy/open baseline (task.fit.epochs=1), seed 1",
+    ]
+    assert all({"hydra.mode=RUN", "+sweep=places", "seed=1"} <= {*job.command} for job in commands)

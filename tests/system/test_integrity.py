@@ -1,0 +1,74 @@
+"""Damaged files are found before anything in them is used."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.integrity import check_archive, check_digests, digests, load_checkpoint
+
+
+def flipped(content: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(content)
+    changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def test_no_flipped_bit_of_a_checkpoint_changes_what_is_read(tmp_path):
+    path, chance = tmp_path / "a.ckpt", random.Random(1)
+    kept = {"weights": torch.randn(40, 30), "epoch": 3}
+    torch.save(kept, path)
+    content, found = path.read_bytes(), 0
+    for _ in range(300):
+        path.write_bytes(flipped(content, chance))
+        try:
+            read = load_checkpoint(path, "train again")
+        except UserError:
+            found += 1
+            continue
+        assert torch.equal(read["weights"], kept["weights"])  # the bit is in a padding or a time
+        assert read["epoch"] == 3
+    assert found > 200
+
+
+def test_no_flipped_bit_of_an_archive_hides_a_member(tmp_path):
+    """A wrong length in the directory of a zip file makes an entry swallow those after it."""
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, right=np.ones(9), total=np.ones(9))
+    content, found = path.read_bytes(), 0
+    for position in range(8 * len(content)):
+        changed = bytearray(content)
+        changed[position // 8] ^= 1 << position % 8
+        path.write_bytes(changed)
+        try:
+            check_archive(path, "remove it")
+        except UserError:
+            found += 1
+            continue
+        with np.load(path) as arrays:
+            assert {name: values.sum() for name, values in arrays.items()} == {"right": 9, "total": 9}
+    assert found > 4 * len(content)
+
+
+@pytest.mark.parametrize("length", [0, 10, 200, -1])
+def test_a_truncated_archive_is_damaged(tmp_path, length):
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.arange(100))
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(UserError, match=r"a\.npz: damaged"):
+        check_archive(path, "remove it")
+
+
+def test_a_changed_file_does_not_have_its_digest(tmp_path):
+    (tmp_path / "a").write_bytes(b"1")
+    (tmp_path / "b").write_bytes(b"2")
+    kept = digests(tmp_path, ["a", "b"])
+    check_digests(tmp_path, kept, "make it again")
+    (tmp_path / "b").write_bytes(b"3")
+    with pytest.raises(UserError, match=r"b: damaged or changed.*make it again"):
+        check_digests(tmp_path, kept, "make it again")
+    (tmp_path / "a").unlink()
+    with pytest.raises(UserError, match=r"a: missing; make it again"):
+        check_digests(tmp_path, kept, "make it again")

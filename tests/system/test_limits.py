@@ -1,0 +1,303 @@
+"""What is read has limits: regular files only, bounds on lines, sizes, nesting and digits; beyond them, one line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmo_bench.bilm.options import Options
+from elmo_bench.bilm.weights import load_weights
+from elmo_bench.commands.compare import score
+from elmo_bench.commands.use import predict
+from elmo_bench.embedding.reading import read, read_vectors
+from elmo_bench.embedding.tables import Table
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import hashing, json_text, limits
+from elmo_bench.system.storage.files import open_text, read_text
+from elmo_bench.text import brackets
+from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.conll2012 import find_files, read_documents
+from elmo_bench.text.trees import read_trees
+from tasks.snli import reader as snli
+from tasks.squad.paragraphs import read_paragraphs
+from tasks.sst5 import reader as sst5
+from tests.conftest import ROOT, clean_environment
+from tests.drill import documents
+from tests.drill.mutations import PACKERS
+
+
+def lines_of(path) -> list[str]:
+    with open_text(path) as lines:
+        return list(lines)
+
+
+# Regular files.
+
+OPENERS = {
+    "text": lines_of,
+    "whole": read_text,
+    "digest": hashing.sha256,
+    "digest of the content": hashing.content_sha256,
+    "options": Options.read,
+    "weights": lambda path: load_weights(None, None, path),  # type: ignore[arg-type]
+    "vectors": lambda path: read_vectors(path, {"a"}, 2),
+    "matrix": lambda path: read(Table(path.with_name("pipe.npy"), path.with_name("words")), {"a"}, 2),
+    "score": lambda path: score.score("snli", str(path), str(path)),
+    "predict": lambda path: list(predict.read_lines(str(path))),
+}
+
+
+@pytest.fixture
+def irregular(tmp_path):
+    """A pipe, a socket, a device and a folder."""
+    os.mkfifo(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe.npy")
+    (tmp_path / "words").write_text("a\n")
+    (tmp_path / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as one:
+        here = os.getcwd()
+        os.chdir(tmp_path)  # the name of a socket must be short
+        one.bind("socket")
+        os.chdir(here)
+        yield {"pipe": tmp_path / "pipe", "socket": tmp_path / "socket", "device": Path("/dev/zero")}
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_what_is_no_regular_file_is_never_opened(irregular, opener, monkeypatch):
+    for kind, path in irregular.items():
+        if opener == "matrix" and kind != "pipe":
+            continue
+        with pytest.raises(UserError, match="regular file"):
+            OPENERS[opener](path)
+
+
+TRAIN = "task=ner scale=open arm=baseline vectors=random trainer=cpu".split()
+
+
+@pytest.mark.parametrize("path", ["pipe", "/dev/zero"])
+def test_a_run_whose_data_are_a_pipe_or_a_device_ends_at_once(tmp_path, path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dev.iob2").write_text(documents.NER)
+    data = [f"task.data.{split}={tmp_path / 'dev.iob2'}" for split in ("dev", "test")]
+    places = [f"data_root={tmp_path}", f"results_root={tmp_path}/results", f"cache_root={tmp_path}/cache"]
+    done = subprocess.run(
+        [sys.executable, "-m", "elmo_bench", "train", *TRAIN, *data, *places, f"task.data.train={tmp_path / path}"],
+        cwd=ROOT, env=clean_environment(), capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "regular file" in done.stderr
+
+
+# Sizes.
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst", ".zip"])
+def test_a_line_has_a_bound_however_small_it_is_packed(tmp_path, suffix):
+    path, content = tmp_path / f"x.txt{suffix}", b"a line\n" + b"\0" * (limits.LINE + 1)
+    if suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("x.txt", content)
+    else:
+        path.write_bytes(PACKERS.get(suffix, bytes)(content))
+    with pytest.raises(UserError, match=r"16 MiB|200 times"):
+        read_vectors(path, {"b"}, 1) if suffix == ".zip" else lines_of(path)
+
+
+def test_a_file_that_unpacks_to_gigabytes_ends_in_one_line(tmp_path):
+    path = tmp_path / "x.json.gz"
+    with gzip.GzipFile(path, "wb", compresslevel=1) as file:
+        for _ in range(100):
+            file.write(b"\0" * (1 << 20))
+    for opener in (json_text.read, hashing.content_sha256, lines_of, read_paragraphs):
+        with pytest.raises(UserError, match=r"x\.json\.gz: unpacks to over 200 times its size|16 MiB"):
+            opener(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_many_short_lines_have_a_bound_too(tmp_path, suffix):
+    path = tmp_path / f"x.txt{suffix}"
+    path.write_bytes(PACKERS[suffix](b"no\n" * (limits.UNPACKED // 3 + 1)))
+    with pytest.raises(UserError, match="unpacks to over 200 times its size"):
+        sum(1 for _ in lines_of(path))
+
+
+def test_a_file_of_one_line_that_is_read_whole_may_be_longer(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"a": "b" * (limits.LINE + 1)}))
+    assert len(json_text.read(path)["a"]) == limits.LINE + 1
+
+
+def test_an_error_of_the_code_that_reads_is_not_the_files(tmp_path):
+    (tmp_path / "x").write_text("a\n")
+    with pytest.raises(OSError, match="full"), open_text(tmp_path / "x"):
+        raise OSError("the disk of another file is full")
+
+
+# JSON.
+
+DEEP = "[" * 200_000
+BAD_JSON = {
+    DEEP: "nested",
+    "[" * 201 + "]" * 201: "nested",
+    '{"a":' * 300 + "1" + "}" * 300: "nested",
+    "1" * 5000: "5000 digits",
+    "-" + "1" * 21: "digits",
+    "NaN": "NaN",
+    "[-Infinity]": "-Infinity",
+    "1e999": "too large",
+    '{"a": 1, "a": 2}': "'a' occurs twice",
+    '["\\ud800"]': r"\\ud800 without",
+    '{"\\udc00x": 1}': r"\\udc00 without",
+    "{": "not JSON",
+    "": "not JSON",
+}
+
+
+@pytest.mark.parametrize("text", BAD_JSON, ids=lambda text: text[:12])
+def test_json_within_limits(text):
+    with pytest.raises(ValueError, match=BAD_JSON[text]) as error:
+        json_text.parse(text)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", [[[[1]]], {"a": {"b": None}}, "\U0001f600", "\x85\u2028\0", -(2**63), 1e-300, [True]])
+def test_other_json_is_as_it_was(value):
+    assert json_text.parse(json.dumps(value)) == value
+    assert json_text.parse(json.dumps(value, ensure_ascii=False)) == value
+
+
+def test_the_line_of_what_is_no_json_is_named(tmp_path):
+    (tmp_path / "x.json").write_text('{"a": 1,\n"b": }')
+    with pytest.raises(UserError, match=r"x\.json:2: not JSON"):
+        json_text.read(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("line", [DEEP, '{"a": NaN}', '{"gold_label": "\\ud800", "sentence1": "a", "sentence2": "b"}'])
+def test_lines_of_json_are_named_too(tmp_path, line):
+    (tmp_path / "x.jsonl").write_text(f"{documents.SNLI_JSONL.splitlines()[0]}\n{line}\n")
+    for reader in (snli.read_pairs, predict.read_lines):
+        with pytest.raises(UserError, match=r"x\.jsonl:2: "):
+            list(reader(tmp_path / "x.jsonl"))
+
+
+@pytest.mark.parametrize("place", ["carries", "Who lit", "a1", "1,000 lamps"])
+def test_half_a_surrogate_pair_in_squad(tmp_path, place):
+    (tmp_path / "x.json").write_text(json.dumps(documents.SQUAD).replace(place, "\\ud800", 1))
+    with pytest.raises(UserError, match="other half"):
+        read_paragraphs(tmp_path / "x.json")
+
+
+# Other formats.
+
+
+@pytest.mark.parametrize("part", ["²", "1" * 5000, "٣", "-1"])
+def test_a_part_is_whatever_the_file_says(tmp_path, part):
+    (tmp_path / "x.conll").write_text(documents.CONLL.replace("000", part))
+    assert [document.part for document in read_documents(tmp_path / "x.conll")] == [part, "001"]
+
+
+def test_leading_zeros_make_no_other_part(tmp_path):
+    (tmp_path / "x.conll").write_text(documents.CONLL + documents.CONLL.replace("000", "0"))
+    with pytest.raises(UserError, match="part 0 of document a/b occurs again"):
+        list(read_documents(tmp_path / "x.conll"))
+
+
+def test_trees_may_not_be_nested_without_end(tmp_path):
+    (tmp_path / "x.txt").write_text("(3 (2 a) (4 gem))\n" + "(3 " * 100_000 + "a" + ")" * 100_000)
+    with pytest.raises(UserError, match=r"x\.txt:2: nested more than 200 deep"):
+        list(read_trees(tmp_path / "x.txt"))
+
+
+def test_lines_that_end_in_a_carriage_return_alone_are_an_error(tmp_path):
+    (tmp_path / "x.conll").write_bytes(b"Mira B-PER\rleft O\r")
+    with pytest.raises(UserError, match=r"x\.conll:1: a carriage return"):
+        list(read_blocks(tmp_path / "x.conll"))
+
+
+@pytest.mark.parametrize("name", ["x\0y", "a" * 300, "**b", "[a", "~nobody/x", "all.list"])
+def test_odd_names_in_a_list_of_files(tmp_path, name):
+    (tmp_path / "all.list").write_text(name)
+    with pytest.raises(UserError):
+        list(read_documents(find_files(tmp_path / "all.list")))
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.array([["a", "b"]]),
+        np.array([[1, None]]),
+        np.array([[1, 2]]),
+        np.array([[1.0, np.nan]]),
+        np.array([[1e300, 1]]),
+    ],
+)
+def test_a_matrix_of_anything_but_finite_numbers_is_an_error(tmp_path, matrix):
+    np.save(tmp_path / "m.npy", matrix, allow_pickle=True)
+    (tmp_path / "w").write_text("a\n")
+    with pytest.raises(UserError, match=r"m\.npy: "):
+        read(Table(tmp_path / "m.npy", tmp_path / "w"), {"a"}, 2)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY\x01\x00\x10\x00{'descr': (((", b"PK\x03\x04"])
+def test_a_damaged_matrix_is_an_error(tmp_path, content):
+    (tmp_path / "m.npy").write_bytes(content)
+    (tmp_path / "w").write_text("a\n")
+    with pytest.raises(UserError, match=r"m\.npy: cannot be read"):
+        read(Table(tmp_path / "m.npy", tmp_path / "w"), {"a"}, 2)
+
+
+@pytest.mark.parametrize("number", ["1_0", "٣", "1e999", "nan"])
+def test_a_number_of_a_vector_is_one_of_glove(tmp_path, number):
+    (tmp_path / "v.txt").write_text(f"a 1 {number}\n")
+    with pytest.raises(UserError, match=r"v\.txt:1: "):
+        read_vectors(tmp_path / "v.txt", {"a"}, 2)
+
+
+def test_an_archive_that_is_locked_is_an_error(tmp_path):
+    path = tmp_path / "v.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("v.txt", "a 1 2\n")
+    content = bytearray(path.read_bytes())
+    for place in (content.find(b"PK\x03\x04") + 6, content.find(b"PK\x01\x02") + 8):
+        content[place] |= 1  # "encrypted"
+    path.write_bytes(content)
+    for opener in (lambda path: read_vectors(path, {"a"}, 2), hashing.content_sha256):
+        with pytest.raises(UserError, match="cannot be read"):
+            opener(path)
+
+
+@pytest.mark.parametrize("read", ["cell of clusters", "line of a document", "compound in snli", "compound in sst5"])
+def test_what_is_long_takes_no_more_than_its_length(tmp_path, read):
+    """Seconds, where each character once cost as much as all before it: minutes to hours."""
+    began = time.process_time()
+    if read == "cell of clusters":
+        with pytest.raises(brackets.BracketError):
+            brackets.chains(["(0)" + "[" * 300_000])
+    elif read == "line of a document":
+        (tmp_path / "x.conll").write_text(documents.CONLL.replace("; part 000", " " * 100_000 + "x"))
+        assert len(list(read_documents(tmp_path / "x.conll"))) == 2
+    else:
+        tokenize = {"snli": snli.tokenize, "sst5": sst5.tokenize}[read.split()[-1]]
+        assert tokenize("a-" * 200_000 + "a") == ["a-" * 200_000 + "a"]
+    assert time.process_time() - began < 20
+
+
+# Messages.
+
+
+def test_a_message_neither_steers_nor_fills_the_terminal():
+    message = str(UserError("a \x1b[2Jtag\u2028\x07 " + "x" * 10_000_000, Path("a\nb"), 3))
+    assert message.isprintable()
+    assert message.startswith(r"a\nb:3: a \x1b[2Jtag \x07 xxx")
+    assert len(message) < 2_100

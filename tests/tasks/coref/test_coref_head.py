@@ -1,0 +1,261 @@
+"""The coreference model as a whole: a plain forward pass, independence of padding, blocks, company; that it learns."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from elmo_bench.embedding.vectors import word_embedding
+from elmo_bench.nn.antecedents import marginal_loss
+from elmo_bench.nn.char_cnn import CharCNN
+from elmo_bench.speed.steps import Operations
+from elmo_bench.task import Batch, Embedded
+from elmo_bench.text.vocabulary import Vocabulary
+from tasks.coref.head import CorefHead, bracketed
+from tasks.coref.metric import CorefMetric
+from tasks.coref.reader import CorefReader
+from tests.nn.test_coref_spans import greedy, score_of
+
+GENRES = {"genres": Vocabulary(["bc", "-"])}
+SMALL: dict[str, Any] = {
+    "hidden": 5,
+    "max_span_width": 3,
+    "feature_size": 2,
+    "ffnn": 6,
+    "lexical_dropout": 0.0,
+    "dropout": 0.0,
+}
+
+
+def rows(lengths: list[list[int]], clusters: list | None = None) -> list[dict]:
+    """Documents of invented words; every other sentence has another speaker."""
+    return [
+        {
+            "genre": "bc" if i % 2 else "-",
+            "sentences": [[f"w{k}" for k in range(length)] for length in sizes],
+            "speakers": [f"s{number % 2}" for number, length in enumerate(sizes) for _ in range(length)],
+            "clusters": None if clusters is None else clusters[i],
+        }
+        for i, sizes in enumerate(lengths)
+    ]
+
+
+def batch_of(rows: list[dict]) -> Batch:
+    reader = CorefReader({})
+    reader.vocabularies = {"words": Vocabulary([]), "chars": Vocabulary([]), **GENRES}
+    return reader.collate(rows)
+
+
+def embedded(batch: Batch, size: int = 7, elmo: int = 0, extra: int = 0) -> dict[str, Embedded]:
+    """Random vectors, with something in the padding and `extra` columns of it."""
+    mask = nn.functional.pad(batch.texts["sentences"].mask, (0, extra))
+    return {
+        "sentences": Embedded(torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None, mask)
+    }
+
+
+def plain_scores(head: CorefHead, h: Tensor, own: Tensor, row: dict) -> tuple[list[tuple[int, int]], Tensor]:
+    """One document by the definitions, a span and a pair at a time: kept spans, and their scores s(i, j) (S, S + 1)."""
+    spans, antecedents = head.spans, head.antecedents
+    widest = spans.max_span_width
+    inside = np.zeros((len(h), widest), dtype=bool)
+    table = np.full(inside.shape, -np.inf)
+    vectors, mention, start = {}, {}, 0
+    for sentence in row["sentences"]:
+        for s in range(start, start + len(sentence)):
+            for e in range(s, min(s + widest, start + len(sentence))):
+                weights = spans.attention(h[s : e + 1]).softmax(0)
+                vector = torch.cat([h[s], h[e], spans.width.weight[e - s], (weights * own[s : e + 1]).sum(0)])
+                vectors[s, e], mention[s, e] = vector, score_of(spans.ffnn, vector)
+                inside[s, e - s], table[s, e - s] = True, float(mention[s, e].detach())
+        start += len(sentence)
+    places = greedy(table, inside, max(int(head.top_span_ratio * len(h)), 1))
+    kept = [(place // widest, place // widest + place % widest) for place in places]
+    scores = torch.full((len(kept), 1 + len(kept)), -torch.inf)  # column 1 + j: antecedent j
+    genre = GENRES["genres"][row["genre"]]
+    for i, span in enumerate(kept):
+        scores[i, 0] = 0
+        for j in range(max(i - antecedents.max_antecedents, 0), i):
+            other = kept[j]
+            same = int(row["speakers"][span[0]] == row["speakers"][other[0]])
+            distance = antecedents.distance.weight[min(i - j, 4) if i - j < 5 else 5 if i - j < 8 else 6]
+            features = antecedents.speaker.weight[same], antecedents.genre.weight[genre], distance
+            one, two = vectors[span], vectors[other]
+            pair = score_of(antecedents.ffnn, torch.cat([one, two, one * two, *features]))
+            scores[i, 1 + j] = mention[span] + mention[other] + pair
+    return kept, scores
+
+
+@pytest.mark.parametrize("own_size", [0, 4])
+def test_documents_are_scored_as_the_definitions_say(own_size):
+    torch.manual_seed(1)
+    clusters = [[[[0, 0], [3, 4], [6, 6]], [[1, 2], [5, 5]]], [[[0, 1], [2, 2]]]]
+    batch = batch_of(rows([[4, 1, 3], [2, 2]], clusters))
+    head = CorefHead(7, 0, own_size, GENRES, top_span_ratio=0.9, max_antecedents=4, **SMALL)
+    texts = embedded(batch)
+    scores = head(texts, batch)
+    x = texts["sentences"].x[texts["sentences"].mask]
+    h = head.encoder(x, [4, 1, 3, 2, 2])
+    losses = []
+    for i, (row, here) in enumerate(zip(batch.rows, (slice(0, 8), slice(8, 12)), strict=True)):
+        kept, expected = plain_scores(head, h[here], x[here, : own_size or None], row)
+        document = scores.documents[i]
+        assert list(zip(document.first.tolist(), document.last.tolist(), strict=True)) == kept
+        for s in range(len(kept)):
+            for j in range(max(s - 4, 0), s):
+                assert torch.allclose(document.scores[s, s - j], expected[s, 1 + j], atol=1e-5)
+        cluster = {tuple(m): number for number, members in enumerate(row["clusters"]) for m in members}
+        right = torch.zeros_like(expected, dtype=torch.bool)
+        for s, span in enumerate(kept):
+            for j in range(max(s - 4, 0), s):
+                right[s, 1 + j] = span in cluster and cluster[span] == cluster.get(kept[j])
+            right[s, 0] = not right[s].any()
+        losses.append(marginal_loss(expected, right))
+    assert scores.loss is not None
+    assert torch.allclose(scores.loss, torch.stack(losses).mean(), atol=1e-4)
+
+
+@pytest.mark.parametrize("elmo", [0, 3])
+@pytest.mark.parametrize("singletons", [False, True])
+def test_gradients_reach_every_parameter(elmo, singletons):
+    torch.manual_seed(2)
+    batch = batch_of(rows([[6, 5, 4], [5, 6]], [[[[0, 0], [7, 7]], [[2, 3], [12, 12]]], [[[1, 1], [6, 6]]]]))
+    head = CorefHead(7, elmo, 4, GENRES, top_span_ratio=1.0, singletons=singletons, **dict(SMALL, dropout=0.2))
+    assert head.spans.output_size == 2 * (10 + elmo) + 2 + 4
+    loss = head(embedded(batch, elmo=elmo), batch).loss
+    assert loss is not None
+    loss.backward()
+    missing = [name for name, p in head.named_parameters() if p.grad is None or not p.grad.any()]
+    assert missing in ([], ["spans.attention.bias"])  # a softmax over the span does not see it
+
+
+def test_a_step_waits_for_a_gpu_only_for_the_scores_that_prune():
+    """No operation whose result has an unknown size; the scores are copied once a document."""
+    batch = batch_of(rows([[6, 5, 4], [5, 6]], [[[[0, 0], [7, 7]], [[2, 3], [12, 12]]], [[[1, 1], [6, 6]]]]))
+    head = CorefHead(7, 0, 4, GENRES, singletons=True, **dict(SMALL, dropout=0.2))
+    texts = embedded(batch)
+    with Operations() as operations:
+        head(texts, batch).loss.backward()  # type: ignore[union-attr]
+    assert operations.waits == 0
+    assert operations.number > 100
+
+
+def test_company_padding_and_blocks_change_nothing():
+    torch.manual_seed(3)
+    documents = rows([[4, 9, 2], [3], [5, 5, 1, 7]], [[], [], []])
+    batch = batch_of(documents)
+    head = CorefHead(7, 3, 4, GENRES, top_span_ratio=0.6, max_antecedents=5, **SMALL).eval()
+    texts = embedded(batch, elmo=3, extra=4)
+    text = texts["sentences"]
+    together = head(texts, batch)
+    answers = head.decode(together, batch)
+    sentence = 0
+    for i, row in enumerate(documents):
+        rows_ = slice(sentence, sentence + len(row["sentences"]))
+        sentence = rows_.stop
+        width = max(map(len, row["sentences"]))
+        assert text.elmo is not None
+        alone = Embedded(text.x[rows_, :width], text.elmo[rows_, :width], text.mask[rows_, :width])
+        head.spans.block, head.antecedents.block = (2, 7) if i else (4096, 131072)
+        single = batch_of([row])
+        scores = head({"sentences": alone}, single)
+        assert torch.allclose(scores.documents[0].scores, together.documents[i].scores, atol=1e-5)
+        assert head.decode(scores, single) == [answers[i]]
+
+
+def test_mixed_precision_changes_little():
+    torch.manual_seed(7)
+    batch = batch_of(rows([[4, 3]], [[[[0, 0], [5, 5]]]]))
+    head, texts = CorefHead(7, 0, 0, GENRES, **SMALL), embedded(batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = head({"sentences": texts["sentences"]._replace(x=texts["sentences"].x.bfloat16())}, batch).loss
+    assert half is not None
+    half.backward()
+    assert torch.allclose(half, head(texts, batch).loss, rtol=0.02)
+
+
+def test_elmo_reaches_spans_through_the_encoder_and_not_through_heads():
+    torch.manual_seed(4)
+    batch = batch_of(rows([[3]]))
+    head = CorefHead(7, 0, 4, GENRES, **SMALL)
+    assert head.spans.ffnn.parts == [10, 10, 2, 4]
+    assert head(embedded(batch), batch).loss is None
+
+
+def test_a_document_of_one_word_is_trained_and_answered():
+    batch = batch_of(rows([[1]], [[]]))
+    head = CorefHead(7, 0, 0, GENRES, **SMALL)
+    scores = head(embedded(batch), batch)
+    assert scores.loss is not None
+    scores.loss.backward()
+    assert head.decode(scores, batch) == [{"clusters": [], "text": ["w0"]}]
+
+
+def test_singletons_are_clusters_where_they_are_asked_for():
+    torch.manual_seed(5)
+    batch = batch_of(rows([[4]], [[[[0, 1]], [[3, 3]]]]))
+    head, texts = CorefHead(7, 0, 0, GENRES, top_span_ratio=1.0, singletons=True, **SMALL), embedded(batch)
+    optimizer = torch.optim.Adam(head.parameters(), 0.02)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = head(texts, batch).loss
+        assert loss is not None
+        loss.backward()
+        optimizer.step()
+    assert head.decode(head(texts, batch), batch)[0]["clusters"] == [[[0, 1]], [[3, 3]]]
+    head.singletons = False
+    assert head.decode(head(texts, batch), batch)[0]["clusters"] == []
+
+
+def test_brackets_nest():
+    sentences = [["the", "cat", "of", "Ida"], ["she", "purrs"]]
+    clusters = [[[0, 3], [4, 4]], [[3, 3]], [[0, 1]]]
+    assert bracketed(sentences, clusters) == ["[[the cat]_2 of [Ida]_1]_0", "[she]_0 purrs"]
+
+
+def test_the_model_learns_who_is_meant(tmp_path):
+    """Names and pronouns of two genders, in documents that need the words and their order."""
+    rng = random.Random(1)
+
+    def column(document: int) -> str:
+        lines = [f"#begin document (d{document}); part 000"]
+        people = [rng.choice(["Ida", "Eva", "Ada"]), rng.choice(["Tom", "Bob", "Max"])]
+        for sentence in range(6):
+            who = rng.randrange(2)
+            word = people[who] if sentence < 2 or rng.random() < 0.4 else ["she", "he"][who]
+            for i, (token, cell) in enumerate([(word, f"({who})"), ("sings", "-"), (".", "-")]):
+                lines.append(f"d{document} 0 {i} {token} XX - - - - - * {cell}")
+            lines.append("")
+        return "\n".join([*lines, "#end document", ""])
+
+    for split, size in (("train", 6), ("dev", 1), ("test", 1)):
+        (tmp_path / split).write_text("".join(column(i) for i in range(size)))
+    reader = CorefReader({split: str(tmp_path / split) for split in ("train", "dev", "test")}, min_count=1)
+    splits = reader.load()
+    torch.manual_seed(6)
+    words = word_embedding(reader.vocabularies["words"], 8)
+    chars = CharCNN(len(reader.vocabularies["chars"]), 4, {3: 4})
+    head = CorefHead(12, 0, 12, reader.vocabularies, **dict(SMALL, max_span_width=2, ffnn=16, hidden=8))
+    model = nn.ModuleList([words, chars, head])
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+
+    def forward(batch: Batch):
+        tokens = batch.texts["sentences"]
+        x = torch.cat([words(tokens.words), chars(tokens.chars)], -1)
+        return head({"sentences": Embedded(x, None, tokens.mask)}, batch)
+
+    train = reader.collate(splits["train"].to_list())
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss = forward(train).loss
+        assert loss is not None
+        loss.backward()
+        optimizer.step()
+    metric = CorefMetric()
+    metric.update(head.decode(forward(train), train), train.rows)
+    assert metric.compute()["conll_f1"] > 95

@@ -1,0 +1,221 @@
+"""Coreference scores: those of the reference scorer v8.01, those of another implementation, files and their faults."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+from scorch import scores as scorch
+
+from elmo_bench.system.errors import UserError
+from tasks.coref import metric
+from tasks.coref.metric import CorefMetric, chains, score
+
+# One document as its column, gold and predicted, and the four counts of each metric that the reference scorer v8.01
+# printed: recall's numerator and denominator, precision's numerator and denominator.
+PRINTED = {
+    "the same": ("(0) (1) (0) (1)", "(0) (1) (0) (1)", (2, 2, 2, 2), (4, 4, 4, 4), (2, 2, 2, 2)),
+    "no gold": ("- - - -", "(0) (0) - -", (0, 0, 0, 1), (0, 0, 0, 2), (0, 0, 0, 1)),
+    "no prediction": ("(0) (0) - -", "- - - -", (0, 1, 0, 0), (0, 2, 0, 0), (0, 1, 0, 0)),
+    "neither": ("- - - -", "- - - -", (0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0)),
+    "twinless": ("(0) - (0) (1) (1)", "(0) (2) (0) (2) (1)", (1, 2, 1, 2), (3, 4, 3.5, 5), (5 / 3, 2, 5 / 3, 3)),
+    "singletons": ("(0) (1) (2) - (0)", "(0) (1) - (3) (0)", (1, 1, 1, 1), (3, 4, 3, 4), (2, 3, 2, 3)),
+    "nested": ("(0|(1 1) (1) 0) (0)", "(0 (1) (1) 0) (0)|(1)", (1, 2, 1, 2), (2.5, 4, 2.5, 4), (1.5, 2, 1.5, 2)),
+    "crossing": ("(0 (1 0) 1) (0) (1)", "(0 (1 0) 1) (1) (0)", (0, 2, 0, 2), (2, 4, 2, 4), (1, 2, 1, 2)),
+    # It reads (0 before 0) of the same cell: one mention of five words and one of the third word.
+    "touching": ("(0 - 0)|(0 - 0)", "(0 - 0) (1) (0)", (0, 1, 0, 1), (0, 2, 0, 3), (0, 1, 0, 2)),
+    "repeated": (
+        "(0)|(1) (0) (1) (2) (2)", "(0) (0)|(1) (1) (2)|(2) (2)", (1, 3, 1, 2), (4, 6, 4.5, 5), (8 / 3, 3, 8 / 3, 3),
+    ),
+    "repeated and twinless": ("(0) - (0) - -", "(0) (1)|(1) (0) (1) -", (1, 1, 1, 3), (2, 2, 2, 5), (1, 1, 1, 2)),
+}  # fmt: skip
+
+
+def document(column: str, name="(a/b_0001); part 000", before="w\t", end="#end document") -> str:
+    return "\n".join([f"#begin document {name}", *(before + cell for cell in column.split()), "", end, ""])
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text: str, name="x.conll"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """The counts of the last metric that was computed."""
+    found = {}
+    compute = CorefMetric.compute
+
+    def spy(self):
+        found.update(self.counts)
+        return compute(self)
+
+    monkeypatch.setattr(CorefMetric, "compute", spy)
+    return found
+
+
+@pytest.mark.parametrize("case", PRINTED)
+def test_the_counts_are_those_of_the_reference_scorer(case, file, counts):
+    gold, predicted, *expected = PRINTED[case]
+    scores = score(file(document(gold), "gold"), file(document(predicted), "predicted"))
+    for name, numbers in zip(("muc", "b3", "ceafe"), expected, strict=True):
+        assert counts[name] == pytest.approx(numbers), name
+        recall = 100 * numbers[0] / numbers[1] if numbers[1] else 0
+        precision = 100 * numbers[2] / numbers[3] if numbers[3] else 0
+        f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0
+        assert [scores[f"{name}_{kind}"] for kind in ("recall", "precision", "f1")] == pytest.approx(
+            [recall, precision, f1]
+        )
+    for kind in ("f1", "precision", "recall"):
+        mean = sum(scores[f"{name}_{kind}"] for name in ("muc", "b3", "ceafe")) / 3
+        assert scores[f"conll_{kind}"] == pytest.approx(mean)
+    assert len(scores) == 12
+
+
+def clustering(rng: random.Random, mentions: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    found: list[list[tuple[int, int]]] = [[] for _ in range(rng.randint(1, len(mentions) + 1))]
+    for mention in mentions:
+        rng.choice(found).append(mention)
+    return [cluster for cluster in found if cluster]
+
+
+def test_equals_another_implementation_on_random_clusterings():
+    rng = random.Random(1)
+    interesting = 0
+    for _ in range(300):
+        spans = [(s, s + k) for s in range(rng.randint(1, 12)) for k in range(2)]
+        sides = [clustering(rng, rng.sample(spans, rng.randint(1, len(spans)))) for _ in range(2)]
+        one = CorefMetric()
+        one.add(sides[0], sides[1])
+        key, response = [[set(chain) for chain in side] for side in sides]
+        for name, other in (("muc", scorch.muc), ("b3", scorch.b_cubed), ("ceafe", scorch.ceaf_e)):
+            if one.counts[name].recalled and one.counts[name].precise:  # it has its own rules for 0
+                expected = other(key, response)
+                assert one.counts[name].ratios() == pytest.approx(expected, abs=1e-9), name
+                interesting += 0 < expected[2] < 1
+    assert interesting > 400
+
+
+def test_counts_are_summed_over_documents_before_ratios_are_taken():
+    one = CorefMetric()
+    rows = [{"clusters": [[[0, 0], [1, 1]]]}, {"clusters": [[[0, 0], [2, 2], [4, 5], [7, 9]]]}]
+    one.update([{"clusters": [[[0, 0], [1, 1]]]}, {"clusters": []}], rows)
+    scores = one.compute()
+    assert scores["muc_recall"] == pytest.approx(25.0)
+    assert scores["muc_precision"] == 100.0
+    assert scores["b3_recall"] == pytest.approx(100 / 3)
+    assert scores["ceafe_recall"] == 50.0
+
+
+def test_chains_drop_empty_clusters():
+    assert chains([[], [[1, 2]]]) == [[(1, 2)]]
+
+
+def test_documents_are_matched_by_name(file, counts, capsys):
+    gold = document("(0) (0)", "(a); part 000") + document("(0) (0)", "(a); part 001")
+    predicted = document("(0) (0)", "(z); part 000") + document("(3) (3)", "(a); part 001 ")
+    score(file(gold, "gold"), file(predicted, "predicted"))
+    assert counts["muc"] == (1, 2, 1, 1)  # what only the gold has counts, what only the predictions have does not
+    assert "not scored: (z); part 000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("before", ["", "w\t", "a/b 0 3 (w) - * ", "1\t2\t\t"])
+def test_any_number_of_columns_may_stand_before_the_mentions(before, file, counts):
+    texts = [document(column, before=before) for column in ("(0) (0|(1 1) - 0) (1)", "(7) (7|(8 8) - 7) (8)")]
+    files = file(texts[0], "gold"), file(texts[1].replace("(8)", "(8)\t"), "predicted")
+    assert score(*files)["conll_f1"] == pytest.approx(100)
+    assert counts["b3"] == (4, 4, 4, 4)
+
+
+def test_mentions_may_cross_the_end_of_a_sentence_and_need_no_pipe_between_them(file):
+    gold = "#begin document x\nw (1(0\n\nw 0)\nw 1)(0)\nw (1)\nw (0)\n#end document\n"
+    predicted = "#begin document x\nw (0|(1\n\n\nw 0)\nw (0)|1)\nw (1)\nw (0)\n#end document\n"
+    assert score(file(gold, "gold"), file(predicted, "predicted"))["conll_f1"] == pytest.approx(100)
+
+
+GOOD = document("(0) (1 1) (0) (1)")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (document("(0 - - - -"), 2, "cluster 0 is never closed"),
+        (document("- 0) - - -"), 3, "closes a mention of cluster 0 that is not open"),
+        (document("(0) 12 - - -"), 3, "'12' is not a cluster cell"),
+        (document("(0) (1 1) (0)"), 1, "has 4 words where .*gold:1 has 5"),
+        (document("- - - - -", "(other); part 000"), None, "has no document of"),
+        (GOOD + GOOD, 9, "again; the first begins at line 1"),
+        (GOOD.replace("#end document", ""), 1, "no '#end document'"),
+        ("w -\n" + GOOD, 1, "outside any document"),
+        (GOOD + "#end document\n", 9, "without its '#begin document'"),
+        (GOOD.replace("#end document", "#begin document (b)"), 8, "begins before that of line 1 ends"),
+        ("", None, "holds no document"),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_line(text, line, message, file):
+    path = file(text, "predicted")
+    with pytest.raises(UserError, match=message) as raised:
+        score(file(GOOD, "gold"), path)
+    assert (raised.value.path, raised.value.line) == (path, line)
+
+
+@pytest.mark.parametrize(
+    ("gold", "line"), [("(0)|(0) (0) -", 2), ("- (0|(0 0)|0) (0)", 3), ("(1) (0 (0) 0) (1)|(1)", 6)]
+)
+def test_gold_with_a_mention_twice_in_a_chain_is_refused(file, gold, line):
+    """The reference scorer takes it, and prints 120 % for the CEAF of the first case."""
+    with pytest.raises(UserError, match=rf"gold:{line}: cluster \d has .* as a mention twice"):
+        score(file(document(gold), "gold"), file(document("(0) (0) -" if line == 2 else gold), "predicted"))
+
+
+def test_no_gold_that_is_accepted_gives_more_than_all(file):
+    rng = random.Random(1)
+    cells, scored = ["-", "(0)", "(1)", "(0)|(1)", "(1)|(1)", "(0|(1 0)|1)", "(0 0)", "(0 (0) 0)"], 0
+    for _ in range(150):
+        columns = [" ".join(rng.choice(cells) for _ in range(5)) for _ in range(2)]
+        columns = [" ".join((column.split() + ["-"] * 15)[:15]) for column in columns]
+        try:
+            found = score(*(file(document(column), name) for column, name in zip(columns, "gp", strict=True)))
+        except UserError:
+            continue
+        scored += 1
+        assert all(0 <= value <= 100 + 1e-9 for value in found.values())
+    assert scored > 10
+
+
+def test_many_repeated_mentions_are_refused_as_the_reference_scorer_does(file):
+    gold, eleven = document(" ".join(["(0)"] * 12)), document(" ".join(["(0)|(1)"] * 11 + ["(0)"]))
+    with pytest.raises(UserError, match="11 mentions of the key"):
+        score(file(gold, "gold"), file(eleven, "predicted"))
+    ten = document(" ".join(["(0)|(1)"] * 10 + ["(0)"] * 2))
+    assert score(file(gold, "gold"), file(ten, "predicted"))["conll_f1"] == pytest.approx(100)
+
+
+def test_the_command_prints_one_object_and_loads_no_torch(file):
+    arguments = [f"gold={file(GOOD, 'gold')}", f"predictions={file(GOOD, 'predicted')}"]
+    code = (
+        "import sys; from elmo_bench import __main__; sys.argv[1:1] = ['score']; __main__.main(); "
+        "sys.exit('torch' in sys.modules or 'datasets' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "task=coref", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["conll_f1"] == pytest.approx(100)
+
+
+def test_an_alignment_is_the_best_one():
+    """Greedy pairing by phi4 would take the largest first and lose."""
+    key = chains([[[0, 0], [1, 1], [2, 2]], [[3, 3], [4, 4], [5, 5]]])
+    response = chains([[[0, 0], [1, 1], [3, 3], [4, 4]], [[2, 2]]])
+    phi = [[4 / 7, 2 / 4], [4 / 7, 0]]
+    best = max(phi[0][0] + phi[1][1], phi[0][1] + phi[1][0])
+    assert metric.ceaf_e(key, response).recalled == pytest.approx(best)

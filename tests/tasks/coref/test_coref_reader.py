@@ -1,0 +1,218 @@
+"""Coreference data: rows of documents, windows, batches, raw text, and the faults of files."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from elmo_bench.configuration import pages, schema
+from elmo_bench.running.build import build
+from elmo_bench.running.data import Data
+from elmo_bench.system.errors import UserError
+from tasks.coref.metric import CorefMetric
+from tasks.coref.reader import CorefReader
+from tests.fakes import FakeBiLM
+
+SENTENCES = [  # speaker, words, clusters
+    ("ann", "the old cook of Pell", "(0 - - - (1)|0)"),
+    ("bob", "you saw him", "(2) - (0)"),
+    ("-", "Ida of Pell sang", "(3) - (1) -"),
+]
+
+
+def column_file(sentences=SENTENCES, name="bc/x/00/x_0001", part=0) -> str:
+    lines = [f"#begin document ({name}); part {part:03}"]
+    for speaker, words, clusters in sentences:
+        for i, (word, cell) in enumerate(zip(words.split(), clusters.split(), strict=True)):
+            lines.append("\t".join([name, str(part), str(i), word, "XX", "-", "-", "-", "-", speaker, "*", cell]))
+        lines.append("")
+    return "\n".join([*lines, "#end document", ""])
+
+
+@pytest.fixture
+def reader(tmp_path):
+    """A reader of three written splits, the same text unless given."""
+
+    def make(train=None, dev=None, **changes):
+        for split, text in (("train", train), ("dev", dev), ("test", None)):
+            (tmp_path / f"{split}.conll").write_text(text or column_file())
+        data = {split: str(tmp_path / f"{split}.conll") for split in ("train", "dev", "test")}
+        options: dict[str, Any] = {"min_count": 1, "char_min_count": 1} | changes
+        return CorefReader(data, **options)
+
+    return make
+
+
+def test_a_row_is_a_part_of_a_document(reader):
+    splits = reader(train=column_file() + column_file(part=1)).load()
+    assert [row["part"] for row in splits["train"]] == ["000", "001"]
+    row = splits["dev"][0]
+    assert row["genre"] == "bc"
+    assert row["sentences"][2] == ["Ida", "of", "Pell", "sang"]
+    assert row["speakers"] == ["ann"] * 5 + ["bob"] * 3 + ["-"] * 4
+    assert sorted(row["clusters"]) == [[[0, 4], [7, 7]], [[4, 4], [10, 10]]]
+
+
+def test_singletons_are_left_out_unless_they_are_kept(reader):
+    kept = reader(keep_singletons=True).load()["dev"][0]["clusters"]
+    assert sorted(kept) == [[[0, 4], [7, 7]], [[4, 4], [10, 10]], [[5, 5]], [[8, 8]]]
+
+
+def test_vocabularies_come_from_training(reader):
+    made = reader(dev=column_file([("-", "unheard words", "- -")], "zz/x"), min_count=2)
+    made.load()
+    assert set(made.vocabularies["words"].items[2:]) == {"of", "Pell"}
+    assert made.vocabularies["genres"].items[2:] == ["bc"]
+    assert made.vocabularies["genres"]["zz"] == 1
+    lower = reader(lower=True)
+    lower.load()
+    assert "pell" in lower.vocabularies["words"]
+    assert "P" in lower.vocabularies["chars"]
+
+
+def test_batches_hold_one_row_a_sentence_and_the_mentions_of_each_document(reader):
+    made = reader()
+    splits = made.load()
+    row = splits["dev"][0]
+    other = made.from_text(sentences=[["Ida"]], speakers=["bob"]) | {"clusters": [[[0, 0]]]}
+    batch = made.collate([row, other])
+    assert batch.texts["sentences"].mask.sum(1).tolist() == [5, 3, 4, 1]
+    assert batch.labels["speakers"].tolist() == [0] * 5 + [1] * 3 + [2] * 4 + [1]
+    assert batch.labels["genres"].tolist() == [2, 1]
+    assert sorted(batch.labels["mentions"].tolist()) == [
+        [0, 0, 4, 0], [0, 4, 0, 1], [0, 7, 0, 0], [0, 10, 0, 1], [1, 0, 0, 0],
+    ]  # fmt: skip
+    assert "mentions" not in made.collate([row, made.from_text(text="Ida sang")]).labels
+    assert made.collate([other | {"clusters": []}]).labels["mentions"].shape == (0, 4)
+
+
+def test_a_long_document_is_trained_a_window_at_a_time(reader):
+    made = reader(max_sentences=2)
+    row = made.load()["train"][0]
+    seen = {}
+    for seed in range(20):
+        window = made.sample(row, np.random.default_rng(seed))
+        seen[len(window["speakers"])] = window
+    assert set(seen) == {8, 7}  # the first two sentences, or the last two
+    assert seen[8]["clusters"] == [[[0, 4], [7, 7]], [[4, 4]]] or seen[8]["clusters"] == [[[4, 4]], [[0, 4], [7, 7]]]
+    assert sorted(seen[7]["clusters"]) == [[[2, 2]], [[5, 5]]]
+    assert seen[7]["speakers"] == ["bob"] * 3 + ["-"] * 4
+    assert seen[7]["sentences"] == row["sentences"][1:]
+    assert reader(max_sentences=3).sample(row, np.random.default_rng(1)) is row
+
+
+def test_windows_are_a_function_of_seed_and_epoch(reader):
+    made = reader(train="".join(column_file(name=f"d{i}") for i in range(8)), max_sentences=1)
+    splits = made.load()
+    cfg = pages.compose(["task=coref", "scale=mini", "scale.folder=none"])
+    data = Data(schema.typed(cfg).task.batch, 3, made, splits)
+
+    def epoch(number: int) -> list[list[list[str]]]:
+        data.trainer = SimpleNamespace(current_epoch=number, world_size=1, global_rank=0)  # type: ignore[assignment]
+        return [batch.texts["sentences"].sentences for batch in data.train_dataloader()]
+
+    assert epoch(2) == epoch(2)
+    assert epoch(2) != epoch(3)
+    assert all(len(sentences) == 1 for sentences in epoch(0))
+    assert all(len(batch.texts["sentences"].sentences) == 3 for batch in data.val_dataloader())
+
+
+def test_heads_are_made_of_words_and_characters_without_elmo(reader):
+    made = reader()
+    made.load()
+    run = schema.typed(pages.compose(["task=coref", "scale=mini", "scale.folder=none", "elmo.where=input"]))
+    module = build(run, made, FakeBiLM())
+    head: Any = module.head
+    own = run.task.words["size"] + sum(run.task.chars["filters"].values())
+    assert head.own_size == own
+    assert module.representation.input_size == own + FakeBiLM().width
+    assert head.spans.ffnn.parts[-1] == own
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({}, "expected"),
+        ({"text": 3}, "expected"),
+        ({"text": " \n"}, "no sentences"),
+        ({"sentences": ["Ida", "sang"]}, "lists of words"),
+        ({"sentences": [["Ida"], []]}, "lists of words"),
+        ({"sentences": [["Ida", ""]]}, "lists of words"),
+        ({"text": "Ida", "speakers": ["a", "b"]}, "per sentence"),
+        ({"text": "Ida sang", "speakers": [["a"]]}, "one name per word"),
+        ({"text": "Ida", "speakers": [7]}, "must be one name"),
+        ({"text": "Ida", "genre": 7}, "must be a string"),
+        ({"text": "Ida", "genres": "bc"}, "unknown keys: genres"),
+    ],
+)
+def test_raw_text_that_is_none_is_refused(raw, message):
+    with pytest.raises(UserError, match=message):
+        CorefReader({}).from_text(**raw)
+
+
+def test_raw_text_becomes_a_row():
+    row = CorefReader({}).from_text(
+        text="Ida sang .\n\nShe left .\n", speakers=["ann", ["ann", "bob", "-"]], genre="bc"
+    )
+    assert row["sentences"] == [["Ida", "sang", "."], ["She", "left", "."]]
+    assert row["speakers"] == ["ann"] * 4 + ["bob", "-"]
+    assert row["genre"] == "bc"
+    assert CorefReader({}).from_text(sentences=[["Ida"]]) == {
+        "genre": "-", "sentences": [["Ida"]], "speakers": ["-"],
+    }  # fmt: skip
+    json.dumps(row)
+
+
+GOOD = column_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (GOOD.replace("(1)|0)", "(1)"), 2, "never closed"),
+        (GOOD.replace("(0)", "0)"), 10, "not open"),
+        (GOOD + GOOD, 18, "again; the first begins"),
+        (GOOD.replace("saw\tXX", "saw"), 9, "columns"),
+        (GOOD.replace("#end document", ""), 1, "no '#end document'"),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_line(text, line, message, reader):
+    with pytest.raises(UserError, match=message) as raised:
+        reader(dev=text).load()
+    assert raised.value.path.name == "dev.conll"
+    assert raised.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({}, "no file is named for train"),
+        ({"folder": None, "train": "x", "dev": "x", "test": "x"}, "set task.data.folder"),
+        ({"train": "no/such.conll"}, "no such file"),
+    ],
+)
+def test_missing_places_are_named(data, message):
+    with pytest.raises(UserError, match=message):
+        CorefReader(data).load()
+
+
+def test_training_data_need_clusters(reader):
+    with pytest.raises(UserError, match="no cluster"):
+        reader(train=column_file([("-", "nothing here", "- -")])).load()
+
+
+def test_litbank_counts(data_root):
+    folder = data_root / "coref_litbank"
+    data = {split: f"{folder}/{split}.conll" for split in ("dev", "test")} | {"train": f"{folder}/dev.conll"}
+    for keep, mentions, clusters in ((True, 2842, 875), (False, 2206, 239)):
+        rows = CorefReader(data, keep_singletons=keep).load()["dev"].to_list()
+        assert len(rows) == 10
+        assert sum(len(row["clusters"]) for row in rows) == clusters
+        assert sum(len(cluster) for row in rows for cluster in row["clusters"]) == mentions
+        metric = CorefMetric()
+        metric.update([{"clusters": row["clusters"]} for row in rows], rows)
+        assert metric.compute()["conll_f1"] == pytest.approx(100)

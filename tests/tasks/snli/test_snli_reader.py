@@ -1,0 +1,288 @@
+"""The SNLI reader: TSV, JSON lines, the hub, one tokenizer, the activation cache, and faults by file and line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import datasets
+import pytest
+import torch
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.options import Options
+from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.running.data import sentences
+from elmo_bench.system.errors import UserError
+from elmo_bench.text import hub
+from elmo_bench.text.vocabulary import Vocabulary
+from tasks.snli.metric import LABELS
+from tasks.snli.reader import SnliReader, read_pairs, tokenize
+
+PAIRS = [
+    ("entailment", "A stoker's cat isn't in the well-lit room.", "An animal is elsewhere."),
+    ("-", "A stoker's cat isn't in the well-lit room.", "It sleeps."),
+    ("contradiction", "A stoker's cat isn't in the well-lit room.", "A cat is in the room."),
+    ("neutral", "Two bakers, one \"tall\", argue.", "They can't agree."),
+]  # fmt: skip
+
+
+def tsv(pairs=PAIRS) -> str:
+    return "".join("\t".join(row) + "\n" for row in [("gold_label", "sentence1", "sentence2"), *pairs])
+
+
+def jsonl(pairs=PAIRS) -> str:
+    names = ("gold_label", "sentence1", "sentence2")
+    return "".join(json.dumps({"pairID": "1", **dict(zip(names, row, strict=True))}) + "\n" for row in pairs)
+
+
+@pytest.fixture
+def data(tmp_path):
+    def write(train: str = "", dev: str = "", test: str = "", suffix: str = ".tsv") -> dict:
+        for name, text in (("train", train), ("dev", dev), ("test", test)):
+            (tmp_path / f"{name}{suffix}").write_text(text or tsv(), encoding="utf-8")
+        return {"folder": str(tmp_path), **{name: f"{name}{suffix}" for name in ("train", "dev", "test")}}
+
+    return write
+
+
+# Sources.
+
+
+def test_tsv_json_lines_and_the_hub_give_the_same_rows(data, monkeypatch, capsys):
+    from_tsv = SnliReader(data())
+    rows = from_tsv.load()["train"].to_list()
+    assert [row["label"] for row in rows] == ["entailment", "contradiction", "neutral"]
+    assert rows[0]["premise"] == ["A", "stoker", "'s", "cat", "is", "n't", "in", "the", "well-lit", "room", "."]
+    assert from_tsv.left_out == {"train": 1, "dev": 1, "test": 1}
+    assert "snli train: left out 1 pairs without a gold label" in capsys.readouterr().err
+    assert SnliReader(data(jsonl(), jsonl(), jsonl(), ".jsonl")).load()["train"].to_list() == rows
+
+    features = Features(premise=Value("string"), hypothesis=Value("string"), label=ClassLabel(names=list(LABELS)))
+    columns = {
+        "premise": [pair[1] for pair in PAIRS],
+        "hypothesis": [pair[2] for pair in PAIRS],
+        "label": [LABELS.index(pair[0]) if pair[0] in LABELS else -1 for pair in PAIRS],
+    }
+    dataset = DatasetDict({name: Dataset.from_dict(columns, features) for name in ("train", "validation", "test")})
+    monkeypatch.setattr(hub, "_reachable", lambda: True)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: dataset)
+    from_hub = SnliReader({"hub": "owner/name", "folder": None})
+    assert from_hub.load()["train"].to_list() == rows
+    assert from_hub.left_out["dev"] == 1
+
+
+def test_other_columns_in_any_order_crlf_and_compression(data, tmp_path):
+    place = data()
+    text = "pairID\tsentence2\tsentence1\tgold_label\tlabel1\r\n7\tIt rains.\tWet.\tneutral\tneutral\r\n"
+    (tmp_path / "train.tsv.gz").write_bytes(gzip.compress(text.encode()))
+    rows = SnliReader({**place, "train": "train.tsv.gz"}).load()["train"].to_list()
+    assert rows == [{"premise": ["Wet", "."], "hypothesis": ["It", "rains", "."], "label": "neutral"}]
+
+
+def test_an_empty_sentence_is_left_out_of_training_and_refused_elsewhere(data, capsys):
+    pairs = [*PAIRS, ("neutral", " ", "Nothing.")]
+    reader = SnliReader(data(tsv(pairs)))
+    assert len(reader.load()["train"]) == 3
+    assert reader.left_out["train"] == 2
+    assert "1 with an empty sentence" in capsys.readouterr().err
+    with pytest.raises(UserError, match="empty") as error:
+        SnliReader(data(dev=tsv(pairs))).load()
+    assert (error.value.path.name, error.value.line) == ("dev.tsv", 6)
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A stoker's cat isn't here.", "A stoker 's cat is n't here ."),
+        ("Two bakers, (both \"tall\") can't argue!", 'Two bakers , ( both " tall " ) ca n\'t argue !'),
+        ("``No,'' she's said: they'll go", '" No , " she \'s said : they \'ll go'),
+        ("A well-lit, half-empty tug-of-war pit-", "A well-lit , half-empty tug-of-war pit -"),
+        ("Dr. Ell of the U.S. ran - 1,000 steps...", "Dr. Ell of the U.S. ran - 1,000 steps ..."),
+        ("at 10:30 or a.m.; 2-3 times", "at 10:30 or a.m. ; 2-3 times"),
+        ("\u201cHm\u201d, it\u2019s 20% &  more", "\" Hm \" , it 's 20 % & more"),
+        ("the women's-only hall", "the women 's - only hall"),
+        ("  ", ""),
+    ],
+)  # fmt: skip
+def test_tokenize_and_again(text, words):
+    assert tokenize(text) == words.split()
+    assert tokenize(words) == words.split()
+
+
+def test_raw_and_tokenized_text_of_real_pairs_are_cut_alike(data_root):
+    """dev and test come tokenized as in the Penn Treebank: nearly nothing changes."""
+    lines = (data_root / "snli" / "dev.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    texts = [text for line in lines for text in line.split("\t")[1:]]
+    quotes = {"``": '"', "''": '"'}
+    changed = sum(tokenize(text) != [quotes.get(word, word) for word in text.split()] for text in texts)
+    assert len(texts) == 2 * 9842
+    assert changed / len(texts) < 0.002
+
+
+def test_every_real_pair_is_read(data_root):
+    pairs = {split: list(read_pairs(data_root / "snli" / f"{split}.tsv")) for split in ("train", "dev", "test")}
+    assert {split: len(part) for split, part in pairs.items()} == {
+        "train": 19995,
+        "dev": 9842,
+        "test": 9824,
+    }
+    assert all({pair.label for pair in part} == set(LABELS) for part in pairs.values())
+    assert all(pair.premise and pair.hypothesis for part in pairs.values() for pair in part)
+
+
+def test_from_text_cuts_as_load_does(data):
+    reader = SnliReader(data())
+    row = reader.load()["train"][0]
+    _, premise, hypothesis = PAIRS[0]
+    raw = reader.from_text(premise=premise, hypothesis=hypothesis, id=3)
+    assert raw == {"premise": row["premise"], "hypothesis": row["hypothesis"]}
+    assert reader.collate([raw]).labels == {}
+
+
+@pytest.mark.parametrize(
+    "raw", [{}, {"premise": "a"}, {"premise": "a", "hypothesis": ""}, {"premise": ["a"], "hypothesis": "b"}]
+)
+def test_raw_pairs_that_are_none(raw):
+    with pytest.raises(UserError):
+        SnliReader({}).from_text(**raw)
+
+
+# Vocabularies and batches.
+
+
+def test_vocabularies_come_from_train_alone(data):
+    reader = SnliReader(data(dev=tsv([("neutral", "Zebras", "zebras")])), lower=True, min_count=2)
+    reader.load()
+    words = reader.vocabularies["words"]
+    assert {"cat", "room", "a", "."} <= set(words.items)
+    assert "zebras" not in words
+    assert "tall" not in words  # once
+    assert "A" not in words
+    assert reader.vocabularies["labels"].items == list(LABELS)
+    cased = SnliReader(data())
+    cased.load()
+    assert {"A", "a", "tall"} & set(cased.vocabularies["words"].items) == {"A", "tall"}
+
+
+def test_collate(data):
+    reader = SnliReader(data())
+    rows = reader.load()["train"].to_list()
+    batch = reader.collate(rows)
+    assert tuple(batch.texts) == reader.fields
+    premise, hypothesis = batch.texts["premise"], batch.texts["hypothesis"]
+    assert premise.words.shape == (3, 11)
+    assert hypothesis.words.shape[0] == 3
+    assert hypothesis.mask.sum(1).tolist() == [len(row["hypothesis"]) for row in rows]
+    assert batch.labels["label"].tolist() == [0, 2, 1]
+    other = SnliReader({})
+    other.vocabularies = {key: Vocabulary.restore(value.state()) for key, value in reader.vocabularies.items()}
+    assert torch.equal(other.collate(rows).texts["premise"].words, premise.words)
+
+
+def test_the_cache_holds_each_sentence_once(data, tmp_path):
+    """A premise stands in several pairs, and in several splits."""
+    reader = SnliReader(data())
+    splits = reader.load()
+    rows = [row for split in splits.values() for row in split.to_list()]
+    given = [row[field] for row in rows for field in reader.fields]
+    distinct = set(map(tuple, given))
+    assert len(distinct) == 5 < len(given) == 18
+    bilm = small_bilm(tmp_path)
+    cache = ActivationCache(BilmLayers.of(bilm), tmp_path / "cache")
+    cache.prepare(list(sentences(splits.values(), reader.fields)))
+    assert len(cache.shards.places) == len(distinct)
+    stored = sum(file.stat().st_size for file in cache.folder.glob("*.bin"))
+    tokens = sum(map(len, distinct))
+    assert stored == 2 * tokens * (bilm.width // 2 + (bilm.n_layers - 1) * bilm.width)  # float16; layer 0's half once
+
+
+def small_bilm(folder: Path) -> BiLM:
+    options = Options.parse({
+        "lstm": {"dim": 8, "projection_dim": 4, "n_layers": 1, "cell_clip": 3, "proj_clip": 3},
+        "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 4]], "n_highway": 1},
+    })  # fmt: skip
+    BiLM(options).export(folder / "options.json", folder / "weights.hdf5")
+    return BiLM.from_files(folder / "options.json", folder / "weights.hdf5")
+
+
+# Faults.
+
+HEADER = "gold_label\tsentence1\tsentence2\n"
+
+
+@pytest.mark.parametrize(
+    ("train", "line", "words"),
+    [
+        ("gold_label\tsentence1\nneutral\ta\n", 1, "lacks the column sentence2"),
+        ("neutral\ta\tb\n", 1, "lacks the column gold_label, sentence1, sentence2"),
+        (HEADER + "neutral\ta\tb\nneutral\ta\n", 3, "the column sentence2 is missing"),
+        (HEADER + "\n", 2, "sentence1, sentence2 is missing"),
+        (HEADER + "neutral\ta\tb\tc\n", 2, "4 columns, but the header has 3"),
+        (HEADER + "neutral\ta\tb\nmaybe\ta\tb\n", 3, "unknown gold label 'maybe'"),
+        (HEADER + "\ta\tb\n", 2, "unknown gold label ''"),
+        (HEADER, None, "no labelled pair for train"),
+        (HEADER + "-\ta\tb\n", None, "no labelled pair for train"),
+    ],
+)
+def test_malformed_tsv_is_named_with_its_line(data, train, line, words):
+    place = data(train)
+    with pytest.raises(UserError, match=words) as error:
+        SnliReader(place).load()
+    assert error.value.line == line
+    assert error.value.path == Path(place["folder"], "train.tsv")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"gold_label": "neutral", ', "not JSON"),
+        ("[1]", "not a JSON object"),
+        ("", "not JSON"),
+        ('{"gold_label": "neutral", "sentence1": "a"}', "sentence2 is missing"),
+        ('{"gold_label": 1, "sentence1": "a", "sentence2": "b"}', "gold_label is not text"),
+        ('{"gold_label": "no", "sentence1": "a", "sentence2": "b"}', "unknown gold label 'no'"),
+    ],
+)
+def test_broken_json_lines_are_named_with_their_line(data, line, words):
+    place = data(jsonl() + line + "\n", jsonl(), jsonl(), ".jsonl")
+    with pytest.raises(UserError, match=words) as error:
+        SnliReader(place).load()
+    assert (error.value.path, error.value.line) == (Path(place["folder"], "train.jsonl"), 5)
+
+
+def test_what_else_a_user_can_get_wrong(data, monkeypatch, tmp_path):
+    with pytest.raises(UserError, match="no file is named for train"):
+        SnliReader({}).load()
+    place = data()
+    (tmp_path / "dev.tsv").unlink()
+    with pytest.raises(UserError, match="no such file"):
+        SnliReader(place).load()
+    (tmp_path / "dev.tsv").write_bytes(HEADER.encode() + b"neutral\t\xff\tb\n")
+    with pytest.raises(UserError, match="UTF-8") as error:
+        SnliReader(place).load()
+    assert error.value.line == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"premise": ["a"], "hypothesis": ["b"]}, "lacks premise, hypothesis or label"),
+        ({"premise": ["a"], "hypothesis": ["b"], "label": [7]}, "unknown label 7"),
+        (None, "no split validation, test"),
+    ],
+)
+def test_hub_faults_are_one_line(monkeypatch, columns, words):
+    monkeypatch.setattr(hub, "_reachable", lambda: True)
+    good = Dataset.from_dict(columns or {"premise": ["a"], "hypothesis": ["b"], "label": [0]})
+    names = ("train", "validation", "test") if columns else ("train",)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: DatasetDict(dict.fromkeys(names, good)))
+    with pytest.raises(UserError, match=words) as error:
+        SnliReader({"hub": "owner/name"}).load()
+    assert "\n" not in str(error.value)

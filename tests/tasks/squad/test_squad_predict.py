@@ -1,0 +1,59 @@
+"""From a trained model to answers over raw paragraphs, and to the file that the official evaluation reads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from elmo_bench.commands.compare.score import score
+from elmo_bench.commands.use.predict import predict
+from elmo_bench.configuration import pages
+from elmo_bench.running.launch import train
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.hashing import sha256
+
+SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,3,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A checkpoint of one epoch on a few generated paragraphs, and the record."""
+    folder = tmp_path_factory.mktemp("squad")
+    record = train(
+        pages.compose([
+            "task=squad", "scale=mini", f"scale.folder={folder}/mini", f"scale.sizes={SIZES}", "elmo.where=none",
+            "task.fit.epochs=1", "task.head.hidden=8", "trainer=cpu",
+            f"results_root={folder}/results", f"cache_root={folder}",
+        ])
+    )  # fmt: skip
+    return folder, record
+
+
+def test_the_official_file_scores_as_the_run_did(trained, tmp_path):
+    folder, record = trained
+    checkpoint, gold = folder / "results" / record["checkpoint"], folder / "mini" / "squad" / "test-v1.1.json"
+    number = predict(str(checkpoint), str(gold), str(tmp_path / "answers.json"))
+    answers = json.loads((tmp_path / "answers.json").read_text())
+    assert len(answers) == number > 10
+    assert score("squad", str(gold), str(tmp_path / "answers.json")) == pytest.approx(record["metrics"]["test"])
+    assert record["generated_sha256"]["test"] == sha256(gold)  # beside the recipe that identifies the data
+
+
+def test_raw_paragraphs(trained, tmp_path):
+    folder, record = trained
+    context = "Ida \u201cBell\u201d sold a cart.  Tarvel  didn't."
+    asked = [{"context": context, "question": "Who sold?"}, {"context": "x", "question": "What?", "id": "q2"}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    checkpoint = str(folder / "results" / record["checkpoint"])
+    assert predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")) == 2
+    first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert context[first["start"] : first["end"]] == first["answer"]
+    assert 0 <= first["score"] <= 1
+    assert second == asked[1] | {"answer": "x", "start": 0, "end": 1, "score": 1.0}
+    with pytest.raises(UserError, match='needs an "id" of its own'):
+        predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.json"))
+    assert not (tmp_path / "out.json").exists()
+    (tmp_path / "in.jsonl").write_text('{"context": "", "question": "What?"}\n')
+    with pytest.raises(UserError, match=r"in\.jsonl:1: the context is empty"):
+        predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))

@@ -1,0 +1,175 @@
+"""SRL's metric by the rules of srl-eval.pl: numbers worked out by hand from the rules, two files, their faults."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.text.tags import Span
+from tasks.srl.metric import SrlMetric, arguments, score
+from tests.conftest import ROOT
+
+# (row, lemma, its column of six rows)
+GOLD = [(1, "tell", "(A0*) (V*) (A1* *) (A2*) *"), (4, "go", "* * (A0* *) (V*) (AM-DIR*)")]
+
+
+def write(path: Path, *sentences: list[tuple[int, str, str]], words: str = "a b c d e f", end: str = "") -> Path:
+    """A file of sentences of six words, each a list of predicates."""
+    lines = ["#begin document (nw/made_0001); part 000"]
+    for predicates in sentences:
+        lemmas = {row: lemma for row, lemma, _ in predicates}
+        columns = [column.split() for _, _, column in predicates]
+        for i, word in enumerate(words.split()):
+            lemma = lemmas.get(i)
+            row = ["nw/made_0001", "0", str(i), word, "XX", "*", lemma or "-", "01" if lemma else "-", "-", "-", "*"]
+            lines.append("\t".join([*row, *(column[i] for column in columns), "-"]))
+        lines.append("")
+    path.write_text("\n".join([*lines, "#end document"]) + "\n" + end)
+    return path
+
+
+@pytest.fixture
+def counts(tmp_path, monkeypatch):
+    """(tp, fp, fn) of two lists of predicates, through files."""
+
+    def count(gold: list, predicted: list) -> tuple[float, float, float]:
+        metrics: list[SrlMetric] = []
+        monkeypatch.setattr("tasks.srl.metric.SrlMetric", lambda: metrics.append(SrlMetric()) or metrics[-1])
+        score(write(tmp_path / "gold.conll", gold), write(tmp_path / "predicted.conll", predicted))
+        totals = metrics[0].items().totals()
+        return totals["tp"], totals["fp"], totals["fn"]
+
+    return count
+
+
+def one(column: str) -> list[tuple[int, str, str]]:
+    return [(1, "tell", column)]
+
+
+CASES = {
+    # What is the same counts, V does not: A0, A1, A2 of the first predicate, A0 and AM-DIR of the second.
+    "all right": (GOLD, GOLD, (5, 0, 0)),
+    # The second predicate is not predicted: its arguments are missed.
+    "a predicate missing": (GOLD, GOLD[:1], (3, 0, 2)),
+    # A predicate that gold does not have is skipped, its arguments are no excess.
+    "a predicate too many": (GOLD[:1], GOLD, (3, 0, 0)),
+    # Another lemma: the gold arguments are missed, the predicted ones not counted.
+    "another lemma": (GOLD, [GOLD[0], (4, "run", GOLD[1][2])], (3, 0, 2)),
+    # The predicate stands on another word: one predicate missing, one too many.
+    "another word": (GOLD, [GOLD[0], (3, "go", GOLD[1][2])], (3, 0, 2)),
+    "no predicates at all": ([], [], (0, 0, 0)),
+    "no arguments": (one("* (V*) * * * *"), one("* (V*) * * * *"), (0, 0, 0)),
+    "none predicted": (one("(A0*) (V*) * * * *"), one("* (V*) * * * *"), (0, 0, 1)),
+    # V is left out, right or wrong; so is its continuation. R-V is a role of its own.
+    "V left out": (one("(A0*) (V*) * * * *"), one("(A0*) * (V* *) * *"), (1, 0, 0)),
+    "C-V left out": (one("(A0*) (V*) * (C-V*) * *"), one("(A0*) (V*) * * * *"), (1, 0, 0)),
+    "R-V counts": (one("* (V*) (R-V*) * * *"), one("* (V*) * * * *"), (0, 0, 1)),
+    # The label, then the extent, is wrong: one excess and one missed each.
+    "wrong label": (one("(A0*) (V*) (A1* *) * *"), one("(A0*) (V*) (A2* *) * *"), (1, 1, 1)),
+    "wrong extent": (one("(A0*) (V*) (A1* *) * *"), one("(A0*) (V*) (A1*) * * *"), (1, 1, 1)),
+    # A1 ... C-A1 is one argument of two pieces: right only as a whole.
+    "continued": (one("(A1*) (V*) (C-A1* *) * *"), one("(A1*) (V*) (C-A1* *) * *"), (1, 0, 0)),
+    "continued, not predicted so": (one("(A1*) (V*) (C-A1* *) * *"), one("(A1*) (V*) * * * *"), (0, 1, 1)),
+    "continued, other pieces": (one("(A1*) (V*) * (C-A1*) * *"), one("(A1* *) (V*) (C-A1*) * *"), (0, 1, 1)),
+    "continued, predicted whole": (one("(A1*) * (V*) (C-A1*) * *"), one("(A1* * * *) * *"), (0, 1, 1)),
+    "three pieces": (one("(A1*) (V*) (C-A1*) * (C-A1*) *"), one("(A1*) (V*) (C-A1*) * (C-A1*) *"), (1, 0, 0)),
+    "three pieces, two predicted": (one("(A1*) (V*) (C-A1*) * (C-A1*) *"), one("(A1*) (V*) * * (C-A1*) *"), (0, 1, 1)),
+    # A continuation of nothing is an argument: C-A1 equals A1, and a later C-A1 continues it.
+    "continuation of nothing": (one("* (V*) (A1*) * * *"), one("* (V*) (C-A1*) * * *"), (1, 0, 0)),
+    "two of nothing": (one("* (V*) (A1*) * (C-A1*) *"), one("* (V*) (C-A1*) * (C-A1*) *"), (1, 0, 0)),
+    # It continues the A0 that began last: gold has A0(0), A0(2..4); the prediction A0(0..4), A0(2).
+    "the latest continues": (one("(A0*) (V*) (A0*) * (C-A0*) *"), one("(A0*) (V*) (A0*) * * *"), (1, 1, 1)),
+    # Two arguments of one role are two.
+    "twice the role": (one("(A0*) (V*) (A0*) * * *"), one("(A0*) (V*) * * * *"), (1, 0, 1)),
+    # R-A1 is a role of its own and does not join A1; C-R-A1 continues R-A1.
+    "R- is its own": (one("(A1*) (R-A1*) (V*) * * *"), one("(A1*) (A1*) (V*) * * *"), (1, 1, 1)),
+    "C-R- continues R-": (one("(R-A1*) (V*) (C-R-A1*) * * *"), one("(R-A1*) (V*) * * * *"), (0, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_counts_by_the_rules(counts, name):
+    gold, predicted, expected = CASES[name]
+    assert counts(gold, predicted) == expected
+
+
+def test_figures_of_two_files(tmp_path):
+    """Right 3; excess A2 for A1 and AM-TMP; missed A1, and A0 and AM-DIR of the second predicate."""
+    gold = write(tmp_path / "gold.conll", GOLD, [])
+    predicted = [(1, "tell", "(A0*) (V*) (A2* *) (A2*) (AM-TMP*)"), (3, "d", "* * * (V*) * *")]
+    found = score(gold, write(tmp_path / "predicted.conll", predicted, []))
+    assert found == {
+        "f1": pytest.approx(100 * 4 / 9), "precision": pytest.approx(50.0), "recall": pytest.approx(40.0)
+    }  # fmt: skip
+    assert score(gold, gold) == {"f1": 100.0, "precision": 100.0, "recall": 100.0}
+    assert score(write(tmp_path / "none.conll", []), gold.parent / "none.conll") == dict.fromkeys(found, 0.0)
+
+
+def test_brackets_inside_brackets_as_the_scorer_takes_them():
+    """Of two phrases of one extent the inner counts; a phrase with another inside consists of what is inside."""
+    (argument,) = arguments([Span("A0", 0, 3), Span("A1", 0, 3)])
+    assert (argument.label, argument.place, argument.pieces) == ("A1", (0, 3), [])
+    outer, inner = arguments([Span("A0", 0, 3), Span("A1", 1, 2)])
+    assert [piece.place for piece in outer.pieces] == [(1, 2)]
+    metric = SrlMetric()
+    metric.add([Span("A0", 0, 3), Span("A1", 1, 2)], [Span("A0", 0, 3)])
+    assert metric.items().totals() == {"tp": 0, "fp": 1, "fn": 2}
+    assert inner.place == (1, 2)
+
+
+def test_tags_and_answers_of_a_batch():
+    metric = SrlMetric()
+    frames = [
+        {"predicate": 1, "arguments": [{"label": "A0", "start": 0, "end": 1}, {"label": "V", "start": 1, "end": 2}]}
+    ]
+    row = {"tokens": ["a", "b", "c"], "predicates": [1], "tags": [["B-A0", "B-V", "B-A1"]]}
+    metric.update([{"frames": frames}], [row])
+    assert metric.items().totals() == {"tp": 1, "fp": 0, "fn": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "message"),
+    [
+        (lambda text: text.replace("\ta\t", "\tx\t"), 2, "'x' where"),
+        (lambda text: text.replace("\n\n", "\nnw/m\t0\t6\tg\tXX\t*\t-\t-\t-\t-\t*\t*\t*\t-\n\n", 1), 8, "no word"),
+        (lambda text: text.replace("\tf\t", "\t\t"), 7, "empty"),
+        (lambda text: text.partition("\n\n")[0] + "\n\n#end document\n", 7, "ends before the sentence"),
+        (lambda text: text.replace("(A2*)", "(A2*"), 6, "never closed"),
+    ],
+)
+def test_files_that_do_not_fit_are_named_with_their_line(tmp_path, change, line, message):
+    gold = write(tmp_path / "gold.conll", GOLD, [])
+    predicted = tmp_path / "predicted.conll"
+    predicted.write_text(change(gold.read_text()))
+    with pytest.raises(UserError, match=message) as caught:
+        score(gold, predicted)
+    assert (caught.value.path, caught.value.line) == (predicted, line)
+
+
+def test_more_sentences_than_gold(tmp_path):
+    gold, predicted = write(tmp_path / "gold.conll", GOLD), write(tmp_path / "predicted.conll", GOLD, [])
+    with pytest.raises(UserError, match="more sentences") as caught:
+        score(gold, predicted)
+    assert (caught.value.path, caught.value.line) == (predicted, 9)
+
+
+def test_the_command_prints_one_object_and_loads_nothing_heavy(tmp_path):
+    gold = write(tmp_path / "gold.conll", GOLD)
+    command = (
+        "import sys; from elmo_bench import __main__; sys.argv[1:1] = ['score']; __main__.main();"
+        "sys.exit(bool({'torch', 'datasets', 'seqeval'} & set(sys.modules)))"
+    )
+    given = ["task=srl", f"gold={gold}", f"predictions={gold}"]
+    done = subprocess.run([sys.executable, "-c", command, *given], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["f1"] == 100.0
+
+
+def test_the_open_data_against_themselves(data_root):
+    file = data_root / "srl_ewt" / "test.conll"
+    assert score(file, file) == {"f1": 100.0, "precision": 100.0, "recall": 100.0}

@@ -1,0 +1,235 @@
+"""Every folder of tasks/ keeps the contract of elmo_bench/task.py, on small generated data."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import DatasetDict
+from hydra.utils import instantiate
+
+from elmo_bench.configuration import pages, schema
+from elmo_bench.identity.makers import Makers
+from elmo_bench.identity.missing import check_files
+from elmo_bench.running.build import build
+from elmo_bench.running.data import Data
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.task import Batch, Tokens
+from elmo_bench.text.part import Part
+from elmo_bench.text.vocabulary import Vocabulary
+from tests.fakes import FakeBiLM
+
+FOLDERS = sorted(path.parent.name for path in (places.ROOT / "tasks").glob("*/reader.py"))
+SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,4,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
+
+pytestmark = pytest.mark.parametrize("task", FOLDERS)
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("mini")
+
+
+def choices(task: str, root: Path) -> list[str]:
+    """A scale that the task offers, with small data: the mini scale's, or else those of the task's own example."""
+    scales = pages.compose([f"task={task}"]).task.scales
+    if "mini" in scales:
+        return ["scale=mini", f"scale.folder={root}", f"scale.sizes={SIZES}"]
+    importlib.import_module(f"tasks.{task}.reader").write_example(root / task)
+    return [f"scale={scales[0]}", f"data_root={root / task}"]
+
+
+@cache
+def load(task: str, root: Path):
+    """The task's configuration, its reader, and its data; read once."""
+    run = schema.typed(pages.compose([f"task={task}", *choices(task, root), "elmo.where=none", "elmo.dropout=0"]))
+    check_files(run)
+    Makers.of(run).make()
+    reader = instantiate(run.task.reader)
+    return run, reader, reader.load()
+
+
+@pytest.fixture
+def loaded(task, root):
+    return load(task, root)
+
+
+def batch_of(loaded, split="train", size=6) -> Batch:
+    _, reader, splits = loaded
+    return reader.collate([splits[split][i] for i in range(min(size, len(splits[split])))])
+
+
+def model(loaded, where="none", gamma=True):
+    run, reader, _ = loaded
+    run = dataclasses.replace(run, elmo=dataclasses.replace(run.elmo, where=where, gamma=gamma))
+    torch.manual_seed(1)
+    return build(run, reader, None if where == "none" else FakeBiLM())
+
+
+def test_the_folder_holds_what_every_task_holds(task):
+    folder = places.ROOT / "tasks" / task
+    assert all((folder / name).is_file() for name in ("README.md", "reader.py", "head.py", "metric.py"))
+    page = pages.page(task)
+    scales = pages.compose([f"task={task}"]).task.scales
+    assert scales
+    assert {path.stem for path in page.with_suffix("").glob("*.yaml")} <= set(scales)
+    for part in ("reader", "head", "metric"):
+        importlib.import_module(f"tasks.{task}.{part}")
+
+
+def test_the_reader_gives_three_splits_and_vocabularies_from_training_alone(task, loaded):
+    run, reader, splits = loaded
+    assert isinstance(splits, DatasetDict)
+    assert set(splits) == {"train", "dev", "test"}
+    assert all(len(rows) for rows in splits.values())
+    assert reader.fields
+    assert all(field in splits["dev"].column_names for field in reader.fields)
+    assert all(isinstance(vocabulary, Vocabulary) for vocabulary in reader.vocabularies.values())
+    assert "words" in reader.vocabularies
+    json.dumps(splits["train"][0])
+
+
+def test_a_part_of_the_training_data_has_vocabularies_of_its_own(task, loaded):
+    run, reader, whole = loaded
+    sizes = []
+    for fraction in (0.3, 0.6):
+        other = instantiate(run.task.reader)
+        splits = other.load(Part(fraction, seed=2))
+        rows = [json.dumps(row, sort_keys=True) for row in splits["train"]]
+        everything = [json.dumps(row, sort_keys=True) for row in whole["train"]]
+        left = iter(everything)
+        assert all(row in left for row in rows)  # in the order of the file; rows may be equal
+        assert all(splits[split].to_list() == whole[split].to_list() for split in ("dev", "test"))
+        used = {word.lower() if other.lower else word for row in splits["train"] for word in words_in(row, other)}
+        assert {*other.vocabularies["words"].items[2:]} <= used
+        sizes.append(len(other.vocabularies["words"]))
+    assert sizes[0] <= sizes[1] <= len(reader.vocabularies["words"])
+
+
+def words_in(row, reader):
+    values = [value for field in reader.fields for value in row[field]]
+    return [word for value in values for word in ([value] if isinstance(value, str) else value)]
+
+
+def test_batches_are_padded_as_the_contract_says(task, loaded):
+    batch = batch_of(loaded)
+    assert len(batch.rows) == 6
+    assert batch.texts
+    for tokens in batch.texts.values():
+        assert isinstance(tokens, Tokens)
+        assert tokens.mask.dtype == torch.bool
+        assert tokens.words.dtype == torch.int64
+        assert tokens.words.shape == tokens.mask.shape
+        assert tokens.mask.sum(1).tolist() == [len(sentence) for sentence in tokens.sentences]
+        assert (tokens.words[~tokens.mask] == 0).all()
+        assert tokens.chars is None or tokens.chars.shape[:2] == tokens.mask.shape
+    assert batch.labels
+
+
+@pytest.mark.parametrize("where", ["none", "input", "output", "both"])
+def test_the_head_learns_wherever_elmo_stands(task, loaded, where):
+    module, batch = model(loaded, where), batch_of(loaded)
+    module.train()
+    loss = module(batch).loss
+    assert loss.shape == ()
+    assert torch.isfinite(loss)
+    loss.backward()
+    learnt = [name for name, p in module.named_parameters() if p.requires_grad and p.grad is not None]
+    expected = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}[where]
+    for place in ("input", "output"):
+        assert (f"representation.elmo.mixes.{place}.gamma" in learnt) is (place in expected)
+
+
+def test_the_head_learns_without_gamma_at_both_places(task, loaded):
+    module, batch = model(loaded, "both", gamma=False).train(), batch_of(loaded)
+    module(batch).loss.backward()
+    mixes = {name: p.grad for name, p in module.named_parameters() if ".mixes." in name}
+    assert set(mixes) == {f"representation.elmo.mixes.{place}.w" for place in ("input", "output")}
+    assert all(grad is not None and grad.abs().sum() > 0 for grad in mixes.values())
+
+
+@pytest.mark.parametrize("where", ["none", "both"])
+def test_it_trains_and_predicts_in_mixed_precision(task, loaded, where):
+    """As with trainer.precision=bf16-mixed: a finite loss in float32, gradients for all parameters, predictions."""
+    module, batch = model(loaded, where).train(), batch_of(loaded)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = module(batch).loss
+    loss.backward()
+    assert loss.dtype == torch.float32
+    assert torch.isfinite(loss)
+    gradients = {name: p.grad for name, p in module.named_parameters() if p.requires_grad}
+    assert [name for name, each in gradients.items() if each is None or not torch.isfinite(each).all()] == []
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        predictions = module.eval().predict_step(batch_of(loaded, "dev"))
+    assert json.loads(json.dumps(predictions)) == predictions
+    assert len(predictions) == len(batch_of(loaded, "dev").rows)
+
+
+def test_a_step_on_one_batch_lowers_its_loss(task, loaded):
+    module, batch = model(loaded), batch_of(loaded)
+    module.eval()  # without dropout
+    optimizer = torch.optim.Adam([p for p in module.parameters() if p.requires_grad], lr=0.002)
+    losses = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = module(batch).loss
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0]
+
+
+def test_predictions_are_json_one_a_row_and_the_metric_takes_them(task, loaded):
+    run, _, _ = loaded
+    module, batch = model(loaded, "input").eval(), batch_of(loaded, "dev")
+    with torch.no_grad():
+        predictions = module.predict_step(batch)
+    assert len(predictions) == len(batch.rows)
+    assert json.loads(json.dumps(predictions)) == predictions
+    metric = instantiate(run.task.metric)
+    metric.update(predictions, batch.rows)
+    scores = metric.compute()
+    assert run.task.monitor in scores
+    assert all(isinstance(value, float) and 0 <= value <= 100 for value in scores.values())
+
+
+def test_predictions_do_not_depend_on_the_rest_of_the_batch(task, loaded):
+    _, reader, splits = loaded
+    module = model(loaded, "input").eval()
+    rows = [splits["dev"][i] for i in range(4)]
+    with torch.no_grad():
+        together = module.predict_step(reader.collate(rows))
+        alone = [module.predict_step(reader.collate([row]))[0] for row in rows]
+    assert together == alone
+
+
+def test_a_reader_with_restored_vocabularies_makes_the_same_batches(task, loaded):
+    run, reader, splits = loaded
+    other = instantiate(run.task.reader)
+    other.vocabularies = {
+        name: Vocabulary.restore(json.loads(json.dumps(v.state()))) for name, v in reader.vocabularies.items()
+    }
+    rows = [splits["test"][i] for i in range(3)]
+    for one, two in zip(reader.collate(rows).texts.values(), other.collate(rows).texts.values(), strict=True):
+        assert torch.equal(one.words, two.words)
+        assert one.sentences == two.sentences
+
+
+def test_raw_text_that_makes_no_row_is_refused(task, loaded):
+    _, reader, _ = loaded
+    with pytest.raises(UserError):
+        reader.from_text()
+
+
+def test_every_row_is_in_one_batch_of_an_epoch(task, loaded):
+    run, reader, splits = loaded
+    data = Data(run.task.batch, run.seed, reader, splits)
+    sampler = data.sampler(data.lengths["train"])
+    for epoch in (0, 1):
+        assert sorted(i for batch in sampler.batches(epoch) for i in batch) == list(range(len(splits["train"])))

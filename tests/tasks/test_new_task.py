@@ -1,0 +1,100 @@
+"""The example of tasks/README.md: a seventh task in four files and a page, in a copy of the project."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.system.places import ROOT
+from tests.conftest import clean_environment
+
+GUIDE = (ROOT / "tasks" / "README.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE))
+HERE = "tasks/chunking/"
+
+
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`python ARGUMENTS` in a folder, whose code is used."""
+    command = [sys.executable, *arguments]
+    environment = clean_environment() | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    """A copy of the project with the example's files and no other change."""
+    folder = tmp_path_factory.mktemp("project")
+    for part in ("elmo_bench", "tasks", "conf", "tests"):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("pyproject.toml", "constraints.txt", "README.md", "Makefile"):
+        shutil.copy(ROOT / part, folder / part)
+    for name, text in FILES.items():
+        assert not (folder / name).exists()
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_task_is_four_files_and_a_page_of_fewer_than_150_lines():
+    assert set(FILES) == {f"{HERE}{name}" for name in ("README.md", "reader.py", "head.py", "metric.py")} | {
+        "conf/task/chunking.yaml"
+    }
+    code = [line for name, text in FILES.items() if not name.endswith(".md") for line in text.splitlines()]
+    assert 50 < len(code) < 150
+
+
+def test_it_passes_the_contract_and_the_rules_of_the_layout(project):
+    files, rules = (
+        ["tests/tasks/test_contract.py", "tests/project/test_layout.py"],
+        "chunking or no_task or tasks_import",
+    )
+    tests = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", rules)
+    assert tests.returncode == 0, tests.stdout
+    assert int(re.search(r"(\d+) passed", tests.stdout)[1]) >= 16
+
+
+def test_its_code_is_in_order(project):
+    lint = python(project, "-m", "ruff", "check", "--no-cache", "tasks/chunking")
+    assert lint.returncode == 0, lint.stdout
+    lint = python(project, "-m", "ruff", "format", "--no-cache", "--check", "tasks/chunking")
+    assert lint.returncode == 0, lint.stdout
+
+
+def test_it_is_trained_reported_and_scored(project):
+    example(project)(project / "data")
+    quick = ["task.fit.epochs=3", "task.batch.batch_size=4", "task.optimizer.lr=0.02"]
+    arguments = ["task=chunking", "scale=open", "arm=baseline", *quick]
+    run = python(project, "-m", "elmo_bench", "reproduce", *arguments, f"data_root={project}/data", "trainer=cpu")
+    assert run.returncode == 0, run.stderr
+    (path,) = project.glob("results/own/runs/open/chunking/*.json")
+    record = json.loads(path.read_text())
+    assert (record["task"], record["arm"]) == ("chunking", "baseline")
+    assert record["metrics"]["test"]["f1"] > 50
+    assert "chunking, scale open" in run.stdout
+    assert "## chunking, scale open" in (project / "results" / "own" / "README.md").read_text()
+    gold = f"{project}/data/chunking/test.txt"
+    done = python(project, "-m", "elmo_bench", "score", "task=chunking", f"gold={gold}", f"predictions={gold}")
+    assert json.loads(done.stdout)["f1"] == 100
+
+
+def test_a_scale_that_it_does_not_offer_is_refused_in_one_line(project):
+    done = python(project, "-m", "elmo_bench", "train", "task=chunking", "scale=mini")
+    assert done.returncode == 2
+    assert done.stderr == "error: task=chunking has no data for scale=mini; it offers scale=open\n"
+
+
+def example(project: Path):
+    """The function `write_example` of the example's reader."""
+    spec = importlib.util.spec_from_file_location("chunking_reader", project / HERE / "reader.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.write_example

@@ -1,0 +1,134 @@
+"""What `predict` writes: the input again and an answer that a person can use, or the bare answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from hydra.utils import instantiate
+
+from elmo_bench.commands.compare.score import score
+from elmo_bench.commands.use.predict import COMMAND
+from elmo_bench.configuration import pages, schema
+from elmo_bench.identity.makers import Makers
+from elmo_bench.nn.classes import probabilities
+from elmo_bench.running.build import build
+from elmo_bench.trained.answers import Answers
+from elmo_bench.trained.prediction import echo, predict
+
+SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,4,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
+TASKS = [task for task in pages.tasks() if "mini" in pages.compose([f"task={task}"]).task.scales]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """What an untrained model says of four dev rows of a task: the rows, the answers."""
+    root = tmp_path_factory.mktemp("mini")
+
+    def answer(task):
+        cfg = pages.compose(
+            [f"task={task}", "scale=mini", "arm=baseline", f"scale.folder={root}", f"scale.sizes={SIZES}"]
+        )
+        run = schema.typed(cfg)
+        Makers.of(run).make()
+        reader = instantiate(run.task.reader)
+        rows = [reader.load()["dev"][i] for i in range(4)]
+        torch.manual_seed(1)
+        module = build(run, reader, None).eval()
+        with torch.no_grad():
+            return rows, Answers(module).predict_step(reader.collate(rows))
+
+    return answer
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_an_answer_is_a_json_object_beside_the_prediction(task, answers):
+    rows, given = answers(task)
+    assert len(given) == len(rows)
+    for answer in given:
+        assert isinstance(answer.described, dict)
+        assert json.loads(json.dumps(answer.described)) == answer.described
+        json.dumps(answer.prediction)
+
+
+def test_entities_are_named_with_their_words(answers):
+    rows, given = answers("ner")
+    for row, answer in zip(rows, given, strict=True):
+        assert answer.described["tags"] == answer.prediction
+        begun = [tag for tag in answer.prediction if tag.startswith("B-")]
+        assert [f"B-{entity['label']}" for entity in answer.described["entities"]] == begun
+        for entity in answer.described["entities"]:
+            assert entity["text"] == " ".join(row["tokens"][entity["start"] : entity["end"]])
+
+
+@pytest.mark.parametrize(("task", "names"), [("snli", 3), ("sst5", 5)])
+def test_the_label_is_the_most_probable_one(task, names, answers):
+    for answer in answers(task)[1]:
+        shares = answer.described["probabilities"]
+        assert len(shares) == names
+        assert sum(shares.values()) == pytest.approx(1, abs=1e-3)
+        name = answer.described.get("name", answer.described["label"])
+        assert shares[name] == max(shares.values())
+        assert answer.described["label"] == answer.prediction
+
+
+def test_mentions_are_the_words_of_the_clusters(answers):
+    from elmo_bench.task import Batch
+    from tasks.coref.head import CorefHead
+
+    row = {"sentences": [["Ida", "has", "a", "cat"], ["She", "sings"]]}
+    prediction = {"clusters": [[[0, 0], [4, 4]], [[2, 3]]], "text": ["...", "..."]}
+    (described,) = CorefHead.describe(None, [prediction], None, Batch([row], {}, {}))  # type: ignore[arg-type]
+    assert described["mentions"] == [["Ida", "She"], ["a cat"]]
+    assert described["in_brackets"] == ["...", "..."]
+
+
+def test_probabilities_are_named_and_rounded():
+    (row,) = probabilities(torch.tensor([[0.0, 1.0]]), ["a", "b"])
+    assert row == {"a": 0.2689, "b": 0.7311}
+
+
+def test_the_input_is_repeated_with_its_words():
+    row = {"tokens": ["a", "b"], "sentences": [["a"], ["b"]]}
+    assert echo({"text": "a b"}, row, ("tokens", "sentences")) == {"text": "a b", "tokens": ["a", "b"]}
+    assert echo({"tokens": ["a", "b"]}, row, ("tokens",)) == {"tokens": ["a", "b"]}
+
+
+def test_the_plain_answers_are_a_file_that_score_reads(tmp_path):
+    folder = tmp_path / "mini"
+    record = bench_record(folder, tmp_path)
+    gold = (folder / "snli" / "dev.tsv").read_text().splitlines()[1:]
+    pairs = [line.split("\t") for line in gold]
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps({"premise": one, "hypothesis": two}) + "\n" for _, one, two in pairs)
+    )
+    (tmp_path / "gold.txt").write_text("".join(f"{label}\n" for label, *_ in pairs))
+    checkpoint = str(tmp_path / "results" / record["checkpoint"])
+    predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "labels.txt"), format="plain")
+    scores = score("snli", str(tmp_path / "gold.txt"), str(tmp_path / "labels.txt"))
+    assert scores == pytest.approx(record["metrics"]["dev"])
+    predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["label"] for line in lines] == [
+        json.loads(line) for line in (tmp_path / "labels.txt").read_text().splitlines()
+    ]
+    assert [line["premise"] for line in lines] == [one for _, one, _ in pairs]
+
+
+def bench_record(folder, root):
+    """A run of one epoch on a few pairs."""
+    from elmo_bench.running.launch import train
+
+    return train(
+        pages.compose([
+            "task=snli", "scale=mini", f"scale.folder={folder}", f"scale.sizes={SIZES}", "arm=baseline",
+            "task.fit.epochs=1", "trainer=cpu", f"results_root={root}/results", f"cache_root={root}",
+        ])
+    )  # fmt: skip
+
+
+def test_the_help_has_the_formats_of_every_task():
+    text = COMMAND.help()
+    for task in TASKS:
+        assert all(f"  {task}, {part} " in text for part in ("input", "output", "plain")), task

@@ -1,0 +1,153 @@
+"""Heads that come with the project: what `export_head` writes, and `predict task=NAME` reads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from elmo_bench.commands.use import export_head, predict
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.hashing import sha256
+from elmo_bench.system.storage.integrity import read_sealed
+from elmo_bench.trained import heads as shipped
+from elmo_bench.trained.checkpoint import load
+
+SENTENCES = [["ba", "de"], ["de", "gi", "ko", "lu", "ba", "zz"], ["gi", "gi"]]
+
+
+class Shelf:
+    """A finished run of the toy task, and the folder models/ of its biLM and head."""
+
+    def __init__(self, bench):
+        self.models, self.folder = bench.folder, bench.folder / "heads" / "toy"
+        bilm = ["bilm.options=${models_root}/options.json", "bilm.weights=${models_root}/weights"]
+        self.record = bench.train("task.fit.epochs=2", "elmo.where=both", f"models_root={self.models}", *bilm)
+        self.checkpoint = bench.results / self.record["checkpoint"]
+        self.input = bench.folder / "in.jsonl"
+        self.input.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in SENTENCES))
+        self.output = bench.folder / "out.jsonl"
+
+    def export(self):
+        return shipped.export(self.checkpoint, self.models / "heads")
+
+    def predicted(self, checkpoint=None, **chosen):
+        chosen = chosen or {"task": "toy", "models_root": str(self.models)}
+        predict.predict(checkpoint, str(self.input), str(self.output), **chosen)
+        return self.output.read_text()
+
+
+@pytest.fixture
+def shelf(bench, stand_in):
+    return Shelf(bench)
+
+
+def test_a_head_predicts_as_its_checkpoint_does(shelf):
+    folder = shelf.export()
+    full = shelf.predicted(str(shelf.checkpoint), format="json")
+    assert len(full.splitlines()) == len(SENTENCES)
+    assert shelf.predicted() == full
+    kept, whole = load(str(folder / "head.ckpt"))["state_dict"], load(str(shelf.checkpoint))["state_dict"]
+    assert kept.keys() == whole.keys()
+    assert {each.dtype for each in kept.values()} == {torch.float16}
+    assert all(torch.allclose(kept[name].float(), whole[name], rtol=1e-3, atol=1e-6) for name in whole)
+
+
+def test_a_head_holds_no_folder_of_this_machine_and_nothing_for_training(shelf, bench):
+    folder = shelf.export()
+    assert sorted(path.name for path in folder.iterdir()) == ["card.json", "head.ckpt"]
+    saved = load(str(folder / "head.ckpt"))
+    assert set(saved) == {"hyper_parameters", "state_dict", "vocabularies", "bilm_sha256"}
+    assert saved["hyper_parameters"]["config"]["bilm"]["weights"] == "<models_root>/weights"
+    assert not any(str(bench.folder).encode() in path.read_bytes() for path in folder.iterdir())
+
+
+def test_the_card_says_which_run_it_is(shelf):
+    card = read_sealed(shelf.export() / "card.json", "card of a head", "")
+    assert {key: card[key] for key in ("run", "metrics", "bilm")} == {
+        key: shelf.record[key] for key in ("run", "metrics", "bilm")
+    }
+    assert card["bytes"] == (shelf.folder / "head.ckpt").stat().st_size
+
+
+@pytest.mark.parametrize("name", ["head.ckpt", "card.json"])
+def test_a_damaged_head_is_refused(shelf, name):
+    shelf.export()
+    content = bytearray((shelf.folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (shelf.folder / name).write_bytes(content)
+    with pytest.raises(UserError, match=f"{name}: .*restore it"):
+        shelf.predicted()
+    assert not shelf.output.exists()
+
+
+def test_a_head_without_its_card_is_not_opened(shelf):
+    (shelf.export() / "card.json").unlink()
+    with pytest.raises(UserError, match="not a readable card of a head"):
+        shelf.predicted()
+
+
+def test_another_bilm_is_refused(shelf):
+    shelf.export()
+    (shelf.models / "weights").write_text("4")
+    with pytest.raises(UserError, match="not the weights that the model was trained with"):
+        shelf.predicted()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["task=toy"], "no trained head for task=toy; train one (elmo-bench train task=toy scale=open)"),
+        (["task=toi"], "task=toi: there is no such task; did you mean toy?"),
+        (["task=toy", "checkpoint=a.ckpt"], "checkpoint=... is a model by itself: leave out task and models_root"),
+        ([], "missing argument checkpoint=... (of a run), or task=..."),
+    ],
+)
+def test_predict_says_in_one_line_what_to_give(bench, arguments, message):
+    rest = [f"input={bench.folder}/in.jsonl", f"output={bench.folder}/out.jsonl"]
+    rest += [f"models_root={bench.folder}"] if arguments[:1] == ["task=toy"] else []
+    done = bench.command("predict", *arguments, *rest)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert message in done.stderr
+
+
+def test_only_the_checkpoint_of_a_recorded_run_is_exported(shelf, bench):
+    (copied := bench.folder / "a" / "b" / "c" / "d").mkdir(parents=True)
+    shutil.copy(shelf.checkpoint, copied)
+    with pytest.raises(UserError, match="its run has no record"):
+        shipped.export(copied / "best.ckpt", shelf.models / "heads")
+    saved = load(str(shelf.checkpoint))
+    saved["history"][-1]["dev"] = {"accuracy": 1.0}
+    torch.save(saved, shelf.checkpoint)
+    with pytest.raises(UserError, match="not the checkpoint of its record"):
+        shelf.export()
+    assert not shelf.folder.exists()
+
+
+def test_a_weight_too_large_for_float16_is_named(shelf):
+    saved = load(str(shelf.checkpoint))
+    saved["state_dict"]["head.project.bias"][0] = 1e6
+    torch.save(saved, shelf.checkpoint)
+    with pytest.raises(UserError, match=r"head\.project\.bias: too large for float16"):
+        shelf.export()
+
+
+def test_the_command_prints_where_the_head_is(shelf, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["export_head", f"checkpoint={shelf.checkpoint}", f"output={shelf.models}/heads"])
+    export_head.main()
+    assert capsys.readouterr().out == f"{shelf.folder}\n"
+
+
+HEADS = sorted((places.ROOT / "models" / "heads").glob("*/card.json"))
+
+
+@pytest.mark.parametrize("card", HEADS, ids=[path.parent.name for path in HEADS])
+def test_the_heads_of_the_project_are_whole(card):
+    """Also that their biLM, if it is one of the project's, is still there."""
+    saved = shipped.read(card.parent.name)
+    assert saved["bilm_sha256"] == read_sealed(card, "card", "")["bilm"]["sha256"]
+    bilm = saved["hyper_parameters"]["config"]["bilm"]
+    assert sha256(bilm["weights"]) == saved["bilm_sha256"]
