@@ -81,7 +81,7 @@ def test_reproduce_trains_and_prints_yours_beside_the_authors(bench, evidence, m
     assert (status, err) == (0, "")
     assert len(list(bench.results.glob("runs/open/toy/*.json"))) == 2
     theirs, _ = tables.sections(store.read_all(evidence))  # the second has the gains
-    for row, paper in zip(theirs.rows, ("50.0", "60.0"), strict=True):
+    for row, paper in zip(theirs.rows, ("50.0", "60.0 ± 0.5"), strict=True):
         assert cells(out, row[0])[3:] == ["1", row[4], "1-2", paper]
     assert cells(out, "gain of +ELMo")[-1] == "+10.00"
 

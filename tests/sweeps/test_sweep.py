@@ -81,7 +81,7 @@ def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
         return {"metrics": {"dev": {composed[-1].task.monitor: 1.0}}, "config": {"task": {"monitor": "accuracy"}}}
 
     given = [f"data_root={tmp_path}", f"results_root={tmp_path}", f"hydra.sweep.dir={tmp_path}/hydra"]
-    monkeypatch.setattr(train, "train", recorded)
+    monkeypatch.setattr("elmo_bench.running.launch.train", recorded)
     monkeypatch.setattr("sys.argv", ["train", "+sweep=table2", "task=sst5", "scale=open", "seed=1", *given])
     train.main()
     listed = plan(Asked("table2", ["sst5"], "open", 1, run=False, overrides=given[:2])).points

@@ -8,8 +8,6 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from omegaconf import OmegaConf
-
 from elmo_bench.configuration import layouts
 from elmo_bench.configuration.claims import Claim, claims
 from elmo_bench.records.store import Record
@@ -155,10 +153,18 @@ def _whole(record: Record) -> bool:
 
 
 def _has(record: Record, values: Mapping[str, Any]) -> bool:
-    config = OmegaConf.create({"fraction": 1.0, **record["config"]})
     return record["arm"] == values["arm"] and all(
-        OmegaConf.select(config, key) == value for key, value in values.items() if key != "arm"
+        _value(record["config"], key) == value for key, value in values.items() if key != "arm"
     )
+
+
+def _value(config: Mapping[str, Any], key: str) -> Any:
+    """The value of a dotted key; a configuration without `fraction` has all of the training data."""
+    if key == "fraction":
+        return config.get(key, 1.0)
+    for part in key.split("."):
+        config = config.get(part) or {}
+    return config
 
 
 def _context(record: Record, named: Iterable[str]) -> tuple[tuple[str, str], ...]:
