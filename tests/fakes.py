@@ -63,3 +63,8 @@ class FakeBiLM:
         ids = torch.tensor([sum(word.encode()) % 64 for word in sentence], dtype=torch.long, device=self.table.device)
         h = nn.functional.embedding(ids, self.table)  # (T, W)
         return torch.stack([h, h + h.roll(1, 0), h - h.roll(-1, 0)])
+
+
+def pages_of(results: Path) -> str:
+    """The Markdown pages of a report, one after another."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(results.rglob("*.md")))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -33,7 +35,7 @@ class Claim:
             "lower_layers": the mean of all but the last, less the last.
         place: of the weights, input or output.
         region: [low, high], where the difference lies if the finding holds; null: no bound.
-        study: instead of runs: a study of the biLM, whose record says the difference (analysis.wsd, analysis.pos, tune).
+        study: instead of runs: a study of the biLM, whose record has the difference (wsd, pos, tuning).
         untested: why nothing here tests it.
     """
 
@@ -63,8 +65,12 @@ def claims(scale: str) -> dict[str, Claim]:
     Raises:
         UserError: an entry has a key that a finding does not have, or a value that is not allowed.
     """
-    page = places.CONF / "claims.yaml"
-    entries = OmegaConf.merge(OmegaConf.load(page), {"pair": pages.pair(scale)._asdict()})
+    return dict(_claims(places.CONF / "claims.yaml", pages.pair(scale)))
+
+
+@cache
+def _claims(page: Path, pair: pages.Pair) -> dict[str, Claim]:
+    entries = OmegaConf.merge(OmegaConf.load(page), {"pair": pair._asdict()})
     found = {}
     for name in entries:
         if name == "pair":

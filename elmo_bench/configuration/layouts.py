@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -87,7 +89,12 @@ def layout(sweep: str, scale: str = "paper") -> Layout:
 
 def titles() -> dict[str, str]:
     """The paper's tasks in the order of its tables, and their names there."""
-    return dict(OmegaConf.load(places.CONF / "tables.yaml").tasks)
+    return dict(_titles(places.CONF / "tables.yaml"))
+
+
+@cache
+def _titles(page: Path) -> dict[str, str]:
+    return dict(OmegaConf.load(page).tasks)
 
 
 def in_order(tasks: Iterable[str]) -> list[str]:

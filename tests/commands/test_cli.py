@@ -13,6 +13,7 @@ from elmo_bench.sweeps import together
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
+from tests.fakes import pages_of
 
 
 @pytest.fixture
@@ -206,7 +207,7 @@ def test_reproduce_runs_both_arms_once_and_prints_ours_beside_the_papers(call, b
     assert any("baseline" in line and "1-2" in line and "50.0" in line for line in table), out
     assert any("+ELMo (input)" in line and "60.0 ± 0.5" in line for line in table), out
     assert "gains of ELMo" in out
-    assert "baseline" in (bench.results / "README.md").read_text()
+    assert "baseline" in pages_of(bench.results)
     monkeypatch.setattr(together, "run_jobs", None)  # nothing is trained the second time
     status, again, _ = call(reproduce, *arguments)
     assert status == 0

@@ -19,6 +19,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests import tiny_bert
 from tests.conftest import ROOT, clean_environment
+from tests.fakes import pages_of
 
 pytest.importorskip("transformers")
 
@@ -69,7 +70,7 @@ def test_a_run_over_hidden_states(arguments, tmp_path):
 
     report = command("report", f"results_root={tmp_path}/torn")
     assert report.returncode == 0, report.stderr
-    lines = (tmp_path / "torn" / "README.md").read_text().splitlines()
+    lines = pages_of(tmp_path / "torn").splitlines()
     (row,) = [line for line in lines if line.startswith("|") and "| transformers |" in line]
     assert f"{whole['metrics']['test']['f1']:.2f}" in row
     predictions_follow_the_model(tmp_path, tmp_path / "torn" / torn["checkpoint"])

@@ -15,6 +15,7 @@ from elmo_bench.reporting.tables.beside import beside
 from elmo_bench.sweeps import together
 from elmo_bench.system import places
 from elmo_bench.system.terminal import console
+from tests.fakes import pages_of
 from tests.records.test_records import fake, save
 
 pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
@@ -121,5 +122,5 @@ def test_the_report_is_of_own_runs_and_leaves_the_project_as_it_is(tmp_path, mon
     assert "results_root=results reports those of the authors" in out
     save(tmp_path / "own", fake("none", 1, 80.0))
     status, out, _ = called(monkeypatch, capsys, report)
-    assert "80.00" in (tmp_path / "own" / "README.md").read_text()
+    assert "80.00" in pages_of(tmp_path / "own")
     assert (places.ROOT / "README.md").read_bytes() == before

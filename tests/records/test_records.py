@@ -15,6 +15,7 @@ from elmo_bench.reporting.statistics.scores import ranges
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
+from tests.fakes import pages_of
 from tests.system.test_integrity import flipped
 
 pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
@@ -193,7 +194,7 @@ def row(text, start):
 
 def test_the_report_has_ours_beside_the_papers(results):
     report.refresh(results)
-    text = (results / "README.md").read_text()
+    text = pages_of(results)
     real, mini = text.split("## ner, scale mini")
     assert row(real, "baseline") == ["baseline", "-", "1-3", "87.00 ± 1.00", "86.00 ± 1.00", "90.15", "", "100 s"]
     assert row(real, "+ELMo (input)") == [
@@ -254,7 +255,7 @@ def test_further_metrics_and_memory_stand_below_the_table(tmp_path):
         save(tmp_path, fake("none", seed, metrics={"dev": scores, "test": scores}, peak_memory_mib=peak))
     save(tmp_path, fake("input"))
     report.refresh(tmp_path)
-    lines = (tmp_path / "README.md").read_text().splitlines()
+    lines = pages_of(tmp_path).splitlines()
     assert "- baseline: test recall 51.00 ± 1.41; peak memory 1,200 MiB." in lines
     assert not any(line.startswith("- +ELMo (input), biLM open: ") for line in lines)
 
@@ -286,24 +287,24 @@ def test_the_report_is_a_function_of_the_records(results):
 
 def test_without_records_the_report_says_so(tmp_path):
     assert report.refresh(tmp_path) == []
-    assert "No run is recorded" in (tmp_path / "README.md").read_text()
+    assert "No run is recorded" in pages_of(tmp_path)
 
 
 def test_report_html_escapes_what_records_say(tmp_path):
     save(tmp_path, fake("input", variant={"elmo.layers": "<b>|x"}))
     report.refresh(tmp_path)
     assert "<b>" not in (tmp_path / "report.html").read_text()
-    assert "\\|x" in (tmp_path / "README.md").read_text()
+    assert "\\|x" in pages_of(tmp_path)
 
 
-def test_figures_come_after_the_runs(results):
+def test_figures_have_a_page_of_their_own(results):
     (results / "figures").mkdir()
     (results / "figures" / "a.png").write_bytes(b"picture")
     figure = {"title": "A <figure>", "note": "of it", "header": ["form", "layer 0"], "rows": [["bank", "50.0"]]}
     (results / "figures" / "a.json").write_text(json.dumps({**figure, "picture": "a.png"}))
     report.refresh(results)
-    text = (results / "README.md").read_text()
-    assert text.index("## A <figure>") > text.index("## ner, scale mini")
+    text = pages_of(results)
+    assert "## A <figure>" in (results / "studies.md").read_text()
     assert row(text, "bank") == ["bank", "50.0"]
     assert "](figures/a.png)" in text
     assert 'src="data:image/png;base64,cGljdHVyZQ=="' in (results / "report.html").read_text()
@@ -316,7 +317,7 @@ def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
     untrained = {"name": "untrained", "sha256": "0", "tuned": False}
     save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 81.0, bilm=untrained, arm="untrained"))
     report.refresh(tmp_path)
-    text = (tmp_path / "README.md").read_text()
+    text = pages_of(tmp_path)
     assert row(text, "+untrained biLM (input)")[5] == ""
     assert row(text, "+untrained biLM (input), biLM untrained")[1:5] == ["baseline", "1", "+1.00", "+1.00"]
 

@@ -90,8 +90,8 @@ def test_the_report_has_the_tables_of_sweeps_made_again_from_the_records(tmp_pat
     path.with_suffix(".md").write_text("changed by hand")
     save(tmp_path, *made("srl", input=[70.0, 71.0, 72.0]))  # in the place of the earlier ones
     files = page.contents(store.read_all(tmp_path), tmp_path)
-    assert "| SRL, f1 | ours, mini | 72.00 ± 1.00 (3) |" in files["README.md"]
-    assert "All runs with elmo.dropout=0.2." in files["README.md"]
+    assert "| SRL, f1 | ours, mini | 72.00 ± 1.00 (3) |" in files["sweeps.md"]
+    assert "All runs with elmo.dropout=0.2." in files["sweeps.md"]
     tables = json.loads(files["report.json"])["sweeps"]["tables"]
     runs = [f"mini-input-{seed}" for seed in (1, 2, 3)]
     assert tables[0]["rows"][1][2] == {"text": "72.00 ± 1.00 (3)", "below": [], "runs": runs}

@@ -1,4 +1,4 @@
-"""Our results beside the paper's, from the records: `elmo-bench report` writes README.md, report.html, report.json.
+"""Our results beside the paper's, from the records: `elmo-bench report`.
 
 It also draws figures/gains.svg. For the project's evidence, results_root=results, it also writes the first tables into
 the project's README.md, between two markers.
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elmo_bench.records.recorded import is_evidence
-from elmo_bench.reporting.pages.report import MARKS, contents, embedded, markdown, refresh
+from elmo_bench.reporting.pages.report import MARKS, contents, embedded, refresh
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Command
 
-__all__ = ["COMMAND", "MARKS", "contents", "embedded", "main", "markdown", "refresh", "show"]
+__all__ = ["COMMAND", "MARKS", "contents", "embedded", "main", "refresh", "show"]
 
 COMMAND = Command(
     "report",
@@ -24,7 +24,8 @@ COMMAND = Command(
     (Argument("results_root", "folder with runs/ and figures/; by default results/own/", None, "FOLDER"),),
     (("", "your own runs"), ("results_root=results", "those of the authors, the project's evidence")),
     (
-        "Prints the tables, our results beside the paper's, and writes README.md, report.html (a self-contained page) "
+        "Prints the tables, our results beside the paper's, and writes README.md, replication.md (the paper's findings "
+        "with a verdict each), tasks/TASK.md, sweeps.md, studies.md, report.html (a self-contained page) "
         "and report.json (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. "
         "The same records give the same bytes.",
     ),

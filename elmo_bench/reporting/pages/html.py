@@ -12,19 +12,24 @@ from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.charts.svg import drawn
 from elmo_bench.reporting.pages import layers, learning, results
 from elmo_bench.reporting.pages.answer import answer
+from elmo_bench.reporting.pages.findings import findings
 from elmo_bench.reporting.pages.parts import Chapter, Image, Table, as_json
 from elmo_bench.reporting.pages.sweeps import sweeps
 from elmo_bench.reporting.section import TEMPLATES, Section
+from elmo_bench.reporting.statistics.claims import Finding
 from elmo_bench.reporting.statistics.differences import Earlier
 from elmo_bench.reporting.tables.numbers import Number
 from elmo_bench.reporting.tables.outcomes import Scales, by_scale, compared
 from elmo_bench.system.errors import UserError
 
 
-def chapters(scales: Scales, figures: Sequence[Section], tables: Sequence[Earlier] = ()) -> list[Chapter]:
-    """The chapters of the page, the answer first; those without content are left out."""
+def chapters(
+    scales: Scales, figures: Sequence[Section], tables: Sequence[Earlier] = (), claims: Sequence[Sequence[Finding]] = ()
+) -> list[Chapter]:
+    """The chapters of the page, the answer and the findings first; those without content are left out."""
     chapters = [
         answer(scales),
+        findings(claims),
         results.gains(scales),
         sweeps(tables),
         learning.fewer_examples(scales),
@@ -47,19 +52,25 @@ def _picture(section: Section) -> Chapter:
     return Chapter(anchor, section.title, [section.note], [table], images=images)
 
 
-def pages(records: Sequence[Record], tables: Sequence[Earlier], figures: Sequence[Section]) -> dict[str, str]:
+def pages(
+    records: Sequence[Record],
+    tables: Sequence[Earlier],
+    figures: Sequence[Section],
+    claims: Sequence[Sequence[Finding]] = (),
+) -> dict[str, str]:
     """The contents of report.html, report.json and, where something is compared, figures/gains.svg, by name.
 
     Args:
         records: of all runs.
         tables: of sweeps.
         figures: those of the folders figures/ and analysis/.
+        claims: the findings of the paper at each scale.
 
     Raises:
         UserError: a record or a picture that cannot be read.
     """
     scales = by_scale(records)
-    found = chapters(scales, figures, tables) if records or figures else []
+    found = chapters(scales, figures, tables, claims) if records or figures else []
     made = {"report.html": html(found, _notes(scales)), "report.json": data(found)}
     if mains := compared(scales):
         picture = forest("gains", "Gain of +ELMo over the baseline", mains)

@@ -1,18 +1,25 @@
-"""The files of a report: README.md, report.html, report.json and the picture. The same records give the same bytes."""
+"""The files of a report; the same records give the same bytes.
+
+README.md (the overview), replication.md (the paper's findings), a page a task, sweeps.md, studies.md, report.html,
+report.json and the picture of gains.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from elmo_bench.configuration import layouts
 from elmo_bench.records.store import Record, read_all
 from elmo_bench.reporting.pages import html as page
 from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.statistics.claims import Finding, findings
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.groups import conflicts
 from elmo_bench.reporting.tables import files as table_files
-from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting.tables import replication, tables
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
 
@@ -22,10 +29,12 @@ INTRODUCTION = (
     "numbers of different scales, or of different biLMs, do not compare."
 )
 MARKS = "<!-- tables: written by make report -->", "<!-- /tables -->"
+VERDICTS = "<!-- verdicts -->", "<!-- /verdicts -->"
+SCALES = ("paper", "open", "mini")  # with findings; other scales have none of the paper's
 
 
 def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
-    """Writes the files of the report from all records, and the tables between `readme`'s markers.
+    """Writes the files of the report from all records, and the tables and verdicts between `readme`'s markers.
 
     Records that claim one cell of a table with different biLMs or data are named on stderr.
 
@@ -33,61 +42,95 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
         UserError: a record, table or figure that cannot be read, a readme without the markers; then nothing is written.
     """
     records = read_all(results_root)
-    sections, texts = _made(records, results_root)
-    files = {Path(results_root) / name: text for name, text in texts.items()}
+    made = _made(records, results_root)
+    files = {Path(results_root) / name: text for name, text in made.files.items()}
     if readme is not None:
-        files[readme] = embedded(readme.read_text(encoding="utf-8"), tables.overview(records))
+        text = embedded(readme.read_text(encoding="utf-8"), tables.overview(records))
+        files[readme] = between(text, VERDICTS, [replication.summary(made.findings)])
     for path, text in files.items():
         write_text(path, text)
     for line in conflicts(records):
         print(line, file=sys.stderr)
-    return sections
+    return made.sections
 
 
 def contents(records: Sequence[Record], results_root: str | Path) -> dict[str, str]:
     """The files of the report, by their path below `results_root`. Raises `UserError` as `refresh` does."""
-    return _made(records, results_root)[1]
+    return _made(records, results_root).files
 
 
-def _made(records: Sequence[Record], results_root: str | Path) -> tuple[list[Section], dict[str, str]]:
-    """The sections of the report, and its files."""
-    swept = table_files.written(results_root, records)
-    sections = tables.everything(records, results_root, swept)
-    return sections, {"README.md": markdown(sections), **page.pages(records, swept, tables.figures(results_root))}
+class Made(NamedTuple):
+    """The sections of a report, the findings of each scale, and its files by their path."""
+
+    sections: list[Section]
+    findings: list[list[Finding]]
+    files: dict[str, str]
+
+
+def _made(records: Sequence[Record], results_root: str | Path) -> Made:
+    swept, figures = table_files.written(results_root, records), tables.figures(results_root)
+    scales = [scale for scale in SCALES if any(record["scale"] == scale for record in records)]
+    found = [findings(records, scale, results_root) for scale in scales]
+    overview, by_task = tables.overview(records), _by_task(records)
+    of_sweeps = [section for each in swept for section in table_files.sections(each)]
+    pages = {f"tasks/{task}.md": markdown(task, "", sections) for task, sections in by_task.items()}
+    if of_sweeps:
+        pages["sweeps.md"] = markdown("Tables of sweeps", "", of_sweeps)
+    if figures:
+        pages["studies.md"] = markdown("Studies of the biLM", "", figures, "figures/")
+    if found:
+        pages["replication.md"] = replication.markdown(found)
+    files = {"README.md": _front(overview, pages), **pages, **page.pages(records, swept, figures, found)}
+    sections = [*overview, *(section for sections in by_task.values() for section in sections), *of_sweeps, *figures]
+    return Made(sections, found, files)
+
+
+def _by_task(records: Sequence[Record]) -> dict[str, list[Section]]:
+    """For each task the sections of its scales."""
+    tasks = layouts.in_order({record["task"] for record in records})
+    return {task: tables.sections(record for record in records if record["task"] == task) for task in tasks}
 
 
 # Markdown.
 
 
-def markdown(sections: Sequence[Section]) -> str:
-    """results/README.md."""
-    parts = ["# Results", INTRODUCTION, READING]
+def _front(overview: Sequence[Section], pages: Iterable[str]) -> str:
+    """results/README.md: the overview, and where the rest stands."""
+    if not overview:
+        return "\n\n".join(["# Results", INTRODUCTION, "No run is recorded yet."]) + "\n"
+    listed = "\n".join(f"- [{name}]({name})" for name in (*pages, "report.html"))
+    return markdown("Results", f"{INTRODUCTION}\n\n{READING}\n\n{listed}", overview)
+
+
+def markdown(title: str, words: str, sections: Sequence[Section], figures: str = "figures/") -> str:
+    """A page of tables."""
+    parts = [f"# {title}", *([words] if words else [])]
     for section in sections:
         parts += [f"## {section.title}", section.note, _pipes(section)]
         if section.remarks:
             parts.append("\n".join(f"- {line}" for line in section.remarks))
         if section.picture:
-            parts.append(f"![{section.title}](figures/{section.picture.name})")
-    return "\n\n".join(parts if sections else [*parts, "No run is recorded yet."]) + "\n"
+            parts.append(f"![{section.title}]({figures}{section.picture.name})")
+    return "\n\n".join(parts) + "\n"
 
 
 def embedded(text: str, sections: Sequence[Section]) -> str:
-    """A page whose text between the markers is replaced by these tables.
+    """A page whose text between the markers of tables is replaced by these. Raises `UserError` as `between` does."""
+    return between(text, MARKS, [part for each in sections for part in (each.note, _pipes(each), *each.remarks)])
+
+
+def between(text: str, marks: tuple[str, str], parts: Sequence[str]) -> str:
+    """A page whose text between two markers is replaced by these paragraphs.
 
     Raises:
         UserError: the page lacks the markers.
     """
-    before, first, rest = text.partition(MARKS[0])
-    _, last, after = rest.partition(MARKS[1])
+    before, first, rest = text.partition(marks[0])
+    _, last, after = rest.partition(marks[1])
     if not (first and last):
-        raise UserError(f"lacks the markers {MARKS[0]} and {MARKS[1]}, between which the tables are written")
-    parts = [first, *(part for each in sections for part in (each.note, _pipes(each), *each.remarks)), last]
-    return before + "\n\n".join(parts) + after
+        raise UserError(f"lacks the markers {marks[0]} and {marks[1]}, between which the report writes")
+    return before + "\n\n".join([first, *parts, last]) + after
 
 
 def _pipes(section: Section) -> str:
-    return "\n".join([_pipe(section.header), _pipe(["---"] * len(section.header)), *map(_pipe, section.rows)])
-
-
-def _pipe(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return replication.table(section.header, section.rows)

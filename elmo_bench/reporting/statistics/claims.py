@@ -19,8 +19,8 @@ from elmo_bench.system.storage.integrity import read_sealed
 SHOWN, CONTRADICTED, OPEN, UNTESTED = VERDICTS = ("shown", "contradicted", "not shown", "not tested")
 RULE = (
     "One rule decides every row. The finding is *shown* where the whole 95 % interval of the difference lies where the "
-    "finding says (above zero, if nothing else is written), *contradicted* where the whole interval lies elsewhere, and "
-    "*not shown* where the interval holds both, or where an arm has a single seed; the column then says how large a "
+    "finding says (above zero, if nothing else is written), *contradicted* where it lies elsewhere, "
+    "and *not shown* where the interval holds both, or where an arm has a single seed; the column then says how large a "
     "difference these runs could have shown. *Not tested* means that there are no such runs. Differences are on test. "
     "Intervals are over seeds and over test items; those of updates and of weights are over seeds alone."
 )
@@ -110,7 +110,11 @@ def _of_task(claim: Claim, task: str, records: Sequence[Record]) -> Row:
         return Row(task, None, None, None, UNTESTED)
     more, less = found
     if claim.measure == "updates":
-        return _over_seeds(claim, task, _saved(more, less), found, "%", _words(more, less))
+        try:
+            saved = _saved(more, less)
+        except ValueError as error:  # the sizes of an update differ
+            return Row(task, None, None, None, UNTESTED, note=str(error))
+        return _over_seeds(claim, task, saved, found, "%", _words(more, less))
     difference = gain(more, less, permute=False)
     value, low, high = difference.mean, difference.low, difference.high
     unit, enough = "points", min(difference.seeds) > 1
@@ -163,14 +167,16 @@ def _value(config: Mapping[str, Any], key: str) -> Any:
     if key == "fraction":
         return config.get(key, 1.0)
     for part in key.split("."):
-        config = config.get(part) or {}
+        config = config.get(part, {}) if isinstance(config, Mapping) else None
     return config
 
 
 def _context(record: Record, named: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """What a run changes on its arm's page besides the named keys."""
     blocks = {name.split(".")[0] for name in named}
-    own = {key: value for key, value in record["variant"].items() if key not in named and key not in (*blocks, "vectors")}
+    own = {
+        key: value for key, value in record["variant"].items() if key not in named and key not in (*blocks, "vectors")
+    }
     hidden = ("elmo", "fraction") if not named else ()
     return tuple(sorted((key, str(value)) for key, value in own.items() if key.split(".")[0] not in hidden))
 
@@ -194,7 +200,8 @@ def _weight(pair: tuple[Group, Group], claim: Claim) -> tuple:
 
 def _saved(more: Group, less: Group) -> list[float]:
     """For each seed the percentage of updates saved; one that never passes the baseline's best has saved none."""
-    return [max(0.0, each.saved or 0.0) for each in efficiency.savings(less.records, more.records)]
+    known = [[record for record in group.records if record.get("history")] for group in (less, more)]
+    return [max(0.0, each.saved or 0.0) for each in efficiency.savings(*known)]
 
 
 def _first_layer(weights: Sequence[float]) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration import pages
@@ -12,10 +11,8 @@ from elmo_bench.records.store import Record
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.differences import Earlier
 from elmo_bench.reporting.statistics.groups import Group, has_elmo, in_groups, is_control, is_pair, short, vectors
 from elmo_bench.reporting.tables import comparisons, ensembles
-from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.reporting.tables.figures import figures
 from elmo_bench.system.errors import UserError
 
@@ -23,13 +20,7 @@ HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of 
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
 SCALES = ("paper", "open", "mini")
 
-__all__ = ["Section", "everything", "figures", "overview", "section", "sections"]
-
-
-def everything(records: Sequence[Record], results_root: str | Path, swept: Sequence[Earlier] = ()) -> list[Section]:
-    """The sections of a report: the overview tables, each task, the tables of sweeps, then the figures."""
-    of_sweeps = [section for each in swept for section in table_files.sections(each)]
-    return [*overview(records), *sections(records), *of_sweeps, *figures(results_root)]
+__all__ = ["Section", "figures", "overview", "section", "sections"]
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
