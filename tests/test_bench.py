@@ -260,7 +260,6 @@ def test_training_steps_are_measured(tmp_path, monkeypatch):
     found = steps.speed(made)
     rate = found["tokens_a_second"] * found["mflop_a_token"] * 1e6
     assert found["tokens_a_second"] > 0
-    assert found["times_plain"] > 0
     assert rate / found["share_of_bound"] > 0
     assert found["operations_a_step"] > 100
     lone = steps.row_flops(made, list(made.loader))

@@ -17,7 +17,7 @@ from elmo_bench.configuration import schema
 from elmo_bench.experiment import items, run, unfinished
 from elmo_bench.experiment.blocks import check_blocks
 from elmo_bench.experiment.rehearsal import rehearse
-from elmo_bench.nn.finite import Watch, all_finite
+from elmo_bench.nn.numerics import Watch, all_finite
 from elmo_bench.system import console
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import ran_out, saying

@@ -12,7 +12,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.experiment.answers import Answers
 from elmo_bench.experiment.build import build
 from elmo_bench.experiment.makers import Makers
-from elmo_bench.nn.classes import probabilities
+from elmo_bench.nn.feedforward import probabilities
 from elmo_bench.predict import COMMAND, echo, predict
 from elmo_bench.score import score
 

@@ -21,9 +21,8 @@ from elmo_bench.bilm.compiled import CompiledDirections, CompiledEncoder, kernel
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels import Kernels
 from elmo_bench.bilm.lstm import FORGET_BIAS, Directions, ProjectedLSTM, State
-from elmo_bench.nn.devices import on_device
 from elmo_bench.nn.packed_linear import FixedLinear
-from elmo_bench.nn.packing import BLOCK, REGULAR, blocks, regular
+from elmo_bench.nn.packing import BLOCK, REGULAR, blocks, on_device, regular
 
 REMEMBERED_WORDS = 16384  # token vectors kept between batches
 WORDS = 2048  # words encoded at once

@@ -26,8 +26,7 @@ from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.precision import granted
 from elmo_bench.bilm.weights import export_weights, load_weights
-from elmo_bench.nn.devices import on_device
-from elmo_bench.nn.packing import Packing, budgeted
+from elmo_bench.nn.packing import Packing, budgeted, on_device
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.hashing import sha256

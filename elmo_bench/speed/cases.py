@@ -27,7 +27,7 @@ from elmo_bench.experiment.makers import Makers
 from elmo_bench.experiment.module import BenchModule
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Sentences, padded
-from elmo_bench.nn.norms import clip, gradient_norm
+from elmo_bench.nn.numerics import clip, gradient_norm
 from elmo_bench.system.files import write_text
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
