@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_bench import bench as command
 from elmo_bench.bench import PARTS, parts, usual
-from elmo_bench.bilm import BiLM, compiled
+from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.corpus import Corpus
 from elmo_bench.bilm.lm import BidirectionalLM, chunks
 from elmo_bench.bilm.options import Options
@@ -20,6 +20,7 @@ from elmo_bench.bilm.pretraining.batches import Batcher
 from elmo_bench.bilm.pretraining.convolutions import WordTypes
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.configuration import pages, schema
+from elmo_bench.kernels import checked
 from elmo_bench.speed import (
     bench,
     cases,
@@ -191,7 +192,7 @@ def test_without_kernels_torch_alone_computes(tmp_path):
     bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
     plain = measure.without_kernels(bilm)
     assert plain._functions(prepared=True)[0].kernels is None  # type: ignore[attr-defined]
-    assert (bilm._functions(prepared=True)[0].kernels is None) == (compiled.kernels() is None)  # type: ignore[attr-defined]
+    assert (bilm._functions(prepared=True)[0].kernels is None) == (checked.kernels() is None)  # type: ignore[attr-defined]
     for a, b in zip(plain.encode(PLAIN), bilm.encode(PLAIN), strict=True):
         near(a, b)
 

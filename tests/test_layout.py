@@ -105,8 +105,8 @@ def test_the_rule_allows_what_is_allowed(module, source):
 # The wings of elmo_bench/ from the lowest to the highest; `task` is the contract, task.py, and `commands` the other
 # modules of the root. A wing may import those before it.
 ORDER = (
-    "system", "configuration", "clusters", "metrics", "text", "sources", "nn", "task", "tagging", "bilm", "layers",
-    "embedding", "experiment", "tuning", "reporting", "mini", "analysis", "speed", "commands",
+    "system", "configuration", "clusters", "metrics", "text", "sources", "nn", "kernels", "task", "tagging", "bilm",
+    "layers", "embedding", "experiment", "tuning", "reporting", "mini", "analysis", "speed", "commands",
 )  # fmt: skip
 
 

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
-from elmo_bench.bilm.compiled import CompiledDirections
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
-from elmo_bench.bilm.lstm import Directions, ProjectedLSTM, State, States
+from elmo_bench.bilm.lstm import ProjectedLSTM
 from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.precision import granted
 from elmo_bench.bilm.weights import export_weights, load_weights
+from elmo_bench.kernels.lstm import CompiledDirections, Directions, State, States
 from elmo_bench.nn.packing import Packing, budgeted, on_device
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying

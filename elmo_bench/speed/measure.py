@@ -19,7 +19,8 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from elmo_bench.bilm import BiLM, compiled
+from elmo_bench.bilm import BiLM
+from elmo_bench.kernels import checked
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.speed import cases, reading, reference
@@ -80,7 +81,7 @@ def halves(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, float
 
     None where there are no instructions for them. Where they are slower too, `precision=bf16` stays with fp32.
     """
-    if compiled.kernels(half=True) is None:
+    if checked.kernels(half=True) is None:
         return None
     half = copy.copy(bilm)
     half.precision = "bf16"
@@ -103,9 +104,9 @@ def without_kernels(bilm: BiLM) -> BiLM:
     """A copy of a frozen biLM that computes as with ELMO_BENCH_KERNELS=0."""
     plain = copy.deepcopy(bilm)
     with patch.dict(os.environ, {"ELMO_BENCH_KERNELS": "0"}):
-        compiled.kernels.cache_clear()
+        checked.kernels.cache_clear()
         plain.encode([["a"]])  # chooses its functions
-    compiled.kernels.cache_clear()
+    checked.kernels.cache_clear()
     return plain
 
 

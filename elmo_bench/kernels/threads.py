@@ -12,6 +12,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from elmo_bench.system.machine import cores
+
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
@@ -44,3 +46,8 @@ def _pool(process: int, threads: int, workers: int) -> ThreadPoolExecutor:
     list(pool.map(lambda _: time.sleep(0.01), range(workers)))  # all start now
     torch.set_num_threads(threads)  # the calls above also changed the default of new threads
     return pool
+
+
+def most_threads() -> int:
+    """As many as torch uses, but no more than can run at once: the threads of a team wait for each other."""
+    return min(torch.get_num_threads(), cores())
