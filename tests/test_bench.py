@@ -126,6 +126,7 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
         assert row["times_reference"] == pytest.approx(speed["encode"] / speed["reference"])
         assert row["times_plain"] == pytest.approx(speed["encode"] / speed["plain"])
         assert row["largest_difference"] < 1e-5
+        assert all(row["threads"][place][count] > 0 for place in ("idle", "busy") for count in ("1", "2"))
         assert row["bf16"] is None or (row["bf16"]["times_fp32"] > 0 and row["bf16"]["largest_difference"] < 0.05)
     assert measured["cache"]["size"] == "b"
     assert measured["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves

@@ -135,6 +135,29 @@ def test_any_number_of_threads_computes_the_same_numbers(monkeypatch):
         torch.set_num_threads(before)
 
 
+@needs_compiler
+def test_torchs_own_operations_take_one_thread(tmp_path, monkeypatch):
+    """Beside busy processes its threads would wait for each other longer than they compute."""
+    bilm, before, seen = BiLM.from_files(*write_random(tmp_path, seed=3)), torch.get_num_threads(), []
+    computed = BiLM._compute
+
+    def compute(*given):
+        seen.append((torch.get_num_threads(), threads.most_threads()))
+        return computed(*given)
+
+    monkeypatch.setattr(BiLM, "_compute", compute)
+    monkeypatch.setattr(threads, "cores", lambda: 8)
+    try:
+        torch.set_num_threads(2)
+        bilm.encode(PLAIN)
+        assert torch.get_num_threads() == threads.most_threads() == 2
+        monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
+        BiLM.from_files(*write_random(tmp_path, seed=3)).encode(PLAIN)
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [(1, 2), (2, 2)]
+
+
 def team(folder, *flags):
     """A program in which a team of up to a hundred threads takes turns: prints members, turns, and whose they were."""
     program, made = folder / "team.cpp", folder / "team"

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -93,6 +94,38 @@ def halves(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, float
     ]
     full, halved = map(median, zip(*seconds, strict=True))
     return {"times_fp32": full / halved, "largest_difference": difference}
+
+
+def threads(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, dict[str, float]]:
+    """Tokens a second of `encode` with one and two threads, on the machine as it is and beside one busy process.
+
+    All four alternate on each batch; medians.
+    """
+    before, seconds = torch.get_num_threads(), {place: {1: [], 2: []} for place in ("idle", "busy")}
+    try:
+        for number, batch in enumerate([batches[0], *list(batches) * rounds]):  # the first one is a warm-up
+            for place, rows in seconds.items():
+                with _busy_process() if place == "busy" else nullcontext():
+                    for count, took in rows.items():
+                        torch.set_num_threads(count)
+                        took += [_seconds(lambda batch: _afresh(bilm, batch), batch)] if number else []
+    finally:
+        torch.set_num_threads(before)
+    tokens = sum(len(sentence) for batch in batches for sentence in batch) / len(batches)
+    return {place: {str(n): tokens / median(took) for n, took in rows.items()} for place, rows in seconds.items()}
+
+
+@contextmanager
+def _busy_process() -> Iterator[None]:
+    """Beside it runs a process that computes all the time."""
+    code = "print(flush=True)\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 def _afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:

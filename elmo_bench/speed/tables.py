@@ -37,6 +37,10 @@ def _encode(figures: Figures, console: Console) -> None:
             f"{size}: encode is {row['times_reference']:.1f} times as fast as the reference, and "
             f"{row['times_plain']:.2f} times as fast as without the compiled functions; {_bf16(row['bf16'])}"
         )
+        rates = {place: ", ".join(f"{rate:,.0f}" for rate in each.values()) for place, each in row["threads"].items()}
+        console.print(
+            f"{size}: tokens/s with one and two threads: {rates['idle']}; beside one busy process: {rates['busy']}"
+        )
 
 
 def _bf16(row: Figures | None) -> str:
