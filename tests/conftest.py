@@ -18,10 +18,9 @@ import pytest
 import torch
 from hydra.core.global_hydra import GlobalHydra
 
-from elmo_bench.bilm import compiled as of_the_bilm
 from elmo_bench.configuration import pages
-from elmo_bench.nn import compiled as of_training
-from elmo_bench.system import compiler, places
+from elmo_bench.kernels import checked, compiler
+from elmo_bench.system import places
 from tests import fakes, toy
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -105,11 +104,9 @@ def one_thread() -> Iterator[None]:
 def fresh(tmp_path, monkeypatch) -> Iterator[Path]:
     """An empty folder for compiled libraries, and none loaded."""
     monkeypatch.setattr(places, "machine_cache", lambda: tmp_path)
-    for module in (of_the_bilm, of_training):
-        module.kernels.cache_clear()
+    checked.kernels.cache_clear()
     yield tmp_path / "kernels"
-    for module in (of_the_bilm, of_training):
-        module.kernels.cache_clear()
+    checked.kernels.cache_clear()
 
 
 @pytest.fixture

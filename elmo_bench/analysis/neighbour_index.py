@@ -20,7 +20,7 @@ from rich.progress import track
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmo_bench.bilm.threads import in_parallel
+from elmo_bench.kernels.threads import in_parallel
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.integrity import is_as_noted, note

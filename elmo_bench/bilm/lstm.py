@@ -10,7 +10,7 @@ backward direction's sequences are reversed beforehand, so that both directions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,20 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from elmo_bench.bilm.threads import direction_threads
-from elmo_bench.nn.packing import Packing
-
-FORGET_BIAS = 1.0  # added at run time, as TensorFlow's LSTMCell did for the released weights
-
-
-class State(NamedTuple):
-    """State of one direction of one layer, one row per sequence."""
-
-    h: Tensor  # (B, P) projected and clipped output
-    c: Tensor  # (B, C) clipped cell
-
-
-States = list[list[State]]  # by direction, by layer
+from elmo_bench.kernels.lstm import FORGET_BIAS, State
 
 
 def cell_forward(gates: Tensor, c: Tensor, clip: float) -> tuple[Tensor, Tensor]:
@@ -167,51 +154,3 @@ class ProjectedLSTM(nn.Module):
             list(batch_sizes), self.clips, cells,
         )  # fmt: skip
         return output, State(h, c)
-
-
-class Directions:
-    """All layers of both directions.
-
-    Args:
-        stacks: for each direction its layers, which are called like a `ProjectedLSTM`.
-        skip: every layer but the first adds its input to its output.
-    """
-
-    def __init__(self, stacks: Iterable[Iterable[Callable]], skip: bool):
-        self.stacks, self.skip = [list(layers) for layers in stacks], skip
-
-    def __call__(self, token: Tensor, packing: Packing, starts: States) -> tuple[Tensor, States]:
-        """Runs a batch.
-
-        Args:
-            token: the token vectors, marks included, sentence by sentence; P wide.
-            packing: of the batch.
-            starts: states before the first step, rows in packed order.
-
-        Returns:
-            (N, L+1, 2P) layers of the N words that are not marks, and the states after each sentence, rows in packed
-            order. Layer 0 is the token vector twice.
-        """
-
-        def run(direction: int) -> tuple[list[Tensor], list[State]]:
-            return self._direction(direction, token, packing, starts[direction])
-
-        (forward, forward_ends), (backward, backward_ends) = direction_threads(run, token)
-        token = token[packing.inside]
-        halves = [token, token, *(half for layer in zip(forward, backward, strict=True) for half in layer)]
-        layers = torch.stack(halves, dim=1).unflatten(1, (-1, 2)).flatten(2)  # each number copied once
-        return layers, [forward_ends, backward_ends]
-
-    def _direction(
-        self, direction: int, token: Tensor, packing: Packing, states: list[State]
-    ) -> tuple[list[Tensor], list[State]]:
-        """Outputs of every layer, (N, P), and the states after each sentence."""
-        order, inverse = packing.orders[direction]
-        words = inverse[packing.inside]
-        x, outputs, ends = token[order], [], []
-        for number, (layer, state) in enumerate(zip(self.stacks[direction], states, strict=True)):
-            out, end = layer(x, packing.batch_sizes, state)
-            x = out + x if number and self.skip else out
-            outputs.append(x[words])
-            ends.append(end)
-        return outputs, ends

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -18,16 +19,16 @@ from torch import Tensor, nn
 
 from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
-from elmo_bench.bilm.compiled import CompiledDirections
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
-from elmo_bench.bilm.lstm import Directions, ProjectedLSTM, State, States
+from elmo_bench.bilm.lstm import ProjectedLSTM
 from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.precision import granted
 from elmo_bench.bilm.weights import export_weights, load_weights
-from elmo_bench.nn.devices import on_device
-from elmo_bench.nn.packing import Packing, budgeted
+from elmo_bench.kernels.lstm import CompiledDirections, Directions, State, States
+from elmo_bench.kernels.threads import copied, torch_alone
+from elmo_bench.nn.packing import Packing, budgeted, on_device
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.storage.hashing import sha256
@@ -151,7 +152,7 @@ class BiLM(nn.Module):
         answers: list[Tensor] = [torch.empty(0)] * len(sentences)
         for indices, layers in self.batches(sentences):
             for i, piece in zip(indices, layers.split([len(sentences[i]) for i in indices], dim=1), strict=True):
-                answers[i] = piece.contiguous()  # (L+1, tokens, 2P), free of its batch
+                answers[i] = copied(piece)  # (L+1, tokens, 2P), free of its batch
         return answers
 
     @torch.no_grad()
@@ -219,7 +220,9 @@ class BiLM(nn.Module):
                 self._trainings += 1
                 return layers
             with torch.inference_mode(False), torch.no_grad():  # what is kept between calls must be ordinary tensors
-                return self._compute(sentences)
+                compiled = isinstance(self._functions(prepared=True)[1], CompiledDirections)
+                with torch_alone() if compiled else nullcontext():
+                    return self._compute(sentences)
 
     def _trained(self) -> bool:
         return torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters())

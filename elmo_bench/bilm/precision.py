@@ -12,8 +12,8 @@ import time
 
 import torch
 
-from elmo_bench.bilm.compiled import kernels
-from elmo_bench.bilm.kernels import Kernels
+from elmo_bench.kernels.checked import kernels
+from elmo_bench.kernels.library import Kernels
 from elmo_bench.system.errors import UserError
 
 PRECISIONS = ("fp32", "bf16")

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.scalar_mix import ScalarMix
 from elmo_bench.layers.source import Layers, Sentences, frozen_layers
-from elmo_bench.nn.dropout import Dropout
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded, Tokens
 from elmo_bench.text.tokens import sentences_of
@@ -77,7 +76,7 @@ class Elmo(nn.Module):
         self.projections = nn.ModuleDict(
             {place: nn.Linear(source.width, projection) for place in places} if projection else {}
         )
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.size = projection or source.width
 
     @classmethod

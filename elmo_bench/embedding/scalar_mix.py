@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.precision import wide
+from elmo_bench.nn.numerics import wide
 from elmo_bench.system.errors import UserError
 
 EPSILON = 1e-12

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.precision import wide
+from elmo_bench.nn.numerics import wide
 
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import TriLinear, masked_softmax
-from elmo_bench.nn.precision import wide
+from elmo_bench.nn.numerics import wide
 
 
 class BiAttention(nn.Module):

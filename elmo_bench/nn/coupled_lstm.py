@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn.compiled import loopable
-from elmo_bench.nn.coupled_steps import Order, Steps
-from elmo_bench.nn.dropout import dropout
-from elmo_bench.nn.masked_loops import Layer, masked_loops
-from elmo_bench.nn.precision import half
-from elmo_bench.nn.recurrent import COUPLED, Loops, Words
+from elmo_bench.nn.packing import Packing
 
 
 class CoupledBiLSTM(nn.Module):
     """One layer, both directions, each sentence on its own.
 
-    c' = (1 - i) c + i tanh(j) and h' = tanh(c') sigmoid(o), where (i, j, o) are linear in the word and in h. Words are
-    given without padding, sentence after sentence. One product computes the inputs of all steps. The steps run in
-    compiled loops (`masked_loops.py`) or, elsewhere, in torch's operations on both directions of all sentences that
-    reach a step.
+    c' = (1 - i) c + i tanh(j) and h' = tanh(c') sigmoid(o), where i is after its sigmoid and (i, j, o) are linear in
+    the word and in h. Words are given without padding, sentence after sentence. One product computes the inputs of all
+    steps; a step then serves both directions of all sentences that reach it.
 
     Args:
         input_size: D.
@@ -50,11 +45,20 @@ class CoupledBiLSTM(nn.Module):
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
         """(N, D), the words of sentences of these lengths, one after another -> (N, 2H)."""
+        packing = Packing(lengths, x.device)
+        sizes, (forward, backward) = packing.batch_sizes, packing.orders
         kept = None
         if self.training and self.dropout:
-            kept = dropout(self.initial.new_ones(2, len(lengths), self.hidden_size), self.dropout)  # (2, B, H)
-        if (kernels := loopable(x)) is not None:
-            layer = Layer(Loops(COUPLED, kernels, Words.unpadded(lengths), half(x)), (0, 1))
-            weights = self.input.weight, self.input.bias, self.recurrent.mT, self.initial[:, :, 0]
-            return masked_loops(layer, x, *weights, kept)
-        return Steps.apply(self.input(x), self.recurrent, self.initial, kept, Order.of(lengths, x.device))
+            kept = F.dropout(self.initial.new_ones(2, len(lengths), self.hidden_size), self.dropout)  # (2, B, H)
+        ahead, back = self.input(x).chunk(2, dim=1)  # (N, 3H) each
+        products = torch.stack([ahead[forward[0]], back[backward[0]]])  # (2, N, 3H), step after step
+        c, h = (state.expand(-1, sizes[0], -1) for state in self.initial.unbind(1))  # (2, B, H) each
+        outputs = []
+        for read, n in zip(products.split(sizes, dim=1), sizes, strict=True):
+            h = h[:, :n] if kept is None else h[:, :n] * kept[:, :n]
+            i, j, o = torch.baddbmm(read, h, self.recurrent).chunk(3, dim=2)  # (2, n, H) each
+            c = torch.lerp(c[:, :n], j.tanh(), i.sigmoid())  # (1 - i) c + i tanh(j)
+            h = c.tanh() * o.sigmoid()
+            outputs.append(h)
+        ahead, back = torch.cat(outputs, dim=1)  # (N, H) each
+        return torch.cat([ahead[forward[1]], back[backward[1]]], dim=1)

@@ -5,10 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.chain import exponential_steps
-from elmo_bench.nn.compiled import usable
-from elmo_bench.nn.kernels import Kernels
-from elmo_bench.nn.viterbi import viterbi
 from elmo_bench.text.tags import Constraints
 
 SAFE_SPREAD = 100.0  # nats a step; see `_log_partition`
@@ -54,7 +50,7 @@ class CRF(nn.Module):
         """
         wide = torch.where(mask.unsqueeze(2), emissions.double(), 0.0)  # (B, T, K)
         start, pairs, end = (table.double() for table in self._tables())
-        whole = _log_partition(wide, start, pairs, end, mask, usable(emissions))
+        whole = _log_partition(wide, start, pairs, end, mask)
         loss = whole - _score(wide, tags, start, pairs, end, mask)
         return loss.to(torch.promote_types(emissions.dtype, torch.float32))  # (B,)
 
@@ -85,9 +81,7 @@ def _score(emissions: Tensor, tags: Tensor, start: Tensor, pairs: Tensor, end: T
     return total + start[tags[:, 0]] + end[last]
 
 
-def _log_partition(
-    emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor, kernels: Kernels | None
-) -> Tensor:
+def _log_partition(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
     """The log of the sum over all allowed sequences, (B,), in double precision.
 
     In exponential space a step is one matrix product. What underflows there (below e^-700 of the sentence's best) can
@@ -99,15 +93,61 @@ def _log_partition(
         moves = torch.cat([start, pairs.flatten(), end])
         moves = moves[moves > FORBIDDEN]
         spread = (high - low).max() + 2 * moves.abs().max()
-    if spread <= SAFE_SPREAD:
-        return exponential_steps(emissions, start, pairs, end, mask, kernels)
-    return _logarithmic_steps(emissions, start, pairs, end, mask)
+    steps = _exponential_steps if spread <= SAFE_SPREAD else _logarithmic_steps
+    return steps(emissions, start, pairs, end, mask)
+
+
+def _exponential_steps(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
+    """The forward algorithm on probabilities, which every step scales to sum to 1 (Rabiner 1989, section V.A)."""
+    peak = emissions.amax(2)  # (B, T)
+    weights, moves = (emissions - peak.unsqueeze(2)).exp(), pairs.exp()  # (B, T, K), (K, K)
+    totals, alpha = [], start.exp().expand(len(mask), -1)  # (B, K)
+    for step, (weight, here) in enumerate(zip(weights.unbind(1), mask.unsqueeze(2).unbind(1), strict=True)):
+        following = (alpha @ moves if step else alpha) * weight
+        total = following.sum(1, keepdim=True)  # (B, 1)
+        alpha = torch.where(here, following / total, alpha)
+        totals.append(total)
+    scales = torch.cat(totals, dim=1).log() + peak  # (B, T)
+    return torch.where(mask, scales, 0.0).sum(1) + (alpha @ end.exp()).log()
 
 
 def _logarithmic_steps(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> Tensor:
-    """What `exponential_steps` gives, for scores of any size and several times slower."""
+    """The same in log space, for scores of any size and several times slower."""
     alpha = start + emissions[:, 0]  # (B, K)
     for step in range(1, emissions.shape[1]):
         following = torch.logsumexp(alpha.unsqueeze(2) + pairs, dim=1) + emissions[:, step]  # (B, K)
         alpha = torch.where(mask[:, step].unsqueeze(1), following, alpha)
     return torch.logsumexp(alpha + end, dim=1)
+
+
+@torch.no_grad()
+def viterbi(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor, mask: Tensor) -> list[list[int]]:
+    """The highest-scoring tag sequence of each sentence; -inf in a table forbids a tag or a transition.
+
+    Args:
+        emissions: (B, T, K), finite.
+        start, pairs, end: (K,), (K, K) [from, to], (K,) scores.
+        mask: (B, T) bool, true on words, which come first; at least one in every sentence.
+
+    Returns:
+        B lists, as long as the sentences. If the tables allow no sequence at all, the result is arbitrary.
+    """
+    last = mask.sum(1) - 1  # (B,)
+    score = start + emissions[:, 0]  # (B, K)
+    scores, pointers = [score], []
+    for step in range(1, emissions.shape[1]):
+        best, pointer = (score.unsqueeze(2) + pairs).max(1)  # (B, K), (B, K)
+        score = best + emissions[:, step]
+        scores.append(score)
+        pointers.append(pointer)
+    rows = torch.arange(len(last), device=last.device)
+    final = torch.stack(scores, 1)[rows, last] + end  # (B, K)
+    tag = closing = final.argmax(1)  # (B,)
+    path = []
+    for step in range(emissions.shape[1] - 1, -1, -1):
+        if step < len(pointers):
+            tag = pointers[step].gather(1, tag.unsqueeze(1)).squeeze(1)
+        tag = torch.where(step >= last, closing, tag)
+        path.append(tag)
+    best_path = torch.stack(path[::-1], 1).tolist()  # B x T
+    return [tags[: n + 1] for tags, n in zip(best_path, last.tolist(), strict=True)]

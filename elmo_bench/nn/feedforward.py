@@ -1,13 +1,17 @@
-"""Feed-forward layers: classifiers over one vector (ReLU or maxout), and the scorer of spans and of span pairs."""
+"""Feed-forward layers: classifiers over one vector (ReLU or maxout), and the scorer of spans and of span pairs.
+
+Also the probabilities that a classifier's scores stand for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn.dropout import Dropout, relu_dropout, relu_dropout_score
-from elmo_bench.nn.precision import ScoreLinear
+from elmo_bench.nn.numerics import ScoreLinear
 
 
 class ReluLayers(nn.Sequential):
@@ -23,7 +27,7 @@ class ReluLayers(nn.Sequential):
     def __init__(self, input_size: int, output_size: int, sizes: Sequence[int], dropout: Sequence[float]):
         parts: list[nn.Module] = []
         for size, drop in zip(sizes, dropout, strict=True):
-            parts += [nn.Linear(input_size, size), nn.ReLU(), Dropout(drop)]
+            parts += [nn.Linear(input_size, size), nn.ReLU(), nn.Dropout(drop)]
             input_size = size
         super().__init__(*parts, ScoreLinear(input_size, output_size))
 
@@ -53,7 +57,7 @@ class MaxoutLayers(nn.Sequential):
     ):
         parts: list[nn.Module] = []
         for size, drop in zip(sizes, dropout, strict=True):
-            parts += [Maxout(input_size, size, pool), Dropout(drop)]
+            parts += [Maxout(input_size, size, pool), nn.Dropout(drop)]
             input_size = size
         super().__init__(*parts, Maxout(input_size, output_size, pool))
 
@@ -81,5 +85,21 @@ class FFNN(nn.Module):
     def forward(self, first: Tensor) -> Tensor:
         """(P, H), the first layer before its ReLU -> (P,); `first` is overwritten."""
         p = self.dropout if self.training else 0.0
-        second = self.second(relu_dropout(first, p))
-        return relu_dropout_score(second, p, self.score.weight, self.score.bias).squeeze(-1)
+        second = self.second(F.dropout(first.relu_(), p))
+        return self.score(F.dropout(second.relu_(), p)).squeeze(-1)
+
+
+def probabilities(logits: Tensor, names: Sequence[str], digits: int = 4) -> list[dict[str, float]]:
+    """Logits (B, K) -> for each row the probability of each of the K classes by its name, rounded."""
+    rows = logits.float().softmax(dim=-1).tolist()
+    return [{name: round(p, digits) for name, p in zip(names, row, strict=True)} for row in rows]
+
+
+def of_rows(logits: Tensor) -> list[Tensor]:
+    """Logits (B, K) -> for each row the probabilities (K,) of the classes, on the CPU."""
+    return list(logits.float().softmax(-1).cpu())
+
+
+def averaged(members: Sequence[Sequence[Tensor]]) -> Tensor:
+    """The probabilities (K,) that each model gives each row -> their mean over the models, (rows, K)."""
+    return torch.stack([torch.stack(list(member)) for member in members]).mean(0)

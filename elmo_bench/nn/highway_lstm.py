@@ -1,4 +1,4 @@
-"""Deep alternating LSTM with highway connections (He et al. 2017, section 2.2; Zhang et al. 2016), made fast.
+"""Deep alternating LSTM with highway connections (He et al. 2017, section 2.2; Zhang et al. 2016).
 
 For input x_t and a layer's own output h_{t-1}, with s the logistic function:
 
@@ -8,25 +8,40 @@ For input x_t and a layer's own output h_{t-1}, with s the logistic function:
     h_t = (r * o * tanh(c_t) + (1 - r) * V x_t) * m        m: one dropout mask for all steps (Gal and Ghahramani 2016)
 
 The first layer reads forward, the next backward, and so on. Written by hand because no library's LSTM has the highway.
-Everything that does not depend on the step before is one product over all steps: W x and V x, and in training the
-gradients of x, W, V and U. A step is then one product and the cell, in compiled loops (`masked_loops.py`) or else in
-torch's operations (`highway_steps.py`). For the latter, batches are packed: time-major rows, the longest sentences
-first; step t holds only the sentences that reach it.
+W x and V x of all words are one product, before the loop over time. Batches are packed: time-major rows, the longest
+sentences first; step t holds only the sentences that reach it, so padding is never computed.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn.compiled import loopable
-from elmo_bench.nn.dropout import dropout
-from elmo_bench.nn.highway_steps import GATES, Packed, Steps
-from elmo_bench.nn.kernels import Kernels
-from elmo_bench.nn.masked_loops import Layer, masked_loops
-from elmo_bench.nn.precision import half, wide
-from elmo_bench.nn.recurrent import HIGHWAY, Loops, Words
+GATES = 5  # i, f, o, r, j
+
+
+class Packed(NamedTuple):
+    """The packed order of the words of a padded batch; N words, B sentences, T steps."""
+
+    places: Tensor  # (N,) into the padded batch, flattened (B * T)
+    turned: Tensor  # (N,) the packed place of the word as far from the sentence's end; its own inverse
+    sizes: list[int]  # sentences that reach each step, non-increasing
+
+    @classmethod
+    def of(cls, mask: Tensor) -> Packed:
+        """For a mask (B, T), true on words, which come first."""
+        lengths, rows = mask.sum(1).sort(descending=True, stable=True)  # (B,) each
+        steps = torch.arange(int(lengths[0]), device=mask.device).unsqueeze(1)  # (T, 1)
+        reached = steps < lengths  # (T, B)
+        sizes = reached.sum(1)  # (T,)
+        starts = sizes.cumsum(0) - sizes  # (T,)
+        column = torch.arange(len(lengths), device=mask.device)
+        mirrored = (lengths - 1 - steps).clamp(min=0)  # (T, B)
+        turned = (starts[mirrored] + column)[reached]
+        return cls((rows * mask.shape[1] + steps)[reached], turned, sizes.tolist())
 
 
 class HighwayLSTM(nn.Module):
@@ -49,20 +64,27 @@ class HighwayLSTM(nn.Module):
     def forward(self, x: Tensor, sizes: list[int], mask: Tensor | None = None) -> Tensor:
         """(N, D) packed rows, the sentences of each step -> (N, H); a mask (B, H) multiplies every output.
 
-        Under autocast only the products over all words take its 16 bits: cells keep the precision of the weights.
+        Under autocast only the product over all words takes its 16 bits: cells keep the precision of the weights.
         """
-        products = half(x)
+        hidden = self.recurrent.shape[1]
+        products = F.linear(x, self.weight).to(self.bias.dtype)  # (N, 6H): W x, then V x
         with torch.autocast(x.device.type, enabled=False):
-            return Steps.apply(x.to(self.bias.dtype), self.weight, self.bias, self.recurrent, mask, sizes, products)
-
-    def by_loops(self, layer: Layer, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(N, D) words without padding -> (N, H), by compiled loops; a mask (B, H), the longest sentences first."""
-        bias, kept = F.pad(self.bias, (0, self.recurrent.shape[1])), None if mask is None else mask[None]
-        return masked_loops(layer, x, self.weight, bias, self.recurrent[None], mask=kept)
+            of_gates, of_highway = products.split([GATES * hidden, hidden], dim=1)
+            of_gates, across = of_gates + self.bias, self.recurrent.t()
+            h = c = products.new_zeros(sizes[0], hidden)
+            outputs = []
+            for read, highway, n in zip(of_gates.split(sizes), of_highway.split(sizes), sizes, strict=True):
+                sigmoids, j = torch.addmm(read, h[:n], across).split([4 * hidden, hidden], dim=1)
+                i, f, o, r = sigmoids.sigmoid().chunk(4, dim=1)  # (n, H) each
+                c = i * j.tanh() + f * c[:n]
+                h = torch.lerp(highway, o * c.tanh(), r)  # r * (o * tanh(c)) + (1 - r) * highway
+                h = h if mask is None else h * mask[:n]
+                outputs.append(h)
+            return torch.cat(outputs)
 
 
 class AlternatingHighwayLSTM(nn.Module):
-    """Layers that alternate between reading forward and backward, each sentence on its own: padding is never computed.
+    """Layers that alternate between reading forward and backward, each sentence on its own.
 
     Args:
         input_size: D.
@@ -79,8 +101,6 @@ class AlternatingHighwayLSTM(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), mask (B, T) bool with the words first, one or more each -> (B, T, H), zeros at padding."""
-        if (kernels := loopable(x)) is not None:
-            return self._by_loops(kernels, x, mask)
         packed = Packed.of(mask)
         h = x.flatten(0, 1)[packed.places]  # (N, D)
         for number, layer in enumerate(self.layers):
@@ -88,25 +108,11 @@ class AlternatingHighwayLSTM(nn.Module):
             h = layer(h, packed.sizes, self._kept(h, len(mask)))  # (N, H)
         if len(self.layers) % 2 == 0:
             h = h[packed.turned]
-        return self._padded(h, packed.places, mask)
-
-    def _by_loops(self, kernels: Kernels, x: Tensor, mask: Tensor) -> Tensor:
-        """`forward` in compiled loops, which read the words where they stand."""
-        words = Words.of(mask)
-        loops = Loops(HIGHWAY, kernels, words._replace(places=words.rows), half(x))
-        h = wide(x.flatten(0, 1).index_select(0, words.among))  # (N, D)
-        for number, layer in enumerate(self.layers):
-            assert isinstance(layer, HighwayLSTM)
-            h = layer.by_loops(Layer(loops, (number % 2,)), h, self._kept(h, len(mask)))  # (N, H)
-        return self._padded(h, words.among, mask)
-
-    def _padded(self, h: Tensor, places: Tensor, mask: Tensor) -> Tensor:
-        """(N, H) and the words' places in the padded batch, flattened -> (B, T, H)."""
         out = h.new_zeros(mask.numel(), self.output_size)
-        return out.index_copy(0, places, h).unflatten(0, mask.shape)
+        return out.index_copy(0, packed.places, h).unflatten(0, mask.shape)
 
     def _kept(self, x: Tensor, n_sentences: int) -> Tensor | None:
         """The dropout mask (B, H) of zeros and 1 / (1 - dropout) in training, else None."""
         if not self.training or self.dropout == 0:
             return None
-        return dropout(x.new_ones(n_sentences, self.output_size), self.dropout)
+        return F.dropout(x.new_ones(n_sentences, self.output_size), self.dropout)

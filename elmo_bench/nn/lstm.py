@@ -5,15 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn.compiled import loopable
-from elmo_bench.nn.recurrent import LSTM, both_directions
+from elmo_bench.nn.numerics import wide
 
 
 class BiLSTM(nn.Module):
     """One layer, both directions, each sentence on its own: padding is never read.
-
-    On a CPU by compiled time loops (`recurrent.py`). Elsewhere both directions run on left-aligned sentences, the
-    backward one on each sentence reversed, so padding always comes after the last word.
 
     Args:
         input_size: D.
@@ -28,18 +24,21 @@ class BiLSTM(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), mask (B, T) bool with the words first -> (B, T, 2H), zeros at padding."""
-        return self.each((x, mask))[0]
+        return both_directions(self.forward_lstm, self.backward_lstm, x, mask)
 
-    def each(self, *batches: tuple[Tensor, Tensor]) -> list[Tensor]:
-        """Several batches with their masks: on a CPU all at once."""
-        if (kernels := loopable(batches[0][0])) is not None:
-            return both_directions(LSTM, kernels, batches, [self.forward_lstm, self.backward_lstm])
-        return [self._left_aligned(*batch) for batch in batches]
 
-    def _left_aligned(self, x: Tensor, mask: Tensor) -> Tensor:
-        ahead, _ = self.forward_lstm(x)  # (B, T, H)
-        back, _ = self.backward_lstm(reverse(x, mask))
-        return torch.cat([ahead, reverse(back, mask)], dim=-1) * mask.unsqueeze(2)
+def both_directions(forward: nn.RNNBase, backward: nn.RNNBase, x: Tensor, mask: Tensor) -> Tensor:
+    """Two layers of one direction over (B, T, D), mask (B, T) with the words first -> (B, T, 2H), zeros at padding.
+
+    Sentences are left-aligned, for the backward layer each in reverse order, so padding always comes after the last
+    word. On a CPU the layers compute in float32 also under autocast: not every processor has an LSTM of 16 bits.
+    """
+    if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        with torch.autocast("cpu", enabled=False):
+            return both_directions(forward, backward, wide(x), mask)
+    ahead, _ = forward(x)  # (B, T, H)
+    back, _ = backward(reverse(x, mask))
+    return torch.cat([ahead, reverse(back, mask)], dim=-1) * mask.unsqueeze(2)
 
 
 def reverse(x: Tensor, mask: Tensor) -> Tensor:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-
-from elmo_bench.nn.devices import on_device
+from torch import Tensor
 
 BLOCK = 1024  # packed rows whose input product is kept at once
 REGULAR = 128  # row counts above 128 are multiples of this
@@ -80,3 +79,8 @@ def regular(rows: int) -> int:
     """
     step = 1 if rows <= 32 else 32 if rows <= 128 else REGULAR
     return max(2, -(-rows // step) * step)
+
+
+def on_device(array: np.ndarray, device: torch.device | str | None) -> Tensor:
+    """An array as a tensor on a device, without waiting for a GPU to finish what it is computing."""
+    return torch.from_numpy(array).to(device, non_blocking=True)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import masked_softmax
-from elmo_bench.nn.precision import ScoreLinear, wide
+from elmo_bench.nn.numerics import ScoreLinear, wide
 
 
 def masked_max(x: Tensor, mask: Tensor) -> Tensor:

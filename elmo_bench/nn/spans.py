@@ -10,14 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from elmo_bench.nn.compiled import usable
-from elmo_bench.nn.devices import on_device
-from elmo_bench.nn.dropout import Dropout
 from elmo_bench.nn.feedforward import FFNN
-from elmo_bench.nn.reductions import weighted
+from elmo_bench.nn.packing import on_device
 
 
 def candidates(lengths: Sequence[int], max_span_width: int) -> np.ndarray:
@@ -86,7 +84,7 @@ class Spans(nn.Module):
         self.attention = nn.Linear(encoded_size, 1)
         self.width = nn.Embedding(max_span_width, width_size)
         self.ffnn = FFNN([encoded_size, encoded_size, width_size, own_size], hidden, dropout)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.output_size = sum(self.ffnn.parts)
         nn.init.xavier_uniform_(self.width.weight)
         nn.init.xavier_uniform_(self.attention.weight)
@@ -130,7 +128,7 @@ class Spans(nn.Module):
         places = torch.arange(self.max_span_width, device=k.device)  # (K,)
         words = (starts.unsqueeze(1) + places).clamp(max=len(own) - 1)  # (P, K)
         weights = logits[words].masked_fill(places > k.unsqueeze(1), -torch.inf).softmax(1)  # (P, K)
-        return weighted(own, words, weights, usable(own))
+        return F.embedding_bag(words, own, per_sample_weights=weights, mode="sum")
 
     def vectors(self, h: Tensor, own: Tensor, widths: Tensor, places: Tensor) -> Tensor:
         """(P, 2E + F + V) of the candidates at these flat indices s * K + k."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elmo_bench.nn.finite import Fault
+from elmo_bench.nn.numerics import Fault
 from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:

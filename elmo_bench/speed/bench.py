@@ -107,6 +107,7 @@ class Bench:
             batches = measure.batches_of(self.text[0])[:number]
             sizes[size] = measure.speed(self.bilm(size), batches, self.plan.rounds)
             sizes[size]["bf16"] = measure.halves(self.bilm(size), batches, self.plan.rounds)
+            sizes[size]["threads"] = measure.threads(self.bilm(size), batches, self.plan.rounds)
         best = max(rates)
         for row in sizes.values():
             row["share_of_bound"] = row["best_tokens_a_second"] * row["mflop_a_token"] * 1e6 / best.flops

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from elmo_bench.speed.steps import Operations, torch_alone
+from elmo_bench.speed.steps import Operations
 from elmo_bench.system.machine import peak_mib
 
 DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16}  # of products, by Lightning's name of a precision
@@ -52,7 +52,7 @@ def memory(work: Callable[[], Any], device: torch.device) -> float:
 def waits(work: Callable[[], Any], device: torch.device) -> int:
     """How often a call waits for a GPU; on a CPU, how many of its operations would wait for one."""
     if device.type != "cuda":
-        with torch_alone(), Operations() as operations:  # as on a GPU
+        with Operations() as operations:
             work()
         return operations.waits
     with warnings.catch_warnings(record=True) as told:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.nn.packed_linear import FixedLinear
+from elmo_bench.kernels.packed_linear import FixedLinear
 
 # (rows, in, out): a large square one, and the biLM's own (highway, input product, convolution).
 SHAPES = ((2048, 2048, 2048), (512, 2048, 4096), (1024, 512, 16384), (8192, 112, 1024))

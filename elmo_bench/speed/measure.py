@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,7 +20,8 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from elmo_bench.bilm import BiLM, compiled
+from elmo_bench.bilm import BiLM
+from elmo_bench.kernels import checked
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.speed import cases, reading, reference
@@ -80,7 +82,7 @@ def halves(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, float
 
     None where there are no instructions for them. Where they are slower too, `precision=bf16` stays with fp32.
     """
-    if compiled.kernels(half=True) is None:
+    if checked.kernels(half=True) is None:
         return None
     half = copy.copy(bilm)
     half.precision = "bf16"
@@ -94,6 +96,38 @@ def halves(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, float
     return {"times_fp32": full / halved, "largest_difference": difference}
 
 
+def threads(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, dict[str, float]]:
+    """Tokens a second of `encode` with one and two threads, on the machine as it is and beside one busy process.
+
+    All four alternate on each batch; medians.
+    """
+    before, seconds = torch.get_num_threads(), {place: {1: [], 2: []} for place in ("idle", "busy")}
+    try:
+        for number, batch in enumerate([batches[0], *list(batches) * rounds]):  # the first one is a warm-up
+            for place, rows in seconds.items():
+                with _busy_process() if place == "busy" else nullcontext():
+                    for count, took in rows.items():
+                        torch.set_num_threads(count)
+                        took += [_seconds(lambda batch: _afresh(bilm, batch), batch)] if number else []
+    finally:
+        torch.set_num_threads(before)
+    tokens = sum(len(sentence) for batch in batches for sentence in batch) / len(batches)
+    return {place: {str(n): tokens / median(took) for n, took in rows.items()} for place, rows in seconds.items()}
+
+
+@contextmanager
+def _busy_process() -> Iterator[None]:
+    """Beside it runs a process that computes all the time."""
+    code = "print(flush=True)\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
+
+
 def _afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:
     bilm.forget_words()
     return bilm.encode(batch)
@@ -103,9 +137,9 @@ def without_kernels(bilm: BiLM) -> BiLM:
     """A copy of a frozen biLM that computes as with ELMO_BENCH_KERNELS=0."""
     plain = copy.deepcopy(bilm)
     with patch.dict(os.environ, {"ELMO_BENCH_KERNELS": "0"}):
-        compiled.kernels.cache_clear()
+        checked.kernels.cache_clear()
         plain.encode([["a"]])  # chooses its functions
-    compiled.kernels.cache_clear()
+    checked.kernels.cache_clear()
     return plain
 
 

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.nn.highway_lstm import AlternatingHighwayLSTM, HighwayLSTM
-from elmo_bench.nn.highway_steps import GATES
+from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM
 
 
 def forward(model: AlternatingHighwayLSTM, x: Tensor, mask: Tensor, kept: list[Tensor | None] | None = None) -> Tensor:

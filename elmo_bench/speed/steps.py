@@ -12,10 +12,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import torch
 from hydra.utils import instantiate
@@ -26,7 +24,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig, TaskConfig
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.nn import compiled
 from elmo_bench.running.build import build
 from elmo_bench.running.data import ReadAhead, lengths, sentences
 from elmo_bench.running.module import BenchModule
@@ -78,19 +75,16 @@ def main(task: str, data_root: str, number: str) -> None:
 
 
 def speed(steps: Steps) -> dict[str, Any]:
-    """Tokens a second, also relative to torch alone, MFLOP a token, the share of the bound; operations and waits of a
-    step.
-    """
+    """Tokens a second, MFLOP a token, the share of the bound; operations and waits of a step."""
     batches = list(steps.loader)
     tokens = sum(len(s) for batch in batches for text in batch.texts.values() for s in text.sentences)
     optimizer = steps.module.configure_optimizers()
-    took, plain = _seconds(steps, optimizer, batches)
-    with torch_alone(), Operations() as operations:  # as on a GPU
+    took = _seconds(steps, optimizer, batches)
+    with Operations() as operations:
         update(steps.module, steps.task, optimizer, batches[0])
     flops, best = row_flops(steps, batches), max(gemm.rates(time.process_time, ROUNDS)).flops
     return {
         "tokens_a_second": tokens / took,
-        "times_plain": plain / took,
         "mflop_a_token": flops / tokens / 1e6,
         "share_of_bound": flops / took / best,
         "operations_a_step": operations.number,
@@ -98,23 +92,15 @@ def speed(steps: Steps) -> dict[str, Any]:
     }
 
 
-def _seconds(steps: Steps, optimizer: torch.optim.Optimizer, batches: Sequence[Batch]) -> tuple[float, float]:
-    """Of a pass over the batches, the least of a few, in alternation with and without the compiled functions."""
-    took: tuple[list[float], list[float]] = [], []
+def _seconds(steps: Steps, optimizer: torch.optim.Optimizer, batches: Sequence[Batch]) -> float:
+    """Of a pass over the batches, the least of a few."""
+    took = []
     for _ in range(ROUNDS + 1):
-        for seconds, functions in zip(took, (nullcontext(), torch_alone()), strict=True):
-            started = time.process_time()
-            with functions:
-                for batch in batches:
-                    update(steps.module, steps.task, optimizer, batch)
-            seconds.append(time.process_time() - started)
-    ours, plain = (min(seconds[1:]) for seconds in took)  # the first round is a warm-up
-    return ours, plain
-
-
-def torch_alone() -> AbstractContextManager[Any]:
-    """Computes as without a compiler."""
-    return patch.object(compiled, "kernels", lambda: None)
+        started = time.process_time()
+        for batch in batches:
+            update(steps.module, steps.task, optimizer, batch)
+        took.append(time.process_time() - started)
+    return min(took[1:])  # the first round is a warm-up
 
 
 def row_flops(steps: Steps, batches: Sequence[Batch]) -> float:
@@ -130,7 +116,7 @@ def row_flops(steps: Steps, batches: Sequence[Batch]) -> float:
 def products(module: BenchModule, batches: Iterable[Batch]) -> float:
     """The operations of the products of a forward and a backward pass over batches on the CPU."""
     counted = FlopCounterMode(display=False, custom_mapping=PRODUCTS)
-    with torch_alone(), counted:  # which counts only torch's own operations
+    with counted:
         for batch in batches:
             module(batch)
     return PASSES * counted.get_total_flops()

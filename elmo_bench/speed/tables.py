@@ -37,6 +37,10 @@ def _encode(figures: Figures, console: Console) -> None:
             f"{size}: encode is {row['times_reference']:.1f} times as fast as the reference, and "
             f"{row['times_plain']:.2f} times as fast as without the compiled functions; {_bf16(row['bf16'])}"
         )
+        rates = {place: ", ".join(f"{rate:,.0f}" for rate in each.values()) for place, each in row["threads"].items()}
+        console.print(
+            f"{size}: tokens/s with one and two threads: {rates['idle']}; beside one busy process: {rates['busy']}"
+        )
 
 
 def _bf16(row: Figures | None) -> str:
@@ -112,7 +116,6 @@ def _heads(figures: Figures, console: Console) -> None:
 def _steps(figures: Figures, console: Console) -> None:
     columns = (
         "tokens/s",
-        "times torch alone",
         "MFLOP a token",
         "of the bound",
         "operations a step",
@@ -121,7 +124,7 @@ def _steps(figures: Figures, console: Console) -> None:
     table = _table("", "training steps at scale=open on one core, ELMo from the cache", columns)
     for row in figures["steps"]:
         counts = (f"{row[key]:,.0f}" for key in ("operations_a_step", "waits_a_step"))
-        speed = f"{row['tokens_a_second']:,.0f}", f"{row['times_plain']:.2f}", f"{row['mflop_a_token']:.1f}"
+        speed = f"{row['tokens_a_second']:,.0f}", f"{row['mflop_a_token']:.1f}"
         table.add_row(row["task"], *speed, f"{row['share_of_bound']:.0%}", *counts)
     if figures["steps"]:
         console.print(table)

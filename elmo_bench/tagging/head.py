@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM
-from elmo_bench.nn.precision import ScoreLinear
+from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text import tags

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from elmo_bench.nn.antecedents import Antecedents, link, marginal_loss, right_antecedents
 from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
-from elmo_bench.nn.devices import on_device
-from elmo_bench.nn.dropout import Dropout
+from elmo_bench.nn.packing import on_device
 from elmo_bench.nn.spans import Spans, best_without_crossing, candidates
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
@@ -76,7 +75,7 @@ class CorefHead(nn.Module):
     ):
         super().__init__()
         self.own_size, self.top_span_ratio, self.singletons = own_size or input_size, top_span_ratio, singletons
-        self.lexical_dropout, self.dropout = Dropout(lexical_dropout), Dropout(dropout)
+        self.lexical_dropout, self.dropout = nn.Dropout(lexical_dropout), nn.Dropout(dropout)
         self.encoder = CoupledBiLSTM(input_size, hidden, dropout)
         encoded = self.encoder.output_size + elmo_size
         self.spans = Spans(encoded, self.own_size, max_span_width, feature_size, ffnn, dropout, word_block)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from elmo_bench.nn.classes import averaged, of_rows
+from elmo_bench.nn.feedforward import averaged, of_rows
 from elmo_bench.task import Batch, Row
 from tasks.snli.head import SnliHead, SnliScores
 

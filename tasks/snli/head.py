@@ -10,12 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import soft_align
-from elmo_bench.nn.classes import probabilities
-from elmo_bench.nn.dropout import Dropout, VariationalDropout
+from elmo_bench.nn.dropout import VariationalDropout
+from elmo_bench.nn.feedforward import probabilities
 from elmo_bench.nn.lstm import BiLSTM
-from elmo_bench.nn.norms import squared_norm
+from elmo_bench.nn.numerics import ScoreLinear, squared_norm
 from elmo_bench.nn.pooling import masked_max, masked_mean
-from elmo_bench.nn.precision import ScoreLinear
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -57,7 +56,7 @@ class SnliHead(nn.Module):
     ):
         super().__init__()
         self.labels, self.l2 = vocabularies["labels"].items, l2
-        self.dropout, self.variational = Dropout(dropout), VariationalDropout(dropout)
+        self.dropout, self.variational = nn.Dropout(dropout), VariationalDropout(dropout)
         self.aligned_dropout = VariationalDropout(aligned_dropout if elmo_size else 0.0)
         self.encoder = BiLSTM(input_size, hidden)
         self.compare = nn.Linear(4 * (self.encoder.output_size + elmo_size), hidden)
@@ -83,7 +82,7 @@ class SnliHead(nn.Module):
 
     def _encoded(self, bilstm: BiLSTM, sides: Iterable[Tensor], masks: Sequence[Tensor]) -> list[Tensor]:
         """dropout -> biLSTM of both sides, (B, T, D) -> (B, T, 2H) each."""
-        return bilstm.each(*((self.variational(x), mask) for x, mask in zip(sides, masks, strict=True)))
+        return [bilstm(self.variational(x), mask) for x, mask in zip(sides, masks, strict=True)]
 
     def _compare(self, x: Tensor, aligned: Tensor) -> Tensor:
         """The dense layer over [x ; aligned ; x - aligned ; x * aligned], each word with its counterpart, (B, T, H)."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elmo_bench.nn.bidaf import BiAttention, SelfAttention
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.gru import BiGRU
-from elmo_bench.nn.precision import ScoreLinear
+from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 

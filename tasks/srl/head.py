@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elmo_bench.nn.crf import viterbi
 from elmo_bench.nn.highway_lstm import AlternatingHighwayLSTM
-from elmo_bench.nn.precision import ScoreLinear
-from elmo_bench.nn.viterbi import viterbi
+from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text import tags
 from elmo_bench.text.vocabulary import Vocabulary

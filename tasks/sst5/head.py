@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.nn.attention import masked_softmax
-from elmo_bench.nn.classes import probabilities
-from elmo_bench.nn.dropout import Dropout
+from elmo_bench.nn.feedforward import probabilities
 from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.numerics import wide
 from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean, masked_min
-from elmo_bench.nn.precision import wide
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
@@ -72,13 +71,13 @@ class Sst5Head(nn.Module):
         super().__init__()
         if output_elmo not in ("encoded", "raw"):
             raise UserError(f"task.head.output_elmo={output_elmo}: choose from encoded, raw")
-        self.embedding_dropout = Dropout(embedding_dropout)
-        self.pre_encode = nn.Sequential(nn.Linear(input_size, pre_encode), nn.ReLU(), Dropout(pre_encode_dropout))
+        self.embedding_dropout = nn.Dropout(embedding_dropout)
+        self.pre_encode = nn.Sequential(nn.Linear(input_size, pre_encode), nn.ReLU(), nn.Dropout(pre_encode_dropout))
         self.encoder = BiLSTM(pre_encode, hidden)
         self.elmo_encoder = BiLSTM(elmo_size, hidden) if elmo_size and output_elmo == "encoded" else None
         width = self.encoder.output_size + (self.elmo_encoder.output_size if self.elmo_encoder else 0)
         self.integrator = BiLSTM(3 * width, integrator)
-        self.integrator_dropout = Dropout(integrator_dropout)
+        self.integrator_dropout = nn.Dropout(integrator_dropout)
         pooled = self.integrator.output_size + (elmo_size if output_elmo == "raw" else 0)
         self.self_attentive = SelfAttentivePooling(pooled)
         self.classifier = classifier(4 * pooled, LABELS)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, frozen
+from elmo_bench.kernels import encoder
 from tests.reference_bilm import NEAR, PLAIN, SIZES, STRANGE, Files, ReferenceBiLM, near, write_random
 
 
@@ -29,7 +30,7 @@ def small(tmp_path_factory) -> Files:
 
 def test_many_words_pass_through_a_small_memory(small, monkeypatch):
     monkeypatch.setattr(frozen, "REMEMBERED_WORDS", 7)
-    monkeypatch.setattr(frozen, "WINDOWS", 64)
+    monkeypatch.setattr(encoder, "WINDOWS", 64)
     forgetful, reference = BiLM.from_files(*small), ReferenceBiLM(small)
     start = reference.warm()
     for sentences in (PLAIN, PLAIN[3:], STRANGE, [["one", "two"]], PLAIN[::-1], PLAIN[3:]):
@@ -61,7 +62,7 @@ def test_new_weights_are_noticed(files, tmp_path, change):
 def test_without_packed_products_it_is_the_same(files, monkeypatch):
     """Where the private operator is missing, and on other devices, `F.linear` stands in."""
     expected = BiLM.from_files(*files).encode(PLAIN)
-    monkeypatch.setattr("elmo_bench.nn.packed_linear._onednn_works", lambda: False)
+    monkeypatch.setattr("elmo_bench.kernels.packed_linear._onednn_works", lambda: False)
     for layers, other in zip(BiLM.from_files(*files).encode(PLAIN), expected, strict=True):
         near(layers, other)
 

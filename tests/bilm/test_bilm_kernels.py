@@ -14,12 +14,13 @@ from itertools import chain
 import pytest
 import torch
 
-from elmo_bench.bilm import BiLM, compiled, frozen, kernels, precision
-from elmo_bench.bilm.kernels import Factors
+from elmo_bench.bilm import BiLM, frozen, precision
 from elmo_bench.commands.use import embed
+from elmo_bench.kernels import checked, compiler, library, threads
+from elmo_bench.kernels.library import Factors
+from elmo_bench.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, LayerWeights, State
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.nn.packing import Packing
-from elmo_bench.system import compiler
 from elmo_bench.system.errors import UserError
 from tests.conftest import altered, needs_compiler
 from tests.reference_bilm import PLAIN, STRANGE, near, write_random
@@ -41,19 +42,19 @@ def vectors(flag: str) -> bool:
 def test_every_width_of_vectors_gives_the_same_numbers(fresh, monkeypatch, flags, lanes):
     if platform.machine() != "x86_64" or (lanes > 4 and not vectors(flags[0][2:])):
         pytest.skip(f"this processor does not have {flags[0]}")
-    monkeypatch.setattr(kernels, "FLAGS", (*(flag for flag in kernels.FLAGS if flag != "-march=native"), *flags))
-    found = kernels.Kernels(kernels.built())
+    monkeypatch.setattr(library, "FLAGS", (*(flag for flag in library.FLAGS if flag != "-march=native"), *flags))
+    found = library.Kernels(library.built())
     assert found.lanes == lanes
-    assert max(compiled.differences(found)) < 1e-6
+    assert max(checked.differences(found)) < 1e-6
 
 
 @needs_compiler
 def test_a_biLM_gives_the_same_layers_with_and_without_them(fresh, tmp_path, monkeypatch):
     files = write_random(tmp_path, seed=3)
-    assert compiled.kernels() is not None
+    assert checked.kernels() is not None
     fast = BiLM.from_files(*files)
     layers = fast.encode(PLAIN + STRANGE)
-    assert isinstance(fast._frozen[2], compiled.CompiledDirections)  # type: ignore[index]
+    assert isinstance(fast._frozen[2], CompiledDirections)  # type: ignore[index]
     monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
     for one, other in zip(BiLM.from_files(*files).encode(PLAIN + STRANGE), layers, strict=True):
         near(one, other)
@@ -62,27 +63,27 @@ def test_a_biLM_gives_the_same_layers_with_and_without_them(fresh, tmp_path, mon
 @needs_compiler
 @pytest.mark.parametrize("damage", ["flip", "cut", "card"])
 def test_a_damaged_library_is_built_again(fresh, damage):
-    path = kernels.built()
+    path = library.built()
     content, card = path.read_bytes(), path.with_name(compiler.CARD)
     if damage == "card":
         card.write_text("{")
     else:
         path.write_bytes(content[:1000] if damage == "cut" else content[:5000] + b"?" + content[5001:])
-    assert kernels.built() == path
-    assert max(compiled.differences(kernels.Kernels(path))) < 1e-6
+    assert library.built() == path
+    assert max(checked.differences(library.Kernels(path))) < 1e-6
 
 
 def test_without_a_compiler_torch_computes(fresh, monkeypatch):
     monkeypatch.setattr(compiler, "COMPILERS", ("no-such-compiler",))
-    assert compiled.kernels() is None
+    assert checked.kernels() is None
     directions = frozen.frozen_directions([[a_layer()]] * 2, skip=True)
-    assert isinstance(directions, frozen.Directions)
-    assert all(isinstance(layer, frozen.FrozenLSTM) for layers in directions.stacks for layer in layers)
+    assert isinstance(directions, Directions)
+    assert all(isinstance(layer, FrozenLSTM) for layers in directions.stacks for layer in layers)
 
 
 def test_they_can_be_turned_off(fresh, monkeypatch):
     monkeypatch.setenv("ELMO_BENCH_KERNELS", "0")
-    assert compiled.kernels() is None
+    assert checked.kernels() is None
     assert not fresh.exists()
 
 
@@ -99,28 +100,28 @@ def test_they_can_be_turned_off(fresh, monkeypatch):
     ],
 )
 def test_a_source_that_computes_something_else_is_not_used(fresh, tmp_path, monkeypatch, right, wrong):
-    monkeypatch.setattr(kernels, "SOURCE", altered(kernels.SOURCE, right, wrong, tmp_path))
-    assert compiled.kernels() is None
+    monkeypatch.setattr(library, "SOURCE", altered(library.SOURCE, right, wrong, tmp_path))
+    assert checked.kernels() is None
 
 
 @needs_compiler
 @pytest.mark.parametrize("source", ["no C++", "int lanes() { return 1; }"])
 def test_a_source_that_cannot_be_used_is_not_used(fresh, tmp_path, monkeypatch, source):
     (tmp_path / "kernels.cpp").write_text(source)
-    monkeypatch.setattr(kernels, "SOURCE", tmp_path / "kernels.cpp")
-    assert compiled.kernels() is None
+    monkeypatch.setattr(library, "SOURCE", tmp_path / "kernels.cpp")
+    assert checked.kernels() is None
     assert not list(fresh.rglob("*.partial"))
 
 
 @needs_compiler
 def test_any_number_of_threads_computes_the_same_numbers(monkeypatch):
-    found = compiled.kernels()
+    found = checked.kernels()
     assert found is not None
-    stacks = [[frozen.ProjectedLSTM(72, 40, 72, 3.0, 3.0) for _ in range(2)] for _ in range(2)]
-    directions, packing = compiled.CompiledDirections(stacks, True, found), Packing([15, 2, 7, 30])
-    token, starts = torch.randn(54, 72), [[frozen.State(torch.randn(4, 72), torch.randn(4, 40))] * 2] * 2
-    monkeypatch.setattr(compiled, "cores", lambda: 8)
-    threads = torch.get_num_threads()
+    stacks = [[layer(72, 40) for _ in range(2)] for _ in range(2)]
+    directions, packing = CompiledDirections(stacks, True, found), Packing([15, 2, 7, 30])
+    token, starts = torch.randn(54, 72), [[State(torch.randn(4, 72), torch.randn(4, 40))] * 2] * 2
+    monkeypatch.setattr(threads, "cores", lambda: 8)
+    before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
         alone, end = directions(token, packing, starts)
@@ -131,7 +132,30 @@ def test_any_number_of_threads_computes_the_same_numbers(monkeypatch):
             for one, other in zip(chain(*end), chain(*there), strict=True):
                 assert all(map(torch.equal, one, other))
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
+
+
+@needs_compiler
+def test_torchs_own_operations_take_one_thread(tmp_path, monkeypatch):
+    """Beside busy processes its threads would wait for each other longer than they compute."""
+    bilm, before, seen = BiLM.from_files(*write_random(tmp_path, seed=3)), torch.get_num_threads(), []
+    computed = BiLM._compute
+
+    def compute(*given):
+        seen.append((torch.get_num_threads(), threads.most_threads()))
+        return computed(*given)
+
+    monkeypatch.setattr(BiLM, "_compute", compute)
+    monkeypatch.setattr(threads, "cores", lambda: 8)
+    try:
+        torch.set_num_threads(2)
+        bilm.encode(PLAIN)
+        assert torch.get_num_threads() == threads.most_threads() == 2
+        monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
+        BiLM.from_files(*write_random(tmp_path, seed=3)).encode(PLAIN)
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [(1, 2), (2, 2)]
 
 
 def team(folder, *flags):
@@ -139,7 +163,17 @@ def team(folder, *flags):
     program, made = folder / "team.cpp", folder / "team"
     program.write_text(TEAM)
     name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
-    command = [name, "-std=c++17", "-O1", "-pthread", *flags, f"-I{compiler.HEADERS}", str(program), "-o", str(made)]
+    command = [
+        name,
+        "-std=c++17",
+        "-O1",
+        "-pthread",
+        *flags,
+        f"-I{library.SOURCE.parent}",
+        str(program),
+        "-o",
+        str(made),
+    ]
     if (built := subprocess.run(command, capture_output=True, text=True, timeout=120)).returncode:
         pytest.skip(f"the compiler has no {' '.join(flags)}: {built.stderr[-200:]}")
     return made
@@ -191,7 +225,7 @@ def test_threads_that_cannot_be_had_leave_the_work_to_the_others(tmp_path):
 @pytest.fixture
 def halved():
     """The functions that multiply in bfloat16."""
-    if not vectors("avx512_bf16") or compiled.kernels(half=True) is None:
+    if not vectors("avx512_bf16") or checked.kernels(half=True) is None:
         pytest.skip("no instructions for bfloat16, or no compiler that knows them")
 
 
@@ -200,7 +234,7 @@ def by_amx():
     """Functions that multiply in bfloat16 by AMX."""
     if not vectors("amx_bf16"):
         pytest.skip("this processor does not have AMX")
-    found = compiled.kernels(half=True)
+    found = checked.kernels(half=True)
     if found is None or found.multiplied != Factors.AMX:
         pytest.skip("the compiler does not know AMX, or the system does not permit it")
     return found
@@ -239,13 +273,12 @@ def test_amx_multiplies_any_number_of_rows_and_each_as_if_alone(by_amx, rows):
 
 
 def test_without_permission_for_amx_vectors_multiply(by_amx, fresh, tmp_path, monkeypatch):
-    for header in compiler.HEADERS.glob("*.h"):
-        (tmp_path / header.name).write_text(header.read_text().replace("REQUEST = 0x1023", "REQUEST = 0x1fff"))
-    monkeypatch.setattr(compiler, "HEADERS", tmp_path)
-    found = compiled.kernels(half=True)
+    source = altered(library.SOURCE, "REQUEST = 0x1023", "REQUEST = 0x1fff", tmp_path)
+    monkeypatch.setattr(library, "SOURCE", source)
+    found = checked.kernels(half=True)
     assert found is not None
     assert found.multiplied == Factors.PAIRS
-    assert max(compiled.differences(by_amx)) < compiled.NEAR_HALF
+    assert max(checked.differences(by_amx)) < checked.NEAR_HALF
 
 
 def test_bfloat16_that_gains_nothing_is_refused_in_one_line(halved, timed, tmp_path, capfd):
@@ -258,7 +291,7 @@ def test_bfloat16_that_gains_nothing_is_refused_in_one_line(halved, timed, tmp_p
 
 @needs_compiler
 def test_without_instructions_for_bfloat16_float32_computes(fresh, monkeypatch, capfd):
-    monkeypatch.setattr(kernels, "FLAGS", tuple(flag for flag in kernels.FLAGS if flag != "-march=native"))
+    monkeypatch.setattr(library, "FLAGS", tuple(flag for flag in library.FLAGS if flag != "-march=native"))
     assert precision.granted("bf16") == "fp32"
     line = capfd.readouterr().err
     assert line.startswith("precision=bf16: no instructions for bfloat16")
@@ -285,13 +318,17 @@ def a_layer() -> frozen.ProjectedLSTM:
     return frozen.ProjectedLSTM(8, 8, 8, None, None)
 
 
+def layer(width: int, cells: int) -> LayerWeights:
+    return frozen.layer_weights(frozen.ProjectedLSTM(width, cells, width, 3.0, 3.0))
+
+
 @needs_compiler
 def test_numbers_that_are_none_stay_none():
     """A broken weight must not look like a result."""
-    found = compiled.kernels()
+    found = checked.kernels()
     assert found is not None
-    directions = compiled.CompiledDirections([[a_layer()]] * 2, True, found)
-    starts = [[frozen.State(torch.zeros(1, 8), torch.zeros(1, 8))]] * 2
+    directions = CompiledDirections([[layer(8, 8)]] * 2, True, found)
+    starts = [[State(torch.zeros(1, 8), torch.zeros(1, 8))]] * 2
     layers, _ = directions(torch.full((3, 8), float("nan")), Packing([3]), starts)
     assert layers.shape == (1, 2, 16)
     assert layers.isnan().all()

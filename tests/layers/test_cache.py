@@ -234,7 +234,7 @@ def test_two_machines_never_choose_one_name(tmp_path):
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_sentence_has_the_same_bits_in_every_batch(bilm, monkeypatch, packed):
     if not packed:
-        monkeypatch.setattr("elmo_bench.nn.packed_linear._onednn_works", lambda: False)
+        monkeypatch.setattr("elmo_bench.kernels.packed_linear._onednn_works", lambda: False)
     draw = random.Random(0)
     sentences = [["".join(draw.choices("abcd", k=draw.randint(1, 9))) for _ in range(n % 13)] for n in range(40)]
     together = bilm.module.encode(sentences)

@@ -1,4 +1,4 @@
-"""The biGRU's loop over both directions against torch's own GRU, one direction and one sentence at a time."""
+"""The biGRU against torch's own GRU, one direction and one sentence at a time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.nn import gru
-from elmo_bench.nn.directions import Directions
 from elmo_bench.nn.gru import BiGRU
+from elmo_bench.nn.lstm import both_directions
 
 LENGTHS = (7, 1, 5, 7)
 
@@ -33,45 +32,20 @@ def outcome(way, layer: BiGRU, x: Tensor, mask: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
-@pytest.mark.parametrize("compiled", [True, False])
-def test_output_and_gradients_are_those_of_torch(monkeypatch, dtype, tolerance, compiled):
-    if not compiled:
-        monkeypatch.setattr(gru, "loopable", lambda _: None)
+def test_output_and_gradients_are_those_of_torch(dtype, tolerance):
     torch.manual_seed(0)
     layer = BiGRU(5, 6).to(dtype)
     mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
     x = torch.randn(*mask.shape, 5, dtype=dtype)
     expected = outcome(lambda x, mask: plain(layer, x, mask), layer, x, mask)
-    for found, there in zip(outcome(layer, layer, x, mask), expected, strict=True):
-        assert (found - there).norm() <= tolerance * there.norm()
+    for way in (layer, lambda x, mask: both_directions(layer.forward_gru, layer.backward_gru, x, mask)):  # CPU and GPU
+        for found, there in zip(outcome(way, layer, x, mask), expected, strict=True):
+            assert (found - there).norm() <= tolerance * there.norm()
 
 
-def test_the_way_of_other_devices_gives_the_same(monkeypatch):
-    torch.manual_seed(1)
-    layer, x = BiGRU(3, 4), torch.randn(4, 7, 3)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    ours = layer(x, mask)
-    monkeypatch.setattr(gru, "loopable", lambda _: None)
-    loop = layer(x, mask)
-    monkeypatch.setattr(gru, "looped", lambda _: False)
-    torch.testing.assert_close(loop, ours, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(layer(x, mask), ours, rtol=1e-5, atol=1e-6)
-
-
-def test_the_loop_of_torchs_operations_is_the_same_under_autocast(monkeypatch):
-    monkeypatch.setattr(gru, "loopable", lambda _: None)
+def test_the_loop_is_the_same_under_autocast():
     layer, x, mask = BiGRU(3, 4), torch.randn(2, 5, 3), torch.ones(2, 5, dtype=torch.bool)
     with torch.autocast("cpu", torch.bfloat16):
         found = layer(x, mask)
         assert layer(x.bfloat16(), mask).dtype == torch.float32
     assert torch.equal(found, layer(x, mask))
-
-
-def test_steps_and_sentences_are_inverse_orders():
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    x = torch.arange(mask.numel() * 6.0).view(*mask.shape, 6)
-    directions = Directions.of(mask)
-    steps = directions.by_step(x)  # (T, 2, B, 3)
-    assert torch.equal(steps[2, 0, 0], x[0, 2, :3])
-    assert torch.equal(steps[0, 1, 2], x[2, 4, 3:])  # the backward direction begins at the last of five words
-    assert torch.equal(directions.by_sentence(steps), x)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from elmo_bench.nn.norms import clip, gradient_norm, squared_norm
+from elmo_bench.nn.numerics import clip, gradient_norm, squared_norm
 
 
 @pytest.mark.parametrize("bound", [1.0, 13.0, 50.0])

@@ -11,8 +11,9 @@ from elmo_bench.embedding.scalar_mix import ScalarMix
 from elmo_bench.nn.attention import masked_softmax
 from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.nn.crf import CRF
+from elmo_bench.nn.lstm import BiLSTM
+from elmo_bench.nn.numerics import ScoreLinear, wide
 from elmo_bench.nn.pooling import masked_mean
-from elmo_bench.nn.precision import ScoreLinear, wide
 from elmo_bench.task import Tokens
 from tests.fakes import FakeBiLM
 
@@ -51,6 +52,31 @@ def test_characters_are_read_by_products_of_16_bits():
     torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.02)
     found.sum().backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in cnn.parameters())
+
+
+def test_no_lstm_of_16_bits_is_asked_of_a_cpu():
+    """Not every processor has one: with oneDNN some end in an error."""
+    torch.manual_seed(2)
+    layer, seen = BiLSTM(4, 3), []
+    for part in (layer.forward_lstm, layer.backward_lstm):
+        part.register_forward_pre_hook(
+            lambda _, arguments: seen.append((arguments[0].dtype, torch.is_autocast_enabled("cpu")))
+        )
+    x, mask = torch.randn(2, 5, 4, requires_grad=True), torch.arange(5) < torch.tensor([[5], [2]])
+    with mixed():
+        assert layer(x.to(BF16), mask).dtype == torch.float32
+        found = layer(x, mask)
+    assert seen == [(torch.float32, False)] * 4
+    assert torch.equal(found, layer(x, mask))
+    found.sum().backward()
+    assert x.grad.isfinite().all()
+
+
+def test_padding_is_never_read_nor_written():
+    layer, x, mask = BiLSTM(4, 5), torch.randn(2, 5, 4), torch.arange(5) < torch.tensor([[5], [2]])
+    y = layer(torch.where(mask[..., None], x, 1e6), mask)
+    assert torch.equal(y, layer(x, mask))
+    assert not y[~mask].any()
 
 
 def test_a_softmax_of_16_bits_is_computed_in_more():

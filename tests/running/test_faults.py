@@ -13,7 +13,7 @@ import torch
 
 from elmo_bench.bilm.pretraining import checkpoint
 from elmo_bench.configuration import schema
-from elmo_bench.nn.finite import Watch, all_finite
+from elmo_bench.nn.numerics import Watch, all_finite
 from elmo_bench.records import items
 from elmo_bench.running import run, unfinished
 from elmo_bench.running.blocks import check_blocks

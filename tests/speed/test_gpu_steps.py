@@ -132,24 +132,10 @@ def test_a_step_waits_for_a_gpu_no_more_often_than_listed(case_of, place, precis
     if case.task.name not in WAITS:
         pytest.skip(f"no waits are listed for {case.task.name}")
     module = case.module(place)
-    if place == "cpu" and module.representation.chars is not None:
-        module.representation.chars = Characters(module.representation.chars.output_size)
     optimizer, batch = module.configure_optimizers(), moved(module, case.batches[0])
     update(module, case.task, optimizer, batch, precision)
     waits = device.waits(lambda: update(module, case.task, optimizer, batch, precision), torch.device(place))
     assert waits <= WAITS[case.task.name] + (place == "cpu")  # on a CPU, clipping looks at the norm
-
-
-class Characters(nn.Module):
-    """In the place of a CharCNN, which on a CPU looks at the words more often than on a GPU: there once."""
-
-    def __init__(self, output_size: int):
-        super().__init__()
-        self.output_size, self.weight = output_size, nn.Parameter(torch.zeros(output_size))
-
-    def forward(self, chars: torch.Tensor) -> torch.Tensor:
-        chars.any(-1).nonzero()
-        return self.weight.expand(*chars.shape[:2], -1)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -12,7 +12,7 @@ from elmo_bench.commands.compare.score import score
 from elmo_bench.commands.use.predict import COMMAND
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.makers import Makers
-from elmo_bench.nn.classes import probabilities
+from elmo_bench.nn.feedforward import probabilities
 from elmo_bench.running.build import build
 from elmo_bench.trained.answers import Answers
 from elmo_bench.trained.prediction import echo, predict

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from elmo_bench.bilm import lstm
-from elmo_bench.bilm.pretraining.amx import Amx
 
 
 def pool(best: Tensor, at: Tensor, values: Tensor, step: Tensor) -> None:
@@ -96,10 +95,9 @@ class Pointwise:
     exponentials: Callable[..., tuple[Tensor, Tensor, Tensor]] = exponentials
     cell_forward: Callable[..., None] = cell_forward
     cell_backward: Callable[..., Tensor] = cell_backward
-    amx: Amx | None = None  # does the work of the last three, and of the products around them, in bfloat16 on a CPU
 
     @classmethod
-    def compiled(cls, amx: Amx | None = None) -> Pointwise:
+    def compiled(cls) -> Pointwise:
         """Each function compiled; only the number of words, which changes with every chunk, is dynamic."""
         return cls(
             torch.compile(pool, dynamic=True),
@@ -107,7 +105,6 @@ class Pointwise:
             torch.compile(exponentials, dynamic=False),
             torch.compile(fast_cell_forward, dynamic=False),
             torch.compile(fast_cell_backward, dynamic=False),
-            amx,
         )
 
 

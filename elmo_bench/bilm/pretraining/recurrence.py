@@ -14,9 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
-from elmo_bench.bilm.pretraining.amx import Layer, fitting
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
-from elmo_bench.nn.recurrent import side_by_side
 
 
 class _Recurrence(torch.autograd.Function):
@@ -67,51 +65,6 @@ class _Recurrence(torch.autograd.Function):
         return torch.bmm(d_pre, weight), d_input, d_bias, d_recurrent, d_projection, None, None, None
 
 
-class _AmxRecurrence(torch.autograd.Function):
-    """The same by the functions of `amx.cpp`, the directions side by side if torch has threads."""
-
-    @staticmethod
-    def forward(ctx, x, weight, bias, recurrent, projection, state, clips, amx):  # type: ignore[override]
-        two, rows, dim = state.c.shape
-        steps = x.shape[1] // rows
-        half = [part.to(x.dtype) for part in (weight, recurrent, projection)]
-        gates = torch.bmm(x, half[0].mT).view(two, steps, rows, 4 * dim)  # (D, T, B, 4C)
-        hs = x.new_empty(two, steps + 1, rows, projection.shape[1])  # (D, T + 1, B, P): the state before each step
-        cs, hidden = state.c.new_empty(two, steps + 1, rows, dim), x.new_empty(two, steps, rows, dim)
-        hs[:, 0], cs[:, 0] = state.h, state.c
-        layers = [Layer(half[1][i], half[2][i], bias[i], clips) for i in range(two)]
-        side_by_side(lambda i: amx.ahead(layers[i], gates[i], cs[i], hidden[i], hs[i]), two)
-        ctx.save_for_backward(x, half[0], hs)
-        ctx.kept = gates, cs, hidden, layers, amx
-        last = hs[:, -1].clone(), cs[:, -1].clone()
-        ctx.mark_non_differentiable(*last)
-        return hs[:, 1:].flatten(1, 2), *last
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, d_output, _h, _c):  # type: ignore[override]
-        x, weight, hs = ctx.saved_tensors
-        gates, cs, hidden, layers, amx = ctx.kept
-        del ctx.kept  # the gates are overwritten: there is one backward pass
-        d_projected = d_output.clone(memory_format=torch.contiguous_format)  # (D, N, P)
-        read = torch.cat([x, hs[:, :-1].flatten(1, 2)], dim=2)  # (D, N, I + P)
-        d_bias = cs.new_empty(len(x), gates.shape[3])
-        d_read, d_projection = (
-            cs.new_empty(*d_bias.shape, read.shape[2]),
-            cs.new_empty(len(x), hs.shape[3], cs.shape[3]),
-        )
-
-        def run(i: int) -> None:
-            amx.back(layers[i], gates[i], cs[i], hs[i], d_projected[i], d_bias[i])
-            amx.columns_product(gates[i].flatten(0, 1), read[i], d_read[i])
-            amx.columns_product(d_projected[i], hidden[i].flatten(0, 1), d_projection[i])
-
-        side_by_side(run, len(x))
-        d_input, d_recurrent = d_read.split([x.shape[2], hs.shape[3]], dim=2)
-        d_x = torch.bmm(gates.flatten(1, 2), weight)
-        return d_x, d_input, d_bias[:, None], d_recurrent, d_projection, None, None, None
-
-
 def column_sums(x: Tensor) -> Tensor:
     """(N, K) -> (K,) by a product, the fastest way for bfloat16 on a CPU."""
     return x.new_ones(len(x)) @ x
@@ -125,15 +78,10 @@ def run(
     Returns:
         (D, T * B, P) outputs and the states after the last step; gradients flow to everything but the states.
     """
-    names, width = ("input", "recurrent", "projection"), layers[0].projection.shape[0]
+    names = ("input", "recurrent", "projection")
     parts = ([getattr(layer, name) for layer in layers] for name in names)
     bias = torch.stack([layer.bias for layer in layers])[:, None]  # (D, 1, 4C)
     state = State(torch.stack([state.h for state in states]), torch.stack([state.c for state in states]))
-    if pointwise.amx is not None and fitting(*state.c.shape[1:], width, x.shape[2]):
-        weight, recurrent, projection = (torch.stack(part) for part in parts)
-        arguments = x.contiguous(), weight, bias, recurrent, projection, state, layers[0].clips, pointwise.amx
-        output, h, c = _AmxRecurrence.apply(*arguments)
-    else:
-        weight, recurrent, projection = (torch.stack([each.to(x.dtype) for each in part]) for part in parts)
-        output, h, c = _Recurrence.apply(x, weight, bias, recurrent, projection, state, layers[0].clips, pointwise)
+    weight, recurrent, projection = (torch.stack([each.to(x.dtype) for each in part]) for part in parts)
+    output, h, c = _Recurrence.apply(x, weight, bias, recurrent, projection, state, layers[0].clips, pointwise)
     return output, [State(*pair) for pair in zip(h, c, strict=True)]

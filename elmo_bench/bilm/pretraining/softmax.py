@@ -14,9 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from elmo_bench.bilm.pretraining.amx import fitting
 from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
-from elmo_bench.nn.recurrent import side_by_side
 
 
 class Sample(NamedTuple):
@@ -91,49 +89,10 @@ class _SampledLoss(torch.autograd.Function):
         return d_h.to(ctx.dtype), d_rows, d_biases, None, None
 
 
-class _AmxLosses(torch.autograd.Function):
-    """The mean loss of both directions by the functions of `amx.cpp`, side by side if torch has threads."""
-
-    @staticmethod
-    def forward(ctx, h, rows, biases, samples, amx):  # type: ignore[override]
-        n, given = h.shape[1], []
-        for part, sample in zip(h, samples, strict=True):  # (N, P)
-            own = rows[sample.targets]  # (N, P)
-            true = (part.float() * own).sum(-1) + biases[sample.targets] - sample.log_targets  # (N,)
-            correction = biases[sample.negatives] - sample.log_negatives  # (K,)
-            given.append((part, rows[sample.negatives].to(h.dtype), correction, true, sample.hits, own))
-        found: list[tuple[Tensor, ...]] = [()] * len(h)
-
-        def run(i: int) -> None:
-            found[i] = amx.softmax(*given[i][:-1])
-
-        side_by_side(run, len(h))
-        d_rows, d_biases, d_h, losses = torch.zeros_like(rows), torch.zeros_like(biases), [], []
-        for (part, _, _, true, _, own), results, sample in zip(given, found, samples, strict=True):
-            normaliser, d_part, d_weight, d_correction = results
-            d_true = (torch.exp(true - normaliser) - 1) / n  # (N,)
-            d_h.append(d_part.addcmul_(d_true[:, None], own))
-            d_rows.index_add_(0, sample.negatives, d_weight)
-            d_rows.index_add_(0, sample.targets, d_true[:, None] * part.float())
-            d_biases.index_add_(0, sample.negatives, d_correction).index_add_(0, sample.targets, d_true)
-            losses.append((normaliser - true).mean())
-        ctx.save_for_backward(torch.stack(d_h), d_rows, d_biases)
-        ctx.dtype = h.dtype
-        return torch.stack(losses).mean()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, d_loss):  # type: ignore[override]
-        d_h, d_rows, d_biases = (d_loss / len(ctx.saved_tensors[0]) * gradient for gradient in ctx.saved_tensors)
-        return d_h.to(ctx.dtype), d_rows, d_biases, None, None
-
-
 def sampled_losses(
     h: Tensor, rows: Tensor, biases: Tensor, samples: Sequence[Sample], pointwise: Pointwise = EAGER
 ) -> Tensor:
     """The mean of `sampled_loss` over the directions, for outputs h (D, N, P) and a sample each."""
-    if pointwise.amx is not None and fitting(*h.shape[1:], len(samples[0].negatives)):
-        return _AmxLosses.apply(h.contiguous(), rows, biases, samples, pointwise.amx)  # type: ignore[return-value]
     each = zip(h.unbind(), samples, strict=True)
     return torch.stack([sampled_loss(part, rows, biases, sample, pointwise) for part, sample in each]).mean()
 

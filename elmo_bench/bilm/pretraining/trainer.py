@@ -38,15 +38,14 @@ from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import checkpoint, step
 from elmo_bench.bilm.pretraining.batches import Batch, Batcher
-from elmo_bench.bilm.pretraining.compiled import compiled
 from elmo_bench.bilm.pretraining.convolutions import FEW_SIZES, WordTypes
 from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.bilm.pretraining.optimisers import optimisers
 from elmo_bench.bilm.pretraining.parallel import Group
-from elmo_bench.bilm.pretraining.pointwise import EAGER
+from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
-from elmo_bench.nn.finite import Fault, Watch, all_finite
+from elmo_bench.nn.numerics import Fault, Watch, all_finite
 from elmo_bench.system import allocator
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
@@ -109,7 +108,7 @@ class Trainer:
         self.states = self.lm.start(len(range(recipe.rows)[self.batcher.share]))
         self.first = self._start()
         self.update, self.seconds, self.watch = self.first, 0.0, Watch()
-        self.pointwise = compiled(dtype, device) if compile else EAGER
+        self.pointwise = Pointwise.compiled() if compile else EAGER
         self._resume()
         self.journal = Journal(folder / "log.csv", wandb) if group.first else None
         if self.journal:

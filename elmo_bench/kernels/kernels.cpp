@@ -1,4 +1,4 @@
-// The frozen biLM: the token vectors of words, the LSTMs, and a plain product. `kernels.py` compiles, checks and calls it.
+// The frozen biLM: the token vectors of words, the LSTMs, and a plain product. `library.py` compiles and calls it, `checked.py` checks it.
 
 #include "lstm.h"
 #include "products.h"

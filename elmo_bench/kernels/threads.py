@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
+from threading import local
 from typing import TypeVar
 
 import torch
 from torch import Tensor
+
+from elmo_bench.system.machine import cores
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -44,3 +48,37 @@ def _pool(process: int, threads: int, workers: int) -> ThreadPoolExecutor:
     list(pool.map(lambda _: time.sleep(0.01), range(workers)))  # all start now
     torch.set_num_threads(threads)  # the calls above also changed the default of new threads
     return pool
+
+
+# torch's threads wait for each other at the end of each operation. Beside a busy process that takes as long as the
+# system leaves the core to it, some milliseconds, where a copy takes some microseconds.
+
+
+class _Asked(local):
+    threads: int | None = None  # torch's number outside of `torch_alone`
+
+
+_asked = _Asked()
+
+
+@contextmanager
+def torch_alone() -> Iterator[None]:
+    """For compiled functions and the copies around them: torch's operations inside take one thread."""
+    before = torch.get_num_threads()
+    _asked.threads = before
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        _asked.threads = None
+
+
+def most_threads() -> int:
+    """Of compiled functions: as many as torch uses, but no more than can run at once, as they wait for each other."""
+    return min(_asked.threads or torch.get_num_threads(), cores())
+
+
+def copied(x: Tensor) -> Tensor:
+    """A contiguous copy without gradients, on a CPU by one thread."""
+    return torch.from_numpy(x.numpy().copy()) if x.device.type == "cpu" else x.contiguous()

@@ -1,4 +1,4 @@
-"""Builds and calls the functions of `kernels.cpp`, the compiled part of the frozen biLM.
+"""Builds and calls the functions of `kernels.cpp`.
 
 Plain C functions through `ctypes`, and not an extension of torch: they compile in seconds, fit every version of
 torch, and leave Python's lock free, so that threads run them side by side. A library is kept for the machine that built
@@ -18,10 +18,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.system import compiler
-from elmo_bench.system.compiler import FLAGS
+from elmo_bench.kernels import compiler
+from elmo_bench.kernels.compiler import FLAGS
 
-SOURCE = Path(__file__).with_suffix(".cpp")
+SOURCE = Path(__file__).with_name("kernels.cpp")
 GATES = 128  # rows whose input products are kept at once
 
 Linear = tuple[Tensor, Tensor]  # weight and bias

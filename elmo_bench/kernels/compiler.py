@@ -7,10 +7,9 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -18,32 +17,11 @@ from elmo_bench.system.storage.files import replacement, write_text
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.integrity import check_digests, digests
 
-HEADERS = Path(__file__).parent  # what the sources include, besides headers beside them
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 COMPILERS = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
 PATIENCE = 120  # seconds for the compiler
 LIBRARY = "kernels.so"
 CARD = "card.json"
-Functions = TypeVar("Functions")
-
-
-def checked(
-    load: Callable[[], Functions], differences: Callable[[Functions], Iterable[float]], near: float
-) -> Functions | None:
-    """Compiled functions; None without a compiler, where they are turned off, or if they compute other results.
-
-    Args:
-        load: builds and opens them; may raise as `built` does.
-        differences: the largest differences from torch's results.
-        near: what each of them has to be less than.
-    """
-    if os.environ.get("ELMO_BENCH_KERNELS") == "0":
-        return None
-    try:
-        found = load()
-    except (OSError, AttributeError, subprocess.SubprocessError):
-        return None
-    return found if all(difference < near for difference in differences(found)) else None
 
 
 def built(source: Path, flags: Sequence[str] = FLAGS) -> Path:
@@ -56,12 +34,11 @@ def built(source: Path, flags: Sequence[str] = FLAGS) -> Path:
     if compiler is None:
         raise OSError("no C++ compiler")
     stat = os.stat(compiler)
-    headers = (path for folder in (HEADERS, source.parent) for path in sorted(folder.glob("*.h")))
-    texts = [path.read_text(encoding="utf-8") for path in (source, *headers)]
+    texts = [path.read_text(encoding="utf-8") for path in (source, *sorted(source.parent.glob("*.h")))]
     key = fingerprint([texts, list(flags), compiler, stat.st_size, stat.st_mtime, _processor()])
     folder = places.machine_cache() / "kernels" / key
     if not _whole(folder):
-        _compile([compiler, *flags, f"-I{HEADERS}", str(source)], folder)
+        _compile([compiler, *flags, str(source)], folder)
     return folder / LIBRARY
 
 

@@ -7,9 +7,7 @@ compared with `F.linear`, and not used if it is missing or gives other results.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -45,56 +43,6 @@ class FixedLinear:
         if not self.packed:
             return torch.addmm(_filled(total), _filled(x), self.weight.t())[: len(x)]
         return torch.ops.mkldnn._linear_pointwise(x, total, self.weight, None, "add")
-
-    def add_into(self, total: Tensor, x: Tensor) -> None:
-        """Adds x W^T to `total` in place."""
-        total.add_(self(x))
-
-
-class PlainLinear:
-    """x -> x W^T + b by one plain product, which needs no packing; called like `FixedLinear`."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None = None):
-        self.transposed = weight.detach().t().contiguous()  # (in, out): MKL's fastest order for few rows
-        self.bias = None if bias is None else bias.detach()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(N, in) -> (N, out)."""
-        return x @ self.transposed if self.bias is None else torch.addmm(self.bias, x, self.transposed)
-
-    def add_into(self, total: Tensor, x: Tensor) -> None:
-        """Adds x W^T to `total` in place."""
-        total.addmm_(x, self.transposed)
-
-
-def step_linear(weight: Tensor, bias: Tensor | None = None, rows: int = 32) -> FixedLinear | PlainLinear:
-    """The faster way to multiply by a weight that serves one training step only.
-
-    On Intel's processors MKL's plain products reach the machine's rate, and packing a weight for a single use costs
-    more than it saves; on other CPUs they are far below it (see above).
-    """
-    packed = weight.device.type == "cpu" and weight.dtype == torch.float32 and not _of_intel()
-    return FixedLinear(weight, bias, rows) if packed else PlainLinear(weight, bias)
-
-
-def once(a: Tensor, b: Tensor, bias: Tensor | None = None, half: torch.dtype | None = None) -> Tensor:
-    """a b + bias for matrices that are multiplied once, (N, K) and (K, M): by the faster library, see `step_linear`.
-
-    With `half`, a type of 16 bits, the operands are rounded to it; the result is float32 all the same.
-    """
-    if half is not None:
-        product = (a.to(half) @ b.to(half)).float()
-        return product if bias is None else product.add_(bias)
-    if a.device.type == "cpu" and a.dtype == torch.float32 and not _of_intel():
-        return FixedLinear(b.t(), bias, len(a))(a)
-    return a @ b if bias is None else torch.addmm(bias, a, b)
-
-
-@cache
-def _of_intel() -> bool:
-    with suppress(OSError):
-        return "GenuineIntel" in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    return False
 
 
 def _filled(x: Tensor) -> Tensor:

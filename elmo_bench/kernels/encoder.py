@@ -1,0 +1,161 @@
+"""Words to token vectors without gradients: by the compiled functions (`words.h`), and by torch's products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from elmo_bench.kernels.library import EncoderWeights, Kernels, Linear
+from elmo_bench.kernels.packed_linear import FixedLinear
+from elmo_bench.kernels.threads import most_threads
+from elmo_bench.nn.packing import regular
+
+CHUNK = 128  # words encoded at once by a thread: what lies between their products nearly stays in the second cache
+LEAST = 16  # words that are worth a thread
+WINDOWS = 8192  # windows of characters that torch processes at once
+TILE = 512  # rows per product of torch
+
+
+class TokenWeights(NamedTuple):
+    """The token encoder: embeddings, convolutions and their maxima, activation, highways, projection."""
+
+    characters: Tensor  # (ids, D)
+    filters: list[Linear]  # of each width: (number, D, width)
+    activation: Callable[[Tensor], Tensor]  # `F.relu` or `torch.tanh`
+    highways: list[tuple[Linear, Linear]]  # transform and carry: (F, F)
+    projection: Linear | None  # (P, F); None where P equals F
+
+    @property
+    def widths(self) -> list[int]:
+        return [weight.shape[2] for weight, _ in self.filters]
+
+    @property
+    def numbers(self) -> list[int]:
+        return [len(weight) for weight, _ in self.filters]
+
+    @property
+    def output_size(self) -> int:
+        return sum(self.numbers) if self.projection is None else len(self.projection[0])
+
+
+class CompiledEncoder:
+    """Character ids -> token vectors."""
+
+    def __init__(self, weights: TokenWeights, kernels: Kernels):
+        self.kernels, self.width = kernels, weights.output_size
+        features = sum(weights.numbers)
+        filled = _up(features, kernels.panel // 2)
+        missing = filled - features
+        self.weights = EncoderWeights(
+            kernels.factors(weights.characters).contiguous(),
+            list(zip(weights.widths, weights.numbers, strict=True)),
+            weights.activation is torch.tanh,
+            features,
+            filled,
+            [self._filters(*filters) for filters in weights.filters],
+            [self._highway(*parts, missing) for parts in weights.highways],
+            [] if weights.projection is None else [self._linear(*weights.projection, missing)],
+        )
+
+    def _filters(self, weight: Tensor, bias: Tensor) -> Linear:
+        odd = weight.shape[1] % 2 if self.kernels.half else 0
+        return self._packed(F.pad(weight.permute(0, 2, 1), (0, odd)).flatten(1), bias)
+
+    def _highway(self, transform: Linear, carry: Linear, missing: int) -> Linear:
+        parts = transform, carry
+        weight = self._in_turn([F.pad(weight, (0, missing, 0, missing)) for weight, _ in parts])
+        return self._packed(weight, self._in_turn([F.pad(bias, (0, missing)) for _, bias in parts]))
+
+    def _in_turn(self, parts: list[Tensor]) -> Tensor:
+        """Transform and carry, half a panel of each in turn."""
+        halves = [part.unflatten(0, (-1, self.kernels.panel // 2)) for part in parts]
+        return torch.stack(halves, dim=1).flatten(0, 2)
+
+    def _linear(self, weight: Tensor, bias: Tensor, missing: int) -> Linear:
+        return self._packed(F.pad(weight, (0, missing)), bias)
+
+    def _packed(self, weight: Tensor, bias: Tensor) -> Linear:
+        return self.kernels.packed(weight), F.pad(bias.detach(), (0, -len(bias) % self.kernels.panel)).contiguous()
+
+    def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
+        """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""
+        threads = max(1, min(most_threads(), len(table) // LEAST))
+        ids, lengths = (torch.from_numpy(array.astype(np.int32)) for array in (table, used))
+        return self.kernels.encode(ids, lengths, self.weights, CHUNK, threads)[:, : self.width]
+
+
+class PlainEncoder:
+    """Character ids -> token vectors by torch's products."""
+
+    def __init__(self, weights: TokenWeights):
+        self.activation, self.widths, self.numbers = weights.activation, weights.widths, weights.numbers
+        self.embedding, self.padding = weights.characters.detach(), max(weights.widths)
+        self.convolutions = [  # (number, width * char_dim)
+            FixedLinear(weight.detach().permute(0, 2, 1).flatten(1), bias, rows=TILE)
+            for weight, bias in weights.filters
+        ]
+        self.highways = [  # transform and carry in one product: (2F, F)
+            FixedLinear(*(torch.cat(both) for both in zip(transform, carry, strict=True)), rows=TILE)
+            for transform, carry in weights.highways
+        ]
+        self.project = None if weights.projection is None else FixedLinear(*weights.projection, rows=TILE)
+
+    def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
+        """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""
+        order = np.argsort(used, kind="stable")
+        features = self.embedding.new_zeros(regular(len(table)), sum(self.numbers))
+        for group in _groups(used[order], self.padding):
+            rows = order[group]
+            width = int(used[rows].max()) + self.padding
+            ids = torch.from_numpy(table[rows, :width].astype(np.int64)).to(features.device)
+            maxima = self._maxima(F.embedding(ids, self.embedding))
+            features[torch.from_numpy(rows).to(features.device)] = self.activation(maxima)
+        return torch.cat([self._highways(tile) for tile in features.split(TILE)])[: len(table)]
+
+    def _highways(self, x: Tensor) -> Tensor:
+        """(n, F) -> (n, P)."""
+        for highway in self.highways:
+            transform, carry = highway(x).chunk(2, dim=-1)
+            x = torch.lerp(x, transform.relu_(), carry.sigmoid_())
+        return x if self.project is None else self.project(x)
+
+    def _maxima(self, x: Tensor) -> Tensor:
+        """(n, K, char_dim) -> (n, F): each window is one row of a product, TILE rows at a time."""
+        n, length, dim = x.shape
+        pooled = x.new_empty(n, sum(self.numbers))
+        for width, product, maxima in zip(self.widths, self.convolutions, self._parts(pooled), strict=True):
+            places = length - width + 1
+            windows = x.as_strided((n, places, width * dim), (length * dim, dim, 1))
+            words = max(TILE // places, 1)  # per tile
+            tile = x.new_zeros(regular(min(words, n) * places), width * dim)
+            for start in range(0, n, words):
+                some = windows[start : start + words]
+                rows = len(some) * places
+                tile[:rows].view(some.shape).copy_(some)
+                out = product(tile[: regular(rows)])[:rows]  # (words * places, number)
+                torch.amax(out.view(len(some), places, -1), dim=1, out=maxima[start : start + words])
+        return pooled
+
+    def _parts(self, features: Tensor) -> Sequence[Tensor]:
+        """The columns of each filter width."""
+        return features.split(self.numbers, dim=1)
+
+
+def _groups(lengths: np.ndarray, padding: int) -> Iterator[slice]:
+    """Runs of words of similar length (ascending), with at most WINDOWS windows in total."""
+    start = 0
+    for i, length in enumerate(lengths):
+        if length > lengths[start] + 4 or (i - start + 1) * (length + padding) > WINDOWS:
+            yield slice(start, i)
+            start = i
+    if len(lengths):
+        yield slice(start, len(lengths))
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step

@@ -1,0 +1,111 @@
+"""Numbers of a training: what keeps its precision, norms of gradients and weights, and whether all are finite.
+
+Under mixed precision (`trainer.precision=bf16-mixed`) autocast computes products in 16 bits. The scores that a loss or
+a search compares, softmax and log-sum-exp stay in float32, on every device; without autocast nothing here changes a
+result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+HALVES = (torch.bfloat16, torch.float16)
+EVERY = 50  # values between two looks at a GPU's, because each look waits for the device
+
+
+# Precision.
+
+
+def wide(x: Tensor) -> Tensor:
+    """A tensor of 16 bits as float32; any other unchanged."""
+    return x.float() if x.dtype in HALVES else x
+
+
+class ScoreLinear(nn.Linear):
+    """A linear layer whose scores have the precision of its weights, also under autocast.
+
+    For a last layer, which is narrow: 8 bits of a score are too few to tell close classes, tags or words apart.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., D) -> (..., K)."""
+        with torch.autocast(input.device.type, enabled=False):
+            return super().forward(input.to(self.weight.dtype))
+
+
+# Norms of many tensors together.
+
+
+def gradient_norm(parameters: Iterable[nn.Parameter]) -> Tensor:
+    """The 2-norm of all gradients together, a scalar; not finite if one of them is not."""
+    return nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+
+
+def clip(parameters: Iterable[nn.Parameter], norm: Tensor, bound: float) -> None:
+    """Scales gradients of a known norm down to `bound`, as `clip_grad_norm_` does.
+
+    On a CPU only if the norm is larger; elsewhere looking at it would wait for the device.
+    """
+    if norm.device.type != "cpu" or bound / (norm + 1e-6) < 1:
+        nn.utils.clip_grads_with_norm_(parameters, bound, norm)
+
+
+def squared_norm(*weights: Tensor) -> Tensor:
+    """The sum of the squares of all numbers, a scalar, whose gradient takes a single pass."""
+    return _SquaredNorm.apply(*weights)  # type: ignore[return-value]
+
+
+class _SquaredNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *weights: Tensor) -> Tensor:
+        ctx.save_for_backward(*weights)
+        return torch.stack([torch.linalg.vector_norm(weight) for weight in weights]).square().sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
+        return tuple(2 * gradients[0] * weight for weight in ctx.saved_tensors)
+
+
+# Finite numbers.
+
+
+class Fault(NamedTuple):
+    """The first value that is not finite."""
+
+    step: int
+    what: str  # "loss", for example
+    value: float  # nan, inf or -inf
+
+
+class Watch:
+    """Looks at the values of every step: at once on a CPU, a number of them together on a GPU."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[int, str, Tensor]] = []
+
+    def add(self, step: int, what: str, value: Tensor) -> Fault | None:
+        """Takes a scalar; returns the first fault since the last look, if it is time to look."""
+        self._kept.append((step, what, value.detach()))
+        return self.look() if value.device.type == "cpu" or len(self._kept) >= EVERY else None
+
+    def look(self) -> Fault | None:
+        """The first fault among the values taken since the last look."""
+        kept, self._kept = self._kept, []
+        if not kept:
+            return None
+        values = torch.stack([value.float() for *_, value in kept]).tolist()
+        known = ((step, what, value) for (step, what, _), value in zip(kept, values, strict=True))
+        return next((Fault(*each) for each in known if not math.isfinite(each[-1])), None)
+
+
+def all_finite(parameters: Iterable[Tensor]) -> bool:
+    """Whether every number in these tensors is finite; waits for a GPU."""
+    tests = [torch.isfinite(parameter.detach()).all() for parameter in parameters]
+    return not tests or bool(torch.stack(tests).all())
