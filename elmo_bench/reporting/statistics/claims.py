@@ -21,7 +21,7 @@ RULE = (
     "One rule decides every row. The finding is *shown* where the whole 95 % interval of the difference lies where the "
     "finding says (above zero, if nothing else is written), *contradicted* where it lies elsewhere, "
     "and *not shown* where the interval holds both, or where an arm has one seed; the column then says how large "
-    "a difference these runs could have shown. *Not tested* means that there are no such runs. Differences are on test. "
+    "a difference these runs could have shown. *Not tested*: there are no such runs. Differences are on test. "
     "Intervals are over seeds and over test items; those of updates and of weights are over seeds alone."
 )
 AGAIN = "restore it (git checkout), or make it again"
