@@ -283,7 +283,7 @@ def test_a_wheel_predicts_and_embeds_in_an_empty_folder(installed):
     done = from_wheel(installed, "embed", "input=in.txt", "output=out.hdf5")
     assert done.returncode == 0, done.stderr
     with h5py.File(work / "out.hdf5") as file:
-        assert file["0"].shape == (3, 5, 256)
+        assert file["0"].shape == (3, 5, 256)  # type: ignore[union-attr]
     done = from_wheel(installed, "train", "task=ner", "scale=open", "--cfg", "job", "--resolve")
     assert str(site / "elmo_bench" / "models" / "open" / "weights.hdf5") in done.stdout, done.stderr
     assert {path for path in site.rglob("*") if "__pycache__" not in path.parts} == before

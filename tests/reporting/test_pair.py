@@ -19,9 +19,9 @@ from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.tables import beside, tables
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
+from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS, snli_line
 from tests.records.test_records import fake, save
 from tests.reference_bilm import write_random
-from tests.tasks.test_official_files import GOLD, PLACE, SPLITS, snli_line
 
 # Made-up files in the official formats: the overrides that name them.
 

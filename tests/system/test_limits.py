@@ -18,7 +18,6 @@ import pytest
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.weights import load_weights
 from elmo_bench.commands.compare import score
-from elmo_bench.commands.use import predict
 from elmo_bench.embedding.reading import read, read_vectors
 from elmo_bench.embedding.tables import Table
 from elmo_bench.system.errors import UserError
@@ -28,6 +27,7 @@ from elmo_bench.text import brackets
 from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.conll2012 import find_files, read_documents
 from elmo_bench.text.trees import read_trees
+from elmo_bench.trained import prediction
 from tasks.snli import reader as snli
 from tasks.squad.paragraphs import read_paragraphs
 from tasks.sst5 import reader as sst5
@@ -53,7 +53,7 @@ OPENERS = {
     "vectors": lambda path: read_vectors(path, {"a"}, 2),
     "matrix": lambda path: read(Table(path.with_name("pipe.npy"), path.with_name("words")), {"a"}, 2),
     "score": lambda path: score.score("snli", str(path), str(path)),
-    "predict": lambda path: list(predict.read_lines(str(path))),
+    "predict": lambda path: list(prediction.read_lines(str(path))),
 }
 
 
@@ -186,7 +186,7 @@ def test_the_line_of_what_is_no_json_is_named(tmp_path):
 @pytest.mark.parametrize("line", [DEEP, '{"a": NaN}', '{"gold_label": "\\ud800", "sentence1": "a", "sentence2": "b"}'])
 def test_lines_of_json_are_named_too(tmp_path, line):
     (tmp_path / "x.jsonl").write_text(f"{documents.SNLI_JSONL.splitlines()[0]}\n{line}\n")
-    for reader in (snli.read_pairs, predict.read_lines):
+    for reader in (snli.read_pairs, prediction.read_lines):
         with pytest.raises(UserError, match=r"x\.jsonl:2: "):
             list(reader(tmp_path / "x.jsonl"))
 

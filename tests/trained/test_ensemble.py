@@ -30,9 +30,9 @@ from tasks.srl.head import SrlScores
 from tasks.sst5 import ensemble as sst5
 from tasks.sst5.head import Sst5Head, Sst5Scores
 from tests import toy
-from tests.tasks.ner import test_ner_head
-from tests.tasks.srl.test_srl_head import ROWS, small
-from tests.tasks.sst5 import test_sst5_head
+from tests.benchmarks.ner import test_ner_head
+from tests.benchmarks.srl.test_srl_head import ROWS, small
+from tests.benchmarks.sst5 import test_sst5_head
 
 LABELS = {"labels": Vocabulary(["yes", "no", "perhaps"], special=False)}
 CONTEXTS = [["Ida", "Bell", "sang"], ["It", "rained", "in", "May", "again"]]

@@ -38,7 +38,7 @@ def report(entity: str, project: str, records: Iterable[Record]) -> Any:
     """
     _, wr = _library()
     own = list(records)
-    blocks: list[Any] = [wr.TableOfContents(), wr.MarkdownBlock(text=page.markdown(tables.sections(own)))]
+    blocks: list[Any] = [wr.TableOfContents(), wr.MarkdownBlock(text=page.markdown(NAME, "", tables.sections(own)))]
     for (scale, task), chosen in _by_task(own).items():
         blocks += [wr.H2(text=f"Curves: {task}, scale {scale}"), _grid(wr, entity, project, chosen)]
     return wr.Report(entity=entity, project=project, title=NAME, blocks=blocks)

@@ -91,7 +91,7 @@ def in_words(setting: str) -> str:
     return ", ".join(TITLES.get(value, value) for value in values)
 
 
-def _weight(group: Group) -> tuple[int, int, str]:
+def _weight(group: Group) -> tuple[int, str]:
     return len(group.records), max(record["finished"] for record in group.records)
 
 

@@ -166,9 +166,10 @@ def _value(config: Mapping[str, Any], key: str) -> Any:
     """The value of a dotted key; a configuration without `fraction` has all of the training data."""
     if key == "fraction":
         return config.get(key, 1.0)
+    value: Any = config
     for part in key.split("."):
-        config = config.get(part, {}) if isinstance(config, Mapping) else None
-    return config
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _context(record: Record, named: Iterable[str]) -> tuple[tuple[str, str], ...]:

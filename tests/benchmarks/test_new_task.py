@@ -52,7 +52,7 @@ def test_a_task_is_four_files_and_a_page_of_fewer_than_150_lines():
 
 def test_it_passes_the_contract_and_the_rules_of_the_layout(project):
     files, rules = (
-        ["tests/tasks/test_contract.py", "tests/project/test_layout.py"],
+        ["tests/benchmarks/test_contract.py", "tests/project/test_layout.py"],
         "chunking or no_task or tasks_import",
     )
     tests = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", rules)
