@@ -76,7 +76,7 @@ def _claims(page: Path, pair: pages.Pair) -> dict[str, Claim]:
         if name == "pair":
             continue
         try:
-            entry = OmegaConf.to_container(entries[name], resolve=True)
+            entry = OmegaConf.to_container(OmegaConf.select(entries, str(name)), resolve=True)
             typed: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Claim), entry))
         except OmegaConfBaseException as error:
             raise UserError(f"{name}: {str(error).splitlines()[0]}", page) from None

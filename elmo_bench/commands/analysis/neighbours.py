@@ -30,7 +30,7 @@ COMMAND = Command(
     again="running the command again goes on with the index",
     overrides=True,
     more=lambda: keys("NeighboursConfig"),
-    page="layers",
+    page="bilms",
 )
 
 

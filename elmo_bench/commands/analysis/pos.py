@@ -15,7 +15,7 @@ COMMAND = Command(
     NOTES,
     overrides=True,
     more=lambda: keys("PosConfig"),
-    page="layers",
+    page="bilms",
 )
 
 

@@ -21,7 +21,7 @@ COMMAND = Command(
     ("Writes figures/senses-BILM.json and .png in the results folder, for the report.", usage.OVERRIDES),
     overrides=True,
     more=lambda: usage.of_pages(["bilm"]),
-    page="layers",
+    page="bilms",
 )
 
 

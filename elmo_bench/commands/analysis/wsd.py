@@ -15,7 +15,7 @@ COMMAND = Command(
     NOTES,
     overrides=True,
     more=lambda: keys("WsdConfig"),
-    page="layers",
+    page="bilms",
 )
 
 

@@ -40,7 +40,7 @@ COMMAND = Command(
     again="running the command again resumes from the last checkpoint",
     overrides=True,
     more=lambda: usage.of_pages(["pretrain"]),
-    page="pretraining",
+    page="bilms",
 )
 
 

@@ -25,7 +25,7 @@ COMMAND = Command(
         "The text has one tokenized sentence a line. <S>, </S> and <UNK> come first, then the words by frequency, as "
         "recipe.words of `elmo-bench pretrain` expects.",
     ),
-    page="pretraining",
+    page="bilms",
 )
 
 

@@ -120,7 +120,10 @@ def _of_task(claim: Claim, task: str, records: Sequence[Record]) -> Row:
     unit, enough = "points", min(difference.seeds) > 1
     if claim.measure == "error":
         metric = less.first["config"]["task"]["monitor"]
-        share = 100 / (100 - fmean(record["metrics"]["test"][metric] for record in less.records))
+        errors = 100 - fmean(record["metrics"]["test"][metric] for record in less.records)
+        if not errors:
+            return Row(task, None, None, None, UNTESTED, note="the baseline makes no error")
+        share = 100 / errors
         value, low, high = (None if each is None else share * each for each in (value, low, high))
         unit = "%"
     judged = verdict(low, high, claim.bounds) if enough else OPEN
