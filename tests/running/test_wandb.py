@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 
+from elmo_bench.configuration import pages
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store, wandb_record
 from elmo_bench.reporting.pages import dashboards, publishing
@@ -303,7 +305,8 @@ def test_what_the_server_has_is_not_published_again(tmp_path, monkeypatch):
 
 
 def test_publish_says_how_to_upload(bench, tmp_path):
-    save(tmp_path / "mine", finished())
+    version = OmegaConf.load(pages.page("ner")).task.version  # the command reads the page, too
+    save(tmp_path / "mine", finished(version=version))
     done = bench.command("publish", f"results_root={tmp_path}/mine", "project=p")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [

@@ -113,7 +113,7 @@ def test_a_signal_in_code_made_from_text_ends_with_the_same_status(tmp_path):
     """Python's dataclasses are such code; `-m` ends another way than a script."""
     text = "import os, time; os.kill(os.getpid(), 15); time.sleep(60)"
     (tmp_path / "made.py").write_text(
-        f"from elmo_bench.system import console\nconsole.report(lambda: exec({text!r}))\n"
+        f"from elmo_bench.system.terminal import console\nconsole.report(lambda: exec({text!r}))\n"
     )
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
     done = subprocess.run([sys.executable, "-m", "made"], capture_output=True, text=True, env=environment)
