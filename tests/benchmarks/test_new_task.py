@@ -14,6 +14,7 @@ import pytest
 
 from elmo_bench.system.places import ROOT
 from tests.conftest import clean_environment
+from tests.fakes import pages_of
 
 GUIDE = (ROOT / "tasks" / "README.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE))
@@ -78,7 +79,7 @@ def test_it_is_trained_reported_and_scored(project):
     assert (record["task"], record["arm"]) == ("chunking", "baseline")
     assert record["metrics"]["test"]["f1"] > 50
     assert "chunking, scale open" in run.stdout
-    assert "## chunking, scale open" in (project / "results" / "own" / "README.md").read_text()
+    assert "## chunking, scale open" in pages_of(project / "results" / "own")
     gold = f"{project}/data/chunking/test.txt"
     done = python(project, "-m", "elmo_bench", "score", "task=chunking", f"gold={gold}", f"predictions={gold}")
     assert json.loads(done.stdout)["f1"] == 100

@@ -71,7 +71,7 @@ def test_a_run_over_hidden_states(arguments, tmp_path):
     report = command("report", f"results_root={tmp_path}/torn")
     assert report.returncode == 0, report.stderr
     lines = pages_of(tmp_path / "torn").splitlines()
-    (row,) = [line for line in lines if line.startswith("|") and "| transformers |" in line]
+    (row,) = [line for line in lines if line.startswith("|") and "| bert |" in line]
     assert f"{whole['metrics']['test']['f1']:.2f}" in row
     predictions_follow_the_model(tmp_path, tmp_path / "torn" / torn["checkpoint"])
 

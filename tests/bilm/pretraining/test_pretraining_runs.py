@@ -72,7 +72,7 @@ def inside(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
     """The same in this process: without the seconds in which a new one imports and compiles."""
     said, before = io.StringIO(), torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
-        patch.setattr(sys, "argv", [*command(place, "compile=false", *more, output=output)[1:]])
+        patch.setattr(sys, "argv", command(place, "compile=false", *more, output=output)[2:])
         try:
             PRETRAIN.run(main)
             code = 0
