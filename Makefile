@@ -61,8 +61,8 @@ sweep-cancel: $(READY) ## end what runs and waits on a cluster; the same sweep a
 table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours, 5: word senses, 6: parts of speech, 7: tuning
 	@$(if $(TABLE_$(N)),$(RUN) -m elmo_bench $(TABLE_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table$(N)))
 
-figure: $(READY) ## figure N of the paper for TASK, as one sweep; N=senses: senses by layer of the biLM
-	@$(if $(filter senses,$(N)),$(RUN) -m elmo_bench analysis.senses 'scale=$(SCALE)' $(ARGS),$(call sweep,figure$(N)))
+figure: $(READY) ## figure N of the paper for TASK, as one sweep
+	@$(call sweep,figure$(N))
 
 report: $(READY) ## write the report of your runs, results/own/report.html (ARGS=results_root=results: of the authors')
 	@$(RUN) -m elmo_bench report $(ARGS)

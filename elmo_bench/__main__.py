@@ -40,8 +40,6 @@ HEADINGS = {
         "analysis.neighbours": "Table 4: the nearest neighbours of a word in its sentence, by layer",
         "analysis.wsd": "Table 5: word senses by the nearest sense mean, by layer",
         "analysis.pos": "Table 6: parts of speech by a linear classifier, by layer",
-        "analysis.senses": "how well each layer of a biLM tells the senses of a word apart",
-        "analysis.coverage": "how often the intervals of gains cover the truth, in simulation",
     },
     "use": {
         "predict": "apply a trained model to new text",

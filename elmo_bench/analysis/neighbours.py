@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:  # `--help` does not import them
-    from elmo_bench.analysis.neighbour_index import Index, Neighbour
+    from elmo_bench.analysis.nearest import Neighbour, Query
     from elmo_bench.analysis.settings import NeighboursConfig
     from elmo_bench.analysis.study import Study
 
@@ -25,7 +24,7 @@ SHOWN, AROUND = 4, 3  # neighbours in a cell, and words on each side of one
 
 
 def corpus(settings: NeighboursConfig) -> list[list[str]]:
-    """The sentences of the text, up to `settings.tokens` tokens. Raises `UserError` if it has none."""
+    """The sentences of the text that have words, up to `settings.tokens` tokens. Raises `UserError` if it has none."""
     if settings.text is None:
         raise UserError("no text: give text=FILE, and format=columns if it has a word a line")
     sentences, tokens = [], 0
@@ -33,8 +32,9 @@ def corpus(settings: NeighboursConfig) -> list[list[str]]:
         tokens += len(sentence)
         if settings.tokens is not None and tokens > settings.tokens:
             break
-        sentences.append(sentence)
-    if not any(sentences):
+        if sentence:
+            sentences.append(sentence)
+    if not sentences:
         raise UserError("holds no words", settings.text)
     return sentences
 
@@ -56,47 +56,43 @@ def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]]) -
     Raises:
         UserError: no queries, or a word that is not in its sentence.
     """
-    from elmo_bench.analysis.neighbour_index import Index
+    from elmo_bench.analysis.nearest import search
 
     if not isinstance(queries, list) or not queries:
         raise UserError("no queries: give word=WORD and sentence='TOKEN TOKEN ...'")
-    places = [place(query) for query in queries]  # before anything is computed
-    (source,) = study.open(cached=False).values()
-    index = Index(source, corpus(study.settings), Path(study.run.cache_root) / "neighbours")
-    rows: list[list[str]] = []
-    measured = []
-    for sentence, token in places:
-        vectors = source.layers([sentence])[0, :, token].detach().cpu()  # (L, W)
-        started = time.perf_counter()
-        found = index.search(vectors, sentence, token, study.settings.number)
-        seconds = time.perf_counter() - started
-        rows += _rows(index, sentence, token, found)
-        measured.append({"sentence": sentence, "token": token, "seconds": round(seconds, 4), "neighbours": found})
+    placed = [place(query) for query in queries]  # before anything is computed
+    (source,) = study.open(cached=True).values()
+    sentences = corpus(study.settings)
+    found = search(source, sentences, placed, study.settings.number)
+    rows = [row for query, near in zip(placed, found, strict=True) for row in _rows(sentences, query, near)]
+    measured = [{**query._asdict(), "neighbours": near} for query, near in zip(placed, found, strict=True)]
     name, scale = study.run.bilm.name, study.run.scale
-    note = NOTE.format(number=study.settings.number, tokens=index.tokens, shown=SHOWN, scale=scale.note)
+    note = NOTE.format(number=study.settings.number, tokens=sum(map(len, sentences)), shown=SHOWN, scale=scale.note)
     title = f"Table 4: nearest neighbours, scale {scale.name}, biLM {name}"
     return {"title": title, "note": note.strip(), "header": HEADER, "rows": rows, "measured": measured}
 
 
-def place(query: dict[str, str]) -> tuple[list[str], int]:
+def place(query: dict[str, str]) -> Query:
     """The tokens of a query's sentence, and where its word first stands. Raises `UserError` if it does not."""
+    from elmo_bench.analysis.nearest import Query
+
     if not isinstance(query, dict) or set(query) != {"word", "sentence"}:
         raise UserError("queries: each is {word: WORD, sentence: 'TOKEN TOKEN ...'}")
     word, sentence = str(query["word"]), str(query["sentence"]).split()
     if word not in sentence:
         raise UserError(f"word={word}: not in the sentence; its words are {' '.join(sentence) or 'none'}")
-    return sentence, sentence.index(word)
+    return Query(sentence, sentence.index(word))
 
 
-def _rows(index: Index, sentence: list[str], token: int, found: list[list[Neighbour]]) -> list[list[str]]:
+def _rows(corpus: Sequence[list[str]], query: Query, found: list[list[Neighbour]]) -> list[list[str]]:
     rows = []
     for layer, near in enumerate(found):
-        words = [index.sentences[one.sentence][one.token] for one in near]
+        words = [corpus[one.sentence][one.token] for one in near]
         cosines = f"{near[0].cosine:.2f} to {near[-1].cosine:.2f}" if near else ""
-        shown = [_around(index.sentences[one.sentence], one.token, AROUND if layer else 0) for one in near[:SHOWN]]
-        same = sum(word.lower() == sentence[token].lower() for word in words)
+        shown = [_around(corpus[one.sentence], one.token, AROUND if layer else 0) for one in near[:SHOWN]]
+        same = sum(word.lower() == query.word.lower() for word in words)
         cells = str(layer), cosines, f"{same} of {len(near)}", " / ".join(shown)
-        rows.append([_around(sentence, token, AROUND), *cells])
+        rows.append([_around(*query, AROUND), *cells])
     return rows
 
 

@@ -37,9 +37,6 @@ class Layout:
         rows: keys of the sweep whose values make the rows of a task; by default all that vary but the last.
         columns: by default one for each setting of the sweep, which settings without a column have in any case.
         paper: the paper's figures by task, one for each column.
-        saves: two rows, whose columns are parts of the training data. A remark says how many updates the second needs
-            to exceed the best dev score of the first, and a difference with which part it reaches the first on all.
-        differences: gains between two settings, which stand below the table with their intervals.
         beyond: words in the error of a run that cannot be, which is no failure: its cell shows a dash.
     """
 
@@ -52,8 +49,6 @@ class Layout:
     rows: list[str] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
     paper: dict[str, list[str]] = field(default_factory=dict)
-    saves: list[str] = field(default_factory=list)
-    differences: list[Column] = field(default_factory=list)
     beyond: str | None = None
 
     def check(self, sweep: str, task: str, scale: str) -> None:

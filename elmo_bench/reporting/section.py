@@ -4,21 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 TEMPLATES = Path(__file__).parent / "pages" / "templates"
 
 
-class Section(NamedTuple):
-    """A table with a title, a note above it and remarks below it.
+class Run(NamedTuple):
+    """A run behind a number: its id, what the link to its record says, and where the record is, from the page."""
 
-    A figure also has the path of its picture; a table of gains also has `numbers`, for report.json: an object a row.
+    run: str
+    label: str
+    href: str
+
+
+class Number(str):
+    """A cell that names the runs it was computed from.
+
+    Attributes:
+        runs: these runs, to which the cell opens on the page.
+        below: what stands below it there.
+    """
+
+    runs: Sequence[Run]
+    below: Sequence[str]
+
+    def __new__(cls, text: str, runs: Sequence[Run] = (), below: Sequence[str] = ()) -> Number:
+        made = super().__new__(cls, text)
+        made.runs, made.below = runs, below
+        return made
+
+
+class Section(NamedTuple):
+    """A table with a title, a note above it and remarks below it; the first cell of a row names the row.
+
+    Attributes:
+        rows: of texts, some of which are `Number`s.
+        narrow: whether it fits a phone as it is; any other becomes there a list of cards, one a row.
     """
 
     title: str
     note: str
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
-    remarks: list[str]
-    picture: Path | None = None
-    numbers: Sequence[dict[str, Any]] = ()
+    remarks: Sequence[str] = ()
+    narrow: bool = False
+
+    def markdown(self, level: int = 2) -> str:
+        """The section as Markdown, below a heading of this level."""
+        parts = [f"{'#' * level} {self.title}", self.note, pipes(self.header, self.rows)]
+        return "\n\n".join(parts + (["\n".join(f"- {line}" for line in self.remarks)] if self.remarks else []))
+
+
+def pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines)

@@ -1,4 +1,4 @@
-"""Table 4: the index of a corpus, and exact nearest neighbours."""
+"""Table 4: exact nearest neighbours in a corpus."""
 
 import json
 import random
@@ -8,22 +8,17 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from elmo_bench.analysis import neighbour_index, neighbours
-from elmo_bench.analysis.neighbour_index import Index
-from elmo_bench.bilm.model import BiLM
-from elmo_bench.bilm.options import Options
+from elmo_bench.analysis import nearest, neighbours
+from elmo_bench.analysis.nearest import Query, search
 from elmo_bench.commands.analysis import neighbours as neighbours_command
-from elmo_bench.layers.bilm import BilmLayers
+from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
-from tests.mini.test_mini_senses import OPTIONS
+from tests.tiny_bilm import exported, overrides
 
 
 @pytest.fixture
 def source(tmp_path):
-    torch.manual_seed(1)
-    model = BiLM(Options.parse(OPTIONS))
-    model.export(tmp_path / "options.json", tmp_path / "weights.hdf5")
-    return BilmLayers(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    return exported(tmp_path)
 
 
 @pytest.fixture
@@ -33,41 +28,24 @@ def sentences():
     return [[chance.choice(words) for _ in range(chance.randint(1, 9))] for _ in range(80)]
 
 
-@pytest.fixture(autouse=True)
-def small_shards(monkeypatch):
-    monkeypatch.setattr(neighbour_index, "SHARD", 64)
-
-
-class Counting:
-    """A source that counts the sentences it computes."""
-
-    def __init__(self, source):
-        self.source, self.computed = source, 0
-
-    def __getattr__(self, name):
-        return getattr(self.source, name)
-
-    def batches(self, sentences):
-        self.computed += len(sentences)
-        return self.source.batches(sentences)
-
-
-def test_neighbours_are_those_of_brute_force(source, sentences, tmp_path):
-    index = Index(source, sentences, tmp_path / "index")
-    assert len(index.groups) > 4
+@pytest.mark.parametrize("cached", [False, True])
+def test_neighbours_are_those_of_brute_force(source, sentences, tmp_path, monkeypatch, cached):
+    monkeypatch.setattr(nearest, "GROUP", 7)
+    queries = [Query(sentences[at], token) for at, token in ((3, 0), (40, len(sentences[40]) - 1))]
+    read = ActivationCache(source, tmp_path / "cache") if cached else source
+    all_found = search(read, sentences, queries, 5)
     encoded = source.module.encode(sentences)
     words = [word for sentence in sentences for word in sentence]
     places = [(i, j) for i, sentence in enumerate(sentences) for j in range(len(sentence))]
-    for at, token in ((3, 0), (40, len(sentences[40]) - 1)):
-        own = {i for i, sentence in enumerate(sentences) if sentence == sentences[at]}
-        vectors = encoded[at][:, token]
-        found = index.search(vectors, sentences[at], token, 5)
+    for query, found in zip(queries, all_found, strict=True):
+        own = {i for i, sentence in enumerate(sentences) if sentence == query.sentence}
+        vectors = encoded[min(own)][:, query.token]
         for layer in range(3):
             x = F.normalize(torch.cat([layers[layer] for layers in encoded]).double(), dim=-1)
             cosine = (x @ F.normalize(vectors[layer].double(), dim=0)).numpy()
             allowed = [i for i, (s, _) in enumerate(places) if s not in own]
             if layer == 0:  # one row for each word
-                allowed = [words.index(word) for word in dict.fromkeys(words) if word != sentences[at][token]]
+                allowed = [words.index(word) for word in dict.fromkeys(words) if word != query.word]
             best = sorted((cosine[i] for i in allowed), reverse=True)[:5]
             assert [one.cosine for one in found[layer]] == pytest.approx(best, abs=2e-3)
             for one in found[layer]:
@@ -76,35 +54,8 @@ def test_neighbours_are_those_of_brute_force(source, sentences, tmp_path):
                 assert row in allowed
 
 
-def test_an_interrupted_indexing_goes_on_and_damage_is_computed_again(source, sentences, tmp_path):
-    counting = Counting(source)
-    index = Index(counting, sentences, tmp_path / "index")
-    assert counting.computed == len(sentences)
-    shards = sorted(index.folder.glob("*.f16"))
-    whole = [path.read_bytes() for path in shards]
-    shards[1].write_bytes(whole[1][:-3] + b"abc")
-    shards[2].unlink()
-    shards[3].with_name(f"{shards[3].name}.sha256").unlink()  # killed between the two files
-    counting.computed = 0
-    Index(counting, sentences, tmp_path / "index")
-    assert counting.computed == sum(end - start for start, end in index.groups[1:4])
-    assert [path.read_bytes() for path in shards] == whole
-    counting.computed = 0
-    Index(counting, sentences, tmp_path / "index")
-    assert counting.computed == 0
-
-
-def test_another_text_or_bilm_has_another_index(source, sentences, tmp_path):
-    one = Index(source, sentences, tmp_path / "index").folder
-    assert Index(source, sentences[:-1], tmp_path / "index").folder != one
-    torch.manual_seed(2)
-    BiLM(Options.parse(OPTIONS)).export(tmp_path / "o.json", tmp_path / "w.hdf5")
-    assert Index(BilmLayers(tmp_path / "o.json", tmp_path / "w.hdf5"), sentences, tmp_path / "index").folder != one
-
-
-def test_fewer_words_than_neighbours_are_all_given(source, tmp_path):
-    index = Index(source, [["a", "b"], [], ["c"]], tmp_path / "index")
-    found = index.search(torch.ones(3, source.width), ["a", "b"], 0, 10)
+def test_fewer_words_than_neighbours_are_all_given(source):
+    (found,) = search(source, [["a", "b"], ["c"]], [Query(["a", "b"], 0)], 10)
     assert [[(one.sentence, one.token) for one in sorted(layer, key=lambda o: o.sentence)] for layer in found] == [
         [(0, 1), (1, 0)], [(1, 0)], [(1, 0)],
     ]  # fmt: skip
@@ -114,19 +65,13 @@ def test_fewer_words_than_neighbours_are_all_given(source, tmp_path):
 @pytest.fixture
 def arguments(source, sentences, tmp_path):
     (tmp_path / "text.txt").write_text("".join(f"{' '.join(each)}\n" for each in sentences), encoding="utf-8")
-    return [
-        "scale=open", f"data_root={tmp_path}", f"text={tmp_path}/text.txt", "format=text", "number=3",
-        "bilm=custom", "bilm.name=toy", f"bilm.options={tmp_path}/options.json",
-        f"bilm.weights={tmp_path}/weights.hdf5", f"results_root={tmp_path}", f"cache_root={tmp_path}/cache",
-    ]  # fmt: skip
+    return [*overrides(tmp_path), f"text={tmp_path}/text.txt", "format=text", "number=3"]
 
 
 def test_one_word_is_looked_up_and_not_recorded(arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["neighbours", *arguments, "word=ban", "sentence=the ban [x] ."])
     neighbours_command.main()
-    said = capsys.readouterr().out
-    assert "the [ban] [x] ." in said
-    assert "searched in" in said
+    assert "the [ban] [x] ." in capsys.readouterr().out
     assert not (tmp_path / "analysis").exists()
 
 

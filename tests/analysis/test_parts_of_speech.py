@@ -7,12 +7,9 @@ import torch
 
 from elmo_bench.analysis import probe, tagged
 from elmo_bench.analysis.settings import PosConfig
-from elmo_bench.bilm.model import BiLM
-from elmo_bench.bilm.options import Options
 from elmo_bench.commands.analysis import pos as pos_command
-from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.system.errors import UserError
-from tests.mini.test_mini_senses import OPTIONS
+from tests.tiny_bilm import exported, overrides
 
 CONLLU = """# text = She cannot go
 1\tShe\tshe\tPRON\tPRP
@@ -100,10 +97,7 @@ def test_a_tag_that_train_lacks_is_never_right():
 
 @pytest.fixture
 def bilm(tmp_path):
-    torch.manual_seed(1)
-    model = BiLM(Options.parse(OPTIONS))
-    model.export(tmp_path / "options.json", tmp_path / "weights.hdf5")
-    return BilmLayers(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    return exported(tmp_path)
 
 
 def test_a_layer_has_the_vectors_of_all_words_in_order(bilm):
@@ -114,12 +108,8 @@ def test_a_layer_has_the_vectors_of_all_words_in_order(bilm):
 
 
 def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, monkeypatch, capsys):
-    arguments = [
-        "scale=open", f"data_root={tmp_path}", f"train={path}", f"dev={path}", f"test={path}", "controls=[]",
-        "bilm=custom", "bilm.name=toy", f"bilm.options={tmp_path}/options.json", "draws=100", "epochs=2", "seeds=2",
-        f"bilm.weights={tmp_path}/weights.hdf5", f"results_root={tmp_path}", f"cache_root={tmp_path}/cache",
-        f"vectors_root={tmp_path}",
-    ]  # fmt: skip
+    data = [f"{split}={path}" for split in ("train", "dev", "test")]
+    arguments = [*overrides(tmp_path), *data, "controls=[]", "draws=100", "epochs=2", "seeds=2"]
     (tmp_path / "glove.6B.50d.txt").write_text("she" + " 0.5" * 50 + "\ngo" + " 0.25" * 50 + "\n", encoding="utf-8")
     monkeypatch.setattr("sys.argv", ["pos", *arguments])
     pos_command.main()

@@ -11,12 +11,10 @@ from elmo_bench.analysis.corpora import inventory
 from elmo_bench.analysis.corpora.senses import Instance, Sentence, read_columns, read_mini, read_xml
 from elmo_bench.analysis.disambiguation import Counts, Means, disambiguate, f1, first_sense, means, nearest
 from elmo_bench.analysis.resampling import interval, verdict
-from elmo_bench.bilm.model import BiLM
-from elmo_bench.bilm.options import Options
 from elmo_bench.commands.analysis import wsd as wsd_command
-from elmo_bench.reporting.tables.figures import figures
+from elmo_bench.reporting.tables.studies import studies
 from elmo_bench.system.errors import UserError
-from tests.mini.test_mini_senses import OPTIONS
+from tests.tiny_bilm import exported, overrides
 
 BANK = "bank%1:17:01::", "bank%1:14:00::"
 COLUMNS = f"""# doc = one
@@ -233,13 +231,9 @@ def test_the_verdict_says_what_the_numbers_say():
 
 @pytest.fixture
 def arguments(tmp_path):
-    BiLM(Options.parse(OPTIONS)).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    exported(tmp_path)
     write(tmp_path / "a.tsv", COLUMNS)
-    return [
-        "scale=open", f"data_root={tmp_path}", f"train={tmp_path}/a.tsv", f"test={tmp_path}/a.tsv", "controls=[]",
-        "bilm=custom", "bilm.name=toy", f"bilm.options={tmp_path}/options.json", "draws=100",
-        f"bilm.weights={tmp_path}/weights.hdf5", f"results_root={tmp_path}", f"cache_root={tmp_path}/cache",
-    ]  # fmt: skip
+    return [*overrides(tmp_path), f"train={tmp_path}/a.tsv", f"test={tmp_path}/a.tsv", "controls=[]", "draws=100"]
 
 
 def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monkeypatch, capsys):
@@ -251,7 +245,7 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monke
     assert record["rows"][0][-1] == "65.9"
     assert set(record["data_sha256"]) == {"train", "test"}
     assert len(record["bilm"]["sha256"]) == 64
-    assert [section.title for section in figures(tmp_path)] == [record["title"]]
+    assert [section.title for section in studies(tmp_path)] == [record["title"]]
     wsd_command.main()
     assert path.read_bytes() == content
     assert "layer 2" in capsys.readouterr().out

@@ -23,8 +23,8 @@ from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.mini.bilm import ensure_bilm
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from tests.mini.test_mini_senses import OPTIONS
 from tests.system.test_integrity import flipped
+from tests.tiny_bilm import OPTIONS
 
 
 def write(folder: Path) -> Path:

@@ -103,7 +103,7 @@ OPTIONS = {
 }  # fmt: skip
 SENTENCES = "the crow sat by the lamp .\nMira left\n\nher ferry , héron and all , has gone\nthe lamp glows\n"
 VOCABULARY = "<S>\n</S>\n<UNK>\nthe\nlamp\ncrow\nferry\n"
-FIGURE = {"title": "T", "note": "n", "header": ["a", "b"], "rows": [["1", "2"]], "picture": "t.png"}
+STUDY = {"title": "T", "note": "n", "header": ["a", "b"], "rows": [["1", "2"]]}
 PREDICT = {
     "ner": [{"tokens": ["Mira", "left"]}, {"text": "The Tolk Works ."}],
     "srl": [{"tokens": ["Mira", "takes", "it"], "predicates": [1]}, {"text": "She says so", "predicates": [1, 2]}],

@@ -33,7 +33,7 @@ from elmo_bench.commands.compare import score
 from elmo_bench.commands.use.embed import embed
 from elmo_bench.embedding.reading import read as read_table
 from elmo_bench.embedding.tables import Table
-from elmo_bench.reporting.tables.figures import figures
+from elmo_bench.reporting.tables.studies import studies
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.trained import prediction
@@ -237,12 +237,13 @@ def layers(paths: Paths) -> None:
     embed(NoLayers(), path, path.parent / "layers.hdf5")  # type: ignore[arg-type]
 
 
-def figure(paths: Paths) -> None:
-    """A figure of the report."""
+def study(paths: Paths) -> None:
+    """A study of the biLM, of which the report shows the table."""
     (path,) = paths.values()
-    (path.parent / "figures").mkdir()
-    shutil.move(path, path.parent / "figures" / path.name)
-    figures(path.parent)
+    folder = path.parent / "analysis/mini/wsd"
+    folder.mkdir(parents=True)
+    shutil.move(path, folder / path.name)
+    studies(path.parent)
 
 
 def senses(paths: Paths) -> None:
@@ -327,7 +328,7 @@ KINDS: dict[str, Kind] = {
     "senses.xml": Kind({"a.xml": docs.SENSES_XML, "a.txt": docs.SENSE_KEYS}, ("a.xml", "a.txt"), senses_xml),
     "index.sense": Kind({"index.sense": docs.SENSE_INDEX}, ("index.sense",), sense_index),
     "parts of speech": Kind({"a.conllu": docs.CONLLU}, ("a.conllu",), tags),
-    "figure": Kind({"figure.json": json.dumps(docs.FIGURE)}, ("figure.json",), figure, packable=False),
+    "study": Kind({"study.json": json.dumps(docs.STUDY)}, ("study.json",), study, packable=False),
 }  # fmt: skip
 TRIALS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
     name: partial(trial, kind) for name, kind in KINDS.items()

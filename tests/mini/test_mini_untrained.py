@@ -14,7 +14,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import BilmConfig
 from elmo_bench.mini.bilm import ensure_bilm
 from elmo_bench.system.errors import UserError
-from tests.mini.test_mini_senses import OPTIONS
+from tests.tiny_bilm import OPTIONS
 
 
 @pytest.fixture

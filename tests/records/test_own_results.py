@@ -32,7 +32,7 @@ def is_ignored(path: str) -> bool:
 @NEEDS_GIT
 @pytest.mark.parametrize(
     "name",
-    ["runs/mini/ner/x.json", "runs/mini/ner/x.items.npz", "README.md", "report.html", "figures/senses-mini.png",
+    ["runs/mini/ner/x.json", "runs/mini/ner/x.items.npz", "README.md", "report.html", "figures/gains.svg",
      "bench.json", "work/mini/ner/x/last.ckpt", "wandb/offline-run-1-x/run-x.wandb"],
 )  # fmt: skip
 def test_git_ignores_what_a_user_makes_and_keeps_the_evidence(name):

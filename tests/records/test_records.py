@@ -28,8 +28,12 @@ def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
     settings = {
         "elmo": {"where": where},
         "scale": {"note": f"note on {scale}"},
-        "task": {"monitor": "f1", "paper": {"baseline": 90.15, "elmo": 92.22, "elmo_deviation": 0.1}},
-    }
+        "task": {
+            "monitor": "f1", "paper": {"baseline": 90.15, "elmo": 92.22, "elmo_deviation": 0.1},
+            "batch": {"batch_size": 8},
+        },
+        "trainer": {"devices": 1},
+    }  # fmt: skip
     elmo = where != "none"
     group = group or where
     return {
@@ -297,19 +301,18 @@ def test_report_html_escapes_what_records_say(tmp_path):
     assert "\\|x" in pages_of(tmp_path)
 
 
-def test_figures_have_a_page_of_their_own(results):
-    (results / "figures").mkdir()
-    (results / "figures" / "a.png").write_bytes(b"picture")
-    figure = {"title": "A <figure>", "note": "of it", "header": ["form", "layer 0"], "rows": [["bank", "50.0"]]}
-    (results / "figures" / "a.json").write_text(json.dumps({**figure, "picture": "a.png"}))
+def test_studies_have_a_page_of_their_own(results):
+    folder = results / "analysis" / "mini" / "wsd"
+    folder.mkdir(parents=True)
+    study = {"title": "A <study>", "note": "of it", "header": ["form", "layer 0"], "rows": [["bank", "50.0"]]}
+    (folder / "a.json").write_text(json.dumps(study))
     report.refresh(results)
-    text = pages_of(results)
-    assert "## A <figure>" in (results / "studies.md").read_text()
+    text = (results / "studies.md").read_text()
+    assert "## A <study>" in text
     assert row(text, "bank") == ["bank", "50.0"]
-    assert "](figures/a.png)" in text
-    assert 'src="data:image/png;base64,cGljdHVyZQ=="' in (results / "report.html").read_text()
-    (results / "figures" / "a.json").write_text(json.dumps(figure))
-    with pytest.raises(UserError, match="not a readable figure"):
+    assert "A &lt;study&gt;" in (results / "report.html").read_text()
+    (folder / "a.json").write_text(json.dumps({**study, "note": None}))
+    with pytest.raises(UserError, match="not a readable study"):
         report.refresh(results)
 
 

@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from elmo_bench.configuration import layouts, pages, schema
 from elmo_bench.configuration.layouts import Layout
 from elmo_bench.records import store
+from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.cells import Cell, cells
 from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.sweeps.asked import Asked
@@ -146,13 +147,13 @@ def test_the_weights_of_layers_by_place(tmp_path):
 def test_the_json_has_the_cells_with_their_runs(tmp_path):
     save(tmp_path, *made(input=[80.0, 82.0]))
     table = table_files.write(outcome(tmp_path, Asked("table3", ["ner"]), TABLE3))
-    page = json.loads(table.path.with_suffix(".json").read_text())
-    first, *_ = page["cells"]
+    read = json.loads(table.path.with_suffix(".json").read_text())
+    first, *_ = read["cells"]
     assert first["runs"] == ["mini-input-1", "mini-input-2"]
     assert (first["column"], first["seeds"], first["metric"]) == ("elmo.where=input", [1, 2], "f1")
     assert first["dev"] == pytest.approx([82.0, 2**0.5])
-    assert [page["header"], *page["rows"]] == [list(row) for row in (table.section.header, *table.section.rows)]
-    assert table.path.read_text().count("\n| ") == len(page["rows"]) + 2
+    assert [read["header"], *read["rows"]] == [list(row) for row in (table.section.header, *table.section.rows)]
+    assert table.path.read_text().count("\n| ") == len(read["rows"]) + 2
     before = {path: path.read_bytes() for path in table.path.parent.iterdir()}
     table_files.write(outcome(tmp_path, Asked("table3", ["ner"]), TABLE3))
     assert {path: path.read_bytes() for path in table.path.parent.iterdir()} == before
@@ -175,10 +176,10 @@ def test_a_page_opens_with_every_figure_of_the_paper_that_its_table_has():
 
 def test_the_figures_of_table_1_are_those_of_the_tasks_pages():
     for task, (_, baseline, elmo, _) in layouts.layout("table1").paper.items():
-        page = OmegaConf.load(pages.page(task)).task.paper
+        given = OmegaConf.load(pages.page(task)).task.paper
         mean, _, deviation = elmo.partition(" ± ")
-        assert (page.baseline, page.elmo) == (float(baseline), float(mean))
-        assert page.get("elmo_deviation") == (float(deviation) if deviation else None)
+        assert (given.baseline, given.elmo) == (float(baseline), float(mean))
+        assert given.get("elmo_deviation") == (float(deviation) if deviation else None)
 
 
 def test_every_row_of_the_paper_has_a_figure_for_every_column_of_its_table():
@@ -203,8 +204,8 @@ def test_the_columns_of_a_table_are_settings_of_its_sweep(sweep):
 def test_a_sweep_without_an_entry_has_a_table_and_a_wrong_entry_is_one_line(bench):
     (bench.conf / "sweep" / "mine.yaml").write_text("# @package _global_\n")
     assert layouts.layout("mine").columns == []
-    page = bench.conf / "tables.yaml"
-    page.write_text(page.read_text() + "\nmine: {colums: []}\n")
+    listed = bench.conf / "tables.yaml"
+    listed.write_text(listed.read_text() + "\nmine: {colums: []}\n")
     with pytest.raises(UserError, match=r"tables.yaml: the entry mine: Key 'colums' not in 'Layout'"):
         layouts.layout("mine")
 
@@ -214,27 +215,30 @@ def test_a_cell_outlives_its_json():
     assert Cell.of(json.loads(json.dumps(cell._asdict()))) == cell
 
 
-def test_below_figure_1_stands_how_many_updates_elmo_saves(tmp_path):
-    """Of the runs on all data, because the layout asks for it; with another batch size the updates do not compare."""
-    asked, settings = Asked("figure1", ["ner"]), [("fraction=1.0", f"arm={arm}") for arm in ("baseline", "elmo")]
-    save(tmp_path, trained("baseline", 1, [60.0, 80.0, 70.0]), trained("elmo", 1, [81.0, 90.0]))
-    save(tmp_path, trained("baseline", 2, [60.0, 80.0, 70.0]), trained("elmo", 2, [60.0, 80.0]))
-    (remark,) = table_files.write(outcome(tmp_path, asked, settings)).section.remarks
-    assert remark == (
-        "ner, 100 %: updates until the baseline's best dev score, and until +ELMo exceeds it: "
-        "seed 1: 20 and 10, 50 % fewer; seed 2: 20, never"
-    )
-    save(tmp_path, trained("elmo", 2, [60.0, 80.0], batch=16))
-    (remark,) = table_files.write(outcome(tmp_path, asked, settings)).section.remarks
-    assert (
-        remark.removeprefix("ner, 100 %: ")
-        == "the runs mini-baseline-2 and mini-elmo-2 differ in batch; their updates do not compare"
-    )
+# The report.
 
 
-def trained(arm, seed, scores, batch=8):
-    """A record with the history of its dev scores."""
-    made = fake("none" if arm == "baseline" else "input", seed, scale="mini", group=arm)
-    made["config"]["task"]["batch"] = {"batch_size": batch}
-    made["config"]["trainer"] = {"devices": 1}
-    return {**made, "history": {"dev.f1": scores, "updates": [10 * (i + 1) for i in range(len(scores))]}}
+def test_the_report_has_the_tables_of_sweeps_made_again_from_the_records(tmp_path):
+    save(tmp_path, *made("srl", input=[80.0, 82.0, 81.0]))
+    asked = Asked("table3", ["srl"], overrides=["elmo.dropout=0.2"])
+    swept = outcome(tmp_path, asked, TABLE3, seeds=(1, 2, 3))
+    path = table_files.write(swept).path
+    written = path.read_text().replace(swept.plan.config.scale.note, "note on mini")
+    assert page.contents(store.read_all(tmp_path), tmp_path)[f"tables/{path.name}"] == written
+    path.write_text("changed by hand")
+    save(tmp_path, *made("srl", input=[70.0, 71.0, 72.0]))  # in the place of the earlier ones
+    files = page.contents(store.read_all(tmp_path), tmp_path)
+    changed = written.replace("82.00 ± 1.00", "72.00 ± 1.00")
+    assert "All runs with elmo.dropout=0.2." in changed
+    assert files[f"tables/{path.name}"] == changed
+    (table,) = json.loads(files["report.json"])["sweeps"]["tables"]
+    runs = [f"mini-input-{seed}" for seed in (1, 2, 3)]
+    assert table["rows"][1][2] == {"text": "72.00 ± 1.00 (3)", "below": [], "runs": runs}
+
+
+def test_a_damaged_table_is_named_in_one_line(tmp_path):
+    save(tmp_path, *made("srl", input=[80.0]))
+    table = table_files.write(outcome(tmp_path, Asked("table3", ["srl"]), TABLE3, seeds=(1,)))
+    table.path.with_suffix(".json").write_text("{}")
+    with pytest.raises(UserError, match=r"table3\.mini\.json: .*run=false"):
+        page.contents(store.read_all(tmp_path), tmp_path)

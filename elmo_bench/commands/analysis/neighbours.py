@@ -23,11 +23,10 @@ COMMAND = Command(
         ("text=FILE.txt format=text word=bank sentence='A bank lends money .'", "any text, one sentence a line"),
     ),
     (
-        "The vectors of the text are written once, as an index below cache_root; an interrupted indexing goes on where "
-        "it stopped.",
+        "The layers of the text are stored once, below cache_root; interrupted, this goes on where it stopped.",
         *NOTES,
     ),
-    again="running the command again goes on with the index",
+    again="running the command again goes on with the layers",
     overrides=True,
     more=lambda: keys("NeighboursConfig"),
     page="bilms",
@@ -43,9 +42,7 @@ def main() -> None:
     query, rest = _query(sys.argv[1:])
     study = Study.of("neighbours", NeighboursConfig, rest)
     if query:
-        page = measure(study, [query])
-        show(page)
-        print(f"searched in {page['measured'][0]['seconds']:.3f} s")
+        show(measure(study, [query]))
     else:
         show(study.recorded() or study.write(measure(study, study.settings.queries)), study.path)
 

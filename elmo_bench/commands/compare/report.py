@@ -21,11 +21,11 @@ __all__ = ["COMMAND", "MARKS", "contents", "embedded", "main", "refresh", "show"
 COMMAND = Command(
     "report",
     "write the tables and figures of your recorded runs",
-    (Argument("results_root", "folder with runs/ and figures/; by default results/own/", None, "FOLDER"),),
+    (Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),),
     (("", "your own runs"), ("results_root=results", "those of the authors, the project's evidence")),
     (
         "Prints the tables, our results beside the paper's, and writes README.md, replication.md (the paper's findings "
-        "with a verdict each), tasks/TASK.md, sweeps.md, studies.md, report.html (a self-contained page) "
+        "with a verdict each), tasks/TASK.md, tables/SWEEP.SCALE.md, studies.md, report.html (a self-contained page) "
         "and report.json (the same numbers as data) into the folder, and the gains as a picture, figures/gains.svg. "
         "The same records give the same bytes.",
     ),

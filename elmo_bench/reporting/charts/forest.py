@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.reporting.charts.svg import COLOURS, FAINT, INK, Chart, axes_in, tip
+from elmo_bench.reporting.statistics.outcomes import Comparison
 from elmo_bench.reporting.statistics.scores import gain_of_paper
-from elmo_bench.reporting.tables.outcomes import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +26,8 @@ def forest(name: str, title: str, scales: Mapping[str, Sequence[Comparison]]) ->
 
 
 def _row(main: Comparison) -> dict[str, Any]:
-    mean, low, high = (None if x is None else round(x, 2) for x in main.gain[:3])
-    return {"task": main.task, "gain": mean, "low": low, "high": high, "seeds": min(main.gain.seeds),
+    mean, low, high = (None if x is None else round(x, 2) for x in main.test[:3])
+    return {"task": main.task, "gain": mean, "low": low, "high": high, "seeds": min(main.test.seeds),
             "paper": gain_of_paper(main.treated.first)}  # fmt: skip
 
 

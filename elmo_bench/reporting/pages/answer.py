@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from elmo_bench.reporting.pages.parts import Chapter, Table
+from elmo_bench.reporting.pages.parts import Chapter
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.gains import Gain, verdict
+from elmo_bench.reporting.statistics.outcomes import Comparison, Scales, compared
 from elmo_bench.reporting.tables import tables
-from elmo_bench.reporting.tables.numbers import Number, runs_of
-from elmo_bench.reporting.tables.outcomes import Comparison, Scales, compared
+from elmo_bench.reporting.tables.numbers import runs_of
 
 NOTE = (
     "Gain of +ELMo over the baseline on test, in points, with its 95 % interval; below it the two scores. "
@@ -28,21 +29,21 @@ def answer(scales: Scales) -> Chapter:
     ]
     title = "Does ELMo help, where, and how sure is that?"
     if not found:
-        return Chapter("answer", title, ["No task has recorded runs with and without ELMo.", *lacking], [])
+        return Chapter("answer", title, ["No task has recorded runs with and without ELMo.", *lacking])
     tasks = sorted({main.task for mains in found.values() for main in mains})
     header = ("task", *(f"scale {scale}" for scale in found), "the paper")
-    table = Table("", NOTE, header, [_row(task, found) for task in tasks], narrow=True)
+    table = Section("", NOTE, header, [_row(task, found) for task in tasks], narrow=True)
     return Chapter("answer", title, [*(_sentences(scale, mains) for scale, mains in found.items()), *lacking], [table])
 
 
 def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
-    by_gain = sorted(mains, key=lambda each: each.gain.mean)
+    by_gain = sorted(mains, key=lambda each: each.test.mean)
     least, most = by_gain[0], by_gain[-1]
-    higher = sum(each.gain.mean > 0 for each in mains)
-    by_verdict = {key: [each.task for each in mains if verdict(each.gain) == key] for key in MEANING}
+    higher = sum(each.test.mean > 0 for each in mains)
+    by_verdict = {key: [each.task for each in mains if verdict(each.test) == key] for key in MEANING}
     parts = [
         f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {_tasks(len(mains))}; "
-        f"the gains are {least.gain.mean:+.2f} ({least.task}) to {most.gain.mean:+.2f} points ({most.task}).",
+        f"the gains are {least.test.mean:+.2f} ({least.task}) to {most.test.mean:+.2f} points ({most.task}).",
         *(f"{MEANING[key]}: {', '.join(tasks)}." for key, tasks in by_verdict.items() if tasks),
     ]
     return " ".join(parts)
@@ -66,18 +67,18 @@ def interval(gain: Gain) -> str:
     return "" if gain.low is None or gain.high is None else f"{gain.low:+.2f} to {gain.high:+.2f}"
 
 
-def _row(task: str, scales: Mapping[str, Sequence[Comparison]]) -> list[str | Number]:
+def _row(task: str, scales: Mapping[str, Sequence[Comparison]]) -> tuple[str, ...]:
     mains = [next((main for main in mains if main.task == task), None) for mains in scales.values()]
     paper = next(statistics.gain_of_paper(main.treated.first) for main in mains if main)
-    return [task, *(_cell(main) if main else "" for main in mains), "" if paper is None else f"{paper:+.2f}"]
+    return task, *(_cell(main) if main else "" for main in mains), "" if paper is None else f"{paper:+.2f}"
 
 
 def _cell(main: Comparison) -> Number:
     metric = main.treated.first["config"]["task"]["monitor"]
     before, after = (statistics.score(g.records, "test", metric)[0] for g in (main.control, main.treated))
-    seeds, sure = min(main.gain.seeds), verdict(main.gain)
+    seeds, sure = min(main.test.seeds), verdict(main.test)
     lines = [
-        f"{interval(main.gain)}, {sure}".removeprefix(", "),
+        f"{interval(main.test)}, {sure}".removeprefix(", "),
         f"{before:.2f} → {after:.2f}" + (f", {seeds} seeds" if seeds > 1 else ""),
     ]
-    return Number(f"{main.gain.mean:+.2f}", runs_of(main.treated, main.control), tuple(filter(None, lines)))
+    return Number(f"{main.test.mean:+.2f}", runs_of(main.treated, main.control), tuple(filter(None, lines)))

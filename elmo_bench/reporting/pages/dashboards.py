@@ -7,6 +7,7 @@ from typing import Any
 
 from elmo_bench.records.store import Record
 from elmo_bench.reporting.pages import report as page
+from elmo_bench.reporting.statistics.outcomes import by_place
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system.errors import UserError
 
@@ -39,8 +40,9 @@ def report(entity: str, project: str, records: Iterable[Record]) -> Any:
     _, wr = _library()
     own = list(records)
     blocks: list[Any] = [wr.TableOfContents(), wr.MarkdownBlock(text=page.markdown(NAME, "", tables.sections(own)))]
-    for (scale, task), chosen in _by_task(own).items():
-        blocks += [wr.H2(text=f"Curves: {task}, scale {scale}"), _grid(wr, entity, project, chosen)]
+    for chosen in by_place(own):
+        title = f"Curves: {chosen[0]['task']}, scale {chosen[0]['scale']}"
+        blocks += [wr.H2(text=title), _grid(wr, entity, project, chosen)]
     return wr.Report(entity=entity, project=project, title=NAME, blocks=blocks)
 
 
@@ -63,14 +65,6 @@ def _library() -> tuple[Any, Any]:
     except ImportError:
         raise UserError(INSTALL) from None
     return ws, wr
-
-
-def _by_task(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
-    """The records of each scale and task."""
-    places: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        places.setdefault((record["scale"], record["task"]), []).append(record)
-    return {place: places[place] for place in sorted(places)}
 
 
 def _grid(wr: Any, entity: str, project: str, records: Sequence[Record]) -> Any:

@@ -2,85 +2,95 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
-from elmo_bench.records.store import Record
 from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.charts.svg import drawn
-from elmo_bench.reporting.pages import layers, learning, results
+from elmo_bench.reporting.pages import pictures
 from elmo_bench.reporting.pages.answer import answer
-from elmo_bench.reporting.pages.findings import findings
-from elmo_bench.reporting.pages.parts import Chapter, Image, Table, as_json
-from elmo_bench.reporting.pages.sweeps import sweeps
-from elmo_bench.reporting.section import TEMPLATES, Section
-from elmo_bench.reporting.statistics.claims import Finding
-from elmo_bench.reporting.statistics.differences import Earlier
-from elmo_bench.reporting.tables.numbers import Number
-from elmo_bench.reporting.tables.outcomes import Scales, by_scale, compared
-from elmo_bench.system.errors import UserError
+from elmo_bench.reporting.pages.cost import cost
+from elmo_bench.reporting.pages.parts import Chapter, as_json
+from elmo_bench.reporting.section import TEMPLATES, Number, Section
+from elmo_bench.reporting.statistics.claims import RULE, Finding
+from elmo_bench.reporting.statistics.gains import READING
+from elmo_bench.reporting.statistics.outcomes import Scales, compared
+from elmo_bench.reporting.tables import comparisons, replication, tables
+
+SWEPT = "Mean ± sample standard deviation over the seeds, whose number stands in brackets."
+PERCENT = (
+    "Percent, mean ± sample standard deviation over the seeds; dev is that of the selected epoch. "
+    "The seeds of a row open to its runs."
+)
 
 
 def chapters(
-    scales: Scales, figures: Sequence[Section], tables: Sequence[Earlier] = (), claims: Sequence[Sequence[Finding]] = ()
+    scales: Scales,
+    swept: Sequence[Section] = (),
+    studies: Sequence[Section] = (),
+    claims: Sequence[Sequence[Finding]] = (),
 ) -> list[Chapter]:
     """The chapters of the page, the answer and the findings first; those without content are left out."""
     chapters = [
         answer(scales),
-        findings(claims),
-        results.gains(scales),
-        sweeps(tables),
-        learning.fewer_examples(scales),
-        layers.layer_weights(scales),
-        layers.over_epochs(scales),
-        learning.training(scales),
-        results.scores(scales),
-        results.further_metrics(scales),
-        results.cost(scales),
-        *map(_picture, figures),
+        _findings(claims),
+        _gains(scales),
+        Chapter("sweeps", "The paper's tables, and other sweeps", [SWEPT] if swept else [], swept),
+        pictures.fewer_examples(scales),
+        pictures.layer_weights(scales),
+        pictures.over_epochs(scales),
+        pictures.training(scales),
+        _scores(scales),
+        cost(scales),
+        Chapter("studies", "Studies of the biLM", [], studies),
     ]
     return [chapter for chapter in chapters if chapter.words or chapter.tables or chapter.charts]
 
 
-def _picture(section: Section) -> Chapter:
-    """The chapter of a figure of the folder figures/."""
-    images = [Image(section.title, section.picture)] if section.picture else []
-    anchor = section.picture.stem if section.picture else section.title.replace(" ", "-")
-    table = Table("", "", section.header, [list(row) for row in section.rows])
-    return Chapter(anchor, section.title, [section.note], [table], images=images)
+def _findings(by_scale: Sequence[Sequence[Finding]]) -> Chapter:
+    """Each finding of the paper, ours, and a verdict; the numbers open to the runs behind them."""
+    words = [f"Scale {found[0].scale}: {replication.counts(found)}." for found in by_scale]
+    rule = [RULE.replace("*", "")] if words else []
+    return Chapter("findings", replication.TITLE, words + rule, [replication.glance(found) for found in by_scale])
+
+
+def _gains(scales: Scales) -> Chapter:
+    """Every gain of ELMo over a baseline with the same other settings, and the paper's comparison as a picture."""
+    made = [table for outcomes in scales.values() for each in outcomes if (table := comparisons.table(each))]
+    charts = [
+        forest(f"gains-{scale}", f"Gains with 95 % intervals, scale {scale}", {scale: mains})
+        for scale, mains in compared(scales).items()
+    ]
+    return Chapter("gains", "Gains with intervals", [READING] if made else [], made, charts)
+
+
+def _scores(scales: Scales) -> Chapter:
+    """The scores of every arm, a table for each task and scale."""
+    made = [tables.scores(each) for outcomes in scales.values() for each in outcomes]
+    return Chapter("scores", "Scores", [PERCENT] if made else [], made)
 
 
 def pages(
-    records: Sequence[Record],
-    tables: Sequence[Earlier],
-    figures: Sequence[Section],
-    claims: Sequence[Sequence[Finding]] = (),
+    scales: Scales, swept: Sequence[Section], studies: Sequence[Section], claims: Sequence[Sequence[Finding]] = ()
 ) -> dict[str, str]:
     """The contents of report.html, report.json and, where something is compared, figures/gains.svg, by name.
 
     Args:
-        records: of all runs.
-        tables: of sweeps.
-        figures: those of the folders figures/ and analysis/.
+        scales: all runs.
+        swept: the tables of sweeps.
+        studies: those of the biLM.
         claims: the findings of the paper at each scale.
 
     Raises:
-        UserError: a record or a picture that cannot be read.
+        UserError: the record of an ensemble is damaged.
     """
-    scales = by_scale(records)
-    found = chapters(scales, figures, tables, claims) if records or figures else []
-    made = {"report.html": html(found, _notes(scales)), "report.json": data(found)}
+    found = chapters(scales, swept, studies, claims) if scales or studies else []
+    notes = [outcomes[0].note for outcomes in scales.values()]
+    made = {"report.html": html(found, notes), "report.json": data(found)}
     if mains := compared(scales):
         picture = forest("gains", "Gain of +ELMo over the baseline", mains)
         made["figures/gains.svg"] = drawn(picture, page=False) + "\n"
     return made
-
-
-def _notes(scales: Scales) -> list[str]:
-    """What each scale is, as the configuration says it."""
-    return [outcomes[0].records[0]["config"]["scale"]["note"] for outcomes in scales.values()]
 
 
 def data(chapters: Sequence[Chapter]) -> str:
@@ -94,9 +104,6 @@ def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
 
     Args:
         notes: what each scale is.
-
-    Raises:
-        UserError: a picture that cannot be read.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -104,7 +111,7 @@ def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"data_url": _data_url, "drawn": drawn, "unbroken": _unbroken}
+    environment.filters |= {"drawn": drawn, "unbroken": _unbroken}
     environment.tests["number"] = lambda cell: isinstance(cell, Number)
     return environment.get_template("report.html").render(chapters=chapters, notes=notes)
 
@@ -112,10 +119,3 @@ def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
 def _unbroken(text: str) -> str:
     """A short text with spaces at which no line breaks, so that long texts beside it give way."""
     return text.replace(" ", "\N{NO-BREAK SPACE}") if len(text) <= len("100.00 ± 10.00") else text
-
-
-def _data_url(picture: Path) -> str:
-    try:
-        return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
-    except OSError as error:
-        raise UserError(f"cannot be read ({error.strerror}); make the figure again", picture) from None

@@ -3,32 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.reporting.charts.svg import Chart
-from elmo_bench.reporting.tables.numbers import Number
-
-
-class Table(NamedTuple):
-    """A table with a title and a note above it; the first cell of a row names the row.
-
-    Args:
-        narrow: whether it fits a phone as it is; any other becomes there a list of cards, one a row.
-    """
-
-    title: str
-    note: str
-    header: tuple[str, ...]
-    rows: list[list[str | Number]]
-    narrow: bool = False
-
-
-class Image(NamedTuple):
-    """A picture in a file."""
-
-    title: str
-    path: Path
+from elmo_bench.reporting.section import Number, Section
 
 
 class Chapter(NamedTuple):
@@ -36,10 +14,9 @@ class Chapter(NamedTuple):
 
     anchor: str
     title: str
-    words: list[str]
-    tables: list[Table]
+    words: Sequence[str]
+    tables: Sequence[Section] = ()
     charts: Sequence[Chart] = ()
-    images: Sequence[Image] = ()
 
 
 def as_json(chapter: Chapter) -> dict[str, Any]:
@@ -49,16 +26,15 @@ def as_json(chapter: Chapter) -> dict[str, Any]:
         "words": chapter.words,
         "tables": [_table(table) for table in chapter.tables],
         "charts": [{"title": chart.title, "alt": chart.alt, "data": chart.data} for chart in chapter.charts],
-        "images": [{"title": image.title, "file": f"figures/{image.path.name}"} for image in chapter.images],
     }
 
 
-def _table(table: Table) -> dict[str, Any]:
-    rows = [[_cell(cell) for cell in row] for row in table.rows]
-    return {"title": table.title, "note": table.note, "header": table.header, "rows": rows}
+def _table(table: Section) -> dict[str, Any]:
+    named = {"title": table.title, "note": table.note, "header": table.header}
+    return {**named, "rows": [list(map(_cell, row)) for row in table.rows], "remarks": table.remarks}
 
 
-def _cell(cell: str | Number) -> Any:
-    if isinstance(cell, str):
+def _cell(cell: str) -> Any:
+    if not isinstance(cell, Number):
         return cell
-    return {"text": cell.text, "below": cell.below, "runs": [each.run for each in cell.runs]}
+    return {"text": cell, "below": cell.below, "runs": [each.run for each in cell.runs]}

@@ -1,12 +1,11 @@
 """The files of a report; the same records give the same bytes.
 
-README.md (the overview), replication.md (the paper's findings), a page a task, sweeps.md, studies.md, report.html,
-report.json and the picture of gains.
+README.md (the overview), replication.md (the paper's findings), a page a task, the tables of sweeps, studies.md,
+report.html, report.json and the picture of gains.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,12 +13,13 @@ from typing import NamedTuple
 from elmo_bench.configuration import layouts
 from elmo_bench.records.store import Record, read_all
 from elmo_bench.reporting.pages import html as page
-from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.section import Section, pipes
 from elmo_bench.reporting.statistics.claims import Finding, findings
 from elmo_bench.reporting.statistics.gains import READING
-from elmo_bench.reporting.statistics.groups import conflicts
+from elmo_bench.reporting.statistics.outcomes import SCALES, Scales, by_scale
 from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.reporting.tables import replication, tables
+from elmo_bench.reporting.tables.studies import studies
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
 
@@ -30,13 +30,10 @@ INTRODUCTION = (
 )
 MARKS = "<!-- tables: written by make report -->", "<!-- /tables -->"
 VERDICTS = "<!-- verdicts -->", "<!-- /verdicts -->"
-SCALES = ("paper", "open", "mini")  # with findings; other scales have none of the paper's
 
 
 def refresh(results_root: str | Path, readme: Path | None = None) -> list[Section]:
     """Writes the files of the report from all records, and the tables and verdicts between `readme`'s markers.
-
-    Records that claim one cell of a table with different biLMs or data are named on stderr.
 
     Raises:
         UserError: a record, table or figure that cannot be read, a readme without the markers; then nothing is written.
@@ -49,8 +46,6 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
         files[readme] = between(text, VERDICTS, [replication.summary(made.findings)])
     for path, text in files.items():
         write_text(path, text)
-    for line in conflicts(records):
-        print(line, file=sys.stderr)
     return made.sections
 
 
@@ -68,27 +63,25 @@ class Made(NamedTuple):
 
 
 def _made(records: Sequence[Record], results_root: str | Path) -> Made:
-    swept, figures = table_files.written(results_root, records), tables.figures(results_root)
-    scales = [scale for scale in SCALES if any(record["scale"] == scale for record in records)]
-    found = [findings(records, scale, results_root) for scale in scales]
-    overview, by_task = tables.overview(records), _by_task(records)
-    of_sweeps = [section for each in swept for section in table_files.sections(each)]
+    swept, of_bilm, runs = table_files.written(results_root, records), studies(results_root), by_scale(records)
+    found = [findings(records, scale, results_root) for scale in SCALES if scale in runs]
+    overview, by_task = tables.overview(records), _by_task(runs)
     pages = {f"tasks/{task}.md": markdown(task, "", sections) for task, sections in by_task.items()}
-    if of_sweeps:
-        pages["sweeps.md"] = markdown("Tables of sweeps", "", of_sweeps)
-    if figures:
-        pages["studies.md"] = markdown("Studies of the biLM", "", figures, "figures/")
+    pages |= {name: f"{table.markdown(level=1)}\n" for name, table in swept.items()}
+    if of_bilm:
+        pages["studies.md"] = markdown("Studies of the biLM", "", of_bilm)
     if found:
         pages["replication.md"] = replication.markdown(found)
-    files = {"README.md": _front(overview, pages), **pages, **page.pages(records, swept, figures, found)}
-    sections = [*overview, *(section for sections in by_task.values() for section in sections), *of_sweeps, *figures]
-    return Made(sections, found, files)
+    files = {"README.md": _front(overview, pages), **pages, **page.pages(runs, [*swept.values()], of_bilm, found)}
+    of_tasks = [section for sections in by_task.values() for section in sections]
+    return Made([*overview, *of_tasks, *swept.values(), *of_bilm], found, files)
 
 
-def _by_task(records: Sequence[Record]) -> dict[str, list[Section]]:
+def _by_task(scales: Scales) -> dict[str, list[Section]]:
     """For each task the sections of its scales."""
-    tasks = layouts.in_order({record["task"] for record in records})
-    return {task: tables.sections(record for record in records if record["task"] == task) for task in tasks}
+    outcomes = [outcome for here in scales.values() for outcome in here]
+    tasks = layouts.in_order({outcome.task for outcome in outcomes})
+    return {task: [s for o in outcomes if o.task == task for s in tables.sections_of(o)] for task in tasks}
 
 
 # Markdown.
@@ -102,21 +95,17 @@ def _front(overview: Sequence[Section], pages: Iterable[str]) -> str:
     return markdown("Results", f"{INTRODUCTION}\n\n{READING}\n\n{listed}", overview)
 
 
-def markdown(title: str, words: str, sections: Sequence[Section], figures: str = "figures/") -> str:
+def markdown(title: str, words: str, sections: Sequence[Section]) -> str:
     """A page of tables."""
-    parts = [f"# {title}", *([words] if words else [])]
-    for section in sections:
-        parts += [f"## {section.title}", section.note, _pipes(section)]
-        if section.remarks:
-            parts.append("\n".join(f"- {line}" for line in section.remarks))
-        if section.picture:
-            parts.append(f"![{section.title}]({figures}{section.picture.name})")
+    parts = [f"# {title}", *([words] if words else []), *(section.markdown() for section in sections)]
     return "\n\n".join(parts) + "\n"
 
 
 def embedded(text: str, sections: Sequence[Section]) -> str:
     """A page whose text between the markers of tables is replaced by these. Raises `UserError` as `between` does."""
-    return between(text, MARKS, [part for each in sections for part in (each.note, _pipes(each), *each.remarks)])
+    return between(
+        text, MARKS, [part for each in sections for part in (each.note, pipes(each.header, each.rows), *each.remarks)]
+    )
 
 
 def between(text: str, marks: tuple[str, str], parts: Sequence[str]) -> str:
@@ -130,7 +119,3 @@ def between(text: str, marks: tuple[str, str], parts: Sequence[str]) -> str:
     if not (first and last):
         raise UserError(f"lacks the markers {marks[0]} and {marks[1]}, between which the report writes")
     return before + "\n\n".join([first, *parts, last]) + after
-
-
-def _pipes(section: Section) -> str:
-    return replication.table(section.header, section.rows)

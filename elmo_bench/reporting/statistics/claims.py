@@ -14,6 +14,7 @@ from elmo_bench.records.store import Record
 from elmo_bench.reporting.statistics import efficiency
 from elmo_bench.reporting.statistics.gains import gain
 from elmo_bench.reporting.statistics.groups import Group, fraction, in_groups, vectors
+from elmo_bench.reporting.statistics.scores import selected_weights
 from elmo_bench.system.storage.integrity import read_sealed
 
 SHOWN, CONTRADICTED, OPEN, UNTESTED = VERDICTS = ("shown", "contradicted", "not shown", "not tested")
@@ -228,7 +229,7 @@ def _of_weights(claim: Claim, task: str, records: Sequence[Record]) -> Row:
     found = max(groups, key=lambda group: (not _context(group.first, _named(claim)), len(group.records)), default=None)
     if found is None:
         return Row(task, None, None, None, UNTESTED)
-    values = [WEIGHTS[claim.measure](record["layer_weights"][claim.place][0]) for record in found.records]
+    values = [WEIGHTS[claim.measure](selected_weights(record, claim.place)) for record in found.records]
     return _over_seeds(claim, task, values, (found,), "", _words(found))
 
 

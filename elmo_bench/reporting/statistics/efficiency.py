@@ -72,23 +72,6 @@ def savings(baselines: Iterable[Record], elmos: Iterable[Record]) -> list[Saving
     return sorted(saving(*pair) for pair in pairs)
 
 
-def told(baselines: Iterable[Record], elmos: Iterable[Record]) -> str:
-    """What two groups of runs say, in a sentence."""
-    try:
-        found = savings(baselines, elmos)
-    except ValueError as error:
-        return f"{error}; their updates do not compare"
-    each = "; ".join(f"seed {saving.seed}: {_told(saving)}" for saving in found)
-    return f"updates until the baseline's best dev score, and until +ELMo exceeds it: {each or 'no seed in common'}"
-
-
-def _told(saving: Saving) -> str:
-    if saving.elmo is None or saving.saved is None:
-        return f"{saving.baseline.updates:,}, never"
-    less = f"{abs(saving.saved):.0f} % {'fewer' if saving.saved >= 0 else 'more'}"
-    return f"{saving.baseline.updates:,} and {saving.elmo.updates:,}, {less}"
-
-
 def _compared(record: Record) -> dict[str, Any]:
     """What two runs must have in common for their updates to compare."""
     config = record["config"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration import pages
@@ -132,31 +131,6 @@ def _files(groups: Sequence[list[Record]]) -> list[list[str]]:
     }
     told = {kind: values for kind, values in digests.items() if len(set(values)) > 1}
     return [[f"{kind} {short(values[i])}" for kind, values in told.items()] for i in range(len(groups))]
-
-
-def conflicts(records: Iterable[Record]) -> list[str]:
-    """A line for each task and scale where records claim one cell with different biLMs or data."""
-    cells: dict[tuple, dict[tuple, list[Record]]] = {}
-    for record in records:
-        cell = run_names.arm_of(record), record["bilm"]["name"]
-        cells.setdefault((record["task"], record["scale"]), {}).setdefault(cell, []).append(record)
-    lines = []
-    for (task, scale), claims in cells.items():
-        kinds = [f"{kind} ({', '.join(values)})" for kind, values in _claimed(claims.values()).items() if values]
-        if kinds:
-            differ = " and ".join(kinds)
-            lines.append(f"{task}, scale {scale}: records of one arm differ in {differ}: each has a row of its own")
-    return lines
-
-
-def _claimed(cells: Iterable[list[Record]]) -> dict[str, list[str]]:
-    """The values of biLM and data in those cells where they differ."""
-    read: dict[str, Callable[[Record], Any]] = {"biLM": lambda r: r["bilm"]["sha256"], "data": data}
-    claimed: dict[str, set[str]] = {kind: set() for kind in read}
-    for cell, (kind, value) in product(cells, read.items()):
-        found = {short(value(record)) for record in cell}
-        claimed[kind] |= found if len(found) > 1 else set()
-    return {kind: sorted(values) for kind, values in claimed.items()}
 
 
 def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ drawn in each arm apart, clusters of items for both arms together. With few seed
 resampled seeds vary less than new ones: their deviations are multiplied by sqrt(n/(n - 1)), and t is the quantile of
 Student's distribution with the degrees of freedom that Welch and Satterthwaite give for the parts of the variance.
 With many seeds it is too wide, because it counts the noise of one seed on one item several times: here it counts once.
-`elmo-bench analysis.coverage` measures how often the interval covers the truth.
+`tests/reporting/test_gains.py` measures how often the interval covers the truth.
 """
 
 from __future__ import annotations

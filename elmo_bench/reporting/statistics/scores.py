@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from elmo_bench.records.store import Record, mean_and_deviation
 
@@ -35,14 +36,23 @@ def gain_of_paper(record: Record) -> float | None:
     return None if before is None or after is None else round(after - before, 2)
 
 
+def selected_weights(record: Record, place: str) -> list[float]:
+    """The weights s_j of the layers at one place, at the selected epoch."""
+    return record["layer_weights"][place][record["epoch"] - 1]
+
+
+def mean_weights(records: Sequence[Record], place: str) -> list[float]:
+    """The mean of each s_j over the seeds, then that of gamma."""
+    chosen = [[*selected_weights(record, place), record["gamma"][place][record["epoch"] - 1]] for record in records]
+    return [fmean(column) for column in zip(*chosen, strict=True)]
+
+
 def layer_weights(records: Sequence[Record]) -> str:
-    """Mean layer weights and gamma at the selected epochs, for each place where ELMo enters."""
+    """Mean layer weights and gamma, for each place where ELMo enters."""
     cells = []
     for place in records[0]["layer_weights"]:
-        chosen = [record["layer_weights"][place][record["epoch"] - 1] for record in records]
-        s = " ".join(f"{sum(column) / len(column):.2f}" for column in zip(*chosen, strict=True))
-        gamma = mean_and_deviation([record["gamma"][place][record["epoch"] - 1] for record in records])[0]
-        cells.append(f"{place}: {s}; {gamma:.2f}")
+        *weights, gamma = (f"{mean:.2f}" for mean in mean_weights(records, place))
+        cells.append(f"{place}: {' '.join(weights)}; {gamma}")
     return ", ".join(cells)
 
 

@@ -1,64 +1,37 @@
-"""The table of gains of a task at one scale: which arms are compared, with intervals and tests."""
+"""The table of gains of a task at one scale: arms with ELMo over baselines, with intervals and tests."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
-from typing import Any, NamedTuple
 
-from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.gains import Gain, gain, holm, in_words, p_in_words, shown_by
-from elmo_bench.reporting.statistics.groups import Group, other_changes, vectors
+from elmo_bench.reporting.statistics.gains import in_words, p_in_words, shown_by
+from elmo_bench.reporting.statistics.groups import Group, other_changes
 from elmo_bench.reporting.statistics.groups import in_words as settings_in_words
+from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome
+from elmo_bench.reporting.tables.numbers import runs_of
 
 HEADER = ("arm", "over", "seeds", "dev {m}", "test {m}", "p: items", "p: seeds", "p: Holm", "smallest")
-COMPARED = {"baseline", "elmo", "glove", "elmo+glove", "text", "elmo+text", "untrained"}
 NOTE = "In percent points, with 95 % intervals."
 
 
-class Comparison(NamedTuple):
-    """An arm with ELMo and a baseline, and the gain on either split."""
-
-    treated: Group
-    control: Group
-    dev: Gain
-    test: Gain
-
-
-def comparisons(groups: Sequence[Group]) -> list[Comparison]:
-    """Each arm of ELMo's with the settings of the task's page beside each baseline with the same other settings."""
-    pairs = [(group, baseline) for group, baseline in product(groups, groups) if compares(group, baseline)]
-    tests = holm([gain(*pair) for pair in pairs])
-    dev = [gain(*pair, split="dev", permute=False) for pair in pairs]
-    return [Comparison(*pair, *gains) for pair, *gains in zip(pairs, dev, tests, strict=True)]
-
-
-def compares(group: Group, baseline: Group) -> bool:
-    """Whether they differ only in ELMo: the word vectors, too, are the same."""
-    if not group.has_elmo or baseline.has_elmo or not {group.first["arm"], baseline.first["arm"]} <= COMPARED:
-        return False
-    one, other = ((g.data, vectors(g.first), _others(g)) for g in (group, baseline))
-    return not any(key.startswith("elmo.") for key in group.first["variant"]) and one == other
-
-
-def _others(group: Group) -> dict[str, Any]:
-    """What it changes on its arm's page besides the word vectors."""
-    return {key: value for key, value in group.first["variant"].items() if key != "vectors"}
-
-
-def table(title: str, groups: Sequence[Group], metric: str) -> Section | None:
+def table(outcome: Outcome) -> Section | None:
     """The gains of a task at one scale; None if there are no arms to compare."""
-    found = comparisons(groups)
-    if not found:
+    if not (found := outcome.comparisons):
         return None
+    paper = statistics.gain_of_paper(outcome.records[0])
     return Section(
-        title=f"{title}: gains of ELMo",
+        title=f"{outcome.task}, scale {outcome.scale}: gains of ELMo",
         note=NOTE,
-        header=tuple(cell.format(m=metric) for cell in HEADER),
+        header=tuple(cell.format(m=outcome.metric) for cell in HEADER),
         rows=[_row(each) for each in found],
-        remarks=[*_besides(found), *_notes(found), *_paper(groups[0], metric), *_seeds(found)],
-        numbers=[_numbers(each) for each in found],
+        remarks=[
+            *_besides(found),
+            *_notes(found),
+            *([] if paper is None else [f"The paper's gain: {paper:+.2f}."]),
+            *(shown_by(seeds) for seeds in sorted({min(each.test.seeds) for each in found})),
+        ],
     )
 
 
@@ -69,7 +42,7 @@ def _row(each: Comparison) -> tuple[str, ...]:
         each.control.name,
         str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}, {sizes[1]}",
         in_words(each.dev),
-        in_words(test),
+        Number(in_words(test), runs_of(each.treated, each.control)),
         ", ".join(map(_p, test.p_items)) if any(p is not None for p in test.p_items) else "",
         _p(test.p_seeds),
         _p(test.p_holm),
@@ -83,20 +56,6 @@ def _name(group: Group) -> str:
 
 def _p(p: float | None) -> str:
     return "-" if p is None else p_in_words(p)
-
-
-def _numbers(each: Comparison) -> dict[str, Any]:
-    """For report.json."""
-    names = {"arm": _name(each.treated), "over": each.control.name}
-    gains = {split: value._asdict() for split, value in (("dev", each.dev), ("test", each.test))}
-    return names | {split: {key: _rounded(value) for key, value in found.items()} for split, found in gains.items()}
-
-
-def _rounded(value: Any) -> Any:
-    """Numbers with six digits, so that they are the same on every machine."""
-    if isinstance(value, float):
-        return round(value, 6)
-    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 # Remarks.
@@ -125,13 +84,3 @@ def _places(numbers: list[int], rows: int) -> str:
     if len(numbers) == rows:
         return "All intervals" if rows > 1 else "The interval"
     return f"Row{'s' * (len(numbers) > 1)} {statistics.ranges(numbers)}"
-
-
-def _paper(group: Group, metric: str) -> list[str]:
-    before, after = statistics.of_paper(group.first, metric)
-    return [] if before is None or after is None else [f"The paper's gain: {after - before:+.2f}."]
-
-
-def _seeds(found: Sequence[Comparison]) -> list[str]:
-    """What these numbers of seeds can show."""
-    return [shown_by(seeds) for seeds in sorted({min(each.test.seeds) for each in found})]

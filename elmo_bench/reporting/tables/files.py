@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 from elmo_bench.records import store
 from elmo_bench.records.store import Record
-from elmo_bench.reporting.section import TEMPLATES, Section
-from elmo_bench.reporting.statistics import differences
+from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.cells import Cell, Content, cells
-from elmo_bench.reporting.statistics.differences import Earlier
+from elmo_bench.reporting.statistics.outcomes import newest_record
 from elmo_bench.reporting.tables.paper import section
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.together import Outcome
@@ -27,16 +26,10 @@ AGAIN = "restore it (git checkout), or make it again by its sweep with run=false
 
 
 class Table(NamedTuple):
-    """A table, the differences below it, and the path of its markdown file; its JSON file lies beside it."""
+    """A table, and the path of its markdown file; its JSON file lies beside it."""
 
     section: Section
-    differences: Section | None
     path: Path
-
-    @property
-    def sections(self) -> list[Section]:
-        """Both, or the first alone."""
-        return [self.section, *filter(None, [self.differences])]
 
 
 def write(outcome: Outcome) -> Table:
@@ -54,29 +47,31 @@ def write(outcome: Outcome) -> Table:
     asked, config = outcome.plan.asked, outcome.plan.config
     path = place(config.results_root, asked)
     content = _content(outcome, config.results_root, _earlier(path.with_suffix(".json")))
-    made = section(content, " ".join([config.scale.note, *_changed(asked.changes)]))
-    table = Table(made, differences.section(made.title, differences.differences(content)), path)
-    write_text(path, _markdown(table.sections))
-    write_text(path.with_suffix(".json"), sealed(_json(table, asked, content)))
-    return table
+    made = section(content, config.scale.note, *_changed(asked.changes))
+    write_text(path, made.markdown(level=1) + "\n")
+    write_text(path.with_suffix(".json"), sealed(_json(made, asked, content)))
+    return Table(made, path)
 
 
 def _changed(changes: Sequence[str]) -> list[str]:
     return [f"All runs with {' '.join(changes)}."] if changes else []
 
 
-def written(results_root: str | Path, records: Sequence[Record]) -> list[Earlier]:
-    """The tables of sweeps that were written below the results, those without any record left out.
+def written(results_root: str | Path, records: Sequence[Record]) -> dict[str, Section]:
+    """The tables of sweeps that were written below the results, their cells filled from the records there are now.
+
+    Returns:
+        by the path of their markdown file below `results_root`; those without any record are left out.
 
     Raises:
         UserError: a table's JSON file is damaged, or of a sweep that there is no longer.
     """
     paths = sorted((Path(results_root) / "tables").glob("*.json"))
-    found = [_from_file(path, records) for path in paths]
-    return [each for each in found if any(each.content.groups.values())]
+    made = {f"tables/{path.stem}.md": _from_file(path, records) for path in paths}
+    return {name: table for name, table in made.items() if table}
 
 
-def _from_file(path: Path, records: Sequence[Record]) -> Earlier:
+def _from_file(path: Path, records: Sequence[Record]) -> Section | None:
     page = read_sealed(path, "table", AGAIN)
     sweep, scale, *_ = path.name.split(".")
     changes = page.get("changes", [])
@@ -86,17 +81,11 @@ def _from_file(path: Path, records: Sequence[Record]) -> Earlier:
         raise UserError(f"not a readable table: its cells are not those of a sweep; {AGAIN}", path) from None
     asked = Asked(sweep, list(dict.fromkeys(cell.task for cell in known)), scale, page.get("seeds"), overrides=changes)
     here = [record for record in records if record["scale"] == scale]
-    content = Content(
-        asked.layout, scale, {cell: cell.runs(here) for cell in known}, _of_records(here), asked.command_for
-    )
-    title = f"{asked.layout.title}, scale {scale}"
-    return Earlier(title, _changed(changes), content, differences.differences(content))
-
-
-def sections(table: Earlier) -> list[Section]:
-    """The table, and the differences below it."""
-    made = section(table.content, " ".join(table.changes))._replace(title=table.title)
-    return [made, *filter(None, [differences.section(table.title, table.differences)])]
+    groups = {cell: cell.runs(here) for cell in known}
+    if not any(groups.values()):
+        return None
+    content = Content(asked.layout, scale, groups, _of_records(here), asked.command_for)
+    return section(content, newest_record(here)["config"]["scale"]["note"], *_changed(changes))
 
 
 def place(results_root: str | Path, asked: Asked) -> Path:
@@ -136,20 +125,9 @@ def _earlier(path: Path) -> list[Cell]:
         return []
 
 
-def _markdown(parts: Sequence[Section]) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=False, undefined=StrictUndefined, trim_blocks=True,
-        keep_trailing_newline=True,
-    )  # fmt: skip
-    return environment.get_template("table.md").render(sections=parts)
-
-
-def _json(table: Table, asked: Asked, content: Content) -> str:
-    below = table.differences._asdict() if table.differences else None
-    how = {"seeds": asked.seeds, "changes": asked.changes}
-    told = {**table.section._asdict(), "differences": below, **how}
+def _json(made: Section, asked: Asked, content: Content) -> str:
+    shown = {key: value for key, value in made._asdict().items() if key != "narrow"}
+    told = shown | {"seeds": asked.seeds, "changes": asked.changes}
     told["cells"] = [_plain(content, cell) for cell in content.groups]
     return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
 

@@ -1,30 +1,14 @@
-"""Numbers of a report that name the runs they were computed from."""
+"""Numbers of a report, with the runs they were computed from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from elmo_bench.records import store
 from elmo_bench.records.store import Record
+from elmo_bench.reporting.section import Number, Run
 from elmo_bench.reporting.statistics import scores
 from elmo_bench.reporting.statistics.groups import Group
-
-
-class Run(NamedTuple):
-    """A run behind a number: its id, what the link to its record says, and where the record is, from the page."""
-
-    run: str
-    label: str
-    href: str
-
-
-class Number(NamedTuple):
-    """A number, the runs that it was computed from, and what stands below it."""
-
-    text: str
-    runs: list[Run]
-    below: tuple[str, ...] = ()
 
 
 def linked(record: Record, value: str) -> Run:
@@ -33,10 +17,10 @@ def linked(record: Record, value: str) -> Run:
     return Run(record["run"], f"seed {record['seed']}: {value}", path.as_posix())
 
 
-def score(group: Group, split: str, metric: str) -> Number:
-    """The mean of a metric in percent, with its deviation and the score of every seed."""
-    runs = [linked(record, f"{record['metrics'][split][metric]:.2f}") for record in group.records]
-    return Number(scores.scores(group.records, split, metric), runs)
+def seeds(group: Group, metric: str) -> Number:
+    """The seeds of a group, each with its score on test."""
+    runs = [linked(record, f"{record['metrics']['test'][metric]:.2f}") for record in group.records]
+    return Number(scores.ranges([record["seed"] for record in group.records]), runs)
 
 
 def runs_of(*groups: Group) -> list[Run]:
@@ -53,7 +37,7 @@ def mean_of(group: Group, values: Mapping[str, float], text: str) -> Number:
     """
     found = [record for record in group.records if record["run"] in values]
     if not found:
-        return Number("", [])
+        return Number("")
     shown = [values[record["run"]] for record in found]
     runs = [linked(record, text.format(value)) for record, value in zip(found, shown, strict=True)]
     return Number(text.format(sum(shown) / len(shown)), runs)

@@ -7,34 +7,32 @@ from typing import Any
 
 from elmo_bench.configuration import layouts
 from elmo_bench.configuration.layouts import Column
-from elmo_bench.reporting.section import Section
-from elmo_bench.reporting.statistics import efficiency
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.cells import Cell, Content, in_words
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.tables.layers import weights
-from elmo_bench.reporting.tables.numbers import Number, runs_of
+from elmo_bench.reporting.tables.numbers import runs_of
 
 Row = tuple[str, ...]
-Numbers = list[str | Number]  # a row whose numbers name their runs
 MISSING, BEYOND = "missing", "–"
 
 
-def section(content: Content, note: str) -> Section:
-    """The table; `note` stands above it, after that of the layout."""
+def section(content: Content, *notes: str) -> Section:
+    """The table; `notes` stand above it, after that of the layout."""
     layout = content.layout
-    header, rows = weights(content) if layout.shows == "weights" else scores(content)
-    texts = [tuple(cell.text if isinstance(cell, Number) else cell for cell in row) for row in rows]
-    return Section(layout.title, f"{layout.note} {note}".strip(), header, texts, remarks(content))
+    header, rows = weights(content) if layout.shows == "weights" else _scores(content)
+    title = f"{layout.title}, scale {content.scale}"
+    return Section(title, " ".join(filter(None, [layout.note, *notes])), header, rows, _missing(content))
 
 
-def scores(content: Content) -> tuple[Row, list[Numbers]]:
+def _scores(content: Content) -> tuple[Row, list[Row]]:
     """The header, and for each task the paper's row and ours."""
     columns = [*content.layout.columns, *_others(content)]
     kept = _heads(content)
     header = (*_chosen(("task", "", ""), kept), *(column.title for column in columns))
     rows = [row for task in content.tasks for row in _of_task(content, task, columns)]
-    return header, [[*_chosen(row[:3], kept), *row[3:]] for row in rows]
+    return header, [(*_chosen(row[:3], kept), *row[3:]) for row in rows]
 
 
 def _heads(content: Content) -> tuple[bool, bool, bool]:
@@ -53,16 +51,16 @@ def _others(content: Content) -> list[Column]:
     return [Column(in_words(setting) or content.layout.split, of=setting) for setting in settings]
 
 
-def _of_task(content: Content, task: str, columns: list[Column]) -> list[Numbers]:
+def _of_task(content: Content, task: str, columns: list[Column]) -> list[Row]:
     """The rows of a task, each with the three heads of `_heads`."""
     title = ", ".join(filter(None, (layouts.titles().get(task, task), content.metrics.get(task))))
     theirs = content.layout.paper.get(task, [])
-    rows: list[Numbers] = []
+    rows: list[Row] = []
     if theirs:
-        rows.append([title, "", "the paper", *theirs, *[""] * (len(columns) - len(theirs))])
+        rows.append((title, "", "the paper", *theirs, *[""] * (len(columns) - len(theirs))))
     for row in dict.fromkeys(cell.row for cell in content.of(task)):
         ours = (_cell(content, task, row, column) for column in columns)
-        rows.append([title, in_words(row), f"ours, {content.scale}", *ours])
+        rows.append((title, in_words(row), f"ours, {content.scale}", *ours))
     return rows
 
 
@@ -92,13 +90,7 @@ def _gain(content: Content, groups: Sequence[Group]) -> str:
     return gain if before >= 100 else f"{gain} / {100 * (after - before) / (100 - before):.1f} %"
 
 
-def remarks(content: Content) -> list[str]:
-    """How many updates ELMo saves where the layout asks for it; what is missing, and the command that runs it."""
-    saved = [told for task in content.tasks if content.layout.saves for told in _saved(content, task)]
-    return saved + missing(content)
-
-
-def missing(content: Content) -> list[str]:
+def _missing(content: Content) -> list[str]:
     """For each task what is missing, and the command that runs it."""
     found = []
     for task in content.tasks:
@@ -108,12 +100,3 @@ def missing(content: Content) -> list[str]:
         if lacking:
             found.append(f"{task}: {lacking} of {total} runs are missing: {content.command(task)}")
     return found
-
-
-def _saved(content: Content, task: str) -> list[str]:
-    """The updates that the second row saves beside the first, in the last column that both have."""
-    for column in reversed(content.layout.columns):
-        before, after = (content.group(task, row, column.of) for row in content.layout.saves)
-        if before and after:
-            return [f"{task}, {column.title}: {efficiency.told(before.records, after.records)}"]
-    return []

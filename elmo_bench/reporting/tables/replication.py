@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from elmo_bench.configuration import layouts
 from elmo_bench.configuration.claims import Claim
 from elmo_bench.records.store import Record, place
+from elmo_bench.reporting.section import Number, Section, pipes
 from elmo_bench.reporting.statistics.claims import RULE, UNTESTED, VERDICTS, Finding, Row
+from elmo_bench.reporting.tables.numbers import runs_of
 
 TITLE = "The paper's findings"
 INTRODUCTION = (
@@ -36,20 +38,24 @@ def markdown(by_scale: Sequence[Sequence[Finding]]) -> str:
     """The page: the rule, each scale at a glance, then every finding with its runs and its command."""
     parts = [f"# {TITLE}", INTRODUCTION, RULE]
     for found in by_scale:
-        scale = found[0].scale
-        parts += [
-            f"## Scale {scale}: {counts(found)}",
-            table([cell.format(scale=scale) for cell in HEADER], glance(found)),
-        ]
+        table = glance(found, mark="**")
+        parts += [f"## {table.title}: {counts(found)}", pipes(table.header, table.rows)]
     for found in by_scale:
         parts.append(f"# Runs and commands, scale {found[0].scale}")
         parts += [part for each in found for part in _detail(each)]
     return "\n\n".join(parts) + "\n"
 
 
-def glance(found: Sequence[Finding]) -> list[tuple[str, ...]]:
-    """A row for each finding: its words, the paper's figures, ours, and which tasks have which verdict."""
-    return [(_words(each), _paper(each.claim), _ours(each), _verdicts(each)) for each in found]
+def glance(found: Sequence[Finding], mark: str = "") -> Section:
+    """A row for each finding: its words, the paper's figures, ours, and which tasks have which verdict.
+
+    Args:
+        mark: stands before and after each verdict.
+    """
+    scale = found[0].scale
+    header = tuple(cell.format(scale=scale) for cell in HEADER)
+    rows = [(_words(each), _paper(each.claim), _ours(each), _verdicts(each, mark)) for each in found]
+    return Section(f"Scale {scale}", f"Verdicts: {', '.join(VERDICTS)}.", header, rows)
 
 
 def _words(finding: Finding) -> str:
@@ -60,15 +66,16 @@ def _paper(claim: Claim) -> str:
     return "; ".join(f"{_title(task)} {figure}".strip() for task, figure in claim.paper.items())
 
 
-def _ours(finding: Finding) -> str:
-    return "; ".join(f"{_title(row.task)} {difference(row)}".strip() for row in finding.rows if row.value is not None)
+def _ours(finding: Finding) -> Number:
+    told = (f"{_title(row.task)} {difference(row)}".strip() for row in finding.rows if row.value is not None)
+    return Number("; ".join(told), runs_of(*(group for row in finding.rows for group in row.groups)))
 
 
-def _verdicts(finding: Finding) -> str:
+def _verdicts(finding: Finding, mark: str) -> str:
     told = []
     for verdict, tasks in finding.by_verdict().items():
         named = ", ".join(filter(None, map(_title, tasks)))
-        told.append(f"**{verdict}**{f': {named}' if named else ''}")
+        told.append(f"{mark}{verdict}{mark}{f': {named}' if named else ''}")
     return "; ".join(told)
 
 
@@ -97,7 +104,7 @@ def _detail(finding: Finding) -> list[str]:
         )
         for row in finding.rows
     ]
-    return [f"### {claim.finding}", f"{claim.where}. {_how(finding)}".strip(), table(ROWS, rows)]
+    return [f"### {claim.finding}", f"{claim.where}. {_how(finding)}".strip(), pipes(ROWS, rows)]
 
 
 def _measured(row: Row) -> tuple[str, str]:
@@ -134,13 +141,3 @@ def _how(finding: Finding) -> str:
     missing = [row.task for row in finding.rows if row.verdict == UNTESTED]
     lacking = f"; not recorded: {', '.join(map(_title, missing))}" if missing else ""
     return f"`elmo-bench sweep +sweep={claim.sweep} task=TASK scale={scale}`{lacking}."
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table."""
-    head = list(header)
-    return "\n".join(_pipe(cells) for cells in (head, ["---"] * len(head), *rows))
-
-
-def _pipe(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any
 
 from elmo_bench.configuration import pages
 from elmo_bench.records.store import Record
@@ -12,76 +11,45 @@ from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group, has_elmo, in_groups, is_control, is_pair, short, vectors
-from elmo_bench.reporting.tables import comparisons, ensembles
-from elmo_bench.reporting.tables.figures import figures
-from elmo_bench.system.errors import UserError
+from elmo_bench.reporting.statistics.outcomes import Outcome, by_place, largest, monitored, outcome, row_order
+from elmo_bench.reporting.tables import comparisons, ensembles, numbers
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
-SCALES = ("paper", "open", "mini")
-
-__all__ = ["Section", "figures", "overview", "section", "sections"]
 
 
 def sections(records: Iterable[Record]) -> list[Section]:
     """For every task and scale that has records a section, and one of its gains: real data first, mini last."""
-    parts = [part for place in by_place(records) for part in (section(place), gains_section(place))]
-    return [part for part in parts if part is not None]
+    return [part for place in by_place(records) for part in sections_of(outcome(place))]
 
 
-def by_place(records: Iterable[Record]) -> list[list[Record]]:
-    """The records of each task and scale, in the order of the report."""
-    places: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        places.setdefault((record["scale"], record["task"]), []).append(record)
-    order = {scale: i for i, scale in enumerate(SCALES)}
-    return [places[place] for place in sorted(places, key=lambda place: (order.get(place[0], len(SCALES)), place))]
-
-
-def newest_record(records: Sequence[Record]) -> Record:
-    return max(records, key=lambda record: record["finished"])
-
-
-def monitored(records: Sequence[Record]) -> str:
-    """The metric that the newest record of a task monitors. Raises `UserError` if another record lacks it."""
-    metric = newest_record(records)["config"]["task"]["monitor"]
-    for record in records:
-        if any(metric not in record["metrics"][split] for split in ("dev", "test")):
-            where = f"{record['run']} ({record['task']}, scale {record['scale']})"
-            raise UserError(f"the record {where} has no {metric}, unlike others of the task; restore or remove it")
-    return metric
-
-
-def section(records: list[Record]) -> Section:
-    """The table of one task at one scale: without ELMo, then with it; in both the scale's pair first."""
-    groups = sorted(in_groups(records), key=row_order)
-    newest, metric = newest_record(records), monitored(records)
-    return Section(
-        title=f"{newest['task']}, scale {newest['scale']}",
-        note=newest["config"]["scale"]["note"],
-        header=tuple(cell.format(m=metric) for cell in HEADER),
-        rows=[row for group in groups for row in (_row(group, metric), *ensembles.rows(group, metric))],
-        remarks=[*_details(groups, metric), *_machines(records)],
-    )
+def sections_of(outcome: Outcome) -> list[Section]:
+    """The scores of one task at one scale and, with a baseline to compare with, its gains."""
+    return [scores(outcome), *filter(None, [comparisons.table(outcome)])]
 
 
 def gains_section(records: list[Record]) -> Section | None:
     """The gains of ELMo for one task at one scale; None without a baseline to compare with."""
-    newest = newest_record(records)
-    groups = sorted(in_groups(records), key=row_order)
-    return comparisons.table(f"{newest['task']}, scale {newest['scale']}", groups, monitored(records))
+    return comparisons.table(outcome(records))
 
 
-def row_order(group: Group) -> tuple:
-    place = 0 if is_pair(group.first) else 1 if is_control(group.first) else 2
-    return group.has_elmo, place, group.bilm or "", group.name, group.first["group"]
+def scores(outcome: Outcome) -> Section:
+    """The scores of one task at one scale, a row for each arm."""
+    metric = outcome.metric
+    return Section(
+        title=f"{outcome.task}, scale {outcome.scale}",
+        note=outcome.note,
+        header=tuple(cell.format(m=metric) for cell in HEADER),
+        rows=[row for group in outcome.groups for row in (_row(group, metric), *ensembles.rows(group, metric))],
+        remarks=[*_details(outcome.groups, metric), *_machines(outcome.records)],
+    )
 
 
 def _row(group: Group, metric: str) -> tuple[str, ...]:
     return (
         group.name,
         group.bilm or "-",
-        statistics.ranges([record["seed"] for record in group.records]),
+        numbers.seeds(group, metric),
         statistics.scores(group.records, "dev", metric),
         statistics.scores(group.records, "test", metric),
         paper_score(group.first, metric),
@@ -183,19 +151,6 @@ def _pairs(groups: Sequence[Group]) -> list[Pair]:
     pairs: list[Pair] = [(baselines.get(alike[:2]), elmo) for alike, elmo in elmos.items()]
     alone = baselines.keys() - {alike[:2] for alike in elmos}
     return [*pairs, *((group, None) for alike, group in baselines.items() if alike in alone)]
-
-
-def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:
-    """Of the groups with the same key the one with most seeds, then the newest; the keys in the order of `groups`."""
-    found: dict[Any, Group] = {}
-    for group in groups:
-        other = found.setdefault(key(group), group)
-        found[key(group)] = max(other, group, key=_weight)
-    return found
-
-
-def _weight(group: Group) -> tuple:
-    return len(group.records), newest_record(group.records)["finished"], group.first["group"]
 
 
 def _known(pair: Pair) -> Group:

@@ -1,0 +1,167 @@
+"""What the runs of each task at each scale say of ELMo: its gain over each baseline with the same other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby, product
+from typing import Any, NamedTuple
+
+from elmo_bench.records.store import Record
+from elmo_bench.reporting.statistics.gains import Gain, gain, holm
+from elmo_bench.reporting.statistics.groups import Group, in_groups, is_control, is_pair, vectors
+from elmo_bench.system.errors import UserError
+
+COMPARED = {"baseline", "elmo", "glove", "elmo+glove", "text", "elmo+text", "untrained"}
+SCALES = ("paper", "open", "mini")
+
+
+class Comparison(NamedTuple):
+    """An arm with ELMo and a baseline, and the gain on either split."""
+
+    treated: Group
+    control: Group
+    dev: Gain
+    test: Gain
+
+    @property
+    def task(self) -> str:
+        return self.treated.first["task"]
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is the paper's comparison: the pair of the scale."""
+        return is_pair(self.treated.first) and is_pair(self.control.first)
+
+
+class Outcome(NamedTuple):
+    """The runs of one task at one scale, and the gains among them.
+
+    Attributes:
+        groups: without ELMo, then with it; in both the scale's pair first.
+        metric: the one that the task monitors.
+    """
+
+    records: list[Record]
+    groups: list[Group]
+    metric: str
+    comparisons: list[Comparison]
+
+    @property
+    def task(self) -> str:
+        return self.records[0]["task"]
+
+    @property
+    def scale(self) -> str:
+        return self.records[0]["scale"]
+
+    @property
+    def note(self) -> str:
+        """What the scale is, as the configuration says it."""
+        return newest_record(self.records)["config"]["scale"]["note"]
+
+    @property
+    def main(self) -> Comparison | None:
+        """The paper's comparison; of several the one with most seeds, then the newest."""
+        return max((each for each in self.comparisons if each.is_main), key=_rank, default=None)
+
+    @property
+    def arms(self) -> list[Group]:
+        """The groups of the main comparison, and of the same without pre-trained word vectors: one for each arm."""
+        here = [g for g in self.groups if is_pair(g.first) or is_control(g.first)]
+        return list(largest(here, lambda group: group.first["arm"]).values())
+
+
+Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale
+
+
+def by_scale(records: Iterable[Record]) -> dict[str, list[Outcome]]:
+    """The tasks of every scale, real data first and mini last.
+
+    Raises:
+        UserError: runs of one group have different metrics or layers: one of their records is wrong.
+    """
+    outcomes = map(outcome, by_place(records))
+    return {scale: list(here) for scale, here in groupby(outcomes, key=lambda each: each.scale)}
+
+
+def outcome(records: list[Record]) -> Outcome:
+    """Of the records of one task at one scale: each arm of ELMo's beside each baseline with the same other settings.
+
+    Raises:
+        UserError: as `by_scale`.
+    """
+    groups = sorted(in_groups(records), key=row_order)
+    pairs = [(one, other) for one, other in product(groups, groups) if _compares(one, other)]
+    tests = holm([gain(*pair) for pair in pairs])
+    dev = [gain(*pair, split="dev", permute=False) for pair in pairs]
+    compared = [Comparison(*pair, *gains) for pair, *gains in zip(pairs, dev, tests, strict=True)]
+    return Outcome(records, groups, monitored(records), compared)
+
+
+def compared(scales: Scales) -> dict[str, list[Comparison]]:
+    """The paper's comparison of every task, for the scales that have any."""
+    mains = {scale: [each.main for each in outcomes if each.main] for scale, outcomes in scales.items()}
+    return {scale: found for scale, found in mains.items() if found}
+
+
+def _compares(group: Group, baseline: Group) -> bool:
+    """Whether they differ only in ELMo: the word vectors, too, are the same."""
+    if not group.has_elmo or baseline.has_elmo or not {group.first["arm"], baseline.first["arm"]} <= COMPARED:
+        return False
+    one, other = ((g.data, vectors(g.first), _others(g)) for g in (group, baseline))
+    return not any(key.startswith("elmo.") for key in group.first["variant"]) and one == other
+
+
+def _others(group: Group) -> dict[str, Any]:
+    """What it changes on its arm's page besides the word vectors."""
+    return {key: value for key, value in group.first["variant"].items() if key != "vectors"}
+
+
+def _rank(each: Comparison) -> tuple:
+    return min(each.test.seeds), newest_record(each.treated.records)["finished"]
+
+
+# Records and groups in order.
+
+
+def by_place(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each task and scale, in the order of the report."""
+    places: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        places.setdefault((record["scale"], record["task"]), []).append(record)
+    order = {scale: i for i, scale in enumerate(SCALES)}
+    return [places[place] for place in sorted(places, key=lambda place: (order.get(place[0], len(SCALES)), place))]
+
+
+def newest_record(records: Sequence[Record]) -> Record:
+    """The one whose run finished last."""
+    return max(records, key=lambda record: record["finished"])
+
+
+def monitored(records: Sequence[Record]) -> str:
+    """The metric that the newest record of a task monitors. Raises `UserError` if another record lacks it."""
+    metric = newest_record(records)["config"]["task"]["monitor"]
+    for record in records:
+        if any(metric not in record["metrics"][split] for split in ("dev", "test")):
+            where = f"{record['run']} ({record['task']}, scale {record['scale']})"
+            raise UserError(f"the record {where} has no {metric}, unlike others of the task; restore or remove it")
+    return metric
+
+
+def row_order(group: Group) -> tuple:
+    """Sorts the groups of a table: without ELMo first; the scale's pair, the same without vectors, the others."""
+    place = 0 if is_pair(group.first) else 1 if is_control(group.first) else 2
+    return group.has_elmo, place, group.bilm or "", group.name, group.first["group"]
+
+
+def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:
+    """Of the groups with the same key the one with most seeds, then the newest; the keys in the order of `groups`."""
+    found: dict[Any, Group] = {}
+    for group in groups:
+        other = found.setdefault(key(group), group)
+        found[key(group)] = max(other, group, key=_weight)
+    return found
+
+
+def _weight(group: Group) -> tuple:
+    return len(group.records), newest_record(group.records)["finished"], group.first["group"]

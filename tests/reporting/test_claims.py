@@ -1,0 +1,105 @@
+"""The findings of the paper: which runs are compared, and the verdict."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from elmo_bench.configuration import claims as entries
+from elmo_bench.configuration.claims import Claim
+from elmo_bench.reporting.statistics import claims
+from elmo_bench.reporting.statistics.claims import findings, verdict
+from elmo_bench.reporting.tables import replication
+from tests.records.test_records import fake
+
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+
+BETTER = {"arm": "elmo", "elmo.where": "both"}
+WORSE = {"arm": "elmo", "elmo.where": "input"}
+
+
+def run(where, seed, f1, **more):
+    """A run of ELMo at a place, or of the baseline."""
+    return fake(where, seed, f1, variant={} if where in ("none", "input") else {"elmo.where": where}, **more)
+
+
+def learned(*dev):
+    """The history of a run's dev scores, ten updates an epoch."""
+    return {"history": {"dev.f1": list(dev), "updates": [10 * (i + 1) for i in range(len(dev))]}}
+
+
+def rows(monkeypatch, records, folder="nowhere", **claim):
+    """Of a single finding at scale open, whose task is NER."""
+    monkeypatch.setattr(claims, "claims", lambda scale: {"one": Claim("It helps", "section 9", tasks=["ner"], **claim)})
+    ((finding),) = findings(records, "open", folder)
+    return finding.rows
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "region", "said"),
+    [
+        (0.1, 2, (0, float("inf")), "shown"), (-0.1, 2, (0, float("inf")), "not shown"),
+        (-2, -0.1, (0, float("inf")), "contradicted"), (None, None, (0, float("inf")), "not shown"),
+        (-0.5, 0.5, (-1, 1), "shown"), (-0.5, 1.5, (-1, 1), "not shown"), (1.1, 1.5, (-1, 1), "contradicted"),
+    ],
+)  # fmt: skip
+def test_the_rule(low, high, region, said):
+    assert verdict(low, high, region) == said
+
+
+def test_settings_are_compared_where_nothing_else_differs(monkeypatch):
+    runs = [run(where, seed, f1 + seed) for where, f1 in (("both", 80), ("input", 70)) for seed in (1, 2, 3)]
+    other = run("both", 4, 99.0, group="other")
+    other["variant"]["task.batch.batch_size"] = 99
+    (row,) = rows(monkeypatch, [*runs, other], more=BETTER, less=WORSE)
+    assert (row.value, row.verdict) == (pytest.approx(10.0), "shown")
+    assert [len(group.records) for group in row.groups] == [3, 3]
+    assert replication.runs(row, "open").count(" against ") == 1
+    (row,) = rows(monkeypatch, runs, more=WORSE, less=BETTER)
+    assert row.verdict == "contradicted"
+    (row,) = rows(monkeypatch, runs, more={"arm": "elmo", "elmo.where": "output"}, less=WORSE)
+    assert row.verdict == "not tested"
+    (row,) = rows(monkeypatch, [runs[0], *runs[3:]], more=BETTER, less=WORSE)
+    assert (row.verdict, row.note.partition(";")[0]) == ("not shown", "one seed in an arm")
+
+
+def test_errors_and_updates_are_shares_of_the_baselines(monkeypatch):
+    runs = [run("none", seed, 80.0) | learned(60.0, 70.0) for seed in (1, 2, 3)]
+    runs += [run("input", seed, 85.0) | learned(71.0, 72.0) for seed in (1, 2, 3)]
+    pair = {"more": {"arm": "elmo"}, "less": {"arm": "baseline"}}
+    (row,) = rows(monkeypatch, runs, measure="error", **pair)
+    assert (row.value, row.unit) == (pytest.approx(25.0), "%")
+    (row,) = rows(monkeypatch, runs, measure="updates", **pair)
+    assert (row.value, row.unit) == (pytest.approx(50.0), "%")
+
+
+def test_weights_are_those_of_the_selected_epoch(monkeypatch):
+    runs = [run("both", seed, 80.0) for seed in (1, 2)]
+    for record in runs:
+        assert record["epoch"] == 2
+        record["layer_weights"] = {"input": [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]}
+    (row,) = rows(monkeypatch, runs, more=BETTER, measure="first_layer")
+    assert row.value == pytest.approx(0.2)
+    (row,) = rows(monkeypatch, runs, more=BETTER, measure="spread", region=[None, 1 / 3])
+    assert (row.value, row.verdict) == (pytest.approx(0.3), "shown")
+
+
+def test_a_study_gives_its_own_difference(monkeypatch, tmp_path):
+    folder = tmp_path / "analysis" / "open" / "wsd"
+    folder.mkdir(parents=True)
+    said = "Layer 2 is better (layer 2 minus layer 1: +1.50 points, 95 % interval +0.50 to +2.50)."
+    (folder / "a.json").write_text(json.dumps({"title": "Table 5", "note": said, "header": [], "rows": []}))
+    (row,) = rows(monkeypatch, [], tmp_path, study="wsd")
+    assert (row.value, row.low, row.high, row.verdict) == (1.5, 0.5, 2.5, "shown")
+    (row,) = rows(monkeypatch, [], tmp_path, study="pos")
+    assert row.verdict == "not tested"
+
+
+@pytest.mark.parametrize("scale", ["mini", "open", "paper"])
+def test_every_entry_of_the_page_is_evaluated_and_has_a_line(scale):
+    found = findings([], scale, "nowhere")
+    assert [each.name for each in found] == list(entries.claims(scale))
+    assert all(row.verdict == "not tested" for each in found for row in each.rows)
+    text = replication.markdown([found])
+    assert all(f"### {each.claim.finding}" in text for each in found)
