@@ -67,10 +67,10 @@ def test_settings_are_compared_where_nothing_else_differs(monkeypatch):
 def test_errors_and_updates_are_shares_of_the_baselines(monkeypatch):
     runs = [run("none", seed, 80.0) | learned(60.0, 70.0) for seed in (1, 2, 3)]
     runs += [run("input", seed, 85.0) | learned(71.0, 72.0) for seed in (1, 2, 3)]
-    pair = {"more": {"arm": "elmo"}, "less": {"arm": "baseline"}}
-    (row,) = rows(monkeypatch, runs, measure="error", **pair)
+    more, less = {"arm": "elmo"}, {"arm": "baseline"}
+    (row,) = rows(monkeypatch, runs, measure="error", more=more, less=less)
     assert (row.value, row.unit) == (pytest.approx(25.0), "%")
-    (row,) = rows(monkeypatch, runs, measure="updates", **pair)
+    (row,) = rows(monkeypatch, runs, measure="updates", more=more, less=less)
     assert (row.value, row.unit) == (pytest.approx(50.0), "%")
 
 
