@@ -40,6 +40,7 @@ HEADINGS = {
         "analysis.neighbours": "Table 4: the nearest neighbours of a word in its sentence, by layer",
         "analysis.wsd": "Table 5: word senses by the nearest sense mean, by layer",
         "analysis.pos": "Table 6: parts of speech by a linear classifier, by layer",
+        "analysis.overlap": "how much of dev and test stands in a text: what a biLM has read of them",
     },
     "use": {
         "predict": "apply a trained model to new text",

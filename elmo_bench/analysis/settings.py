@@ -89,6 +89,15 @@ class PosConfig(StudyConfig):
     draws: int = key(1000, "resamples of the sentences for an interval", least=100)
 
 
+@dataclass
+class OverlapConfig(StudyConfig):
+    """What a text, such as that of a biLM, has in common with the tasks' dev and test sentences."""
+
+    task: str = key("all", "whose dev and test: a page of conf/task/, or all")
+    text: Any = key(schema.MISSING, "files, folders or patterns, one tokenized sentence a line")
+    words: int = key(13, "how many running words count as common", least=1)
+
+
 T = TypeVar("T", bound=StudyConfig)
 
 
@@ -103,7 +112,7 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
     Raises:
         UserError: an unknown key or page, a value that is not allowed.
     """
-    own = [argument for argument in arguments if argument.partition("=")[0] in _names(cls)]
+    own = [argument for argument in arguments if argument.partition("=")[0] in names(cls)]
     run = schema.typed(pages.compose([argument for argument in arguments if argument not in own]))
     merged = OmegaConf.merge(OmegaConf.structured(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
     around = {"data_root": run.data_root, "generated": run.scale.folder, "study": merged}
@@ -122,7 +131,8 @@ def _pages(name: str, scale: str) -> list[Any]:
     return [OmegaConf.load(path) for path in (folder / f"{name}.yaml", folder / name / f"{scale}.yaml")]
 
 
-def _names(cls: type) -> set[str]:
+def names(cls: type) -> set[str]:
+    """The keys of a study's settings."""
     return {each.name for each in fields(cls)}
 
 

@@ -18,7 +18,7 @@ from elmo_bench.reporting.statistics.claims import Finding, findings
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import SCALES, Scales, by_scale
 from elmo_bench.reporting.tables import files as table_files
-from elmo_bench.reporting.tables import replication, tables
+from elmo_bench.reporting.tables import remarks, replication, tables
 from elmo_bench.reporting.tables.studies import studies
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
@@ -65,7 +65,7 @@ class Made(NamedTuple):
 def _made(records: Sequence[Record], results_root: str | Path) -> Made:
     swept, of_bilm, runs = table_files.written(results_root, records), studies(results_root), by_scale(records)
     found = [findings(records, scale, results_root) for scale in SCALES if scale in runs]
-    overview, by_task = tables.overview(records), _by_task(runs)
+    overview, by_task = tables.overview(records), _by_task(runs, results_root)
     pages = {f"tasks/{task}.md": markdown(task, "", sections) for task, sections in by_task.items()}
     pages |= {name: f"{table.markdown(level=1)}\n" for name, table in swept.items()}
     if of_bilm:
@@ -77,11 +77,15 @@ def _made(records: Sequence[Record], results_root: str | Path) -> Made:
     return Made([*overview, *of_tasks, *swept.values(), *of_bilm], found, files)
 
 
-def _by_task(scales: Scales) -> dict[str, list[Section]]:
-    """For each task the sections of its scales."""
+def _by_task(scales: Scales, results_root: str | Path) -> dict[str, list[Section]]:
+    """For each task the sections of its scales; what the biLM has read of dev is said below the scores."""
     outcomes = [outcome for here in scales.values() for outcome in here]
-    tasks = layouts.in_order({outcome.task for outcome in outcomes})
-    return {task: [s for o in outcomes if o.task == task for s in tables.sections_of(o)] for task in tasks}
+    found: dict[str, list[Section]] = {task: [] for task in layouts.in_order({each.task for each in outcomes})}
+    for outcome in outcomes:
+        scores, *gains = tables.sections_of(outcome)
+        read = remarks.overlap(results_root, outcome.scale, outcome.task)
+        found[outcome.task] += [scores._replace(remarks=[*read, *scores.remarks]), *gains]
+    return found
 
 
 # Markdown.

@@ -12,7 +12,7 @@ from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group, has_elmo, in_groups, is_control, is_pair, short, vectors
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_place, largest, monitored, outcome, row_order
-from elmo_bench.reporting.tables import comparisons, ensembles, numbers
+from elmo_bench.reporting.tables import comparisons, ensembles, numbers, remarks
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
@@ -41,7 +41,7 @@ def scores(outcome: Outcome) -> Section:
         note=outcome.note,
         header=tuple(cell.format(m=metric) for cell in HEADER),
         rows=[row for group in outcome.groups for row in (_row(group, metric), *ensembles.rows(group, metric))],
-        remarks=[*_details(outcome.groups, metric), *_machines(outcome.records)],
+        remarks=remarks.all_of(outcome.groups, metric),
     )
 
 
@@ -67,36 +67,6 @@ def paper_score(record: Record, metric: str) -> str:
         return "" if before is None else f"{before}"
     deviation = record["config"]["task"]["paper"].get("elmo_deviation") if after is not None else None
     return "" if after is None else f"{after}" + ("" if deviation is None else f" ± {deviation}")
-
-
-# Remarks.
-
-
-def _details(groups: list[Group], metric: str) -> list[str]:
-    """The other test metrics and the peak memory, for each arm."""
-    remarks = []
-    for group in groups:
-        names = [name for name in group.first["metrics"]["test"] if name != metric]
-        others = [f"{name} {statistics.scores(group.records, 'test', name)}" for name in names]
-        peaks = [record["peak_memory_mib"] for record in group.records if record.get("peak_memory_mib")]
-        told = [f"test {', '.join(others)}"] if others else []
-        told += [f"peak memory {max(peaks):,} MiB"] if peaks else []
-        if told:
-            bilm = f", biLM {group.bilm}" if group.bilm else ""
-            remarks.append(f"{group.name}{bilm}: {'; '.join(told)}.")
-    return remarks
-
-
-def _machines(records: list[Record]) -> list[str]:
-    described = {(m.get("gpu") or m["cpu"], m["cores"], m["threads"], m["accelerator"])
-                 for m in (record["machine"] for record in records)}  # fmt: skip
-    shown = [
-        f"{name} ({cores} cores, {threads} threads, {accelerator})"
-        for name, cores, threads, accelerator in sorted(described)
-    ]
-    dirty = sum(bool(record.get("dirty")) for record in records)
-    changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
-    return [f"Machine: {'; '.join(shown)}.{changed}"]
 
 
 # The tasks of a scale side by side.

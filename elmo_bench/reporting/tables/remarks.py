@@ -1,0 +1,76 @@
+"""What a reader must know of the scores of a task at a scale, in sentences below its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from elmo_bench.records.store import Record
+from elmo_bench.reporting.statistics import scores as statistics
+from elmo_bench.reporting.statistics.groups import Group, is_pair
+from elmo_bench.system.storage.integrity import read_sealed
+
+AGAIN = "restore it (git checkout), or make it again (elmo-bench analysis.overlap)"
+READ = 1.0  # percent of the long sentences of dev: what is below it comes about by chance
+
+
+def all_of(groups: Sequence[Group], metric: str) -> list[str]:
+    """The other metrics, curves that still rise, and the machines."""
+    records = [record for group in groups for record in group.records]
+    return [*_details(groups, metric), *rising(groups), *_machines(records)]
+
+
+def rising(groups: Sequence[Group]) -> list[str]:
+    """The arms of the scale's pair whose dev score was best in the last epoch that the page allows."""
+    told = []
+    for group in (group for group in groups if is_pair(group.first)):
+        last = [record["epoch"] == record["config"]["task"]["fit"]["epochs"] for record in group.records]
+        if any(last):
+            told.append(f"{group.name}, {sum(last)} of {len(last)} runs")
+    more = "More epochs might raise the score"
+    return [f"Dev was best in the last epoch: {'; '.join(told)}. {more}."] if told else []
+
+
+def overlap(results_root: str | Path, scale: str, task: str) -> list[str]:
+    """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`.
+
+    Raises:
+        UserError: a damaged record.
+    """
+    paths = sorted((Path(results_root) / "analysis" / scale / "overlap").glob("*.json"))
+    measured = [read_sealed(path, "record", AGAIN)["measured"].get(task) for path in paths]
+    most = max(filter(None, measured), key=lambda each: each["dev"]["shared"], default=None)
+    if most is None or 100 * most["dev"]["shared"] <= READ * most["dev"]["long"]:
+        return []
+    dev, test = (f"{most[split]['shared']:,} of the {most[split]['long']:,} longer" for split in ("dev", "test"))
+    return [
+        f"The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It "
+        "flatters dev scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
+    ]
+
+
+def _details(groups: Sequence[Group], metric: str) -> list[str]:
+    """The other test metrics and the peak memory, for each arm."""
+    remarks = []
+    for group in groups:
+        names = [name for name in group.first["metrics"]["test"] if name != metric]
+        others = [f"{name} {statistics.scores(group.records, 'test', name)}" for name in names]
+        peaks = [record["peak_memory_mib"] for record in group.records if record.get("peak_memory_mib")]
+        told = [f"test {', '.join(others)}"] if others else []
+        told += [f"peak memory {max(peaks):,} MiB"] if peaks else []
+        if told:
+            bilm = f", biLM {group.bilm}" if group.bilm else ""
+            remarks.append(f"{group.name}{bilm}: {'; '.join(told)}.")
+    return remarks
+
+
+def _machines(records: Sequence[Record]) -> list[str]:
+    described = {(m.get("gpu") or m["cpu"], m["cores"], m["threads"], m["accelerator"])
+                 for m in (record["machine"] for record in records)}  # fmt: skip
+    shown = [
+        f"{name} ({cores} cores, {threads} threads, {accelerator})"
+        for name, cores, threads, accelerator in sorted(described)
+    ]
+    dirty = sum(bool(record.get("dirty")) for record in records)
+    changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
+    return [f"Machine: {'; '.join(shown)}.{changed}"]
