@@ -70,6 +70,6 @@ def test_dev_that_was_read_is_said_beside_its_scores(tmp_path):
     path.parent.mkdir(parents=True)
     page = {"measured": {"squad": numbers, "ner": numbers | {"dev": numbers["test"]}}}
     path.write_text(sealed(json.dumps(page, indent=1) + "\n"))
-    (line,) = remarks.overlap(tmp_path, "open", "squad")
+    ((where, (line,)),) = remarks.read(tmp_path, ["open", "mini"]).items()
+    assert where == ("open", "squad")
     assert "40 of the 100 longer sentences of dev" in line
-    assert remarks.overlap(tmp_path, "open", "ner") == remarks.overlap(tmp_path, "open", "sst5") == []

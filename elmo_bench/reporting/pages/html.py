@@ -16,6 +16,7 @@ from elmo_bench.reporting.statistics.claims import RULE, Finding
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import Scales, compared
 from elmo_bench.reporting.tables import comparisons, replication, tables
+from elmo_bench.reporting.tables.remarks import NOTHING, Read
 
 SWEPT = "Mean ± sample standard deviation over the seeds, whose number stands in brackets."
 PERCENT = (
@@ -29,6 +30,7 @@ def chapters(
     swept: Sequence[Section] = (),
     studies: Sequence[Section] = (),
     claims: Sequence[Sequence[Finding]] = (),
+    read: Read = NOTHING,
 ) -> list[Chapter]:
     """The chapters of the page, the answer and the findings first; those without content are left out."""
     chapters = [
@@ -40,7 +42,7 @@ def chapters(
         pictures.layer_weights(scales),
         pictures.over_epochs(scales),
         pictures.training(scales),
-        _scores(scales),
+        _scores(scales, read),
         cost(scales),
         Chapter("studies", "Studies of the biLM", [], studies),
     ]
@@ -64,14 +66,18 @@ def _gains(scales: Scales) -> Chapter:
     return Chapter("gains", "Gains with intervals", [READING] if made else [], made, charts)
 
 
-def _scores(scales: Scales) -> Chapter:
+def _scores(scales: Scales, read: Read) -> Chapter:
     """The scores of every arm, a table for each task and scale."""
-    made = [tables.scores(each) for outcomes in scales.values() for each in outcomes]
+    made = [tables.scores(each, read) for outcomes in scales.values() for each in outcomes]
     return Chapter("scores", "Scores", [PERCENT] if made else [], made)
 
 
 def pages(
-    scales: Scales, swept: Sequence[Section], studies: Sequence[Section], claims: Sequence[Sequence[Finding]] = ()
+    scales: Scales,
+    swept: Sequence[Section],
+    studies: Sequence[Section],
+    claims: Sequence[Sequence[Finding]] = (),
+    read: Read = NOTHING,
 ) -> dict[str, str]:
     """The contents of report.html, report.json and, where something is compared, figures/gains.svg, by name.
 
@@ -80,11 +86,12 @@ def pages(
         swept: the tables of sweeps.
         studies: those of the biLM.
         claims: the findings of the paper at each scale.
+        read: what the biLM has read of dev, by scale and task.
 
     Raises:
         UserError: the record of an ensemble is damaged.
     """
-    found = chapters(scales, swept, studies, claims) if scales or studies else []
+    found = chapters(scales, swept, studies, claims, read) if scales or studies else []
     notes = [outcomes[0].note for outcomes in scales.values()]
     made = {"report.html": html(found, notes), "report.json": data(found)}
     if mains := compared(scales):

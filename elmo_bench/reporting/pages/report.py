@@ -65,27 +65,24 @@ class Made(NamedTuple):
 def _made(records: Sequence[Record], results_root: str | Path) -> Made:
     swept, of_bilm, runs = table_files.written(results_root, records), studies(results_root), by_scale(records)
     found = [findings(records, scale, results_root) for scale in SCALES if scale in runs]
-    overview, by_task = tables.overview(records), _by_task(runs, results_root)
+    overview, by_task = tables.overview(records), _by_task(runs, read := remarks.read(results_root, runs))
     pages = {f"tasks/{task}.md": markdown(task, "", sections) for task, sections in by_task.items()}
     pages |= {name: f"{table.markdown(level=1)}\n" for name, table in swept.items()}
     if of_bilm:
         pages["studies.md"] = markdown("Studies of the biLM", "", of_bilm)
     if found:
         pages["replication.md"] = replication.markdown(found)
-    files = {"README.md": _front(overview, pages), **pages, **page.pages(runs, [*swept.values()], of_bilm, found)}
+    of_page = page.pages(runs, [*swept.values()], of_bilm, found, read)
+    files = {"README.md": _front(overview, pages), **pages, **of_page}
     of_tasks = [section for sections in by_task.values() for section in sections]
     return Made([*overview, *of_tasks, *swept.values(), *of_bilm], found, files)
 
 
-def _by_task(scales: Scales, results_root: str | Path) -> dict[str, list[Section]]:
-    """For each task the sections of its scales; what the biLM has read of dev is said below the scores."""
+def _by_task(scales: Scales, read: remarks.Read) -> dict[str, list[Section]]:
+    """For each task the sections of its scales."""
     outcomes = [outcome for here in scales.values() for outcome in here]
-    found: dict[str, list[Section]] = {task: [] for task in layouts.in_order({each.task for each in outcomes})}
-    for outcome in outcomes:
-        scores, *gains = tables.sections_of(outcome)
-        read = remarks.overlap(results_root, outcome.scale, outcome.task)
-        found[outcome.task] += [scores._replace(remarks=[*read, *scores.remarks]), *gains]
-    return found
+    tasks = layouts.in_order({outcome.task for outcome in outcomes})
+    return {task: [s for o in outcomes if o.task == task for s in tables.sections_of(o, read)] for task in tasks}
 
 
 # Markdown.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from elmo_bench.records.store import Record
@@ -11,7 +11,9 @@ from elmo_bench.reporting.statistics.groups import Group, is_pair
 from elmo_bench.system.storage.integrity import read_sealed
 
 AGAIN = "restore it (git checkout), or make it again (elmo-bench analysis.overlap)"
-READ = 1.0  # percent of the long sentences of dev: what is below it comes about by chance
+CHANCE = 1.0  # percent of the longer sentences of dev: what is below it comes about by chance
+Read = Mapping[tuple[str, str], Sequence[str]]  # sentences by scale and task
+NOTHING: Read = {}
 
 
 def all_of(groups: Sequence[Group], metric: str) -> list[str]:
@@ -24,29 +26,38 @@ def rising(groups: Sequence[Group]) -> list[str]:
     """The arms of the scale's pair whose dev score was best in the last epoch that the page allows."""
     told = []
     for group in (group for group in groups if is_pair(group.first)):
-        last = [record["epoch"] == record["config"]["task"]["fit"]["epochs"] for record in group.records]
+        last = [record["epoch"] == _allowed(record) for record in group.records]
         if any(last):
             told.append(f"{group.name}, {sum(last)} of {len(last)} runs")
     more = "More epochs might raise the score"
     return [f"Dev was best in the last epoch: {'; '.join(told)}. {more}."] if told else []
 
 
-def overlap(results_root: str | Path, scale: str, task: str) -> list[str]:
+def _allowed(record: Record) -> int | None:
+    return record["config"]["task"].get("fit", {}).get("epochs")
+
+
+def read(results_root: str | Path, scales: Iterable[str]) -> Read:
     """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`.
 
     Raises:
         UserError: a damaged record.
     """
-    paths = sorted((Path(results_root) / "analysis" / scale / "overlap").glob("*.json"))
-    measured = [read_sealed(path, "record", AGAIN)["measured"].get(task) for path in paths]
-    most = max(filter(None, measured), key=lambda each: each["dev"]["shared"], default=None)
-    if most is None or 100 * most["dev"]["shared"] <= READ * most["dev"]["long"]:
-        return []
-    dev, test = (f"{most[split]['shared']:,} of the {most[split]['long']:,} longer" for split in ("dev", "test"))
-    return [
-        f"The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It "
-        "flatters dev scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
-    ]
+    found: dict[tuple[str, str], list[str]] = {}
+    for scale in scales:
+        for path in sorted((Path(results_root) / "analysis" / scale / "overlap").glob("*.json")):
+            for task, numbers in read_sealed(path, "record", AGAIN)["measured"].items():
+                if 100 * numbers["dev"]["shared"] > CHANCE * numbers["dev"]["long"]:
+                    found.setdefault((scale, task), []).append(_overlap(numbers))
+    return found
+
+
+def _overlap(numbers: Mapping[str, Mapping[str, int]]) -> str:
+    dev, test = (f"{numbers[split]['shared']:,} of the {numbers[split]['long']:,} longer" for split in ("dev", "test"))
+    return (
+        f"The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters "
+        "dev scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."
+    )
 
 
 def _details(groups: Sequence[Group], metric: str) -> list[str]:

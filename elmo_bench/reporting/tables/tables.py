@@ -13,6 +13,7 @@ from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group, has_elmo, in_groups, is_control, is_pair, short, vectors
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_place, largest, monitored, outcome, row_order
 from elmo_bench.reporting.tables import comparisons, ensembles, numbers, remarks
+from elmo_bench.reporting.tables.remarks import NOTHING, Read
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
@@ -23,9 +24,9 @@ def sections(records: Iterable[Record]) -> list[Section]:
     return [part for place in by_place(records) for part in sections_of(outcome(place))]
 
 
-def sections_of(outcome: Outcome) -> list[Section]:
+def sections_of(outcome: Outcome, read: Read = NOTHING) -> list[Section]:
     """The scores of one task at one scale and, with a baseline to compare with, its gains."""
-    return [scores(outcome), *filter(None, [comparisons.table(outcome)])]
+    return [scores(outcome, read), *filter(None, [comparisons.table(outcome)])]
 
 
 def gains_section(records: list[Record]) -> Section | None:
@@ -33,15 +34,21 @@ def gains_section(records: list[Record]) -> Section | None:
     return comparisons.table(outcome(records))
 
 
-def scores(outcome: Outcome) -> Section:
-    """The scores of one task at one scale, a row for each arm."""
+def scores(outcome: Outcome, read: Read = NOTHING) -> Section:
+    """The scores of one task at one scale, a row for each arm; below them what a reader must know.
+
+    Args:
+        outcome: the runs.
+        read: what the biLM has read of dev, by scale and task.
+    """
     metric = outcome.metric
+    told = read.get((outcome.scale, outcome.task), [])
     return Section(
         title=f"{outcome.task}, scale {outcome.scale}",
         note=outcome.note,
         header=tuple(cell.format(m=metric) for cell in HEADER),
         rows=[row for group in outcome.groups for row in (_row(group, metric), *ensembles.rows(group, metric))],
-        remarks=remarks.all_of(outcome.groups, metric),
+        remarks=[*told, *remarks.all_of(outcome.groups, metric)],
     )
 
 
