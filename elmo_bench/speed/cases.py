@@ -119,16 +119,18 @@ class Case:
         chosen: the rows.
         arm: of Table 1.
         source: of the layers, which all arms but the baseline use.
+        data: overrides that choose the data, for a scale whose pages need them.
     """
 
     chosen: Chosen
     arm: str = "elmo"
     source: RandomLayers | None = None
+    data: Sequence[str] = ()
 
     @cached_property
     def run(self) -> RunConfig:
         """The configuration of the scale's page."""
-        overrides = [f"task={self.chosen['task']}", f"arm={self.arm}", f"scale={self.chosen['scale']}"]
+        overrides = [f"task={self.chosen['task']}", f"arm={self.arm}", f"scale={self.chosen['scale']}", *self.data]
         return schema.typed(pages.compose(overrides))
 
     @property

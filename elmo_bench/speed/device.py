@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -10,11 +13,44 @@ from statistics import median
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from elmo_bench.speed.steps import Operations
 from elmo_bench.system.machine import peak_mib
 
 DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16}  # of products, by Lightning's name of a precision
+WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "repeat_interleave")  # for a GPU
+
+
+class Operations(TorchDispatchMode):
+    """Counts the operations that compute something, and those for whose result a GPU would be waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = self.waits = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        self.number += not func.is_view
+        indices = args[1] if name in ("index", "index_put", "index_put_", "_index_put_impl_") else ()
+        self.waits += name.startswith(WAITS) or any(i is not None and i.dtype == torch.bool for i in indices)
+        return func(*args, **(kwargs or {}))
+
+
+def in_own_process(module: str, *arguments: object, limit: float | None = None) -> Any:
+    """What a module of this room prints as JSON in its last line, run as a process, whose peak memory is its own.
+
+    Args:
+        module: its name.
+        arguments: of its command line; None is an empty one.
+        limit: seconds.
+
+    Raises:
+        subprocess.SubprocessError: the process failed, or did not end within the limit.
+    """
+    words = ["" if argument is None else str(argument) for argument in arguments]
+    command = [sys.executable, "-m", f"elmo_bench.speed.{module}", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def name(device: torch.device) -> str:
@@ -22,11 +58,11 @@ def name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
-def finished(device: torch.device) -> float:
+def finished(device: torch.device, clock: Callable[[], float] = time.perf_counter) -> float:
     """The time in seconds when the device has done all that it was asked for."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return time.perf_counter()
+    return clock()
 
 
 def seconds(work: Callable[[], Any], device: torch.device, rounds: int) -> float:
@@ -63,18 +99,3 @@ def waits(work: Callable[[], Any], device: torch.device) -> int:
         finally:
             torch.cuda.set_sync_debug_mode("default")
     return sum("synchroniz" in str(each.message) for each in told)
-
-
-def best_products(device: torch.device, size: int, rounds: int = 7) -> dict[str, float]:
-    """FLOP a second of the product of two square matrices, by precision; float32 without TF32."""
-    found = {}
-    for precision, dtype in DTYPES.items():
-        x, y = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-        found[precision] = 2 * size**3 / seconds(lambda x=x, y=y: torch.mm(x, y), device, rounds)
-    return found
-
-
-def copied_bytes(device: torch.device, size: int, rounds: int = 7) -> float:
-    """Bytes a second that a copy of `size` float32 numbers on the device reads and writes."""
-    x, y = torch.empty(size, device=device), torch.empty(size, device=device)
-    return 8 * size / seconds(lambda: y.copy_(x), device, rounds)

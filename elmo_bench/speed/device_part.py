@@ -1,34 +1,58 @@
 """Measures one part of the work on a device and prints its figures: `... PART DEVICE ROWS OVERRIDE ...`.
 
-A process of its own, so that its peak memory is its own and a part that hangs can be ended.
+On a GPU at the sizes of scale=paper, with ELMo from the cache; on a CPU the same code at the sizes of scale=mini, which
+shows that it runs and nothing about a GPU. A part is a process, so that one that hangs can be ended.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.pretraining.parallel import choose_device
-from elmo_bench.speed import cases, device, on_device, pretraining, released
+from elmo_bench.speed import cases, device, inputs, pretraining, steps
+from elmo_bench.speed.bound import LARGE, batch_flops, best_product
+from elmo_bench.speed.cases import Case, Chosen, RandomLayers
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.terminal import console
 
 Figures = dict[str, Any]
-PAGES = {"cuda": ("small", "original"), "cpu": ("mini",)}  # of conf/pretrain
-UPDATES = {"cuda": 150, "cpu": 60}  # of each; the rate is that of the last fifty
+
+
+class Amount(NamedTuple):
+    """How much is measured."""
+
+    scale: str  # of the models of tasks
+    width: int  # of the layers
+    product: tuple[int, int, int]  # the best matrix product
+    sentences: int  # to encode
+    budgets: tuple[int, ...]  # tokens that the biLM computes at once
+    batches: int  # of a task, besides the largest
+    rounds: int
+    pages: tuple[str, ...]  # of conf/pretrain
+    updates: int  # of each pretraining; the rate is that of the last fifty
+
+
+PAPER = Amount("paper", 1024, LARGE, 2048, (2048, 16384), 6, 5, ("small", "original"), 150)
+REDUCED = Amount("mini", 16, (256, 256, 256), 32, (2048,), 2, 1, ("mini",), 60)
+
+
+def amount(kind: str) -> Amount:
+    """The paper's sizes on a GPU (cuda), reduced ones on a CPU."""
+    return PAPER if kind == "cuda" else REDUCED
 
 
 def names(kind: str, scale: str = "mini") -> list[str]:
     """The parts, for a kind of device and the tasks that have rows of a scale."""
-    return ["encode", *(f"steps.{task}" for task in cases.tasks(scale)), *(f"pretraining.{p}" for p in PAGES[kind])]
+    tasks = (f"steps.{task}" for task in cases.tasks(scale))
+    return ["encode", *tasks, *(f"pretraining.{page}" for page in amount(kind).pages)]
 
 
 def run(part: str, kind: str, rows: Path | None, data: Sequence[str], limit: float | None = None) -> Figures:
@@ -44,40 +68,75 @@ def run(part: str, kind: str, rows: Path | None, data: Sequence[str], limit: flo
     Raises:
         subprocess.SubprocessError: the process failed, or did not end within the limit.
     """
-    command = [sys.executable, "-m", "elmo_bench.speed.device_part", part, kind, str(rows or ""), *data]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit)
-    return json.loads(done.stdout.splitlines()[-1])
+    return device.in_own_process("device_part", part, kind, rows, *data, limit=limit)
 
 
-def measured(part: str, place: torch.device, rows: str, data: Sequence[str]) -> Figures:
+def choose(task: str, place: torch.device, data: Sequence[str]) -> Chosen:
+    """Batches of a task for this device."""
+    return cases.choose(task, data, amount(place.type).scale, amount(place.type).batches)
+
+
+def roof(place: torch.device) -> dict[str, float]:
+    """The best rate of this device: FLOP a second of a matrix product, by precision."""
+    shape = amount(place.type).product
+    return {name: best_product(place, dtype, [shape]).flops for name, dtype in device.DTYPES.items()}
+
+
+def _measured(part: str, place: torch.device, rows: str, data: Sequence[str]) -> Figures:
     """The figures of a part, with the best rates of the device in the same process."""
     kind, _, which = part.partition(".")
-    figures: Figures = {"device": device.name(place), "roof": (best := on_device.roof(place))}
+    figures: Figures = {"device": device.name(place), "roof": (best := roof(place))}
     if kind == "encode":
         return {**figures, "encode": _encode(place, best)}
     if kind == "pretraining":
-        return {**figures, "pretraining": pretraining.measured(which, UPDATES[place.type], None, place, _gpu(place))}
-    chosen = json_text.read(Path(rows) / f"{which}.json") if rows else on_device.choose(which, place, data)
-    return {**figures, "rows": chosen["rows"], "steps": on_device.steps(chosen, place, best)}
+        updates, compiled = amount(place.type).updates, place.type == "cuda"
+        return {**figures, "pretraining": pretraining.measured(which, updates, None, place, compiled)}
+    chosen = json_text.read(Path(rows) / f"{which}.json") if rows else choose(which, place, data)
+    return {**figures, "rows": chosen["rows"], "steps": _steps(chosen, place, best)}
 
 
-def _gpu(place: torch.device) -> bool:
-    return place.type == "cuda"
+def _encode(place: torch.device, best: dict[str, float]) -> list[Figures]:
+    """Words to layers in float32, for every budget of tokens; words are encoded afresh each time.
 
-
-def _encode(place: torch.device, best: Figures) -> list[Figures]:
-    """With random weights of the release's largest size, on a CPU of its smallest."""
-    options = released.original() if _gpu(place) else released.small()
+    With random weights of the release's largest size, on a CPU of its smallest.
+    """
+    sentences, _ = inputs.read_sentences(None, amount(place.type).sentences)
+    tokens, rows = sum(map(len, sentences)), []
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "options.json", Path(folder) / "weights.hdf5"
         torch.manual_seed(0)
-        BiLM(options).export(*files)
-        return on_device.encode(files, place, best)
+        BiLM(inputs.original() if place.type == "cuda" else inputs.small()).export(*files)
+        for budget in amount(place.type).budgets:
+            bilm = BiLM.from_files(*files, state="warm", token_budget=budget).to(place)
+
+            def work(bilm: BiLM = bilm) -> None:
+                bilm.forget_words()
+                for _ in bilm.batches(sentences):
+                    pass
+
+            seconds = device.seconds(work, place, amount(place.type).rounds)
+            share = batch_flops(bilm.options, sentences) / seconds / best["32-true"]
+            row = {"token_budget": budget, "tokens_a_second": tokens / seconds, "share_of_bound": share}
+            rows.append({**row, "peak_mib": device.memory(work, place)})
+    return rows
+
+
+def _steps(chosen: Chosen, place: torch.device, best: dict[str, float]) -> list[Figures]:
+    """The training steps of a task, a row for each arm of Table 1 and each precision."""
+    source, rows = RandomLayers(amount(place.type).width), []
+    for arm in ("baseline", "elmo"):
+        case = Case(chosen, arm, source)
+        work = steps.flops(case, case.batches[1:])
+        for precision, rate in best.items():
+            row = steps.on_device(case, place, precision, amount(place.type).rounds)
+            share = work / len(case.batches[1:]) / row["seconds_a_step"] / rate
+            rows.append({**row, "share_of_bound": share})
+    return rows
 
 
 def main(part: str, kind: str, rows: str, *data: str) -> None:
     """Prints the figures as JSON, in one line."""
-    print(json.dumps(measured(part, choose_device(kind), rows, data)))
+    print(json.dumps(_measured(part, choose_device(kind), rows, data)))
 
 
 if __name__ == "__main__":

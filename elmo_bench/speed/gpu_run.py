@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import torch
 
-from elmo_bench.speed import device, device_part, device_tables
+from elmo_bench.speed import device, device_part, tables
 from elmo_bench.system import machine, places
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
@@ -173,5 +173,5 @@ def markdown(found: Figures) -> str:
     failures = "".join(
         f"\n`{name}`: {message}\n" for part in done.values() for name, message in part.get("failures", {}).items()
     )
-    sections = [table.markdown() for table in device_tables.tables(done)]
+    sections = [table.markdown() for table in tables.of_device(done)]
     return "\n".join([about, f"| part | outcome |\n| --- | --- |\n{listed}{failures}", *sections])

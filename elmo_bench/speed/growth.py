@@ -20,7 +20,7 @@ from elmo_bench.configuration.composing import compose_all
 from elmo_bench.identity.identity import Identity
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.speed.text import Sentence, generated
+from elmo_bench.speed.inputs import Sentence, generated
 
 SIZES = 4
 ROUNDS = 3

@@ -9,7 +9,6 @@ import csv
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
@@ -25,15 +24,14 @@ from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.configuration import pages
-from elmo_bench.speed.flops import lstm_flops
-from elmo_bench.speed.text import read_sentences
+from elmo_bench.speed import device as devices
+from elmo_bench.speed.bound import best_product, lstm_flops
+from elmo_bench.speed.inputs import read_sentences
 from elmo_bench.system import places
 from elmo_bench.system.machine import peak_mib
 from elmo_bench.system.terminal import console
 
 PASSES = 3  # a product forward, and one for each of its two gradients
-SHAPES = ((1024, 1024, 1024), (2048, 2048, 2048), (1280, 128, 4096))  # rows, in, out
-LARGE = (8192, 8192, 8192)  # too much for a CPU, and what a GPU is fastest at
 VOCABULARY = places.CONF / "pretrain" / "open.words.txt"
 EPOCH = 768_648_884  # tokens of the 1B Word Benchmark that the release read ten times
 
@@ -49,20 +47,6 @@ def batch_flops(options: Options, batch: Batch) -> float:
     tokens = len(batch.indices[0])
     softmax = sum(2 * tokens * p * len(sample.negatives) for sample in batch.samples)
     return PASSES * (convolutions + dense + tokens * lstm_flops(options) + softmax)
-
-
-def best_product(device: torch.device, dtype: torch.dtype, repeats: int = 7) -> float:
-    """FLOP a second of the fastest of some matrix products."""
-    best = 0.0
-    for rows, inputs, outputs in SHAPES if device.type == "cpu" else (*SHAPES, LARGE):
-        x, y = torch.randn(rows, inputs, device=device).to(dtype), torch.randn(inputs, outputs, device=device).to(dtype)
-        for _ in range(repeats):
-            started = time.perf_counter()
-            torch.mm(x, y)
-            if device.type == "cuda":
-                torch.cuda.synchronize()
-            best = max(best, 2 * rows * inputs * outputs / (time.perf_counter() - started))
-    return best
 
 
 def speed(
@@ -82,11 +66,11 @@ def speed(
         recipe = replace(recipe, text=[("text.txt", None)], heldout=[], tokens=updates * size)
         trainer = Trainer(recipe, folder, folder / "run", 1e9, compile, device=device)
         flops = [batch_flops(trainer.lm.bilm.options, batch) for batch in islice(trainer._batches(), 20)]
-        best = best_product(device, trainer.lm.dtype)
+        best = best_product(device, trainer.lm.dtype).flops
         trainer.fit()
         with open(folder / "run" / "log.csv", encoding="utf-8") as file:
             rate = float(list(csv.DictReader(file))[-1]["tokens_a_second"])
-        best = max(best, best_product(device, trainer.lm.dtype))
+        best = max(best, best_product(device, trainer.lm.dtype).flops)
     mflop = sum(flops) / len(flops) / size / 1e6
     return {
         "tokens_a_second": rate,
@@ -96,7 +80,7 @@ def speed(
         "share_of_bound": rate * mflop * 1e6 / best,
         "threads": torch.get_num_threads(),
         "rows": recipe.rows,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "device": devices.name(device),
     }
 
 

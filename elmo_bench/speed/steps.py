@@ -1,115 +1,138 @@
-"""Prints the speed of N training steps of a task at scale=open on one core: `... TASK DATA_ROOT N`.
+"""Training steps of a task: on a device, time, memory, share of the best product, projected hours of a run and of
+Table 1; on one core, the speed at scale=open: `... TASK DATA_ROOT N`.
 
-ELMo's layers come from the cache; they are random numbers of the biLM's width. Time is the process's own, so that other
-work on the machine matters little. The bound is the best matrix product in the same process, divided by three times the
-products that the rows need in a forward pass, each row alone: no padding.
+ELMo's layers are random numbers, rounded as the cache stores them. The bound is the best matrix product in the same
+process, divided by three times the products that the rows need in a forward pass, each row alone: no padding.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from hydra.utils import instantiate
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.schema import RunConfig, TaskConfig
-from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.running.build import build
-from elmo_bench.running.data import ReadAhead, lengths, sentences
 from elmo_bench.running.module import BenchModule
-from elmo_bench.speed import gemm
-from elmo_bench.speed.cases import RandomLayers, sampled, update
+from elmo_bench.speed import cases, device
+from elmo_bench.speed.bound import best_product
+from elmo_bench.speed.cases import Case, RandomLayers, autocast, update
+from elmo_bench.sweeps.pages import points
 from elmo_bench.system import allocator
 from elmo_bench.system.storage import json_text
-from elmo_bench.task import Batch, Reader
-from elmo_bench.text.batching import BucketSampler
+from elmo_bench.task import Batch
 
-ROUNDS = 3  # of which the best counts
-LONE = 8  # rows of a batch whose products are counted
+ROUNDS = 3  # on one core, of which the best counts
+ROWS = 4  # of a batch, whose products are counted
+WARM = 2  # passes over the batches of a device before the measurement
 PASSES = 3  # the work of forward and backward pass, in forward passes
-WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "repeat_interleave")  # for a GPU
+Row = dict[str, Any]
 
 
-class Operations(TorchDispatchMode):
-    """Counts the operations that compute something, and those for whose result a GPU would be waited for."""
+def on_device(case: Case, place: torch.device, precision: str, rounds: int) -> Row:
+    """Of one arm in one precision: the largest batch for memory and waits, the others for time."""
+    module = case.module(place)
+    optimizer = module.configure_optimizers()
+    largest, *others = case.batches
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.number = self.waits = 0
+    def train(batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            update(module, case.task, optimizer, moved(module, batch), precision)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        self.number += not func.is_view
-        indices = args[1] if name in ("index", "index_put", "index_put_", "_index_put_impl_") else ()
-        self.waits += name.startswith(WAITS) or any(i is not None and i.dtype == torch.bool for i in indices)
-        return func(*args, **(kwargs or {}))
-
-
-class Steps(NamedTuple):
-    """A model and the batches that it is trained on."""
-
-    loader: ReadAhead
-    module: BenchModule
-    reader: Reader
-    task: TaskConfig
-
-
-def main(task: str, data_root: str, number: str) -> None:
-    """Measures a number of steps and prints them as JSON."""
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    allocator.keep_freed()
-    with tempfile.TemporaryDirectory() as folder:
-        run = schema.typed(pages.compose([f"task={task}", "scale=open", f"data_root={data_root}", "trainer=cpu"]))
-        print(json.dumps({"task": task, **speed(_made(run, Path(folder), int(number)))}))
+    for _ in range(WARM):
+        train(case.batches)
+    training = device.seconds(lambda: train(others), place, rounds)
+    resident = moved(module, largest)
+    waits = device.waits(lambda: update(module, case.task, optimizer, resident, precision), place)
+    rows = sum(len(batch.rows) for batch in others)
+    row = {
+        "task": case.task.name, "arm": case.arm, "precision": precision, "rows_a_step": rows / len(others),
+        "seconds_a_step": training / len(others), "peak_mib": device.memory(lambda: train([largest]), place),
+        "waits_a_step": waits,
+        "answering_seconds_a_row": _answering(module, others, place, precision, rounds) / rows,
+    }  # fmt: skip
+    return {**row, **hours(case, training / rows, row["answering_seconds_a_row"])}
 
 
-def speed(steps: Steps) -> dict[str, Any]:
-    """Tokens a second, MFLOP a token, the share of the bound; operations and waits of a step."""
-    batches = list(steps.loader)
+def moved(module: BenchModule, batch: Batch) -> Batch:
+    """A batch on the module's device, as Lightning moves it."""
+    return module.transfer_batch_to_device(batch, module.device, 0)
+
+
+def _answering(
+    module: BenchModule, batches: Sequence[Batch], place: torch.device, precision: str, rounds: int
+) -> float:
+    """Seconds to predict the rows of the batches."""
+    module.eval()
+
+    @torch.no_grad()
+    def work() -> None:
+        for batch in batches:
+            with autocast(place, precision):
+                module.predict_step(moved(module, batch))
+
+    return device.seconds(work, place, rounds)
+
+
+def hours(case: Case, training: float, answering: float) -> Row:
+    """A run's projected hours for all epochs of the page, at these seconds a row, and of what rows.
+
+    The rows are the paper's where the page has their numbers (task.paper.train_rows and dev_rows), else those at hand.
+    """
+    paper, here = case.task.paper or {}, case.chosen["rows"]
+    train, dev = (paper.get(f"{split}_rows") or here[split] for split in ("train", "dev"))
+    epoch = train * training + dev * answering
+    return {"train_rows": train, "dev_rows": dev, "hours": case.task.fit.epochs * epoch / 3600}
+
+
+def table1(rows: Sequence[Row]) -> dict[str, float]:
+    """The projected hours of all runs of Table 1, by precision: of the tasks of the rows, with the page's seeds."""
+    total = dict.fromkeys(device.DTYPES, 0.0)
+    for task in dict.fromkeys(row["task"] for row in rows):
+        runs = [
+            dict(one.split("=", 1) for one in run)["arm"] for run in points("table1", [f"task={task}", "scale=paper"])
+        ]
+        for row in rows:
+            total[row["precision"]] += row["hours"] * runs.count(row["arm"]) if row["task"] == task else 0.0
+    return total
+
+
+def on_one_core(case: Case) -> Row:
+    """Tokens a second, MFLOP a token, the share of the bound; operations and waits of a step.
+
+    Time is the process's own, so that other work on the machine matters little.
+    """
+    module, batches = case.module(), case.batches
+    optimizer, took = module.configure_optimizers(), []
+    for _ in range(ROUNDS + 1):
+        started = time.process_time()
+        for batch in batches:
+            update(module, case.task, optimizer, batch)
+        took.append(time.process_time() - started)
+    seconds = min(took[1:])  # the first round is a warm-up
+    with device.Operations() as operations:
+        update(module, case.task, optimizer, batches[0])
     tokens = sum(len(s) for batch in batches for text in batch.texts.values() for s in text.sentences)
-    optimizer = steps.module.configure_optimizers()
-    took = _seconds(steps, optimizer, batches)
-    with Operations() as operations:
-        update(steps.module, steps.task, optimizer, batches[0])
-    flops, best = row_flops(steps, batches), max(gemm.rates(time.process_time, ROUNDS)).flops
+    work, best = flops(case, batches), best_product(clock=time.process_time).flops
     return {
-        "tokens_a_second": tokens / took,
-        "mflop_a_token": flops / tokens / 1e6,
-        "share_of_bound": flops / took / best,
+        "tokens_a_second": tokens / seconds,
+        "mflop_a_token": work / tokens / 1e6,
+        "share_of_bound": work / seconds / best,
         "operations_a_step": operations.number,
         "waits_a_step": operations.waits,
     }
 
 
-def _seconds(steps: Steps, optimizer: torch.optim.Optimizer, batches: Sequence[Batch]) -> float:
-    """Of a pass over the batches, the least of a few."""
-    took = []
-    for _ in range(ROUNDS + 1):
-        started = time.process_time()
-        for batch in batches:
-            update(steps.module, steps.task, optimizer, batch)
-        took.append(time.process_time() - started)
-    return min(took[1:])  # the first round is a warm-up
-
-
-def row_flops(steps: Steps, batches: Sequence[Batch]) -> float:
-    """The products that a step on each of the batches needs; estimated from LONE of its rows, about equally long."""
-    total = 0.0
+def flops(case: Case, batches: Sequence[Batch]) -> float:
+    """The products that updates on these batches need, each row alone, from some rows of each; counted on the CPU."""
+    module, total = case.module(), 0.0
     for batch in batches:
-        some = batch.rows[:: max(1, len(batch.rows) // LONE)]
-        alone = (steps.loader._with_layers(steps.reader.collate([row])) for row in some)
-        total += products(steps.module, alone) * len(batch.rows) / len(some)
+        some = batch.rows[:: max(1, len(batch.rows) // ROWS)]
+        total += products(module, (case.batch([row]) for row in some)) * len(batch.rows) / len(some)
     return total
 
 
@@ -134,26 +157,20 @@ def _pointwise(x: torch.Size, *_: Any, out_shape: torch.Size, **__: Any) -> int:
 PRODUCTS = {torch.ops.aten.mkldnn_rnn_layer: _recurrent, torch.ops.mkldnn._linear_pointwise: _pointwise}
 
 
-def _made(run: RunConfig, folder: Path, number: int) -> Steps:
-    """A model and a loader of the first batches of an epoch, with their layers in the cache."""
-    reader = instantiate(run.task.reader)
-    train, bounds = reader.load()["train"], run.task.batch
-    sampler = BucketSampler(lengths(train, reader.fields), bounds.batch_size, run.seed, bounds.token_budget)
-    chosen = sampler.batches(0)[:number]
-    rows = sampled(reader, [train[i] for batch in chosen for i in batch])
-    cache = ActivationCache(_layers(run), folder)
-    cache.console.quiet = True
-    cache.prepare(list(sentences([rows], reader.fields)))
-    places = iter(range(len(rows)))
-    batches = [[next(places) for _ in batch] for batch in chosen]
-    loader = DataLoader(rows, batch_sampler=batches, collate_fn=reader.collate)  # type: ignore[arg-type]
-    return Steps(ReadAhead(loader, cache), build(run, reader, cache).train(), reader, run.task)
+def open_width(data: Sequence[str]) -> int:
+    """Numbers of a layer of the biLM that scale=open names."""
+    scale = schema.typed(pages.compose(["task=ner", "arm=baseline", *data])).scale
+    assert scale.options is not None
+    return 2 * json_text.read(scale.options)["lstm"]["projection_dim"]
 
 
-def _layers(run: RunConfig) -> RandomLayers:
-    """Random layers of the width of the biLM that the scale names."""
-    assert run.scale.options is not None  # scale=open names a biLM
-    return RandomLayers(2 * json_text.read(run.scale.options)["lstm"]["projection_dim"])
+def main(task: str, data_root: str, number: str) -> None:
+    """Measures steps on some batches of scale=open and prints the figures as JSON."""
+    torch.set_num_threads(1)
+    allocator.keep_freed()
+    data = ["scale=open", f"data_root={data_root}"]
+    case = Case(cases.choose(task, data, "open", int(number)), "elmo", RandomLayers(open_width(data)), data)
+    print(json.dumps({"task": task, **on_one_core(case)}))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM, Packed
-from elmo_bench.speed import reference_highway
+from tests.nn import reference_highway
 
 LENGTHS = [[3, 7, 1, 7, 4], [1], [5, 5], [1, 1, 1], [2, 9]]
 

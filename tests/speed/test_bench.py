@@ -19,24 +19,23 @@ from elmo_bench.bilm.pretraining.convolutions import WordTypes
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.machine import bench as command
 from elmo_bench.commands.machine.bench import PARTS, parts, usual
-from elmo_bench.configuration import pages, schema
 from elmo_bench.kernels import checked
 from elmo_bench.speed import (
     bench,
+    bound,
     cases,
-    gemm,
+    device,
+    encode,
     growth,
-    measure,
+    inputs,
+    memory,
     pretraining,
     reference,
-    reference_highway,
-    released,
-    stack,
     steps,
     tables,
 )
-from elmo_bench.speed.flops import batch_flops, encoder_flops, lstm_flops
-from elmo_bench.speed.text import read_sentences
+from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
+from elmo_bench.speed.inputs import read_sentences
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
 
@@ -87,7 +86,7 @@ def test_ways_that_disagree_are_not_compared(tmp_path, monkeypatch):
     bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
     monkeypatch.setattr(reference, "encode", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
     with pytest.raises(RuntimeError, match="differ"):
-        measure.speed(bilm, [PLAIN], 1)
+        encode.speed(bilm, [PLAIN], 1)
 
 
 def test_made_up_sentences():
@@ -111,10 +110,10 @@ def test_sentences_of_the_open_text(data_root):
 
 
 def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
-    monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32), (4, 4, 4)))
-    monkeypatch.setattr(released, "FILTERS", [[1, 4], [3, 8]])
-    sizes = {"a": (released.official(8, 4, 1), 2), "b": (released.official(12, 6, 2), 1)}
-    plan = bench.Plan(sizes, 2, 64, 40, (stack.Size(5, 4, 2), 1), (30,), (), heads=False, device_parts=(), growth=2)
+    monkeypatch.setattr(bound, "SHAPES", ((8, 16, 32), (4, 4, 4)))
+    monkeypatch.setattr(inputs, "FILTERS", [[1, 4], [3, 8]])
+    sizes = {"a": (inputs.official(8, 4, 1), 2), "b": (inputs.official(12, 6, 2), 1)}
+    plan = bench.Plan(sizes, 2, 40, (), tasks=False, device_parts=(), growth=2)
     told: list[str] = []
     measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), told.append)))
     assert told == list(PARTS) == list(tables.SHOWN) == list(measured["seconds"])
@@ -128,35 +127,14 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
         assert row["largest_difference"] < 1e-5
         assert all(row["threads"][place][count] > 0 for place in ("idle", "busy") for count in ("1", "2"))
         assert row["bf16"] is None or (row["bf16"]["times_fp32"] > 0 and row["bf16"]["largest_difference"] < 0.05)
-    assert measured["cache"]["size"] == "b"
-    assert measured["cache"]["bytes_a_token"] == 2 * 6 * 5  # float16; layer 0 once, two layers of two halves
-    rates = measured["cache"]["bytes_a_second"]
-    assert measured["cache"]["share_of_copy"] == pytest.approx(rates["read"] / rates["copy"])
-    checks = measured["verification"]
-    assert set(checks["opening"]) == set(sizes)
-    assert all(seconds > 0 for row in checks["opening"].values() for seconds in row["seconds"].values())
-    assert all(0 < share < 0.03 for share in checks["runs"].values())
-    seconds = measured["sweep"]["seconds"]
-    expected = seconds["compute"] + 3 * seconds["read"]
-    assert measured["sweep"]["times_expected"] == pytest.approx(seconds["sweep"] / expected)
     assert len(measured["growth"]) == 5
     assert all(len(row["sizes"]) == len(row["seconds"]) == 4 for row in measured["growth"].values())
     assert list(measured["memory"]["sentences_and_peak_mib"]) == ["40", "160"]
-    rates = measured["stack"]["sentences_a_second"]
-    assert measured["stack"]["times_reference"] == pytest.approx(rates["ours"] / rates["reference"])
-    assert measured["stack"]["times_library"] == pytest.approx(rates["ours"] / rates["nn.LSTM"])
-    for rows in measured["attention"].values():
-        assert [(row["mode"], row["bounded"]) for row in rows] == [
-            ("train", True), ("train", False), ("answer", True), ("answer", False)
-        ]  # fmt: skip
-        assert all(row["words"] == 30 and row["peak_mib"] > 50 for row in rows)
-    assert "squad" in measured["attention"]
     console = Console(record=True, width=120)
     tables.show(measured, console)
     text = console.export_text()
     assert "of the bound" in text
-    assert "times nn.LSTM" in text
-    assert "what verification costs: opening a biLM (a," in text.replace("\n", " ")
+    assert "beside one busy process" in text.replace("\n", " ")
 
 
 def test_the_slope_of_a_cost():
@@ -181,17 +159,9 @@ def test_without_a_gpu_its_part_runs_only_where_it_is_asked_for(monkeypatch, cap
     assert usual("cuda") == list(PARTS)
 
 
-def test_equal_batches_of_paragraphs_are_measured_once(monkeypatch):
-    ran: list[int] = []
-    monkeypatch.setattr(measure, "_reading", lambda task, words, mode, rows: ran.append(rows) or float(rows))
-    rows = measure.attention("squad", (400, 800))
-    assert len(ran) == 6
-    assert [row["peak_mib"] for row in rows] == [row["rows"] for row in rows] == [45] * 4 + [22, 45] * 2
-
-
 def test_without_kernels_torch_alone_computes(tmp_path):
     bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
-    plain = measure.without_kernels(bilm)
+    plain = encode.without_kernels(bilm)
     assert plain._functions(prepared=True)[0].kernels is None  # type: ignore[attr-defined]
     assert (bilm._functions(prepared=True)[0].kernels is None) == (checked.kernels() is None)  # type: ignore[attr-defined]
     for a, b in zip(plain.encode(PLAIN), bilm.encode(PLAIN), strict=True):
@@ -201,7 +171,7 @@ def test_without_kernels_torch_alone_computes(tmp_path):
 def test_the_memory_of_a_training_step_at_the_papers_sizes(tmp_path):
     assert "ner" in cases.tasks("mini")
     data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[40,12,12]}"
-    found = measure.head("ner", data)
+    found = memory.step("ner", data)
     assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (40, True, True)  # the page: up to 64
 
 
@@ -211,12 +181,6 @@ def test_layers_drawn_for_the_memory_are_like_the_releases():
     assert layers.shape == (2, 3, 2, 1024)
     assert not layers[0, :, 1].any()
     assert torch.equal(layers[:, 0, :, :512], layers[:, 0, :, 512:])
-
-
-def test_stacks_that_disagree_are_not_compared(monkeypatch):
-    monkeypatch.setattr(reference_highway, "forward", lambda model, x, mask: model(x * 1.01, mask))
-    with pytest.raises(RuntimeError, match="differ"):
-        stack.speed([[3, 2]], 1, stack.Size(5, 4, 2))
 
 
 def test_the_work_of_a_pretraining_update_by_hand(tmp_path):
@@ -235,10 +199,10 @@ def test_the_work_of_a_pretraining_update_by_hand(tmp_path):
 
 def test_operations_and_waits_are_counted():
     x, mask = torch.randn(6, 3), torch.arange(6) > 2
-    with steps.Operations() as operations:
+    with device.Operations() as operations:
         x.view(18)[2:].t()  # views
     assert (operations.number, operations.waits) == (0, 0)
-    with steps.Operations() as operations:
+    with device.Operations() as operations:
         x.mul(2)[mask].sum().item()
         x[torch.tensor([1, 2])]
     assert operations.waits == 2  # the mask and the item
@@ -252,20 +216,21 @@ def test_the_products_of_an_lstm_are_counted():
     assert counted.get_total_flops() == 2 * 8 * 20 * (3 + 5)
 
 
-def test_training_steps_are_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(gemm, "SHAPES", ((8, 16, 32),))
+def test_training_steps_are_measured(monkeypatch, tmp_path):
+    monkeypatch.setattr(bound, "SHAPES", ((8, 16, 32),))
     sentences = ["Ida B-PER\nsang O\n", "the O\nold O\nferry O\nleft O\nOslo B-LOC\n"] * 3
     (tmp_path / "a.txt").write_text("\n".join(sentences), encoding="utf-8")
     files = [f"task.data.{split}={tmp_path / 'a.txt'}" for split in ("train", "dev", "test")]
-    run = schema.typed(pages.compose(["task=ner", "scale=open", "data_root=x", "task.batch.batch_size=4", *files]))
-    made = steps._made(run, tmp_path, 2)
-    found = steps.speed(made)
-    rate = found["tokens_a_second"] * found["mflop_a_token"] * 1e6
+    data = ["scale=open", f"data_root={tmp_path}", "task.batch.batch_size=4", *files]
+    chosen = cases.choose("ner", data, "open", 2)
+    case = cases.Case(chosen, source=cases.RandomLayers(16), data=data)
+    found = steps.on_one_core(case)
     assert found["tokens_a_second"] > 0
-    assert rate / found["share_of_bound"] > 0
+    assert found["share_of_bound"] > 0
     assert found["operations_a_step"] > 100
-    lone = steps.row_flops(made, list(made.loader))
-    assert lone == pytest.approx(found["mflop_a_token"] * 1e6 * 21)
+    tokens = sum(len(row["tokens"]) for rows in chosen["batches"] for row in rows)
+    assert steps.flops(case, case.batches) == pytest.approx(found["mflop_a_token"] * 1e6 * tokens)
+    assert steps.open_width(["scale=open", f"data_root={tmp_path}"]) == 256
 
 
 def test_pretraining_is_measured(tmp_path):

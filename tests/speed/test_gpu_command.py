@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from elmo_bench.commands.machine import gpu
-from elmo_bench.speed import device, device_part, device_tables, gpu_run, on_device
+from elmo_bench.speed import device, device_part, gpu_run, steps, tables
+from elmo_bench.speed.cases import Case
 from elmo_bench.speed.gpu_run import Work
 from elmo_bench.system.errors import UserError
 from tests.conftest import ROOT, clean_environment
 
 CPU = torch.device("cpu")
-BEST = {"32-true": 1e11, "bf16-mixed": 1e11}
 # What the machines with GPUs that we know of do not have.
 MISSING = "wandb", "gensim", "zstandard", "submitit", "wandb_workspaces"
 
@@ -32,13 +32,13 @@ def row(task: str, arm: str, precision: str, hours: float) -> dict:
 def test_the_hours_of_table_1_are_those_of_all_arms_and_seeds():
     rows = [row("ner", arm, each, 2.0) for arm in ("baseline", "elmo") for each in device.DTYPES]
     rows += [row("srl", arm, "32-true", 3.0) for arm in ("baseline", "elmo")]
-    assert on_device.table1(rows) == {"32-true": 2 * 5 * (2.0 + 3.0), "bf16-mixed": 2 * 5 * 2.0}
+    assert steps.table1(rows) == {"32-true": 2 * 5 * (2.0 + 3.0), "bf16-mixed": 2 * 5 * 2.0}
 
 
 def test_the_hours_of_a_run_are_those_of_all_its_epochs():
     chosen = {"task": "ner", "scale": "paper", "rows": {"train": 3, "dev": 1}}
-    case = on_device.Case(chosen)
-    found = on_device.hours(case, 0.5, 0.25)
+    case = Case(chosen)
+    found = steps.hours(case, 0.5, 0.25)
     assert (found["train_rows"], found["dev_rows"]) == (14041, 3250)
     assert found["hours"] == pytest.approx(75 * (14041 * 0.5 + 3250 * 0.25) / 3600)
 
@@ -123,7 +123,7 @@ def test_outcomes_of_tests_are_read_from_their_report(tmp_path):
 
 
 def test_the_page_has_a_table_of_each_kind():
-    roof = {"flops": dict.fromkeys(device.DTYPES, 5e13), "copied_bytes": 4e12}
+    roof = dict.fromkeys(device.DTYPES, 5e13)
     pretraining = {
         "page": "small", "dtype": "bfloat16", "tokens_a_second": 5, "share_of_bound": 0.5, "peak_mib": 1,
         "hours_of_ten_epochs": 7,
@@ -135,7 +135,7 @@ def test_the_page_has_a_table_of_each_kind():
         "steps.ner": {"seconds": 2, "device": "H", "roof": roof, "steps": [row("ner", "elmo", "32-true", 2.0)]},
         "pretraining.small": {"seconds": 2, "device": "H", "roof": roof, "pretraining": pretraining},
     }
-    assert len(device_tables.tables(parts)) == 5
+    assert len(tables.of_device(parts)) == 5
     page = gpu_run.markdown({
         "machine": {"cpu": "C", "gpu": "H", "accelerator": "cuda"}, "versions": {"torch": "2"}, "commit": None,
         "dirty": None, "parts": parts,
@@ -157,11 +157,11 @@ def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(tmp_path
     command = [sys.executable, "-c", BLOCKED, ",".join(MISSING), "elmo_bench.speed.device_part", "steps.ner", "cpu", ""]
     done = subprocess.run([*command, *data], cwd=ROOT, env=clean_environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    steps = json.loads(done.stdout.splitlines()[-1])["steps"]
-    assert [(each["arm"], each["precision"]) for each in steps] == [
+    found = json.loads(done.stdout.splitlines()[-1])["steps"]
+    assert [(each["arm"], each["precision"]) for each in found] == [
         (arm, precision) for arm in ("baseline", "elmo") for precision in device.DTYPES
     ]
-    assert all(each["seconds_a_step"] > 0 and each["share_of_bound"] > 0 for each in steps)
+    assert all(each["seconds_a_step"] > 0 and each["share_of_bound"] > 0 for each in found)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

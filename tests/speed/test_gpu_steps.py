@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 from elmo_bench.running.module import BenchModule
-from elmo_bench.speed import cases, device, on_device
+from elmo_bench.speed import cases, device, device_part
 from elmo_bench.speed.cases import Case, loss_of, update
-from elmo_bench.speed.on_device import moved
+from elmo_bench.speed.steps import moved
 
 TASKS = cases.tasks("mini")
 ROWS = 8  # of a batch
@@ -44,10 +44,9 @@ def case_of(request, data) -> Callable[[str], Case]:
 
     @cache
     def make(place: str) -> Case:
-        device = torch.device(place)
-        chosen = on_device.choose(request.param, device, data)
+        chosen = device_part.choose(request.param, torch.device(place), data)
         some = {**chosen, "batches": [rows[:ROWS] for rows in chosen["batches"][:1]]}
-        return Case(some, source=cases.RandomLayers(on_device.amount(device).width))
+        return Case(some, source=cases.RandomLayers(device_part.amount(place).width))
 
     return make
 

@@ -87,7 +87,7 @@ def named(text: str | None, known: Sequence[str]) -> list[str]:
 def choose(folder: Path, data: Sequence[str]) -> None:
     """Writes the rows that a GPU is measured with, <task>.json each."""
     from elmo_bench.speed import cases
-    from elmo_bench.speed.on_device import PAPER
+    from elmo_bench.speed.device_part import PAPER
 
     folder.mkdir(parents=True, exist_ok=True)
     for task in cases.tasks(data[0].removeprefix("scale=")):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from elmo_bench.embedding.vectors import word_embedding
 from elmo_bench.nn.antecedents import marginal_loss
 from elmo_bench.nn.char_cnn import CharCNN
-from elmo_bench.speed.steps import Operations
+from elmo_bench.speed.device import Operations
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.coref.head import CorefHead, bracketed

@@ -1,4 +1,4 @@
-"""Sentences to measure with: from the open data if available, else generated."""
+"""What is measured on: sentences, from the open data if available, else generated; sizes of the released biLMs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
+from elmo_bench.bilm.options import Options
 from elmo_bench.system.storage.files import open_text
 
 SHORTEST, LONGEST = 5, 50
+FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 Sentence = Sequence[str]
 
 
@@ -40,3 +42,20 @@ def generated(number: int, draw: random.Random) -> list[Sentence]:
     weights = list(accumulate(1 / (rank + 3) for rank in range(len(vocabulary))))
     lengths = [min(LONGEST, max(SHORTEST, round(draw.gammavariate(3, 7)))) for _ in range(number)]
     return [draw.choices(vocabulary, cum_weights=weights, k=length) for length in lengths]
+
+
+def official(dim: int, projection: int, highways: int) -> Options:
+    """A size of the release."""
+    lstm = {"dim": dim, "projection_dim": projection, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
+    cnn = {"embedding": {"dim": 16}, "filters": FILTERS, "n_highway": highways, "max_characters_per_token": 50}
+    return Options.parse({"lstm": {**lstm, "use_skip_connections": True}, "char_cnn": cnn})
+
+
+def small() -> Options:
+    """13.6 million parameters."""
+    return official(1024, 128, 1)
+
+
+def original() -> Options:
+    """93.6 million parameters."""
+    return official(4096, 512, 2)

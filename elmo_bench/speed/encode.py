@@ -1,0 +1,156 @@
+"""Words to layers: the speed of `BiLM.encode`, beside a reference, with products in bf16, on a busy machine."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from statistics import median
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from elmo_bench.bilm import BiLM
+from elmo_bench.kernels import checked
+from elmo_bench.speed import reference
+from elmo_bench.speed.bound import batch_flops
+from elmo_bench.speed.inputs import Sentence
+
+BATCH = 32
+CLOSE = 1e-4  # largest difference between two orders of summation, at the original size
+
+Batch = Sequence[Sentence]
+Encode = Callable[[Batch], list[Tensor]]
+
+
+def batches_of(sentences: Sequence[Sentence], size: int = BATCH) -> list[Batch]:
+    """Consecutive batches; a last incomplete one is left out."""
+    return [sentences[i : i + size] for i in range(0, len(sentences) - size + 1, size)]
+
+
+def speed(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, Any]:
+    """Speed from words to layers in four ways, alternating on each batch so that the machine's load affects all alike.
+
+    "reference" is the unoptimised implementation, "encode" ours with no token vectors remembered, "plain" the same
+    without the compiled functions, and "known" ours with all token vectors of the batch remembered, which shows the
+    LSTMs alone. Medians over the rounds; the reference, several times as slow as all else, has one. "encode" at its
+    best is for the comparison with the best product. Tokens are words of the sentences, without the marks around
+    them.
+    """
+    plain = without_kernels(bilm)
+
+    ways: dict[str, Encode] = {
+        "reference": lambda batch: reference.encode(bilm, batch),
+        "plain": lambda batch: _afresh(plain, batch),
+        "encode": lambda batch: _afresh(bilm, batch),
+        "known": bilm.encode,
+    }
+    difference = _difference(*(way(batches[0]) for way in ways.values()))  # also a warm-up of each way
+    seconds: dict[str, list[list[float]]] = {name: [[] for _ in batches] for name in ways}
+    for _ in range(rounds):
+        for number, batch in enumerate(batches):
+            for name, way in ways.items():
+                if name != "reference" or not seconds[name][number]:
+                    seconds[name][number].append(_seconds(way, batch))
+    tokens = _tokens(batches)
+    took = {name: sum(map(median, times)) for name, times in seconds.items()}
+    return {
+        "tokens": tokens,
+        "mflop_a_token": sum(batch_flops(bilm.options, batch) for batch in batches) / tokens / 1e6,
+        "tokens_a_second": {name: tokens / total for name, total in took.items()},
+        "best_tokens_a_second": tokens / sum(map(min, seconds["encode"])),
+        "times_reference": took["reference"] / took["encode"],
+        "times_plain": took["plain"] / took["encode"],
+        "largest_difference": difference,
+    }
+
+
+def halves(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, float] | None:
+    """Products in bfloat16: how many times as fast `encode` is as in fp32, alternating on each batch, and how far off.
+
+    None where there are no instructions for them. Where they are slower too, `precision=bf16` stays with fp32.
+    """
+    if checked.kernels(half=True) is None:
+        return None
+    half = copy.copy(bilm)
+    half.precision = "bf16"
+    difference = half.difference(batches[0])  # also a warm-up
+    seconds = [
+        [_seconds(lambda batch, way=way: _afresh(way, batch), batch) for way in (bilm, half)]
+        for _ in range(rounds)
+        for batch in batches
+    ]
+    full, halved = map(median, zip(*seconds, strict=True))
+    return {"times_fp32": full / halved, "largest_difference": difference}
+
+
+def threads(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, dict[str, float]]:
+    """Tokens a second of `encode` with one and two threads, on the machine as it is and beside one busy process.
+
+    All four alternate on each batch; medians.
+    """
+    before, seconds = torch.get_num_threads(), {place: {1: [], 2: []} for place in ("idle", "busy")}
+    try:
+        for number, batch in enumerate([batches[0], *list(batches) * rounds]):  # the first one is a warm-up
+            for place, rows in seconds.items():
+                with _busy_process() if place == "busy" else nullcontext():
+                    for count, took in rows.items():
+                        torch.set_num_threads(count)
+                        took += [_seconds(lambda batch: _afresh(bilm, batch), batch)] if number else []
+    finally:
+        torch.set_num_threads(before)
+    tokens = _tokens(batches) / len(batches)
+    return {place: {str(n): tokens / median(took) for n, took in rows.items()} for place, rows in seconds.items()}
+
+
+@contextmanager
+def _busy_process() -> Iterator[None]:
+    """Beside it runs a process that computes all the time."""
+    code = "print(flush=True)\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def without_kernels(bilm: BiLM) -> BiLM:
+    """A copy of a frozen biLM that computes as with ELMO_BENCH_KERNELS=0."""
+    plain = copy.deepcopy(bilm)
+    with patch.dict(os.environ, {"ELMO_BENCH_KERNELS": "0"}):
+        checked.kernels.cache_clear()
+        plain.encode([["a"]])  # chooses its functions
+    checked.kernels.cache_clear()
+    return plain
+
+
+def _afresh(bilm: BiLM, batch: Batch) -> list[Tensor]:
+    bilm.forget_words()
+    return bilm.encode(batch)
+
+
+def _tokens(batches: Sequence[Batch]) -> int:
+    return sum(len(sentence) for batch in batches for sentence in batch)
+
+
+def _seconds(way: Encode, batch: Batch) -> float:
+    started = time.perf_counter()
+    way(batch)
+    return time.perf_counter() - started
+
+
+def _difference(*answers: list[Tensor]) -> float:
+    """The largest difference between the first and any other; raises if it exceeds CLOSE."""
+    first, *others = answers
+    largest = max(float((a - b).abs().max()) for other in others for a, b in zip(first, other, strict=True))
+    if not largest < CLOSE or not all(torch.isfinite(layers).all() for layers in first):
+        raise RuntimeError(f"two ways to the same layers differ by {largest}")
+    return largest
