@@ -61,7 +61,7 @@ class Reader(Protocol):
     or restored from a checkpoint; a reader has no other state. `lower` tells whether words are looked up in lower case,
     in the vocabulary and in a file of word vectors.
 
-    A reader may support more: see `Samples`, `ReadsFiles`, `WritesOfficial` and `MakesExamples` below.
+    A reader may support more: see `Samples`, `ReadsFiles` and `WritesOfficial` below.
     """
 
     fields: tuple[str, ...]
@@ -108,15 +108,6 @@ class WritesOfficial(Protocol):
 
     def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> Any:
         """A JSON value."""
-        ...
-
-
-@runtime_checkable
-class MakesExamples(Protocol):
-    """A reader that makes rows of any length, for measuring memory."""
-
-    def example(self, words: int) -> Row:
-        """A labelled row whose longest field has `words` words."""
         ...
 
 

@@ -214,11 +214,6 @@ class SquadReader:
             self._context(raw["context"]), None, None
         )
 
-    def example(self, words: int) -> Row:
-        """A labelled row about a context of this many made-up words, for measuring memory."""
-        text = " ".join(f"w{i}" for i in range(words))
-        return self.from_text(context=text, question="which w1 of these is the one asked for ?") | {"span": [0, 0]}
-
     def from_file(self, path: str) -> list[Row]:
         """A row without answers for every question of a SQuAD v1.1 file.
 
