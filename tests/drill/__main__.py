@@ -20,48 +20,44 @@ from elmo_bench.system import places
 from elmo_bench.system.machine import cores
 from tests import drill
 from tests.drill import crew
-from tests.drill.crew import Chunk
 from tests.drill.tally import Tally
 from tests.drill.trial import FAULT, Area
 
 SOURCES = ("elmo_bench", "tasks", "conf", "tests")
 
 
-def areas() -> dict[str, list[Area]]:
-    """The areas of each module of this package."""
-    names = [f"{drill.__name__}.{module.name}" for module in pkgutil.iter_modules(drill.__path__)]
-    modules = [(name, importlib.import_module(name)) for name in names if not name.endswith("__main__")]
-    return {name: list(module.AREAS) for name, module in modules if hasattr(module, "AREAS")}
+def areas() -> list[Area]:
+    """The areas of all modules of this package."""
+    names = [module.name for module in pkgutil.iter_modules(drill.__path__) if module.name != "__main__"]
+    modules = [importlib.import_module(f"{drill.__name__}.{name}") for name in names]
+    return [area for module in modules for area in getattr(module, "AREAS", [])]
 
 
-def main(argv: Sequence[str] | None = None, found: dict[str, list[Area]] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, found: Sequence[Area] | None = None) -> int:
     """The exit status: 1 if a trial was a fault. `found` replaces the areas of this package."""
     given = _arguments(argv)
     chosen = _chosen(areas() if found is None else found, given.area)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     if given.trial is not None:
         return _repeat(chosen, given.seed, given.trial, console)
-    tally = Tally(given.state or places.ROOT / ".cache" / "drill" / f"{given.seed}-{_version()}.jsonl")
-    if given.anew and tally.path:
-        tally.path.unlink(missing_ok=True)
-        tally = Tally(tally.path)
-    chunks = [
-        Chunk(module, area.name, area.limit, numbers)
-        for module, own in chosen.items()
-        for area in own
-        for numbers in tally.missing(area, given.seed, given.fraction)
-    ]
-    listed = [area for own in chosen.values() for area in own]
-    until = time.monotonic() + 60 * given.minutes
+    path = given.state or places.ROOT / ".cache" / "drill" / f"{given.seed}-{_version()}.jsonl"
+    if given.anew:
+        path.unlink(missing_ok=True)
+    tally = Tally(path)
+
+    def missing() -> list[tuple[Area, list[int]]]:
+        return [(area, left) for area in chosen if (left := tally.missing(area, given.seed, given.fraction))]
+
+    interrupted = False
     try:
-        crew.run(chunks, given.seed, given.jobs, tally.keep, until)
-        left = sum(len(numbers) for area in listed for numbers in tally.missing(area, given.seed, given.fraction))
+        crew.run(crew.Work(missing(), given.seed, tally.keep, time.monotonic() + 60 * given.minutes), given.jobs)
     except KeyboardInterrupt:
-        left = -1
-    whole = tally.show(listed, given.seed, console)
-    if left:
+        interrupted = True
+    tally.read()
+    whole = tally.show(chosen, given.seed, console)
+    if missing():
         print("not finished: the same command goes on", file=sys.stderr)
-        return 130 if left < 0 else 1
+        return 130 if interrupted else 1
     return 0 if whole else 1
 
 
@@ -78,27 +74,23 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _chosen(found: dict[str, list[Area]], wanted: Sequence[str]) -> dict[str, list[Area]]:
+def _chosen(found: Sequence[Area], wanted: Sequence[str]) -> list[Area]:
     """The areas of these names, or those whose names begin so."""
-    names, chosen = [area.name for own in found.values() for area in own], set()
+    names, chosen = [area.name for area in found], set()
     for one in wanted:
         matching = [one] if one in names else [name for name in names if name.startswith(one)]
         if not matching:
             sys.exit(f"--area {one}: there is no such area; choose from {', '.join(names)}")
         chosen.update(matching)
-    return {module: [area for area in own if area.name in chosen] for module, own in found.items()}
+    return [area for area in found if area.name in chosen]
 
 
-def _repeat(chosen: dict[str, list[Area]], seed: int, number: int, console: Console) -> int:
+def _repeat(chosen: Sequence[Area], seed: int, number: int, console: Console) -> int:
     """Conducts one trial and prints what came of it."""
-    pairs = [(module, area) for module, own in chosen.items() for area in own]
-    if len(pairs) != 1:
-        sys.exit(f"--trial is of one area; choose from {', '.join(area.name for _, area in pairs)}")
-    ((module, area),) = pairs
-    outcomes = []
-    chunk = Chunk(module, area.name, area.limit, range(number, number + 1))
-    crew.run([chunk], seed, 1, lambda _, answers: outcomes.extend(answers))
-    ((outcome, told),) = outcomes
+    if len(chosen) != 1:
+        sys.exit(f"--trial is of one area; choose from {', '.join(area.name for area in chosen)}")
+    chosen[0].prepare()
+    ((_, (outcome, told)),) = crew.conducted(chosen[0], seed, [number])
     console.print(f"{outcome}: {told}", markup=False, soft_wrap=True)
     return 1 if outcome == FAULT else 0
 

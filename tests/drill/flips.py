@@ -141,4 +141,4 @@ KINDS = {
     "record": Kind(_reported, "results/runs/*/*/*.json", results.reported),
     "digests.json": Kind(_large, MEMORY, _digest),
 }
-AREAS = [Area(f"flips:{name}", 30, partial(Kind.trial, kind)) for name, kind in KINDS.items()]
+AREAS = [Area(f"flips:{name}", 30, partial(Kind.trial, kind), 120.0, warm.ready) for name, kind in KINDS.items()]

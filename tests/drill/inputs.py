@@ -45,8 +45,8 @@ from tasks.srl.reader import SrlReader
 from tasks.sst5.reader import Sst5Reader
 from tests.drill import documents as docs
 from tests.drill.mutations import PACKERS, mutated
+from tests.drill.trial import FAULT, ONE_LINE, RESULT, Answer, Area, of_error
 
-RESULT, ONE_LINE, FAULT = "result", "one line", "fault"
 Paths = Mapping[str, Path]
 READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "ner": lambda data: NerReader(data | {"comment": "# "}, min_count=1),
@@ -74,16 +74,7 @@ class Kind(NamedTuple):
     packable: bool = True
 
 
-class Area(NamedTuple):
-    """What the drill conducts: so many trials, each of at most `limit` seconds."""
-
-    name: str
-    trials: int
-    trial: Callable[[random.Random], tuple[str, str]]
-    limit: float = 120.0
-
-
-def trial(kind: Kind, chance: random.Random) -> tuple[str, str]:
+def trial(kind: Kind, chance: random.Random) -> Answer:
     """One trial: RESULT, ONE_LINE or FAULT, and what was read and what came of it."""
     with tempfile.TemporaryDirectory(prefix="drill-") as name:
         target = chance.choice(kind.targets)
@@ -100,15 +91,13 @@ def trial(kind: Kind, chance: random.Random) -> tuple[str, str]:
         return _outcome(partial(kind.read, paths), f"{paths[target].name}: {_shown(contents[target])}")
 
 
-def _outcome(read: Callable[[], None], told: str) -> tuple[str, str]:
+def _outcome(read: Callable[[], None], told: str) -> Answer:
     try:
         with redirect_stderr(io.StringIO()):
             read()
-    except UserError as error:
-        lines = str(error).splitlines()
-        return (ONE_LINE, lines[0]) if len(lines) == 1 and lines[0].isprintable() else (FAULT, f"{told}\n{error!r}")
-    except Exception:
-        return FAULT, f"{told}\n{traceback.format_exc()}"
+    except Exception as error:
+        outcome, line = of_error(error) if isinstance(error, UserError) else (FAULT, traceback.format_exc())
+        return outcome, line if outcome == ONE_LINE else f"{told}\n{line}"
     return RESULT, told
 
 
@@ -330,8 +319,6 @@ KINDS: dict[str, Kind] = {
     "parts of speech": Kind({"a.conllu": docs.CONLLU}, ("a.conllu",), tags),
     "study": Kind({"study.json": json.dumps(docs.STUDY)}, ("study.json",), study, packable=False),
 }  # fmt: skip
-TRIALS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
-    name: partial(trial, kind) for name, kind in KINDS.items()
-}
+TRIALS = {name: partial(trial, kind) for name, kind in KINDS.items()}
 # Of the readers of data, of `score`, of `predict` and of vectors there are several kinds each, so that all have 20,000.
 AREAS = [Area(f"inputs:{name}", 20_000 if name in ("options", "embed") else 5_000, do) for name, do in TRIALS.items()]

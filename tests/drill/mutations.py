@@ -6,7 +6,7 @@ import gzip
 import lzma
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import zstandard
 
@@ -32,12 +32,6 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lambda content: lzma.compress(content, preset=0),
     ".zst": lambda content: zstandard.ZstdCompressor(1).compress(content),
 }
-
-
-def mutations(content: bytes, seed: int, n: int) -> Iterator[bytes]:
-    """`n` mutations of a file's content, the same for the same seed."""
-    chance = random.Random(seed)
-    return (mutated(content, chance) for _ in range(n))
 
 
 def mutated(content: bytes, chance: random.Random) -> bytes:

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,11 @@ class Scene:
             raise RuntimeError(told)
         self.folders = {path for path in self.place.rglob("*") if path.is_dir()}
         self.files = {path: path.read_bytes() for path in self.place.rglob("*") if path.is_file()}
+
+    def written(self) -> list[int]:
+        """The sizes of the files that are not as they were made."""
+        there = [path for path in self.place.rglob("*") if path.is_file()]
+        return [path.stat().st_size for path in there if path.read_bytes() != self.files.get(path)]
 
     def restore(self) -> None:
         """Files that are as they were made are left alone."""
@@ -186,11 +191,12 @@ def world(folder: Path) -> None:
 
 @cache
 def rehearse() -> None:
-    """Runs and reads once what the trials do, so that all modules are imported."""
-    with tempfile.TemporaryDirectory() as folder:
-        before = places.CONF
+    """Runs and reads once what the trials do, so that all modules are imported; what it says is not shown."""
+    before = places.CONF
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as silent, redirect_stdout(silent):
         try:
-            trained(Path(folder))
-            vectors(Path(folder))
+            with redirect_stderr(silent):
+                trained(Path(folder))
+                vectors(Path(folder))
         finally:
             places.CONF = before

@@ -17,17 +17,19 @@ class Area(NamedTuple):
     """Trials of one kind.
 
     Attributes:
-        name: of the module's subject and the kind, as in `flips:weights.hdf5`.
+        name: of the disturbance and the kind, as in `flips:weights.hdf5`.
         trials: their number in the full drill.
         trial: conducts one, drawn from the generator. EQUAL: the undisturbed result; RESULT: a valid one, where an
             undisturbed one does not exist; ONE_LINE: one error line for the user; FAULT: anything else.
-        limit: seconds after which a trial counts as hanging. The first one in a process includes all preparation.
+        limit: seconds after which a trial counts as hanging. The first one includes the making of the scene.
+        prepare: called once, in the process that conducts all trials in forks of itself.
     """
 
     name: str
     trials: int
     trial: Callable[[random.Random], Answer]
     limit: float = 120.0
+    prepare: Callable[[], object] = lambda: None
 
 
 def chance(seed: int, area: str, number: int) -> random.Random:
@@ -44,8 +46,8 @@ def conduct(area: Area, seed: int, number: int) -> Answer:
 
 
 def of_error(error: Exception) -> Answer:
-    """What a command would make of an error: one line, or else a fault."""
+    """What a command would make of an error: one line that a terminal can show, or else a fault."""
     line = console.explain(error)
-    if line is not None and len(line.splitlines()) == 1:
+    if line is not None and len(line.splitlines()) == 1 and line.isprintable():
         return ONE_LINE, line
     return FAULT, "".join(traceback.format_exception(error))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from elmo_bench.system import children
 from tests.drill.trial import FAULT, Answer, of_error
 
 VALUE = "value"
@@ -29,10 +30,12 @@ def start(action: Callable[[], Any], report: Callable[[tuple[str, Any]], None] =
     ready()
     sys.stdout.flush()
     sys.stderr.flush()
+    parent = os.getpid()
     if child := os.fork():
         return child
     status = 1
     try:
+        children.end_with_parent(parent)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
         status = _act(action, report)

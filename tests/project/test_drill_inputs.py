@@ -7,8 +7,9 @@ import random
 import pytest
 
 from tests.drill import inputs
-from tests.drill.inputs import FAULT, KINDS, ONE_LINE, RESULT, TRIALS
-from tests.drill.mutations import mutations
+from tests.drill.inputs import KINDS, TRIALS
+from tests.drill.mutations import mutated
+from tests.drill.trial import FAULT, ONE_LINE, RESULT
 
 CUT = 150  # of 20,000
 
@@ -30,9 +31,9 @@ def test_the_files_before_the_mutation_are_valid(kind, monkeypatch):
 
 def test_mutations_are_those_of_their_seed():
     content = str(KINDS["srl"].files["train.conll"]).encode()
-    assert list(mutations(content, 1, 50)) == list(mutations(content, 1, 50))
-    assert list(mutations(content, 1, 50)) != list(mutations(content, 2, 50))
-    assert sum(each != content for each in mutations(content, 3, 200)) > 180
+    one, again, other = ([mutated(content, random.Random(seed + i)) for i in range(200)] for seed in (0, 0, 1000))
+    assert one == again != other
+    assert sum(each != content for each in one) > 180
 
 
 def test_a_fault_is_told_with_what_was_read(monkeypatch):

@@ -31,11 +31,12 @@ from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
 from tests.bilm.pretraining.test_pretraining_runs import inside, place
 from tests.conftest import ROOT
-from tests.drill.processes import OPTIONS, WORLD
+from tests.drill import documents, scene
 from tests.fakes import FakeBiLM
 
 __all__ = ["place"]  # a fixture
 FULL = r"no space left"
+WORLD = [f"{key}={','.join(map(str, size)) if isinstance(size, list) else size}" for key, size in scene.WORLD.items()]
 
 
 @contextmanager
@@ -255,7 +256,7 @@ def test_a_pretraining_on_a_full_disk_goes_on_when_there_is_room(place):
 @pytest.fixture
 def tiny(tmp_path) -> tuple[str, str]:
     torch.manual_seed(0)
-    BiLM(Options.parse(OPTIONS)).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    BiLM(Options.parse(documents.OPTIONS)).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
     (tmp_path / "text.txt").write_text("a few words in a line\n" * 200)
     return f"options={tmp_path}/options.json", f"weights={tmp_path}/weights.hdf5"
 
@@ -285,7 +286,7 @@ def test_embed_on_a_full_disk_does_not_crash(tmp_path, tiny):
     [
         (embed, ["input={}/text.txt", "output={}/out/x"], 50_000),
         (vocabulary, ["text={}/text.txt", "output={}/out/x"], 20),
-        (mini_data, ["out={}/out", *WORLD], 20_000),
+        (mini_data, ["out={}/out", *WORLD], 5_000),
         (report, ["results_root={}/out"], 100),
     ],
     ids=["embed", "vocabulary", "mini", "report"],
