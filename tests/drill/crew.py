@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,8 @@ def _conduct(index: int) -> None:
     """The trials of one area."""
     area, numbers = _work.areas[index]
     answers: dict[int, Answer] = {}
+    if time.monotonic() > _work.until:
+        return
     since = time.monotonic()
     for number, answer in conducted(area, _work.seed, numbers):
         answers[number] = answer
@@ -96,6 +99,7 @@ def _answer(area: Area, seed: int, numbers: Sequence[int], writing: Any, folder:
         log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # a test may have replaced them
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         for number in numbers:
