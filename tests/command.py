@@ -1,13 +1,23 @@
-"""A command with the toy task and a stand-in for the biLM: `python -m tests.command CONF train KEY=VALUE ...`."""
+"""A command with the toy task and a stand-in for the biLM: `python -m tests.command CONF train KEY=VALUE ...`.
+
+`forked` runs it in a fork of this process, which saves the seconds in which a new one imports torch.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import time
+import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any
+
+from hydra.core.global_hydra import GlobalHydra
 
 from elmo_bench import __main__
 from elmo_bench.layers import bilm
@@ -63,9 +73,10 @@ def slow_down(seconds: float) -> None:
     setattr(BenchModule, "training_step", slower)  # noqa: B010
 
 
-if __name__ == "__main__":
-    places.CONF = Path(sys.argv.pop(1))
-    name = sys.argv.pop(1)
+def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
+    """The command, as the environment changes it: REAL, HOLD, SLOW and STOP."""
+    places.CONF = conf
+    sys.argv = [name, *arguments]
     if "REAL" not in os.environ:
         stand_in()
     if "HOLD" in os.environ:
@@ -78,3 +89,47 @@ if __name__ == "__main__":
     for other in ("train", "prepare"):
         setattr(together, other.upper(), [sys.executable, "-m", "tests.command", str(places.CONF), other])
     module.COMMAND.run(module.main)
+
+
+def forked(
+    conf: Path, name: str, arguments: Sequence[str], environment: Mapping[str, str], seconds: int = 300
+) -> subprocess.CompletedProcess[str]:
+    """The command in a fork of this process, killed after so many seconds."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as said:
+        if not (child := os.fork()):
+            signal.alarm(seconds)
+            _inside(lambda: run(conf, name, arguments), environment, out, said)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        for file in (out, said):
+            file.seek(0)
+        return subprocess.CompletedProcess([name, *arguments], status, out.read(), said.read())
+
+
+def _inside(action: Any, environment: Mapping[str, str], out: IO[str], said: IO[str]) -> None:
+    """In the fork: what a new process would find, then the action, and the end without any of the parent's."""
+    status: Any = 1
+    try:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(out.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", 1, closefd=False) for number in (1, 2))
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir(places.ROOT)
+        GlobalHydra.instance().clear()
+        action()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

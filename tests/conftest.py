@@ -6,6 +6,8 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: matrices this small are slower on several threads
 
+import functools
+import hashlib
 import shutil
 import signal
 import subprocess
@@ -17,8 +19,10 @@ from pathlib import Path
 import pytest
 import torch
 from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig
 
 from elmo_bench.configuration import pages
+from elmo_bench.configuration.composing import Composer
 from elmo_bench.kernels import checked, compiler
 from elmo_bench.system import places
 from tests import fakes, toy
@@ -123,6 +127,12 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@functools.cache
+def composer(digest: str) -> Composer:
+    """Of all pages of this digest."""
+    return Composer()
+
+
 class Bench:
     """The toy task, its data, a stand-in for the biLM, and a place for results, all in one temporary folder."""
 
@@ -151,8 +161,12 @@ class Bench:
         """The same without task and scale, which a sweep is asked for."""
         return [one for one in self.overrides(*changes) if one.partition("=")[0] not in ("task", "scale")]
 
-    def compose(self, *changes: str):
-        return pages.compose(self.overrides(*changes))
+    def compose(self, *changes: str) -> DictConfig:
+        """What `pages.compose` gives; tests whose pages have the same content share what is composed of them."""
+        digest = hashlib.sha256()
+        for path in sorted(self.conf.rglob("*.yaml")):
+            digest.update(f"{path.relative_to(self.conf)} ".encode() + path.read_bytes())
+        return composer(digest.hexdigest()).compose(self.overrides(*changes))
 
     def train(self, *changes: str):
         from elmo_bench.running.launch import train
@@ -160,7 +174,13 @@ class Bench:
         return train(self.compose(*changes))
 
     def command(self, name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """A command in a process of its own, with the toy task's page."""
+        """A command in a fork of this process, with the toy task's page."""
+        from tests.command import forked
+
+        return forked(self.conf, name, arguments, clean_environment() | environment)
+
+    def process(self, name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """The same in a new process, as a user starts it."""
         return subprocess.run(
             [sys.executable, "-m", "tests.command", str(self.conf), name, *arguments],
             cwd=ROOT, env=clean_environment() | environment, capture_output=True, text=True, timeout=300,

@@ -23,7 +23,7 @@ from omegaconf import OmegaConf
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from elmo_bench.configuration.pages import compose, register
+from elmo_bench.configuration.pages import compose, register, scales
 from elmo_bench.system.places import CONF
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -266,7 +266,7 @@ def dotted_targets(node: object) -> Iterator[str]:
 @pytest.mark.parametrize("task", pages("task"))
 @pytest.mark.parametrize("scale", pages("scale"))
 def test_every_task_composes_at_every_scale_that_it_offers_and_its_classes_exist(task, scale):
-    if scale not in compose([f"task={task}"]).task.scales:
+    if scale not in scales(task):
         pytest.skip(f"{task} does not offer scale={scale}")
     config = OmegaConf.to_container(compose([f"task={task}", f"scale={scale}", "data_root=data"]), resolve=True)
     classes = list(dotted_targets(config))

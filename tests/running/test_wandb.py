@@ -72,8 +72,8 @@ def offline_runs(bench) -> list[Path]:
 
 def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(bench):
     arguments = bench.overrides("logger=wandb", "task.fit.epochs=3")
-    assert bench.command("train", *arguments, STOP="2,0").returncode < 0
-    done = bench.command("train", *arguments)
+    assert bench.process("train", *arguments, STOP="2,0").returncode < 0
+    done = bench.process("train", *arguments)
     assert done.returncode == 0, done.stderr
     first, second = offline_runs(bench)
     assert f"W&B: logged offline; `wandb sync {second}` uploads it" in done.stderr
@@ -307,13 +307,13 @@ def test_what_the_server_has_is_not_published_again(tmp_path, monkeypatch):
 def test_publish_says_how_to_upload(bench, tmp_path):
     version = OmegaConf.load(pages.page("ner")).task.version  # the command reads the page, too
     save(tmp_path / "mine", finished(version=version))
-    done = bench.command("publish", f"results_root={tmp_path}/mine", "project=p")
+    done = bench.process("publish", f"results_root={tmp_path}/mine", "project=p")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "W&B, project p: runs: 1 written",
         f"offline; to upload, with a key: wandb sync {tmp_path}/mine/wandb/offline-run-*",
     ]
-    done = bench.command("publish", f"results_root={tmp_path}/none")
+    done = bench.process("publish", f"results_root={tmp_path}/none")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "no run is recorded here" in done.stderr
 

@@ -77,7 +77,7 @@ def points(toy: Bench, *changes: str) -> list[str]:
 
 def command(toy: Bench, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     hold = {"HOLD": str(toy.folder / "hold"), "OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
-    return toy.command(name, *arguments, **hold)
+    return toy.process(name, *arguments, **hold)
 
 
 def sweep(toy: Bench, *changes: str) -> str:
@@ -231,7 +231,7 @@ def test_hydras_own_launcher_says_where_logs_lie_and_ends_in_one_line(toy_in_job
                                      ["train", "-m", "launcher=slurm", "seed=1,2", "task=toy", "scale=open",
                                       "hydra.launcher.gpus_per_node=1"]])  # fmt: skip
 def test_what_slurm_refuses_is_told_in_one_line(toy, command):
-    done = toy.command(*command, *toy.shared())
+    done = toy.process(*command, *toy.shared())
     assert done.returncode == 2
     assert done.stderr.startswith(
         "error: Slurm does not take the jobs: Invalid generic resource (gres) specification; see"
