@@ -6,16 +6,14 @@ import importlib
 import re
 import shlex
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
 
 from elmo_bench.__main__ import COMMANDS, module
 from elmo_bench.configuration.pages import compose
+from tests.project.test_layout import PROJECT, ROOT, targets
 
-ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PYTHONS = [found[1] for each in PROJECT["classifiers"] if (found := re.fullmatch(r".* :: (3\.\d+)", each))]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 TASKS = sorted((ROOT / "tasks").rglob("README.md"))
@@ -113,10 +111,6 @@ def test_links_lead_somewhere(path):
 # Commands, targets and keys that the pages name.
 
 
-def targets() -> set[str]:
-    return set(re.findall(r"^([a-z][a-z-]*):(?!=)", read("Makefile"), re.MULTILINE))
-
-
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_targets_and_commands_that_a_page_names_exist(path):
     shown = code(path.read_text(encoding="utf-8"))
@@ -130,7 +124,7 @@ def test_every_target_and_command_is_described():
     described = code(read("docs/commands.md"))
     assert targets() <= set(re.findall(r"\bmake ([a-z-]+)", described))
     named = set(re.findall(r"(?:elmo-bench )?([a-z][\w.]*)", described))
-    assert set(COMMANDS) - {"migrate"} <= named
+    assert set(COMMANDS) <= named
     assert {"setup", "test", "lint", "report"} <= set(re.findall(r"\bmake ([a-z-]+)", code(read("CONTRIBUTING.md"))))
 
 
@@ -180,7 +174,6 @@ def test_help_names_the_page_of_a_command(name):
 # The floor plan.
 
 
-@pytest.mark.skipif(not (ROOT / "elmo_bench" / "commands").is_dir(), reason="the rooms have not been moved yet")
 def test_the_floor_plan_is_that_of_the_house():
     rooms = {path.name for path in (ROOT / "elmo_bench").iterdir() if (path / "__init__.py").is_file()}
     readme = read("README.md").partition("## Where things live")[2].partition("##")[0]

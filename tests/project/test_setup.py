@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 
-# Stands in for Python: makes a .venv of itself, and notes what pip is asked to install. Only the lock is a real one.
+# Stands in for Python: makes a .venv of itself, and notes what pip is asked to install, which lasts as long as there is
+# a file `hold`. Only the lock is a real one.
 STUB = f"""#!/bin/sh
 case "$*" in
   *flock*) exec {sys.executable} "$@" ;;
@@ -22,7 +23,7 @@ case "$*" in
   "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
   *"pip config"*) exit 1 ;;
   *pip*"${{LACKING:-nothing}}"*) echo "$*" >> pip.log; exit 1 ;;
-  *pip*) echo "$*" >> pip.log; sleep "${{PIP_SECONDS:-0}}"; exit "${{PIP_STATUS:-0}}" ;;
+  *pip*) echo "$*" >> pip.log; while test -e hold; do sleep 0.05; done; exit "${{PIP_STATUS:-0}}" ;;
 esac
 """
 
@@ -136,22 +137,34 @@ def test_without_uv_the_packages_are_installed_by_pip(checkout, lacking):
     assert any("by pip" in line for line in said)
 
 
-def test_two_at_once_do_not_race(checkout):
-    several = [start(checkout, PIP_SECONDS="2") for _ in range(4)]
-    ends = [end(process) for process in several]
-    assert 0 in [status for status, _ in ends]  # one that starts when all is done also ends so
-    refused = [said for status, said in ends if status]
-    assert refused == [["another process is setting up .venv; wait for it"]] * len(refused)
+BUSY = (2, ["another process is setting up .venv; wait for it"])
+
+
+def held(folder: Path, process: subprocess.Popen) -> subprocess.Popen:
+    """The process, as soon as its pip is at work."""
+    while not installs(folder):
+        assert process.poll() is None
+        time.sleep(0.02)
+    return process
+
+
+def test_several_at_once_do_not_race(checkout):
+    (checkout / "hold").touch()
+    several = [start(checkout) for _ in range(4)]
+    while sum(process.poll() is None for process in several) > 1:
+        time.sleep(0.02)
+    (checkout / "hold").unlink()
+    assert sorted(end(process)[0] for process in several) == [0, 2, 2, 2]
     assert steps(checkout) == WHOLE
 
 
 def test_the_pip_of_a_killed_one_is_not_disturbed(checkout):
+    (checkout / "hold").touch()
     command = [".ci/setup", "torch", str(checkout.parent / "python")]
-    killed = subprocess.Popen(command, cwd=checkout, env=os.environ | {"PIP_SECONDS": "4"}, stdout=subprocess.PIPE)
-    while not installs(checkout):
-        time.sleep(0.02)
+    killed = held(checkout, subprocess.Popen(command, cwd=checkout, stdout=subprocess.PIPE))
     killed.kill()
-    assert end(start(checkout)) == (2, ["another process is setting up .venv; wait for it"])
+    assert end(start(checkout)) == BUSY
+    (checkout / "hold").unlink()
     killed.communicate(timeout=60)  # until pip has ended, too
     assert end(start(checkout))[0] == 0
     assert (checkout / ".venv" / "ready").exists()
@@ -160,13 +173,12 @@ def test_the_pip_of_a_killed_one_is_not_disturbed(checkout):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
 def test_a_set_up_of_another_user_is_not_removed_under_them(open_folder):
     checkout = make_checkout(open_folder)
+    (checkout / "hold").touch()
     for path in (checkout, *checkout.rglob("*")):
         path.chmod(0o777)
-    first = start(checkout, PIP_SECONDS="3")
-    while not installs(checkout):
-        time.sleep(0.02)
-    other = start(checkout, user=65534)
-    assert end(other) == (2, ["another process is setting up .venv; wait for it"])
+    first = held(checkout, start(checkout))
+    assert end(start(checkout, user=65534)) == BUSY
+    (checkout / "hold").unlink()
     assert end(first)[0] == 0
 
 

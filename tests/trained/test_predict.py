@@ -18,7 +18,7 @@ from elmo_bench.trained.answers import Answers
 from elmo_bench.trained.prediction import echo, predict
 
 SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,4,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
-TASKS = [task for task in pages.tasks() if "mini" in pages.compose([f"task={task}"]).task.scales]
+TASKS = [task for task in pages.tasks() if "mini" in pages.scales(task)]
 
 
 @pytest.fixture(scope="module")
