@@ -155,7 +155,7 @@ class Passages:
 
     def _askable(self, i: int, events: list[Event], facts: list[Facts], told: Sentence) -> str:
         """A role of event i that its sentence mentions and whose question has one answer; empty if there is none."""
-        spans = {span.label: span for span in told.propositions[0].arguments}
+        spans = {span.type: span for span in told.propositions[0].arguments}
         labels = [label for label, span in spans.items() if label in facts[i] and told.tags[span.start] != "PRP"]
         for label in self.chance.shuffled(labels):
             if len(facts[i]) > 1 and _unique(i, {label}, events, facts):
@@ -232,7 +232,7 @@ def _unique(i: int, dropped: set[str], events: list[Event], facts: list[Facts]) 
 
 def _answers(told: Sentence, label: str, offsets: list[int], context: str) -> tuple[Answer, ...]:
     """The answers that annotators might give: the name alone, the whole phrase, the phrase without its article."""
-    start, end = next((span.start, span.end) for span in told.propositions[0].arguments if span.label == label)
+    start, end = next((span.start, span.end) for span in told.propositions[0].arguments if span.type == label)
     if told.tags[start] in ("IN", "TO") and (label != "ARGM-TMP" or told.words[start].lower() in ("in", "on")):
         start += 1
     bare = not any(told.tags[i] in ("JJ", "POS") or told.words[i] == "of" for i in range(start, end))

@@ -36,31 +36,21 @@ def soft_align(scores: Tensor, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Ten
 
 
 class TriLinear(nn.Module):
-    """score(x, y) = u.x + v.y + w.(x * y) [+ b] for every pair of words (Seo et al. 2017).
+    """score(x, y) = u.x + v.y + w.(x * y) + b for every pair of words (Seo et al. 2017).
 
     Args:
-        x_size: D.
-        y_size: width of y if it differs from D, which needs product=False; None: D.
-        product: include w.(x * y).
-        bias: include b.
+        size: D.
     """
 
-    def __init__(self, x_size: int, y_size: int | None = None, product: bool = True, bias: bool = False):
+    def __init__(self, size: int):
         super().__init__()
-        y_size = x_size if y_size is None else y_size
-        if product and x_size != y_size:
-            raise ValueError(f"x * y needs equal sizes, not {x_size} and {y_size}")
-        self.u, self.v = nn.Parameter(torch.empty(x_size)), nn.Parameter(torch.empty(y_size))
-        self.w = nn.Parameter(torch.empty(x_size)) if product else None
-        self.b = nn.Parameter(torch.zeros(())) if bias else None
+        self.u, self.v, self.w = (nn.Parameter(torch.empty(size)) for _ in range(3))
+        self.b = nn.Parameter(torch.zeros(()))
+        bound = math.sqrt(6 / (3 * size + 1))  # Glorot, as for a linear map from [x; y; x * y] to 1
         for weight in (self.u, self.v, self.w):
-            if weight is not None:  # Glorot, as for a linear map from [x; y; x * y] to 1
-                bound = math.sqrt(6 / (x_size + y_size + x_size * product + 1))
-                nn.init.uniform_(weight, -bound, bound)
+            nn.init.uniform_(weight, -bound, bound)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(B, S, D), (B, T, D) -> (B, S, T); the products x * y of all pairs are never stored."""
-        scores = (x @ self.u).unsqueeze(2) + (y @ self.v).unsqueeze(1)  # (B, S, T)
-        if self.w is not None:
-            scores = scores + (x * self.w) @ y.mT
-        return scores if self.b is None else scores + self.b
+        own = (x @ self.u).unsqueeze(2) + (y @ self.v).unsqueeze(1)  # (B, S, T)
+        return own + (x * self.w) @ y.mT + self.b

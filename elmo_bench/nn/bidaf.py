@@ -22,7 +22,7 @@ class BiAttention(nn.Module):
 
     def __init__(self, size: int):
         super().__init__()
-        self.similarity = TriLinear(size, bias=True)
+        self.similarity = TriLinear(size)
         self.output_size = 4 * size
 
     def forward(self, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class SelfAttention(nn.Module):
 
     def __init__(self, size: int):
         super().__init__()
-        self.similarity = TriLinear(size, bias=True)
+        self.similarity = TriLinear(size)
         self.nothing = nn.Parameter(torch.tensor(-1.0))  # the authors' initial value
         self.output_size = 3 * size
 

@@ -127,15 +127,13 @@ class TaggingReader:
         return rows
 
     def _make_vocabularies(self, train: Sequence[Row], part: Part) -> None:
-        words = [word.lower() if self.lower else word for row in train for word in row["tokens"]]
+        words = [word for row in train for word in row["tokens"]]
         types = {tag[2:] for row in train for tag in row["tags"] if tag != "O"}
         if not types:
             raise UserError(f"the training data contain no span; {part.mend('is task.data.tag_column right?')}")
         self.vocabularies = {
-            "words": Vocabulary.count(words, self.min_count),
-            "chars": Vocabulary.count(
-                (char for row in train for word in row["tokens"] for char in word), self.char_min_count
-            ),
+            "words": Vocabulary.count(words, self.min_count, self.lower),
+            "chars": Vocabulary.count((char for word in words for char in word), self.char_min_count),
             "labels": Vocabulary(tags.labels(types, self.scheme), special=False),
         }
 

@@ -152,14 +152,17 @@ def _bad_clusters(cell: str, index: int) -> BracketError:
 
 
 def write_mentions(mentions: Iterable[Span], length: int) -> list[str]:
-    """The coreference column of `length` rows; the inverse of `mentions` (mentions of one cluster must not cross)."""
+    """The coreference column of `length` rows; the inverse of `mentions`, which must nest.
+
+    What opens in a cell, the longest first, comes before what closes, the shortest first.
+    """
     cells: list[list[str]] = [[] for _ in range(length)]
     ordered = sorted(mentions, key=_outer_first)
+    for cluster, start, end in ordered:
+        cells[start].append(f"({cluster})" if end == start + 1 else f"({cluster}")
     for cluster, start, end in reversed(ordered):
         if end > start + 1:
             cells[end - 1].append(f"{cluster})")
-    for cluster, start, end in ordered:  # after what closes in the same cell, which began earlier
-        cells[start].append(f"({cluster})" if end == start + 1 else f"({cluster}")
     return ["|".join(cell) or "-" for cell in cells]
 
 

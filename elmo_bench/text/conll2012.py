@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
@@ -181,6 +181,19 @@ def _read_file(path: Path, minimum: int) -> Iterator[Document]:
         if marked:
             raise UserError("this document has no '#end document'; is the file cut off?", path, document.line)
         yield document
+
+
+def named_files(data: Mapping[str, Any], split: str) -> list[Path]:
+    """The files of a split: what `data` names for it, below its `folder` if it has one; see `find_files`.
+
+    Raises:
+        UserError: nothing is named, or as `find_files`.
+    """
+    if data.get(split) is None:
+        raise UserError(f"no file is named for {split}: set task.data.{split}")
+    if "folder" in data and data["folder"] is None:
+        raise UserError("set task.data.folder to the folder of the CoNLL-2012 files (conll-2012/v4/data)")
+    return find_files(data[split], data.get("folder"))
 
 
 def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLike[str] | None = None) -> list[Path]:

@@ -24,14 +24,19 @@ class Vocabulary:
             raise ValueError("the items of a vocabulary must be distinct")
 
     @classmethod
-    def count(cls, items: Iterable[str], minimum: int = 1, special: bool = True) -> Vocabulary:
+    def count(cls, items: Iterable[str], minimum: int = 1, lower: bool = False) -> Vocabulary:
         """The items seen at least `minimum` times, most frequent first, ties by code point (the same everywhere).
 
-        `items` may be a `Counter`: it then says how often each was seen.
+        Args:
+            items: may be a `Counter`, which says how often each was seen.
+            minimum: how often an item must be seen.
+            lower: count and keep the items in lower case.
         """
-        counts = Counter(items)
-        kept = [item for item, n in counts.items() if n >= minimum and not (special and item in (cls.PAD, cls.UNK))]
-        return cls(sorted(kept, key=lambda item: (-counts[item], item)), special)
+        seen, counts = Counter(items), Counter[str]()
+        for item, number in seen.items():
+            counts[item.lower() if lower else item] += number
+        kept = [item for item, number in counts.items() if number >= minimum and item not in (cls.PAD, cls.UNK)]
+        return cls(sorted(kept, key=lambda item: (-counts[item], item)))
 
     def __len__(self) -> int:
         return len(self.items)

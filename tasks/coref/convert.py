@@ -8,8 +8,7 @@ from pathlib import Path
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
-from elmo_bench.text.brackets import BracketError, mentions
-from elmo_bench.text.tags import Span
+from elmo_bench.text.brackets import BracketError, mentions, write_mentions
 
 SUFFIX = "_brat.conll"
 COLUMNS = 13  # the last, coreference, is empty at a word outside all mentions
@@ -55,17 +54,6 @@ def _sentence(name: str, rows: Sequence[tuple[int, list[str]]], path: Path) -> I
         spans = mentions([row[-1] or "-" for _, row in rows])
     except BracketError as error:
         raise UserError(str(error), path, rows[error.index][0]) from None
-    for (_, row), entities in zip(rows, _cells(spans, len(rows)), strict=True):
+    for (_, row), entities in zip(rows, write_mentions(spans, len(rows)), strict=True):
         _, part, token, word, *_, speaker, _, _, _ = row
         yield "\t".join([name, part, token, word, "XX", *"----", speaker.replace("_", "-"), "*", entities]) + "\n"
-
-
-def _cells(spans: Sequence[Span], length: int) -> list[str]:
-    """The coreference column: what opens in a cell, the longest first, comes before what closes, the shortest first."""
-    cells: list[list[str]] = [[] for _ in range(length)]
-    for entity, start, end in spans:
-        cells[start].append(f"({entity})" if end == start + 1 else f"({entity}")
-    for entity, start, end in reversed(spans):
-        if end > start + 1:
-            cells[end - 1].append(f"{entity})")
-    return ["|".join(cell) or "-" for cell in cells]

@@ -13,7 +13,7 @@ from datasets import Dataset, DatasetDict
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
-from elmo_bench.text.conll2012 import Document, find_files, read_documents
+from elmo_bench.text.conll2012 import Document, named_files, read_documents
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words
 from elmo_bench.text.vocabulary import Vocabulary
@@ -76,12 +76,7 @@ class CorefReader:
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 
     def _rows(self, split: str) -> list[Row]:
-        source = self.data.get(split)
-        if source is None:
-            raise UserError(f"no file is named for {split}: set task.data.{split}")
-        if "folder" in self.data and self.data["folder"] is None:
-            raise UserError("set task.data.folder to the folder of the CoNLL-2012 files (see tasks/coref/README.md)")
-        documents = read_documents(find_files(source, self.data.get("folder")))
+        documents = read_documents(named_files(self.data, split))
         return [self._row(document) for document in documents if document.sentences]
 
     def _row(self, document: Document) -> Row:
@@ -103,7 +98,7 @@ class CorefReader:
     def _make_vocabularies(self, train: Sequence[Row]) -> None:
         words = [word for row in train for sentence in row["sentences"] for word in sentence]
         self.vocabularies = {
-            "words": Vocabulary.count((word.lower() if self.lower else word for word in words), self.min_count),
+            "words": Vocabulary.count(words, self.min_count, self.lower),
             "chars": Vocabulary.count((char for word in words for char in word), self.char_min_count),
             "genres": Vocabulary.count(row["genre"] for row in train),
         }

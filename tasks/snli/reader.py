@@ -74,9 +74,9 @@ class SnliReader:
             sources = {split: read_pairs(self.source.path(split)) for split in SPLITS}
         splits = {split: self._rows(pairs, split) for split, pairs in sources.items()}
         splits["train"] = part.of(splits["train"], "pairs")
-        train_words = (self._key(word) for row in splits["train"] for field in self.fields for word in row[field])
+        train_words = (word for row in splits["train"] for field in self.fields for word in row[field])
         self.vocabularies = {
-            "words": Vocabulary.count(train_words, self.min_count),
+            "words": Vocabulary.count(train_words, self.min_count, self.lower),
             "labels": Vocabulary(LABELS, special=False),
         }
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
@@ -101,9 +101,6 @@ class SnliReader:
         if not rows:
             raise UserError(f"no labelled pair for {split}", None if self.source.from_hub else self.source.path(split))
         return rows
-
-    def _key(self, word: str) -> str:
-        return word.lower() if self.lower else word
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text fields "premise" and "hypothesis"; "label" (B,) int64 if all rows have one."""

@@ -163,16 +163,14 @@ class SquadReader:
         starts = [word.start for word in context.words[skipped:begin]]
         return {"context": pieces, "starts": starts, "span": span and [span[0] - skipped, span[1] - skipped]}
 
-    def _make_vocabularies(self, words: Mapping[str, int]) -> None:
+    def _make_vocabularies(self, words: Counter[str]) -> None:
         """From the number of each word in the training rows."""
         chars: Counter[str] = Counter()
-        known: Counter[str] = Counter()
         for word, number in words.items():
-            known[word.lower() if self.lower else word] += number
             for char in word:
                 chars[char] += number
         self.vocabularies = {
-            "words": Vocabulary.count(known, self.min_count),
+            "words": Vocabulary.count(words, self.min_count, self.lower),
             "chars": Vocabulary.count(chars, self.char_min_count),
         }
 

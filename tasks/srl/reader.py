@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tags
 from elmo_bench.text.batching import pad, pad_tokens
-from elmo_bench.text.conll2012 import Predicate, Sentence, find_files, read_documents
+from elmo_bench.text.conll2012 import Predicate, Sentence, named_files, read_documents
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import words_of
 from elmo_bench.text.vocabulary import Vocabulary
@@ -70,24 +69,18 @@ class SrlReader:
             if not rows:
                 hint = " whose part of speech is VB*; set predicates=all" if self.chosen == "verbs" else ""
                 raise UserError(f"the {split} data contain no predicate{hint}", self.data[split])
-        sentences = [list(rows) for _, rows in groupby(splits["train"], itemgetter("sentence"))]
-        splits["train"] = list(chain.from_iterable(part.of(sentences, "sentences", len)))
-        words: dict[tuple[str, ...], None] = dict.fromkeys(tuple(row["tokens"]) for row in splits["train"])
+        by_sentence = [list(rows) for _, rows in groupby(splits["train"], itemgetter("sentence"))]
+        splits["train"] = list(chain.from_iterable(part.of(by_sentence, "sentences", len)))
+        sentences = dict.fromkeys(tuple(row["tokens"]) for row in splits["train"])
         roles = {tag[2:] for row in splits["train"] for tag in row["tags"][0] if tag != "O"}
         self.vocabularies = {
-            "words": Vocabulary.count((self._plain(word) for sentence in words for word in sentence), self.min_count),
+            "words": Vocabulary.count((word for words in sentences for word in words), self.min_count, self.lower),
             "labels": Vocabulary(tags.labels(roles, SCHEME), special=False),
         }
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 
-    def paths(self, split: str) -> list[Path]:
-        """The files of a split."""
-        if self.data.get(split) is None:
-            raise UserError(f"no file or folder is named for {split}: set task.data.{split}")
-        return find_files(self.data[split], self.data.get("folder"))
-
     def _rows(self, split: str) -> Iterator[Row]:
-        documents = read_documents(self.paths(split))
+        documents = read_documents(named_files(self.data, split))
         sentences = (sentence for document in documents for sentence in document.sentences)
         for number, sentence in enumerate(sentences):
             if split == "train" and (
@@ -99,9 +92,6 @@ class SrlReader:
                 if self.chosen == "all" or pos[predicate.index].startswith("VB"):
                     gold = _tags(sentence, predicate)
                     yield {"tokens": words, "predicates": [predicate.index], "tags": [gold], "sentence": number}
-
-    def _plain(self, word: str) -> str:
-        return word.lower() if self.lower else word
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens" with B lines, one per predicate; a row without predicates gives one line without a mark.

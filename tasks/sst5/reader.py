@@ -134,8 +134,8 @@ class Sst5Reader:
         return {"tokens": tokens, "label": int(row["label"])}
 
     def _count(self, sentences: Iterable[Sequence[str]]) -> None:
-        counted = (word.lower() if self.lower else word for sentence in sentences for word in sentence)
-        self.vocabularies = {"words": Vocabulary.count(counted, self.min_count)}
+        words = (word for sentence in sentences for word in sentence)
+        self.vocabularies = {"words": Vocabulary.count(words, self.min_count, self.lower)}
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens"; label "label" (B,) int64 if all rows have one."""

@@ -269,7 +269,7 @@ def entity_words(setting: Setting, key: str, n: int) -> list[tuple[str, str]]:
 
     source = news(Chance(key), setting)
     told = [sentence(source.draw()) for _ in range(n)]
-    return [(one.words[i], span.label) for one in told for span in one.entities for i in range(span.start, span.end)]
+    return [(one.words[i], span.type) for one in told for span in one.entities for i in range(span.start, span.end)]
 
 
 def test_plain_text_covers_names_that_the_training_set_lacks(world):

@@ -86,12 +86,10 @@ class Events:
         chance: the stream to draw from.
         lexicon: of the same seed.
         world: of the same seed.
-        named: scales the share of participants with names; 0 means no names at all.
     """
 
-    def __init__(self, chance: Chance, lexicon: Lexicon, world: World, named: float = 1.0):
+    def __init__(self, chance: Chance, lexicon: Lexicon, world: World):
         self.chance, self.lexicon, self.world = chance, lexicon, world
-        self._named = named
         self._keys = 0
 
     def event(self, frame: Frame | None = None, subject: Filler | None = None, plain: bool = False) -> Event:
@@ -134,10 +132,10 @@ class Events:
     def filler(self, classes: Sequence[str]) -> Filler:
         """Someone or something of one of the classes (or groups)."""
         wanted = self.chance.one_of(classes)
-        if self.chance.happens(NAMED.get(wanted, 0.0) * self._named):
+        if self.chance.happens(NAMED.get(wanted, 0.0)):
             return self.world.by_class[wanted].draw(self.chance)
         general = "thing" if set(english.THING) <= set(classes) else wanted
-        if self._named and general in ("person", "thing") and self.chance.happens(0.3):
+        if general in ("person", "thing") and self.chance.happens(0.3):
             return self._related(general)
         return self.common(wanted)
 
@@ -181,7 +179,7 @@ class Events:
             adjectives.append(self.lexicon.adjectives[chance.one_of(english.MODIFIERS[general])].draw(chance))
         if chance.happens(0.12):
             adjectives.append(self.lexicon.adjectives["other"].draw(chance))
-        if self._named and chance.happens(0.12):
+        if chance.happens(0.12):
             adjectives.append(self.world.demonyms.draw(chance))
         return tuple(adjectives)
 

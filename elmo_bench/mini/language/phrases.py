@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from elmo_bench.mini.language.english import TAGS
 from elmo_bench.mini.language.morphology import article
+from elmo_bench.text.tags import Span
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +58,6 @@ def phrase(*parts: Part | str, entity: str = "", mention: str = "") -> Phrase:
 def role(predicate: Predicate, label: str, *parts: Part | str) -> Phrase:
     """A phrase that is an argument of the predicate."""
     return phrase(*parts).as_role(predicate, label)
-
-
-class Span(NamedTuple):
-    """Words start to end - 1."""
-
-    label: str
-    start: int
-    end: int
 
 
 class Proposition(NamedTuple):
