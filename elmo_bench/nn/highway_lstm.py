@@ -14,34 +14,13 @@ sentences first; step t holds only the sentences that reach it, so padding is ne
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elmo_bench.nn.packing import Packing
+
 GATES = 5  # i, f, o, r, j
-
-
-class Packed(NamedTuple):
-    """The packed order of the words of a padded batch; N words, B sentences, T steps."""
-
-    places: Tensor  # (N,) into the padded batch, flattened (B * T)
-    turned: Tensor  # (N,) the packed place of the word as far from the sentence's end; its own inverse
-    sizes: list[int]  # sentences that reach each step, non-increasing
-
-    @classmethod
-    def of(cls, mask: Tensor) -> Packed:
-        """For a mask (B, T), true on words, which come first."""
-        lengths, rows = mask.sum(1).sort(descending=True, stable=True)  # (B,) each
-        steps = torch.arange(int(lengths[0]), device=mask.device).unsqueeze(1)  # (T, 1)
-        reached = steps < lengths  # (T, B)
-        sizes = reached.sum(1)  # (T,)
-        starts = sizes.cumsum(0) - sizes  # (T,)
-        column = torch.arange(len(lengths), device=mask.device)
-        mirrored = (lengths - 1 - steps).clamp(min=0)  # (T, B)
-        turned = (starts[mirrored] + column)[reached]
-        return cls((rows * mask.shape[1] + steps)[reached], turned, sizes.tolist())
 
 
 class HighwayLSTM(nn.Module):
@@ -101,15 +80,18 @@ class AlternatingHighwayLSTM(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, T, D), mask (B, T) bool with the words first, one or more each -> (B, T, H), zeros at padding."""
-        packed = Packed.of(mask)
-        h = x.flatten(0, 1)[packed.places]  # (N, D)
+        packing = Packing(mask.sum(1).tolist(), x.device)
+        (order, place), (mirrored, _) = packing.orders
+        words = mask.flatten().nonzero().squeeze(1)[order]  # (N,), their places in the padded batch, step after step
+        turned = place[mirrored]  # (N,), the packed place of the word as far from the sentence's end
+        h = x.flatten(0, 1)[words]  # (N, D)
         for number, layer in enumerate(self.layers):
-            h = h if number == 0 else h[packed.turned]
-            h = layer(h, packed.sizes, self._kept(h, len(mask)))  # (N, H)
+            h = h if number == 0 else h[turned]
+            h = layer(h, packing.batch_sizes, self._kept(h, len(mask)))  # (N, H)
         if len(self.layers) % 2 == 0:
-            h = h[packed.turned]
+            h = h[turned]
         out = h.new_zeros(mask.numel(), self.output_size)
-        return out.index_copy(0, packed.places, h).unflatten(0, mask.shape)
+        return out.index_copy(0, words, h).unflatten(0, mask.shape)
 
     def _kept(self, x: Tensor, n_sentences: int) -> Tensor | None:
         """The dropout mask (B, H) of zeros and 1 / (1 - dropout) in training, else None."""

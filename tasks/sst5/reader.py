@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -32,8 +32,8 @@ class Sst5Reader:
 
     Args:
         data: the files of trees {train, dev, test}, below {folder} if given, or without a folder a data set of the hub
-            {hub, configuration, revision}, of trees in a column "ptb_tree" or of whole sentences only.
-            {train_sentences: n} trains on the first n.
+            {hub, configuration, revision}, with the trees in a column "ptb_tree". {train_sentences: n} trains on the
+            first n.
         phrases: what to train on: "long" phrases of `long` or more words, "all" phrases, or "sentences".
         long: the least number of words of a long phrase.
         lower: look words up in lower case.
@@ -68,23 +68,19 @@ class Sst5Reader:
 
         Raises:
             UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
-                long enough, a data set without phrases that `phrases` asks for.
+                long enough, a data set of the hub without trees.
         """
         hub = self.source.load() if self.source.from_hub else {}
-        if all(TREE in dataset.column_names for dataset in hub.values()):
-            splits = self._with_phrases({split: list(self._trees(split, hub.get(split))) for split in SPLITS}, part)
-        else:
-            splits = self._sentences(hub, part)
+        trees = {split: list(self._trees(split, hub.get(split))) for split in SPLITS}
+        train = trees["train"][: self.train_sentences]
+        train = part.of(train, "sentences", lambda tree: len(self._phrases(tree)))
+        words = (word for tree in train for word in tree.words)
+        self.vocabularies = {"words": Vocabulary.count(words, self.min_count, self.lower)}
+        splits = {split: [_row(tree, -1) for tree in trees[split]] for split in SPLITS}
+        splits["train"] = [_row(tree, i) for tree in train for i in self._phrases(tree)]
         if not splits["train"]:
             raise UserError(f"no training phrase has {self.long} words; set task.reader.long or task.reader.phrases")
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
-
-    def _with_phrases(self, trees: dict[str, list[Tree]], part: Part) -> dict[str, list[Row]]:
-        train = trees["train"][: self.train_sentences]
-        train = part.of(train, "sentences", lambda tree: len(self._phrases(tree)))
-        self._count(tree.words for tree in train)
-        splits = {split: [_row(tree, -1) for tree in trees[split]] for split in SPLITS}
-        return splits | {"train": [_row(tree, i) for tree in train for i in self._phrases(tree)]}
 
     def _phrases(self, tree: Tree) -> list[int]:
         """The nodes of a tree that are trained on."""
@@ -105,6 +101,8 @@ class Sst5Reader:
             yield tree._replace(words=[self._plain(word) for word in tree.words])
 
     def _parsed(self, split: str, hub: Dataset) -> Iterator[tuple[int, Tree]]:
+        if TREE not in hub.column_names:
+            raise self.source.unfit(f"has no column {TREE}")
         for number, text in enumerate(hub[TREE], start=1):
             try:
                 yield number, Tree.parse(text)
@@ -113,29 +111,6 @@ class Sst5Reader:
 
     def _plain(self, word: str) -> str:
         return unescaped(word) if self.unescape else word
-
-    def _sentences(self, hub: Mapping[str, Dataset], part: Part) -> dict[str, list[Row]]:
-        """Whole sentences of a data set without trees."""
-        if self.phrases != "sentences":
-            raise self.source.unfit("has no phrases: set task.reader.phrases=sentences")
-        splits = {}
-        for split, dataset in hub.items():
-            if not {"text", "label"} <= set(dataset.column_names):
-                raise self.source.unfit("lacks text or label")
-            splits[split] = [self._hub_row(row, f"{split} row {i}") for i, row in enumerate(dataset.to_list())]
-        splits["train"] = part.of(splits["train"][: self.train_sentences], "sentences")
-        self._count(row["tokens"] for row in splits["train"])
-        return splits
-
-    def _hub_row(self, row: Mapping[str, Any], where: str) -> Row:
-        tokens = [self._plain(word) for word in str(row["text"]).split()]
-        if not tokens or str(row["label"]) not in LABELS:
-            raise self.source.unfit(f"lacks a text or a label from 0 to 4 at {where}")
-        return {"tokens": tokens, "label": int(row["label"])}
-
-    def _count(self, sentences: Iterable[Sequence[str]]) -> None:
-        words = (word for sentence in sentences for word in sentence)
-        self.vocabularies = {"words": Vocabulary.count(words, self.min_count, self.lower)}
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens"; label "label" (B,) int64 if all rows have one."""

@@ -94,14 +94,9 @@ def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, monke
         (["text=nowhere.txt"], "nowhere.txt: no such file"),
     ],
 )
-def test_wrong_queries_are_one_line(arguments, given, match, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["neighbours", *arguments, *given])
-    with pytest.raises(SystemExit) as stopped:
-        neighbours_command.COMMAND.run(neighbours_command.main)
-    assert stopped.value.code == 2
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1
-    assert match in said[0]
+def test_wrong_queries_are_one_line(arguments, given, match, refused):
+    (line,) = refused(neighbours_command, [*arguments, *given])
+    assert match in line
 
 
 def test_a_corpus_of_columns_ends_at_its_bound(tmp_path):

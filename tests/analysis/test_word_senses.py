@@ -64,7 +64,7 @@ def write(path, text):
     return path
 
 
-def refused(match, read, *arguments):
+def malformed(match, read, *arguments):
     """The error is one line."""
     with pytest.raises(UserError, match=match) as caught:
         list(read(*arguments))
@@ -91,7 +91,7 @@ def test_columns_give_expressions_and_all_keys(tmp_path):
 )
 def test_a_wrong_row_of_columns_is_named(tmp_path, old, new, line, match):
     path = write(tmp_path / "a.tsv", COLUMNS.replace(old, new))
-    refused(rf"a\.tsv:{line}: .*{match}", read_columns, path)
+    malformed(rf"a\.tsv:{line}: .*{match}", read_columns, path)
 
 
 def test_xml_and_its_gold_keys(tmp_path):
@@ -117,7 +117,7 @@ def test_xml_and_its_gold_keys(tmp_path):
     ],
 )
 def test_wrong_xml_is_one_line(tmp_path, xml, gold, match):
-    refused(match, read_xml, write(tmp_path / "a.xml", xml), write(tmp_path / "a.txt", gold))
+    malformed(match, read_xml, write(tmp_path / "a.xml", xml), write(tmp_path / "a.txt", gold))
 
 
 def test_generated_senses_are_those_of_the_split(tmp_path):
@@ -125,7 +125,7 @@ def test_generated_senses_are_those_of_the_split(tmp_path):
     listed = "split\tsentence\ttoken\tword\tsense\ntrain\t0\t9\tbat\tbat%x\ndev\t1\t3\tbat\tbat%tool\n"
     senses = write(tmp_path / "senses.tsv", listed)
     assert [len(sentence.instances) for sentence in read_mini(text, senses)] == [0, 1]
-    refused(r"senses\.tsv:4: expected split", read_mini, text, write(senses, listed + "dev\t1\t4\tbat\tbat%tool\n"))
+    malformed(r"senses\.tsv:4: expected split", read_mini, text, write(senses, listed + "dev\t1\t4\tbat\tbat%tool\n"))
 
 
 def test_first_senses_by_number_else_by_frequency():
@@ -147,7 +147,7 @@ def test_an_index_gives_first_senses_and_refuses_other_keys(tmp_path):
     sentences = [Sentence(["bank"], [Instance(0, 1, ("bank", "n"), ("bank%1:00:00::",), (), 7)])]
     with pytest.raises(UserError, match=r"gold\.txt:7: the sense key bank%1:00:00:: is not in index\.sense"):
         inventory.check_keys(sentences, numbers, path, tmp_path / "gold.txt")
-    refused(r"index\.sense:1: expected a sense key", inventory.read_index, write(path, "bank%1 12 x 1\n"))
+    malformed(r"index\.sense:1: expected a sense key", inventory.read_index, write(path, "bank%1 12 x 1\n"))
 
 
 def test_answers_are_those_of_the_nearest_mean_in_each_layer():
@@ -265,33 +265,19 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monke
         (["format=xml"], "train_senses=FILE"),
     ],
 )
-def test_wrong_arguments_are_one_line_and_nothing_is_written(arguments, tmp_path, changed, match, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["wsd", *arguments, *changed])
-    with pytest.raises(SystemExit) as stopped:
-        wsd_command.COMMAND.run(wsd_command.main)
-    assert stopped.value.code == 2
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1
-    assert match in said[0]
+def test_wrong_arguments_are_one_line_and_nothing_is_written(arguments, tmp_path, changed, match, refused):
+    (line,) = refused(wsd_command, [*arguments, *changed])
+    assert match in line
     assert not (tmp_path / "analysis").exists()
 
 
-def test_a_key_that_the_inventory_lacks_ends_the_command(arguments, tmp_path, monkeypatch, capsys):
+def test_a_key_that_the_inventory_lacks_ends_the_command(arguments, tmp_path, refused):
     path = write(tmp_path / "index.sense", f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\n")
-    monkeypatch.setattr("sys.argv", ["wsd", *arguments, f"inventory={path}"])
-    with pytest.raises(SystemExit) as stopped:
-        wsd_command.COMMAND.run(wsd_command.main)
-    assert stopped.value.code == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "a.tsv:4: the sense key have%2:40:00:: is not in index.sense" in said
+    (line,) = refused(wsd_command, [*arguments, f"inventory={path}"])
+    assert "a.tsv:4: the sense key have%2:40:00:: is not in index.sense" in line
 
 
-def test_what_the_paper_scale_lacks_is_one_message(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("sys.argv", ["wsd", "scale=paper", f"data_root={tmp_path}", f"models_root={tmp_path}"])
-    with pytest.raises(SystemExit) as stopped:
-        wsd_command.COMMAND.run(wsd_command.main)
-    said = capsys.readouterr().err
-    assert stopped.value.code == 2
+def test_what_the_paper_scale_lacks_is_one_message(tmp_path, refused):
+    said = "\n".join(refused(wsd_command, ["scale=paper", f"data_root={tmp_path}", f"models_root={tmp_path}"]))
     for name in ("semcor.data.xml", "ALL.gold.key.txt", "index.sense", "weights.hdf5"):
         assert name in said

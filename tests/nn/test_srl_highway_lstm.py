@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM, Packed
+from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM
 from tests.nn import reference_highway
 
 LENGTHS = [[3, 7, 1, 7, 4], [1], [5, 5], [1, 1, 1], [2, 9]]
@@ -140,17 +140,9 @@ def test_layers_read_in_turn():
     x, mask = batch([5], 2, torch.float32)
     changed = x.clone()
     changed[0, 4] += 1
-    packed = Packed.of(mask)
-    first = [layers_of(model)[0](t[0], packed.sizes) for t in (x, changed)]
+    first = [layers_of(model)[0](t[0], [1] * 5) for t in (x, changed)]
     assert torch.equal(first[0][:4], first[1][:4])  # forward alone: the end is not known before
     assert not torch.isclose(model(x, mask), model(changed, mask))[0].all(dim=1).any()
-
-
-def test_packed_order():
-    packed = Packed.of(torch.tensor([[True, False, False], [True, True, True], [True, True, False]]))
-    assert packed.sizes == [3, 2, 1]
-    assert packed.places.tolist() == [3, 6, 0, 4, 7, 5]  # the first words of the longest, the second, ...
-    assert packed.turned.tolist() == [5, 4, 2, 3, 1, 0]
 
 
 def test_initial_weights():

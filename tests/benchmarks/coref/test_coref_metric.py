@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
-import sys
 
 import pytest
 from scorch import scores as scorch
@@ -197,19 +194,6 @@ def test_many_repeated_mentions_are_refused_as_the_reference_scorer_does(file):
         score(file(gold, "gold"), file(eleven, "predicted"))
     ten = document(" ".join(["(0)|(1)"] * 10 + ["(0)"] * 2))
     assert score(file(gold, "gold"), file(ten, "predicted"))["conll_f1"] == pytest.approx(100)
-
-
-def test_the_command_prints_one_object_and_loads_no_torch(file):
-    arguments = [f"gold={file(GOOD, 'gold')}", f"predictions={file(GOOD, 'predicted')}"]
-    code = (
-        "import sys; from elmo_bench import __main__; sys.argv[1:1] = ['score']; __main__.main(); "
-        "sys.exit('torch' in sys.modules or 'datasets' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "task=coref", *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["conll_f1"] == pytest.approx(100)
 
 
 def test_an_alignment_is_the_best_one():

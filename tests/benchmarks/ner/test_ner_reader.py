@@ -10,7 +10,6 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.text import hub
-from elmo_bench.text.vocabulary import Vocabulary
 from tasks.ner.reader import NerReader
 
 TRAIN = "Ida\tB-PER\nBell\tI-PER\nsings\tO\nin\tO\nRoma\tB-LOC\n\nroma\tB-LOC\nsings\tO\n\n"
@@ -92,22 +91,6 @@ def test_a_type_that_train_lacks_is_kept_in_the_row_and_o_in_the_loss(data):
     assert reader.collate([row]).labels["tags"].tolist() == [[0]]
 
 
-def test_vocabularies_restored_from_a_checkpoint_are_all_it_needs(data):
-    reader = NerReader(data())
-    rows = reader.load()["dev"].to_list()
-    state = {name: vocabulary.state() for name, vocabulary in reader.vocabularies.items()}
-    other = NerReader({"train": "/nowhere"})
-    other.vocabularies = {name: Vocabulary.restore(kept) for name, kept in state.items()}
-    one, two = reader.collate(rows), other.collate(rows)
-    assert one.texts["tokens"].words.equal(two.texts["tokens"].words)
-    assert one.labels["tags"].equal(two.labels["tags"])
-
-
-def test_data_that_change_are_read_again(data):
-    NerReader(data()).load()
-    assert NerReader(data(TRAIN + "Bell\tB-PER\n")).load()["train"].num_rows == 3
-
-
 def test_from_text(data):
     reader = NerReader(data())
     reader.load()
@@ -186,21 +169,17 @@ def hub_data(features: Features | None = None) -> DatasetDict:
     return DatasetDict({name: Dataset.from_dict(rows, features) for name in ("train", "validation", "test")})
 
 
-def test_hub_data_name_their_tags(monkeypatch):
-    asked = []
-    monkeypatch.setattr(hub, "_reachable", lambda: True)
-    monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: asked.append((a, k)) or hub_data())
+def test_hub_data_name_their_tags(on_hub):
+    asked = on_hub(hub_data())
     splits = NerReader(HUB).load()
     assert asked == [(("owner/name", None), {"revision": "r"})]
     assert splits["dev"][:] == {"tokens": [["Ida", "Bell", "sings"]], "tags": [["B-PER", "E-PER", "O"]]}
 
 
-def test_hub_tags_against_the_scheme_are_told_by_sentence(monkeypatch, capsys):
+def test_hub_tags_against_the_scheme_are_told_by_sentence(on_hub, capsys):
     features = hub_data()["train"].features
     rows = Dataset.from_dict({"tokens": [["a", "b"]] * 101, "ner_tags": [[1, 2]] * 100 + [[0, 4]]}, features)
-    monkeypatch.setattr(hub, "_reachable", lambda: True)
-    splits = DatasetDict(dict.fromkeys(("train", "validation", "test"), rows))
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: splits)
+    on_hub(DatasetDict(dict.fromkeys(("train", "validation", "test"), rows)))
     assert NerReader(HUB).load()["dev"]["tags"][100] == ["O", "S-LOC"]
     assert "1 of 101 entities against iob2 in dev (at sentence 100 token 1)" in capsys.readouterr().err
 
@@ -210,7 +189,7 @@ def test_a_folder_goes_before_the_hub(data):
     assert NerReader({**HUB, **place}).load()["train"].num_rows == 2
 
 
-def test_hub_faults_are_one_line(monkeypatch):
+def test_hub_faults_are_one_line(monkeypatch, on_hub):
     monkeypatch.setattr(hub, "_reachable", lambda: False)
     seen = []
 
@@ -235,7 +214,7 @@ def test_hub_faults_are_one_line(monkeypatch):
         (hub_data(unnamed), "named ner_tags"),
         (DatasetDict({"train": hub_data()["train"]}), "validation"),
     ):
-        monkeypatch.setattr(datasets, "load_dataset", lambda *_, dataset=dataset, **__: dataset)
+        on_hub(dataset)
         with pytest.raises(UserError, match=words):
             NerReader(HUB).load()
 

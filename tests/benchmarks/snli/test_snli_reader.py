@@ -1,4 +1,4 @@
-"""The SNLI reader: TSV, JSON lines, the hub, one tokenizer, the activation cache, and faults by file and line."""
+"""The SNLI reader: TSV, JSON lines, the hub, one tokenizer, and faults by file and line."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ import gzip
 import json
 from pathlib import Path
 
-import datasets
 import pytest
-import torch
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
-from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.options import Options
-from elmo_bench.layers.bilm import BilmLayers
-from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.running.data import sentences
 from elmo_bench.system.errors import UserError
-from elmo_bench.text import hub
-from elmo_bench.text.vocabulary import Vocabulary
 from tasks.snli.metric import LABELS
 from tasks.snli.reader import SnliReader, read_pairs, tokenize
 
@@ -52,7 +43,7 @@ def data(tmp_path):
 # Sources.
 
 
-def test_tsv_json_lines_and_the_hub_give_the_same_rows(data, monkeypatch, capsys):
+def test_tsv_json_lines_and_the_hub_give_the_same_rows(data, on_hub, capsys):
     from_tsv = SnliReader(data())
     rows = from_tsv.load()["train"].to_list()
     assert [row["label"] for row in rows] == ["entailment", "contradiction", "neutral"]
@@ -67,9 +58,7 @@ def test_tsv_json_lines_and_the_hub_give_the_same_rows(data, monkeypatch, capsys
         "hypothesis": [pair[2] for pair in PAIRS],
         "label": [LABELS.index(pair[0]) if pair[0] in LABELS else -1 for pair in PAIRS],
     }
-    dataset = DatasetDict({name: Dataset.from_dict(columns, features) for name in ("train", "validation", "test")})
-    monkeypatch.setattr(hub, "_reachable", lambda: True)
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: dataset)
+    on_hub(DatasetDict({name: Dataset.from_dict(columns, features) for name in ("train", "validation", "test")}))
     from_hub = SnliReader({"hub": "owner/name", "folder": None})
     assert from_hub.load()["train"].to_list() == rows
     assert from_hub.left_out["dev"] == 1
@@ -181,35 +170,6 @@ def test_collate(data):
     assert hypothesis.words.shape[0] == 3
     assert hypothesis.mask.sum(1).tolist() == [len(row["hypothesis"]) for row in rows]
     assert batch.labels["label"].tolist() == [0, 2, 1]
-    other = SnliReader({})
-    other.vocabularies = {key: Vocabulary.restore(value.state()) for key, value in reader.vocabularies.items()}
-    assert torch.equal(other.collate(rows).texts["premise"].words, premise.words)
-
-
-def test_the_cache_holds_each_sentence_once(data, tmp_path):
-    """A premise stands in several pairs, and in several splits."""
-    reader = SnliReader(data())
-    splits = reader.load()
-    rows = [row for split in splits.values() for row in split.to_list()]
-    given = [row[field] for row in rows for field in reader.fields]
-    distinct = set(map(tuple, given))
-    assert len(distinct) == 5 < len(given) == 18
-    bilm = small_bilm(tmp_path)
-    cache = ActivationCache(BilmLayers.of(bilm), tmp_path / "cache")
-    cache.prepare(list(sentences(splits.values(), reader.fields)))
-    assert len(cache.shards.places) == len(distinct)
-    stored = sum(file.stat().st_size for file in cache.folder.glob("*.bin"))
-    tokens = sum(map(len, distinct))
-    assert stored == 2 * tokens * (bilm.width // 2 + (bilm.n_layers - 1) * bilm.width)  # float16; layer 0's half once
-
-
-def small_bilm(folder: Path) -> BiLM:
-    options = Options.parse({
-        "lstm": {"dim": 8, "projection_dim": 4, "n_layers": 1, "cell_clip": 3, "proj_clip": 3},
-        "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 4]], "n_highway": 1},
-    })  # fmt: skip
-    BiLM(options).export(folder / "options.json", folder / "weights.hdf5")
-    return BiLM.from_files(folder / "options.json", folder / "weights.hdf5")
 
 
 # Faults.
@@ -257,7 +217,7 @@ def test_broken_json_lines_are_named_with_their_line(data, line, words):
     assert (error.value.path, error.value.line) == (Path(place["folder"], "train.jsonl"), 5)
 
 
-def test_what_else_a_user_can_get_wrong(data, monkeypatch, tmp_path):
+def test_what_else_a_user_can_get_wrong(data, tmp_path):
     with pytest.raises(UserError, match="no file is named for train"):
         SnliReader({}).load()
     place = data()
@@ -278,11 +238,10 @@ def test_what_else_a_user_can_get_wrong(data, monkeypatch, tmp_path):
         (None, "no split validation, test"),
     ],
 )
-def test_hub_faults_are_one_line(monkeypatch, columns, words):
-    monkeypatch.setattr(hub, "_reachable", lambda: True)
+def test_hub_faults_are_one_line(on_hub, columns, words):
     good = Dataset.from_dict(columns or {"premise": ["a"], "hypothesis": ["b"], "label": [0]})
     names = ("train", "validation", "test") if columns else ("train",)
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: DatasetDict(dict.fromkeys(names, good)))
+    on_hub(DatasetDict(dict.fromkeys(names, good)))
     with pytest.raises(UserError, match=words) as error:
         SnliReader({"hub": "owner/name"}).load()
     assert "\n" not in str(error.value)

@@ -13,7 +13,6 @@ from datasets import Dataset, DatasetDict
 
 from elmo_bench.running.data import lengths, sentences
 from elmo_bench.system.errors import UserError
-from elmo_bench.text import source
 from tasks.squad.paragraphs import Paragraph, Question, chosen, parted, read_paragraphs
 from tasks.squad.reader import SquadReader, window
 
@@ -309,17 +308,17 @@ def hub_rows() -> list[dict]:
     return rows
 
 
-def test_the_hub_gives_the_same(folder, monkeypatch):
+def test_the_hub_gives_the_same(folder, on_hub):
     table = Dataset.from_list(hub_rows())
-    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: DatasetDict({"train": table, "validation": table}))
+    on_hub(DatasetDict({"train": table, "validation": table}))
     reader = SquadReader({"hub": "rajpurkar/squad", "train": None}, held_out=1)
     drawn, plain = load(reader)["test"], load(make(folder))["test"]
     assert [{**row, "id": ""} for row in drawn] == [{**row, "id": ""} for row in plain]
-    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: DatasetDict({"train": table}))
+    on_hub(DatasetDict({"train": table}))
     with pytest.raises(UserError, match="no split validation"):
         reader.load()
     odd = table.remove_columns("title")
-    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: DatasetDict({"train": odd, "validation": odd}))
+    on_hub(DatasetDict({"train": odd, "validation": odd}))
     with pytest.raises(UserError, match="other columns"):
         reader.load()
 

@@ -9,7 +9,6 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.text import source
 from tasks.sst5.reader import Sst5Reader, tokenize
 
 TRAIN = """
@@ -58,17 +57,12 @@ def test_dev_and_test_are_sentences_and_words_are_counted_in_training_sentences(
     assert loaded.vocabularies["words"].items[2:] == ["A"]  # twice in sentences, however often in phrases
 
 
-@pytest.mark.parametrize("where", ["files", "hub"])
-def test_training_may_stop_after_some_sentences(folder, where, monkeypatch):
-    rows = {"text": ["A warm film", "Bleak", "A joy"], "label": [3, 1, 4]}
-    hub = DatasetDict({name: Dataset.from_dict(rows) for name in ("train", "validation", "test")})
-    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: hub)
-    files = {"folder": str(folder), "train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
-    data = {"files": files, "hub": {"hub": "some/where", "revision": None}}[where]
+def test_training_may_stop_after_some_sentences(folder):
+    data = {"folder": str(folder), "train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
     limited = Sst5Reader(data | {"train_sentences": 1}, phrases="sentences")
     splits = limited.load()
-    assert [tokens[:3] for tokens in splits["train"]["tokens"]] == [["A", "warm", "film"]]
-    assert len(splits["test"]) == (1 if where == "files" else 3)
+    assert splits["train"]["tokens"][:] == ["A warm film about dire days".split()]
+    assert len(splits["test"]) == 1
     assert "film" in limited.vocabularies["words"]
     assert "joy" not in limited.vocabularies["words"]
     with pytest.raises(UserError, match="train_sentences=0"):
@@ -117,48 +111,36 @@ def test_what_cannot_be_meant_is_refused(folder):
         Sst5Reader({"folder": str(folder), "train": "train.txt"}).load()
 
 
-def test_the_hub_has_sentences(monkeypatch):
-    rows = [
-        {"text": "a fine `` film '' , -lrb- so -rrb-", "label": 3, "label_text": "positive"},
-        {"text": "no", "label": 0},
-    ]
-    dataset = DatasetDict({split: Dataset.from_list(rows) for split in ("train", "validation", "test")})
-    monkeypatch.setattr(source, "load_from_hub", lambda *_, **__: dataset)
-    data = {"folder": None, "hub": "SetFit/sst5", "train": "train.txt"}
-    splits = Sst5Reader(data, phrases="sentences").load()
-    assert splits["dev"][0] == {"tokens": 'a fine " film " , ( so )'.split(), "label": 3}
-    with pytest.raises(UserError, match=r"has no phrases: set task.reader.phrases=sentences; give task.data"):
-        Sst5Reader(data).load()
-    dataset["test"] = Dataset.from_list([{"text": "no", "label": 7}])
-    with pytest.raises(UserError, match="test row 0"):
-        Sst5Reader(data, phrases="sentences").load()
-    del dataset["test"]
-    with pytest.raises(UserError, match="no split test"):
-        Sst5Reader(data, phrases="sentences").load()
-
-
-def test_the_hub_has_trees(folder, monkeypatch):
+def test_the_hub_has_trees(folder, on_hub):
     """The same rows as from files."""
     names = {"train": "train", "validation": "dev", "test": "test"}
     columns = {theirs: (folder / f"{ours}.txt").read_text().split("\n") for theirs, ours in names.items()}
     trees = {split: [{"ptb_tree": line} for line in lines if line.strip()] for split, lines in columns.items()}
-    asked = []
 
-    def load(*given, **_):
-        asked.append(given)
-        return DatasetDict({split: Dataset.from_list(rows) for split, rows in trees.items()})
+    def put():
+        return on_hub(DatasetDict({split: Dataset.from_list(rows) for split, rows in trees.items()}))
 
-    monkeypatch.setattr(source, "load_from_hub", load)
+    asked = put()
     data = {"folder": None, "hub": "stanfordnlp/sst", "configuration": "ptb", "revision": "r", "train": "train.txt"}
     assert [rows.to_list() for rows in Sst5Reader(data, long=2).load().values()] == [
         rows.to_list() for rows in reader(folder, long=2).load().values()
     ]
-    assert asked == [("stanfordnlp/sst", "r", "ptb")]
+    assert asked == [(("stanfordnlp/sst", "ptb"), {"revision": "r"})]
     trees["test"][0] = {"ptb_tree": "(7 odd)"}
+    put()
     with pytest.raises(UserError, match="label '7' in tree 1 of test"):
         Sst5Reader(data).load()
     trees["validation"][0] = {"ptb_tree": "(3 (2 a)"}
+    put()
     with pytest.raises(UserError, match="stanfordnlp/sst of the hub has no tree at dev row 0"):
+        Sst5Reader(data).load()
+    trees["train"] = [{"text": "a fine film", "label": 3}]
+    put()
+    with pytest.raises(UserError, match="has no column ptb_tree; give task.data"):
+        Sst5Reader(data).load()
+    del trees["test"]
+    put()
+    with pytest.raises(UserError, match="no split test"):
         Sst5Reader(data).load()
 
 

@@ -1,4 +1,4 @@
-"""Accuracy of predictions and of files, and what is said of files that do not fit."""
+"""Accuracy, the metric of SNLI and SST-5: of predictions and of files, and what is said of files that do not fit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
 from elmo_bench.system.errors import UserError
+from tasks.snli import metric as snli
+from tasks.sst5 import metric as sst5
 
 LABELS = ("yes", "no", "maybe")
 
@@ -55,3 +57,15 @@ def test_files_that_do_not_fit_are_refused_with_their_line(files, gold, predicti
     with pytest.raises(UserError, match=what) as caught:
         score_labels(*files(gold, predictions))
     assert f"{where}: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "labels"), [(snli, ("entailment", "neutral", "contradiction")), (sst5, ("0", "1", "2", "3", "4"))]
+)
+def test_each_task_has_its_labels(files, task, labels):
+    """Those of SNLI in the order of the hub's numbers."""
+    assert labels == task.LABELS
+    gold, predictions, _ = files("\n".join([*labels, "-"]), "\n".join([labels[0]] * (len(labels) + 1)))
+    assert task.score(gold, predictions) == {"accuracy": pytest.approx(100 / len(labels))}
+    with pytest.raises(UserError, match=f"gold:2: unknown label 'maybe'; choose from {', '.join(labels)}"):
+        task.score(*files(f"{labels[0]}\nmaybe\n", f"{labels[0]}\n{labels[1]}\n")[:2])
