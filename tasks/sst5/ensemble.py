@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from elmo_bench.trained.classifiers import METHOD, agreed, opinions
+from elmo_bench.nn.feedforward import METHOD, agreed, opinions
 
 __all__ = ["METHOD", "agreed", "opinions"]
