@@ -67,7 +67,7 @@ def members(cfgs: Sequence[DictConfig], command: str) -> list[Member]:
 def _finished(cfg: DictConfig) -> Record | None:
     run = schema.typed(cfg)
     path = store.place(run.results_root, run.scale.name, run.task.name, Identity(run).run)
-    return store.read(path, told=True) if path.is_file() else None
+    return store.read(path) if path.is_file() else None
 
 
 def _train(seeds: Sequence[int], command: str) -> str:
