@@ -27,7 +27,6 @@ HEADINGS = {
     "compare": {
         "report": "write the tables and figures of your recorded runs",
         "publish": "make a W&B run of every record, and a workspace and a report of them",
-        "ensemble": "the recorded runs of an arm, one for each seed, as one model",
         "score": "the official metrics of a file of predictions, as one JSON object",
     },
     "bilm": {

@@ -13,8 +13,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -173,6 +174,18 @@ class Bench:
 
         return train(self.compose(*changes))
 
+    def died(self, *changes: str) -> Path:
+        """The work folder of a run that has trained to its end, and died before its record."""
+        from elmo_bench.running import run
+
+        before = {*self.results.rglob("last.ckpt")}
+        with pytest.MonkeyPatch.context() as dying:
+            dying.setattr(run, "make_record", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                self.train(*changes)
+        (last,) = {*self.results.rglob("last.ckpt")} - before
+        return last.parent
+
     def command(self, name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """A command in a fork of this process, with the toy task's page."""
         from tests.command import forked
@@ -209,6 +222,25 @@ def bench(tmp_path, monkeypatch) -> Bench:
     monkeypatch.delenv("DATA_ROOT", raising=False)
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     return made
+
+
+@pytest.fixture
+def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
+    """Calls a command's module in this process; returns exit status, stdout, stderr."""
+
+    def run(module: Any, *arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
+        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+        capsys.readouterr()
+        try:
+            module.COMMAND.run(module.main)
+            status = 0
+        except SystemExit as end:
+            status = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
 
 
 @pytest.fixture

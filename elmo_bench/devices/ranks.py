@@ -2,7 +2,8 @@
 
 The process of the command is rank 0. It alone holds the run's lock, prepares data, biLM and cache, writes checkpoints,
 and makes the record. It starts the others, which do nothing but train and score their share of the batches. Lightning's
-own launcher would run the whole command again in each of them, with its lock and its sweep.
+own launcher would run the whole command again in each of them, with its lock and its sweep. Where `srun` starts the
+command several times, one of the tasks trains, and the others wait for its record.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from typing import Any, NamedTuple
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
 from torch import cuda, distributed
 
-from elmo_bench.devices import srun
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
 
@@ -85,10 +85,6 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
     if size == 1:
         yield Rank()
         return
-    if (step := srun.checked(size)) is not None:
-        with _tasks(step, task) as rank:
-            yield rank
-        return
     if size > (most := max(2, cores(), cuda.device_count())):
         raise UserError(f"trainer.devices={size}: this machine has {most} at most")
     rank = Rank(0, size, find_free_network_port())
@@ -109,28 +105,8 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         for other in others:
             other.kill()
             other.wait()
-        leave()
-
-
-@contextmanager
-def _tasks(step: srun.Step, task: dict[str, Any]) -> Iterator[Rank]:
-    """The other tasks of a Slurm step as the other ranks."""
-    rank = Rank(0, step.size, find_free_network_port())
-    step.tell({"port": rank.port, **task})
-    try:
-        yield rank
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(f"another task of this Slurm step has ended ({error}); {srun.AGAIN}") from error
-    finally:
-        leave()
-
-
-def leave() -> None:
-    """Ends this process's part in a run, so that it can take part in another."""
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
+        if distributed.is_initialized():  # so that this process can take part in another run
+            distributed.destroy_process_group()
 
 
 def _start(rank: Rank, task: dict[str, Any], folder: Path) -> subprocess.Popen[bytes]:

@@ -121,7 +121,7 @@ class Shards:
         name = f"{last + 1:05d}-{uuid.uuid4().hex}"  # unique, whichever machines share the folder
         data, index = self.folder / f"{name}.bin", self.folder / f"{name}.npz"
         digests, offsets, tokens, checksums, offset = [], [], [], [], 0
-        with replacing(data, "wb", locked=True) as file:
+        with replacing(data, "wb") as file:
             for sentence, block in blocks:
                 file.write(block)
                 digests.append(digest(sentence))
@@ -129,10 +129,7 @@ class Shards:
                 tokens.append(len(sentence))
                 checksums.append(zlib.crc32(block))
                 offset += len(block) // self.blocks.dtype.itemsize
-        with (
-            replacing(index, "wb", locked=True) as file,
-            steady(file) as stream,
-        ):  # the shard is complete once it exists
+        with replacing(index, "wb") as file, steady(file) as stream:  # the shard is complete once it exists
             np.savez(
                 stream,  # type: ignore[arg-type]
                 digests=np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),

@@ -1,21 +1,16 @@
 """Feed-forward layers: classifiers over one vector (ReLU or maxout), and the scorer of spans and of span pairs.
 
-Also the probabilities that a classifier's scores stand for, and several classifiers as one: the mean of theirs.
+Also the probabilities that a classifier's scores stand for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from elmo_bench.nn.numerics import ScoreLinear
-from elmo_bench.task import Batch, Row
-
-METHOD = "averaged probabilities"  # of an ensemble of classifiers
 
 
 class ReluLayers(nn.Sequential):
@@ -97,29 +92,3 @@ def probabilities(logits: Tensor, names: Sequence[str], digits: int = 4) -> list
     """Logits (B, K) -> for each row the probability of each of the K classes by its name, rounded."""
     rows = logits.float().softmax(dim=-1).tolist()
     return [{name: round(p, digits) for name, p in zip(names, row, strict=True)} for row in rows]
-
-
-# Several classifiers as one.
-
-
-class Averaged(NamedTuple):
-    """The scores that a head decodes: (rows, K), the means in the place of its own logits."""
-
-    logits: Tensor
-
-
-def opinions(head: Any, scores: Any, batch: Batch) -> list[Tensor]:
-    """Of one member, for each row of a batch the probabilities (K,) of the classes."""
-    return list(scores.logits.float().softmax(-1).cpu())
-
-
-def agreed(members: Sequence[Sequence[Tensor]], head: Any, rows: Sequence[Row]) -> list[Any]:
-    """The answers of all members together.
-
-    Args:
-        members: the opinions of each, on all rows.
-        head: of any member.
-        rows: of the split.
-    """
-    mean = torch.stack([torch.stack(list(member)) for member in members]).mean(0)
-    return head.decode(Averaged(mean), Batch(list(rows), {}, {}))

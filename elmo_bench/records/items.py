@@ -27,9 +27,8 @@ def path_of(record: Path) -> Path:
 
 
 def write(path: Path, items: Mapping[str, Items]) -> None:
-    """Writes the items of each split atomically; the caller must hold the lock of the run's work folder."""
-    content = packed(items)
-    write_bytes(path, content, locked=True)
+    """Writes the items of each split atomically."""
+    write_bytes(path, packed(items))
 
 
 def packed(items: Mapping[str, Items]) -> bytes:
@@ -118,7 +117,7 @@ def write_best(folder: Path, items: Items) -> None:
 
 def write_predictions(folder: Path, lines: list[str]) -> None:
     """Saves the test predictions in a run's work folder: one JSON value a line, in the order of the rows."""
-    with replacing(folder / PREDICTIONS, locked=True) as file:
+    with replacing(folder / PREDICTIONS) as file:
         file.writelines(f"{line}\n" for line in lines)
 
 

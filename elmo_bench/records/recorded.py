@@ -32,7 +32,7 @@ def is_evidence(results_root: str | Path) -> bool:
 def evidence(task: str, scale: str) -> list[Record]:
     """The authors' records of a task at a scale. Raises `UserError` for one that cannot be read."""
     folder = places.RECORDED / "runs" / scale / task
-    return [store.read(path, told=True) for path in sorted(folder.glob("*.json"))]
+    return [store.read(path) for path in sorted(folder.glob("*.json"))]
 
 
 def recorded(runs: Iterable[RunConfig]) -> Recorded:

@@ -80,7 +80,7 @@ def quiet() -> None:
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     for message, category in (
-        (r"The `srun` command is available on your system but is not used.*", Warning),
+        (r".*The `srun` command is available on your system but is not used.*", Warning),  # a login node of a cluster
         (r".*LeafSpec.*", Warning),  # torch 2.13 about torch's own pytree, as Lightning uses it
         (r".*does not have many workers.*", Warning),  # batches are small: collating in the process is as fast
         (r".*`weights_only` was not set.*", Warning),
@@ -89,6 +89,5 @@ def quiet() -> None:
         (r".*You have overridden `transfer_batch_to_device` in `LightningModule`.*", Warning),  # intended
         (r".*It is recommended to use `self.log\(.*sync_dist=True.*", Warning),  # all ranks log the same numbers
         (r".*Checkpoint directory .* exists and is not empty.*", Warning),
-        (r".*The `srun` command is available on your system but is not used.*", Warning),  # a login node of a cluster
     ):
         warnings.filterwarnings("ignore", message, category)

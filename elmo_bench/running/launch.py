@@ -10,14 +10,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.devices import srun
 from elmo_bench.identity.arms import placed
 from elmo_bench.identity.identity import Description, Identity, placeless
 from elmo_bench.identity.makers import Makers
 from elmo_bench.records import store
 from elmo_bench.records.run_names import label, run_name, summary, title
 from elmo_bench.records.store import Record, Stored
-from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
 
@@ -29,45 +27,16 @@ def train(cfg: DictConfig) -> Record:
         UserError: a value that is not allowed, missing data, malformed files.
     """
     run = schema.typed(cfg)
-    step = srun.checked(run.trainer.devices)
-    if step is None:
-        return _made(run, cfg)
-    if not step.first:
-        return _followed(run, step)
-    with step.leading():
-        return _made(run, cfg)
-
-
-def _followed(run: RunConfig, step: srun.Step) -> Record:
-    """The record that task 0 of a Slurm step makes; this task takes part in its training."""
-    with step.following() as task:
-        if task is not None:
-            from elmo_bench.devices.ranks import Rank, leave
-            from elmo_bench.running.run import follow
-
-            vectors = None if task["vectors"] is None else Path(task["vectors"])
-            rank = Rank(step.number, step.size, task["port"])
-            try:
-                follow(schema.from_plain(task["config"]), Path(task["folder"]), rank, vectors)
-            finally:
-                leave()
-    path = store.place(run.results_root, run.scale.name, run.task.name, Identity(run).run)
-    if not path.is_file():
-        raise UserError(f"task 0 of this Slurm step has made no record, and says why; {srun.AGAIN}")
-    return store.read(path)
-
-
-def _made(run: RunConfig, cfg: DictConfig) -> Record:
     identity = Identity(run)
     path = store.place(run.results_root, run.scale.name, run.task.name, identity.run)
     if path.is_file() and not run.force:
-        record = store.read(path, told=True)
+        record = store.read(path)
         print(f"{title(record)}: recorded on {record['finished'][:10]}, not run again (force=true does)", flush=True)
         return record
     folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
     with held(folder, f"another process is training this run; waiting for its record, {path}") as waited:
         if path.is_file() and (waited or not run.force):  # it has just been made
-            return store.read(path, told=True)
+            return store.read(path)
         described = describe(run, identity, cfg)
         return _train(run, described, path, folder)
 

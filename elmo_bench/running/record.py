@@ -18,6 +18,20 @@ from elmo_bench.system import machine
 from elmo_bench.system.storage.hashing import content_sha256, sha256
 
 
+def begun(run: RunConfig, described: Description) -> Record:
+    """What a record says of the run that is known before it starts."""
+    return {
+        "task": run.task.name,
+        "scale": run.scale.name,
+        "arm": described.arm,
+        "variant": described.variant,
+        "seed": run.seed,
+        "version": run.task.version,
+        "run": described.identity.run,
+        "group": described.identity.group,
+    }
+
+
 def make_record(
     run: RunConfig,
     described: Description,
@@ -33,14 +47,7 @@ def make_record(
     generated, digests = _generated(run), _digests(words)
     memory, circumstances = machine.peaks(device), machine.circumstances(device)
     return {
-        "task": run.task.name,
-        "scale": run.scale.name,
-        "arm": described.arm,
-        "variant": described.variant,
-        "seed": run.seed,
-        "version": run.task.version,
-        "run": identity.run,
-        "group": identity.group,
+        **begun(run, described),
         "metrics": {"dev": best["dev"], "test": module.tested},
         "epoch": best["epoch"] + 1,
         "epochs": len(history),

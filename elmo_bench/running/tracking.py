@@ -16,6 +16,7 @@ from elmo_bench.identity.identity import Description
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import wandb_record
 from elmo_bench.records.store import Record, columns
+from elmo_bench.running.record import begun
 from elmo_bench.system import machine
 from elmo_bench.system.wandb_runs import WandbRun, opened, say
 
@@ -75,27 +76,13 @@ def tracking(config: RunConfig, described: Description, folder: Path, table: str
 
 
 def _open(config: RunConfig, options: WandbConfig, described: Description, folder: Path, table: str) -> WandbRun:
-    known = _known(config, described)
-    arguments = wandb_record.arguments(known, options.group or table)
-    arguments["job_type"] = options.job_type or arguments["job_type"]
-    return opened(folder, project=options.project, **arguments)
-
-
-def _known(config: RunConfig, described: Description) -> Record:
-    """What the record will say of the run that is known before it starts."""
     commit, dirty = machine.commit()
-    identity = described.identity
-    return {
-        "task": config.task.name,
-        "scale": config.scale.name,
-        "arm": described.arm,
-        "variant": described.variant,
-        "seed": config.seed,
-        "version": config.task.version,
-        "run": identity.run,
-        "group": identity.group,
+    known = begun(config, described) | {
         "bilm": {"name": None if config.baseline else config.bilm.name},
         "commit": commit,
         "dirty": dirty,
         "config": described.placeless,
     }
+    arguments = wandb_record.arguments(known, options.group or table)
+    arguments["job_type"] = options.job_type or arguments["job_type"]
+    return opened(folder, project=options.project, **arguments)

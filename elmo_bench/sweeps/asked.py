@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from elmo_bench.configuration import layouts, pages
 from elmo_bench.configuration.layouts import Layout
 from elmo_bench.identity.identity import relative
 from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.command import Argument, flag, whole
 
 OWN = {"sweep", "task", "scale", "seeds", "jobs", "run", "on"}
 CLUSTER = "cluster."  # keys of a page of conf/cluster/
@@ -109,9 +110,8 @@ def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None 
     tasks = _tasks(own.get("task") or (layout.tasks or ["ner"])[0], layout, scale)
     for task in tasks:
         layout.check(name, task, scale)
-    given = _count(own, "seeds", "how many seeds")
-    jobs = _count(own, "jobs", "how many runs at a time")
-    run, recorded = _flag(own, "run", True), _flag(own, "recorded", False)
+    given, jobs = (_read(own, key, whole(1, 1000)) for key in ("seeds", "jobs"))
+    run, recorded = _read(own, "run", flag, True), _read(own, "recorded", flag, False)
     cluster = [one.removeprefix(CLUSTER) for one in overrides if one.startswith(CLUSTER)]
     others = [one for one in overrides if not one.startswith(CLUSTER)]
     on = own.get("on") or "local"
@@ -146,17 +146,6 @@ def _split(arguments: Sequence[str], keys: set[str]) -> tuple[dict[str, str], li
     return own, overrides
 
 
-def _flag(own: dict[str, str], key: str, default: bool) -> bool:
-    text = own.get(key, str(default).lower())
-    if text not in ("true", "false"):
-        raise UserError(f"{key}={text}: choose from true, false")
-    return text == "true"
-
-
-def _count(own: dict[str, str], key: str, what: str) -> int | None:
-    """A whole number from 1 to 1000, if it is given."""
-    if (text := own.get(key)) is None:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 5 and 1 <= int(text) <= 1000):
-        raise UserError(f"{key}={text}: {what}, a whole number from 1 to 1000")
-    return int(text)
+def _read(own: dict[str, str], key: str, parse: Callable[[str], Any], default: Any = None) -> Any:
+    """The value of one of our own arguments."""
+    return Argument(key, "", parse=parse).read(own[key]) if key in own else default

@@ -23,7 +23,7 @@ from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.mini.bilm import ensure_bilm
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from tests.system.test_integrity import flipped
+from tests.damage import flipped
 from tests.tiny_bilm import OPTIONS
 
 

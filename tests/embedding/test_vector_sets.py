@@ -32,7 +32,7 @@ from elmo_bench.sweeps.plan import plan
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.text.vocabulary import Vocabulary
-from tests.system.test_integrity import flipped
+from tests.damage import flipped
 
 WORDS = Vocabulary(["Ba", "ba", "De", "gi"])
 TURIAN = ["vectors=turian", "vectors.sets.turian.size=4"]

@@ -26,7 +26,7 @@ from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
-from tests.system.test_integrity import flipped
+from tests.damage import flipped
 
 PAGE = """
 # @package _global_

@@ -115,100 +115,45 @@ def run_id_of_page(task, scale):
 
 def test_the_defaults_that_identities_leave_out_are_pinned():
     """Changing one changes which settings an old id stands for: raise `settings.FORMAT`, or keep the default."""
-    blocks = (
-        schema.ElmoConfig, schema.LayersConfig, schema.BilmConfig, schema.TransformersConfig, schema.VectorsConfig,
-        schema.VectorSetConfig, schema.TuningConfig, schema.NewSoftmaxConfig,
-        schema.ScaleConfig, schema.FitConfig, schema.BatchConfig, schema.ClipConfig, schema.ScheduleConfig,
-        schema.TaskConfig, schema.TrainerConfig,
-    )  # fmt: skip
-    pinned = {
-        f"{block.__name__}.{each.name}": default(each)
-        for block in blocks
-        for each in dataclasses.fields(block)
-        if each.metadata.get("identity", True)
-    }
-    assert pinned == PINNED
+    blocks = {name: getattr(schema, name) for name in PINNED}
+    assert {name: pinned(block) for name, block in blocks.items()} == PINNED
 
 
+def pinned(block: type) -> dict[str, Any]:
+    """The defaults of a block's fields on which results depend."""
+    return {each.name: default(each) for each in dataclasses.fields(block) if each.metadata.get("identity", True)}
+
+
+LAYERS = {"_target_": "???", "cache": True}
 PINNED = {
-    "ElmoConfig.where": "input",
-    "ElmoConfig.layers": "all",
-    "ElmoConfig.gamma": True,
-    "ElmoConfig.penalty": 0.0,
-    "ElmoConfig.layer_norm": False,
-    "ElmoConfig.dropout": 0.5,
-    "ElmoConfig.projection": None,
-    "ElmoConfig.words": "beside",
-    "ElmoConfig.finetune": "none",
-    "LayersConfig._target_": "???",
-    "LayersConfig.cache": True,
-    "BilmConfig._target_": "???",
-    "BilmConfig.cache": True,
-    "BilmConfig.options": None,
-    "BilmConfig.weights": None,
-    "BilmConfig.state": "warm",
-    "BilmConfig.like": None,
-    "BilmConfig.seed": 1,
-    "TransformersConfig._target_": "???",
-    "TransformersConfig.cache": True,
-    "TransformersConfig.path": None,
-    "TransformersConfig.pooling": "first",
-    "VectorsConfig.source": "page",
-    "VectorsConfig.text": None,
-    "VectorsConfig.size": None,
-    "VectorsConfig.lower": False,
-    "VectorsConfig.window": 5,
-    "VectorsConfig.negative": 5,
-    "VectorsConfig.sample": 0.001,
-    "VectorsConfig.alpha": 0.025,
-    "VectorsConfig.min_count": 3,
-    "VectorsConfig.epochs": 5,
-    "VectorsConfig.seed": 1,
-    "VectorSetConfig.size": "???",
-    "VectorSetConfig.cased": True,
-    "VectorSetConfig.lookup": None,
-    "VectorSetConfig.missing": None,
-    "VectorSetConfig.unit": None,
-    **{
-        f"TuningConfig.{name}": "???"
-        for name in ("epochs", "lr", "softmax_lr", "warmup", "rows", "steps", "negatives", "clip")
+    "ElmoConfig": {
+        "where": "input", "layers": "all", "gamma": True, "penalty": 0.0, "layer_norm": False, "dropout": 0.5,
+        "projection": None, "words": "beside", "finetune": "none",
     },
-    "TuningConfig.dropout": 0.0,
-    "TuningConfig.bfloat16": False,
-    "TuningConfig.seed": 1,
-    "TuningConfig.softmax": {},
-    **{f"NewSoftmaxConfig.{name}": "???" for name in ("vocabulary", "epochs", "lr")},
-    "ScaleConfig.name": "???",
-    "ScaleConfig.version": None,
-    "ScaleConfig.seed": 1,
-    "ScaleConfig.sizes": None,
-    "FitConfig.epochs": "???",
-    "FitConfig.patience": None,
-    "FitConfig.least_updates": 1000,
-    "BatchConfig.batch_size": "???",
-    "BatchConfig.token_budget": None,
-    "ClipConfig.value": None,
-    "ClipConfig.by": "norm",
-    "ScheduleConfig.scheduler": None,
-    "ScheduleConfig.interval": "epoch",
-    "TaskConfig.name": "???",
-    "TaskConfig.version": 1,
-    "TaskConfig.monitor": "???",
-    "TaskConfig.reader": "???",
-    "TaskConfig.words": None,
-    "TaskConfig.chars": None,
-    "TaskConfig.head": "???",
-    "TaskConfig.metric": "???",
-    "TaskConfig.optimizer": "???",
-    "TaskConfig.schedule": {},
-    "TaskConfig.clip": {},
-    "TaskConfig.average": None,
-    "TaskConfig.batch": {},
-    "TaskConfig.fit": {},
-    "TrainerConfig.devices": 1,
-    "TrainerConfig.precision": "32-true",
-    "TrainerConfig.limit_batches": None,
-}
+    "LayersConfig": LAYERS,
+    "BilmConfig": LAYERS | {"options": None, "weights": None, "state": "warm", "like": None, "seed": 1},
+    "TransformersConfig": LAYERS | {"path": None, "pooling": "first"},
+    "VectorsConfig": {
+        "source": "page", "text": None, "size": None, "lower": False, "window": 5, "negative": 5, "sample": 0.001,
+        "alpha": 0.025, "min_count": 3, "epochs": 5, "seed": 1,
+    },
+    "VectorSetConfig": {"size": "???", "cased": True, "lookup": None, "missing": None, "unit": None},
+    "TuningConfig": {
+        **dict.fromkeys(("epochs", "lr", "softmax_lr", "warmup", "rows", "steps", "negatives", "clip"), "???"),
+        "dropout": 0.0, "bfloat16": False, "seed": 1, "softmax": {},
+    },
+    "NewSoftmaxConfig": dict.fromkeys(("vocabulary", "epochs", "lr"), "???"),
+    "ScaleConfig": {"name": "???", "version": None, "seed": 1, "sizes": None},
+    "FitConfig": {"epochs": "???", "patience": None, "least_updates": 1000},
+    "BatchConfig": {"batch_size": "???", "token_budget": None},
+    "ClipConfig": {"value": None, "by": "norm"},
+    "ScheduleConfig": {"scheduler": None, "interval": "epoch"},
+    "TaskConfig": {
+        **dict.fromkeys(("name", "monitor", "reader", "head", "metric", "optimizer"), "???"),
+        "version": 1, "words": None, "chars": None, "average": None, "schedule": {}, "clip": {}, "batch": {}, "fit": {},
+    },
+    "TrainerConfig": {"devices": 1, "precision": "32-true", "limit_batches": None},
+}  # fmt: skip
 
 
 def test_a_file_has_one_digest_compressed_or_not(tmp_path):
@@ -267,23 +212,6 @@ def test_what_the_project_makes_itself_is_named_by_its_recipe(task, tmp_path):
         assert str(tmp_path) not in json.dumps(described)
         assert ("recipe" in described.get("bilm", {})) is ("bilm" in described)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("data_root=/no/such/folder", "/no/such/folder: no such folder"),
-        ("data_root=null", "data_root=FOLDER"),
-        ("task.data.dev=gone.txt", r"toy/gone\.txt: no such file"),
-        ("task.data.folder=tyo", "tyo: no such folder"),
-        ("bilm.weights=/gone.hdf5", r"/gone\.hdf5: no such file: the weights of bilm=custom"),
-        ("bilm.weights=null", "bilm=custom names no weights"),
-        ("scale=paper", "task=toy has no data for scale=paper; it offers scale=open"),
-    ],
-)
-def test_a_missing_place_is_named(bench, change, message):
-    with pytest.raises(UserError, match=message):
-        Identity(schema.typed(bench.compose(change)))
 
 
 # Arms and variants.

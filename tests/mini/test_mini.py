@@ -486,8 +486,8 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     [
         ([], "missing argument out=..."),
         (["out=x", "sed=1"], "sed: there is no such argument; did you mean seed?"),
-        (["out=x", "seed=one"], "seed=one: must be whole numbers"),
-        (["out=x", "seed=1,2"], "seed=1,2: must be one whole number"),
+        (["out=x", "seed=one"], "seed=one: a whole number from 0"),
+        (["out=x", "seed=1,2"], "seed=1,2: a whole number from 0"),
         (["out=x", "ner=5"], "sizes.ner=5: must be three positive numbers"),
         (["x"], "x: arguments are written key=value"),
     ],

@@ -25,7 +25,7 @@ DOCUMENTS = [
     *sorted((ROOT / "models").glob("*/README.md")),
 ]
 LATER = {"results/replication.md"}  # a page that may not have been written yet
-RUNS = r"(?:-m elmo_bench |elmo-bench )(?:train|reproduce|sweep|prepare|ensemble)\b"
+RUNS = r"(?:-m elmo_bench |elmo-bench )(?:train|reproduce|sweep|prepare)\b"
 ELSEWHERE = ("task=chunking", "+sweep=<name>", "bilm=<name>")  # the examples of tasks/README.md
 
 

@@ -14,7 +14,6 @@ from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.beside import beside
 from elmo_bench.sweeps import together
 from elmo_bench.system import places
-from elmo_bench.system.terminal import console
 from tests.fakes import pages_of
 from tests.records.test_records import fake, save
 
@@ -56,48 +55,43 @@ def evidence(bench, stand_in, monkeypatch):
     return root
 
 
-def called(monkeypatch, capsys, module, *arguments: str) -> tuple[int, str, str]:
-    """Status, stdout and stderr of a command in this process."""
-    monkeypatch.setattr(sys, "argv", [module.__name__, *arguments])
-    capsys.readouterr()
-    try:
-        console.report(module.main)
-        status = 0
-    except SystemExit as end:
-        status = int(end.code or 0)
-    out, err = capsys.readouterr()
-    return status, out, err
-
-
 def cells(out: str, start: str) -> list[str]:
     """The cells of the last row that begins with a text."""
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if line.startswith("│")]
     return [row for row in rows if row[0] == start][-1]
 
 
-def test_reproduce_trains_and_prints_yours_beside_the_authors(bench, evidence, monkeypatch, capsys):
-    arguments = bench.overrides("jobs=1")
+def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_authors(bench, evidence, monkeypatch, call):
+    arguments = bench.overrides("jobs=2", "seeds=2")
     monkeypatch.setattr(together, "TRAIN", [sys.executable, "-m", "tests.command", str(bench.conf), "train"])
-    status, out, err = called(monkeypatch, capsys, reproduce, *arguments)
+    status, out, err = call(reproduce, *arguments)
     assert (status, err) == (0, "")
-    assert len(list(bench.results.glob("runs/open/toy/*.json"))) == 2
+    assert len(list(bench.results.glob("runs/open/toy/*.json"))) == 4
     theirs, _ = tables.sections(store.read_all(evidence))  # the second has the gains
     for row, paper in zip(theirs.rows, ("50.0", "60.0 ± 0.5"), strict=True):
-        assert cells(out, row[0])[3:] == ["1", row[4], "1-2", paper]
+        assert cells(out, row[0])[3:] == ["1-2", row[4], "1-2", paper]
     assert cells(out, "gain of +ELMo")[-1] == "+10.00"
+    assert "gains of ELMo" in out
+    assert "baseline" in pages_of(bench.results)
+    monkeypatch.setattr(together, "run_jobs", None)  # nothing is trained the second time
+    status, again, _ = call(reproduce, *arguments)
+    assert status == 0
+    assert "4 of 4 runs are recorded and not run again" in again
+    table = [line for line in out.splitlines() if "│" in line]
+    assert [line for line in again.splitlines() if "│" in line] == table
 
 
-def test_recorded_reads_the_authors_runs_and_trains_none(bench, evidence, monkeypatch, capsys):
+def test_recorded_reads_the_authors_runs_and_trains_none(bench, evidence, monkeypatch, call):
     monkeypatch.setattr("elmo_bench.running.launch._train", None)
     arguments = [one for one in bench.overrides("recorded=true") if "data_root" not in one]
-    status, out, err = called(monkeypatch, capsys, reproduce, *arguments)
+    status, out, err = call(reproduce, *arguments)
     assert (status, err) == (0, "")
     assert "not recorded" not in out
     assert out.count("1-2") == 2
-    status, out, _ = called(monkeypatch, capsys, reproduce, *arguments, "seeds=3")
+    status, out, _ = call(reproduce, *arguments, "seeds=3")
     (line,) = [line for line in out.splitlines() if "not recorded" in line]
     assert line.count("seeds 3") == 2
-    status, out, err = called(monkeypatch, capsys, reproduce, *arguments, "task.fit.epochs=2")
+    status, out, err = call(reproduce, *arguments, "task.fit.epochs=2")
     assert (status, err, out.count("seeds 1")) == (0, "", 2)
     assert not bench.results.exists()
 
@@ -114,13 +108,13 @@ def test_arms_that_the_authors_have_not_recorded_have_empty_cells(tmp_path, monk
     assert section.remarks == []
 
 
-def test_the_report_is_of_own_runs_and_leaves_the_project_as_it_is(tmp_path, monkeypatch, capsys):
+def test_the_report_is_of_own_runs_and_leaves_the_project_as_it_is(tmp_path, monkeypatch, call):
     monkeypatch.setattr(places, "OWN", tmp_path / "own")
     before = (places.ROOT / "README.md").read_bytes()
-    status, out, err = called(monkeypatch, capsys, report)
+    status, out, err = call(report)
     assert (status, err) == (0, "")
     assert "results_root=results reports those of the authors" in out
     save(tmp_path / "own", fake("none", 1, 80.0))
-    status, out, _ = called(monkeypatch, capsys, report)
+    status, out, _ = call(report)
     assert "80.00" in pages_of(tmp_path / "own")
     assert (places.ROOT / "README.md").read_bytes() == before

@@ -134,18 +134,6 @@ def test_a_device_is_not_replaced_and_a_link_is_followed(tmp_path):
     assert (tmp_path / "target").read_text() == "x"
 
 
-def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path):
-    (tmp_path / ".x~01234567.partial").write_text("left")
-    (tmp_path / ".xy~01234567.partial").write_text("of another file")
-    with replacing(tmp_path / "x") as one:
-        one.write("one")
-        with replacing(tmp_path / "x") as two:
-            two.write("two")
-        assert len(partial(tmp_path)) == 2
-    assert (tmp_path / "x").read_text() == "one"
-    assert [path.name for path in partial(tmp_path)] == [".xy~01234567.partial"]
-
-
 def test_libraries_do_not_see_the_error(tmp_path):
     """HDF5 would end the process, and torch's writer too."""
 

@@ -16,12 +16,11 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("locked", [False, True])
 @pytest.mark.parametrize(("mode", "content"), [("w", "neü\n"), ("wb", b"\0\xff")])
-def test_a_file_takes_its_place_when_it_is_whole(tmp_path, mode, content, locked):
+def test_a_file_takes_its_place_when_it_is_whole(tmp_path, mode, content):
     path = tmp_path / "x"
     path.write_text("old")
-    with replacing(path, mode, locked) as file:
+    with replacing(path, mode) as file:
         file.write(content)
         file.flush()
         assert path.read_text() == "old"
@@ -72,31 +71,24 @@ def test_a_folder_that_is_missing_is_not_made(tmp_path):
 DIES = """
 import os, sys
 from elmo_bench.system.storage.files import replacing
-with replacing(sys.argv[1], locked=len(sys.argv) > 2) as file:
+with replacing(sys.argv[1]) as file:
     file.write("half")
     file.flush()
     os.kill(os.getpid(), 9)
 """
 
 
-def test_under_a_lock_what_a_killed_process_left_is_overwritten(tmp_path):
-    path = tmp_path / "x"
-    for _ in range(2):
-        assert subprocess.run([sys.executable, "-c", DIES, path, "locked"]).returncode == -9
-        assert len(names(tmp_path)) == 1
-        assert not path.exists()
-    with replacing(path, locked=True) as file:
-        file.write("whole")
-    assert names(tmp_path) == ["x"]
-
-
 def test_what_a_killed_process_left_goes_with_the_next_write_and_a_living_ones_stays(tmp_path):
     path = tmp_path / "x"
-    assert subprocess.run([sys.executable, "-c", DIES, path]).returncode == -9
-    assert len(names(tmp_path)) == 1
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", DIES, path]).returncode == -9
+        assert len(names(tmp_path)) == 1
+        assert not path.exists()
+    other = tmp_path / ".xy~01234567.partial"  # of another file
+    other.touch()
     with replacing(path) as first, replacing(path) as second:
         first.write("first")
         second.write("second")
-        assert len(names(tmp_path)) == 2
-    assert names(tmp_path) == ["x"]
+        assert len(names(tmp_path)) == 3
+    assert names(tmp_path) == [other.name, "x"]
     assert path.read_text() == "first"

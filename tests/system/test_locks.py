@@ -1,4 +1,4 @@
-"""Locks between machines: where the system's do not hold, a lease takes their place."""
+"""Locks between processes, and between machines: where the system's do not hold, a lease takes their place."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import sys
 from pathlib import Path
 from elmo_bench.system.storage import locks
 locks.LEASE = 1.5
-with locks.held(Path(sys.argv[1]), "waiting"):
-    print("holds", flush=True)
+with locks.held(Path(sys.argv[1]), "waiting") as waited:
+    print("waited" if waited else "at once", flush=True)
     sys.stdin.readline()
 """
 
@@ -32,12 +32,28 @@ def lease(monkeypatch):
     monkeypatch.setattr(locks, "LEASE", 1.5)
 
 
-def holder(folder) -> subprocess.Popen[str]:
+def holder(folder, said: str = "at once") -> subprocess.Popen[str]:
+    """A process that holds the lock, or waits for it, until it reads a line; its own first line is as said."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    assert process.stdout.readline() == "holds\n"
+        [sys.executable, "-c", HOLD, str(folder)], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert process.stdout.readline() == f"{said}\n"
     return process
+
+
+def test_a_second_process_waits_for_the_first(tmp_path):
+    with holder(tmp_path) as first, holder(tmp_path, "waiting") as second:
+        first.communicate("go\n")
+        assert second.stdout.readline() == "waited\n"
+        second.communicate("go\n")
+
+
+def test_a_dead_process_lets_go_of_its_lock(tmp_path):
+    with holder(tmp_path) as first:
+        first.kill()
+    with locks.held(tmp_path, "waiting") as waited:
+        assert not waited
 
 
 @pytest.mark.usefixtures("lease")

@@ -70,7 +70,7 @@ class Journal:
             return
         header, *lines = self.path.read_text(encoding="utf-8").split("\n")
         kept = [line for line in lines if (match := re.match("[0-9]{1,18},", line)) and int(match[0][:-1]) <= update]
-        with replacing(self.path, locked=True) as file:
+        with replacing(self.path) as file:
             file.write("\n".join([header, *kept]) + "\n")
 
     def close(self) -> None:

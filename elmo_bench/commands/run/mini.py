@@ -5,24 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 
 from elmo_bench.mini import Sizes, ensure_data
-from elmo_bench.system.terminal.command import Argument, Command
+from elmo_bench.system.terminal.command import Argument, Command, whole
 
 
 def numbers(text: str) -> int | list[int]:
     """Parses one whole number, or several between commas."""
-    try:
-        values = [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError("must be whole numbers") from None
+    values = list(map(whole(), text.split(",")))
     return values if len(values) > 1 else values[0]
-
-
-def number(text: str) -> int:
-    """Parses one whole number."""
-    value = numbers(text)
-    if not isinstance(value, int):
-        raise ValueError("must be one whole number")
-    return value
 
 
 MEANINGS = {
@@ -41,7 +30,7 @@ COMMAND = Command(
     "write the generated data set of the mini scale",
     (
         Argument("out", "the folder to write; files of other names in it stay", value="FOLDER"),
-        Argument("seed", "another seed is another world", 1, parse=number),
+        Argument("seed", "another seed is another world", 1, parse=whole()),
         *(Argument(f.name, MEANINGS[f.name], f.default, parse=numbers) for f in fields(Sizes)),
     ),
     (("out=world ner=1200,400,600", "more training sentences for named entities; train, dev and test"),),

@@ -87,9 +87,6 @@ def pages(
         studies: those of the biLM.
         claims: the findings of the paper at each scale.
         read: what the biLM has read of dev, by scale and task.
-
-    Raises:
-        UserError: the record of an ensemble is damaged.
     """
     found = chapters(scales, swept, studies, claims, read) if scales or studies else []
     notes = [outcomes[0].note for outcomes in scales.values()]

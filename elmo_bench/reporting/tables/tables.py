@@ -12,7 +12,7 @@ from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group, has_elmo, in_groups, is_control, is_pair, short, vectors
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_place, largest, monitored, outcome, row_order
-from elmo_bench.reporting.tables import comparisons, ensembles, numbers, remarks
+from elmo_bench.reporting.tables import comparisons, numbers, remarks
 from elmo_bench.reporting.tables.remarks import NOTHING, Read
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
@@ -47,7 +47,7 @@ def scores(outcome: Outcome, read: Read = NOTHING) -> Section:
         title=f"{outcome.task}, scale {outcome.scale}",
         note=outcome.note,
         header=tuple(cell.format(m=metric) for cell in HEADER),
-        rows=[row for group in outcome.groups for row in (_row(group, metric), *ensembles.rows(group, metric))],
+        rows=[_row(group, metric) for group in outcome.groups],
         remarks=[*told, *remarks.all_of(outcome.groups, metric)],
     )
 

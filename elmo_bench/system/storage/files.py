@@ -12,7 +12,7 @@ import secrets
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -204,7 +204,7 @@ def decode(file: IO[bytes], path: Path) -> Iterator[str]:
 
 
 @contextmanager
-def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Path]:
+def replacement(path: str | PathLike[str]) -> Iterator[Path]:
     """A temporary path to write to, renamed to `path` at the end: an atomic write, even if the machine crashes.
 
     It is in the same folder, which must exist. After an error or an interrupt `path` is unchanged, and the temporary
@@ -212,8 +212,6 @@ def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Pat
 
     Args:
         path: of a file, new or to be replaced; of a link, the file that it leads to is replaced.
-        locked: the caller holds a lock, so that no other process writes this file. The temporary file then always has
-            the same name.
 
     Raises:
         Refused: the disk is full or read-only, the place belongs to another user, or is no place for a file.
@@ -222,8 +220,7 @@ def replacement(path: str | PathLike[str], locked: bool = False) -> Iterator[Pat
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a device or a pipe"
         raise Refused(f"is {kind}; give the name of a file", path)
-    beside = path.with_name(f".{path.name}.partial")
-    with writing(path), nullcontext(beside) if locked else _own(beside) as beside:
+    with writing(path), _own(path.with_name(f".{path.name}.partial")) as beside:
         try:
             yield beside
             _sync(beside)
@@ -258,17 +255,17 @@ def _claimed(common: Path) -> IO[bytes]:
 
 
 @contextmanager
-def replacing(path: str | PathLike[str], mode: str = "w", locked: bool = False) -> Iterator[IO[Any]]:
+def replacing(path: str | PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """A file to write, UTF-8 text ("w") or bytes ("wb"), that replaces `path` as `replacement` does."""
-    with replacement(path, locked) as beside, open(beside, mode, encoding=None if "b" in mode else "utf-8") as file:
+    with replacement(path) as beside, open(beside, mode, encoding=None if "b" in mode else "utf-8") as file:
         yield file
 
 
-def write_bytes(path: Path, content: bytes, locked: bool = False) -> None:
-    """Writes a file atomically, `locked` as in `replacement`; its folder is made if necessary."""
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file atomically, as `replacement` does; its folder is made if necessary."""
     with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "wb", locked) as file:
+    with replacing(path, "wb") as file:
         file.write(content)
 
 

@@ -75,14 +75,14 @@ def _members(path: str | PathLike[str]) -> int:
 
 
 def save_checkpoint(state: Mapping[str, Any], path: Path) -> None:
-    """Writes tensors and plain values with `torch.save`, atomically; the caller must hold a lock.
+    """Writes tensors and plain values with `torch.save`, atomically; its folder is made if necessary.
 
-    Its folder is made if necessary. `load_checkpoint` compares every part with its checksum.
+    `load_checkpoint` compares every part with its checksum.
     """
     import torch
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "wb", locked=True) as file, steady(file) as stream:
+    with replacing(path, "wb") as file, steady(file) as stream:
         torch.save(dict(state), stream)  # type: ignore[arg-type]
 
 
@@ -141,13 +141,14 @@ def sealed(text: str) -> str:
     return text.removesuffix("\n}\n") + f',\n{indent}"{CHECKSUM}": "{_digest(text)}"\n}}\n'
 
 
-def read_sealed(path: Path, what: str, remedy: str) -> dict[str, Any]:
+def read_sealed(path: Path, what: str, remedy: str, always: bool = False) -> dict[str, Any]:
     """A JSON object without its checksum, which is compared if it has one.
 
     Args:
         path: the file.
         what: the name of its kind, for messages: a record, a card.
         remedy: what to do if it is damaged, as the end of the message.
+        always: whether one without a checksum is refused, too.
 
     Raises:
         UserError: the file is missing, damaged or changed, or not such an object.
@@ -162,6 +163,8 @@ def read_sealed(path: Path, what: str, remedy: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"not a {what}; {remedy}", path)
     recorded = content.pop(CHECKSUM, None)
+    if recorded is None and always:
+        raise UserError(f"not a {what}: it has no {CHECKSUM}; {remedy}", path)
     if recorded is not None and recorded != _digest(re.sub(rf',\n *"{CHECKSUM}": "\w*"\n}}\n\Z', "\n}\n", text)):
         raise UserError(f"damaged or changed since it was written: not the {what} of its checksum; {remedy}", path)
     return content

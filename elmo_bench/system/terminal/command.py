@@ -6,10 +6,9 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from enum import Enum
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -171,8 +170,8 @@ def flag(text: str) -> bool:
 def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = None) -> list[Argument]:
     """The keys of a dataclass as arguments, those of nested dataclasses as `outer.inner`.
 
-    A field's metadata "help" is its meaning, to which the allowed values are added: its metadata "choices", or the
-    values of an enum or a Literal. Fields without a meaning are left out.
+    A field's metadata "help" is its meaning, to which the allowed values are added, its metadata "choices". Fields
+    without a meaning are left out.
 
     Args:
         schema: the dataclass.
@@ -182,10 +181,12 @@ def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = 
     hints, arguments = get_type_hints(schema), []
     for each in fields(schema):
         name = prefix + (names or {}).get(each.name, each.name)
-        if (block := _block(hints[each.name])) is not None:
+        hint = hints[each.name]
+        parts = get_args(hint) if isinstance(hint, UnionType) else [hint]  # a block may be optional
+        if block := next((part for part in parts if is_dataclass(part)), None):
             arguments += described(block, f"{name}.", names)
         elif meaning := each.metadata.get("help"):
-            values = each.metadata.get("choices") or _values(hints[each.name])
+            values = each.metadata.get("choices")
             listed = f" ({', '.join(map(shown, values))})" if values else ""
             default = _default(each)
             arguments.append(Argument(name, meaning + listed, default, "null" if default is None else "VALUE"))
@@ -211,30 +212,8 @@ def _default(field: Any) -> Any:
     return REQUIRED if field.default is MISSING or field.default == "???" else field.default
 
 
-def _parts(hint: Any) -> Sequence[Any]:
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
-
-
-def _block(hint: Any) -> type | None:
-    """The dataclass that a field holds, possibly optional; None for other fields."""
-    return next((part for part in _parts(hint) if isinstance(part, type) and is_dataclass(part)), None)
-
-
-def _values(hint: Any) -> list[Any]:
-    """The values of an enum or Literal type."""
-    values: list[Any] = []
-    for part in _parts(hint):
-        if get_origin(part) is Literal:
-            values += get_args(part)
-        elif isinstance(part, type) and issubclass(part, Enum):
-            values += part
-    return values
-
-
 def shown(value: Any) -> str:
     """A value as it is written on the command line."""
-    if isinstance(value, Enum):
-        return str(value.value)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (list, tuple)):
