@@ -105,6 +105,7 @@ OPTIONAL: dict[str, tuple[Check, str]] = {
         ("peak_memory_mib", "tokens_per_second", "parameters", "selected_updates", "config.fraction"),
         (_number, "a number"),
     ),
+    **dict.fromkeys(("bilm.parameters", "bilm.token_bytes"), (_number, "a number")),
     "history": (_table(_list(_or_none(_number))), "a table of lists of numbers"),
     "machine.gpu": (_text, "a text"),
     "config.task.paper": (_or_none(_paper), "a table of the paper's scores"),
