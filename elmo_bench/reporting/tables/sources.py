@@ -61,8 +61,7 @@ def mark(*groups: Group) -> str:
 def _gains(content: Content) -> list[tuple[str, ...]]:
     """Each source over each that stands before it in the sweep and that the layout names."""
     pairs = [pair for task in content.tasks for pair in _pairs(content, content.of(task))]
-    groups = [tuple(content.groups[cell] for cell in pair) for pair in pairs]
-    found = [(pair, *both) for pair, both in zip(pairs, groups, strict=True) if all(both)]
+    found = [(pair, a, b) for pair in pairs if (a := content.groups[pair[0]]) and (b := content.groups[pair[1]])]
     tests = holm([gain(more, less, permute=False) for _, more, less in found])
     return [
         (
