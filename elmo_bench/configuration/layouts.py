@@ -34,9 +34,12 @@ class Layout:
         tasks, scales: those that the sweep is for; none named: all.
         split: whose scores are shown, dev or test.
         shows: "scores", or "weights" of the layers.
-        rows: keys of the sweep whose values make the rows of a task; by default all that vary but the last.
+        rows: keys of the sweep whose values make the rows of a task; by default all that vary but the last; [task]: a
+            task has one row.
         columns: by default one for each setting of the sweep, which settings without a column have in any case.
         paper: the paper's figures by task, one for each column.
+        over: settings that all later ones are compared with, of a sweep of sources of layers (`tables/sources.py`); an
+            override may then replace the settings, and columns that it left without runs are not shown.
         beyond: words in the error of a run that cannot be, which is no failure: its cell shows a dash.
     """
 
@@ -49,6 +52,7 @@ class Layout:
     rows: list[str] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
     paper: dict[str, list[str]] = field(default_factory=dict)
+    over: list[str] = field(default_factory=list)
     beyond: str | None = None
 
     def check(self, sweep: str, task: str, scale: str) -> None:
@@ -65,7 +69,8 @@ def sweeps() -> list[str]:
 
 
 def layout(sweep: str, scale: str = "paper") -> Layout:
-    """The table of a sweep at a scale, whose pair of arms stands where the entry has `${pair.without}`.
+    """The table of a sweep at a scale, whose pair of arms stands where the entry has `${pair.without}`, and whose biLM
+    where it has `${bilm}`.
 
     Raises:
         UserError: there is no such sweep, or its entry has a key or a value that a layout does not have.
@@ -73,7 +78,8 @@ def layout(sweep: str, scale: str = "paper") -> Layout:
     if sweep not in sweeps():
         raise UserError(f"sweep={sweep}: there is no such sweep; {choices(sweep, sweeps())}")
     page = places.CONF / "tables.yaml"
-    layouts = OmegaConf.merge(OmegaConf.load(page), {"pair": pages.pair(scale)._asdict()})
+    known = {"pair": pages.pair(scale)._asdict(), "bilm": pages.own_bilm(scale)}
+    layouts = OmegaConf.merge(OmegaConf.load(page), known)
     try:
         OmegaConf.resolve(layouts)
         entry = OmegaConf.select(layouts, sweep, default={"title": sweep, "note": "Dev."})

@@ -23,8 +23,8 @@ def register() -> None:
     `${root:models}` is the folder `models` of the checkout, `${shipped:${models_root},open}` that of a model which the
     project brings, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", `${last:PATH,NAME}` the last part of a path (NAME
     for null), `${page:bilm,NAME,KEY}` the value of a key on another page, `${seeded:NAME,SEED}` the name of a folder:
-    NAME for the seed 1, else NAME-seedSEED, and `${made:}` the folder that `elmo-bench data` writes to by default, null
-    if there is none.
+    NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}` a folder in an installed package, and `${made:}`
+    the folder that `elmo-bench data` writes to by default, null if there is none.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
@@ -32,6 +32,7 @@ def register() -> None:
     OmegaConf.register_new_resolver("made", places.made, replace=True)
     OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
     OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)
+    OmegaConf.register_new_resolver("packaged", lambda *path: str(places.packaged(*path)), replace=True)
     OmegaConf.register_new_resolver("page", _value_on_page, replace=True)
     OmegaConf.register_new_resolver("seeded", seeded, replace=True)
     schema.register()
@@ -119,6 +120,12 @@ def pair(scale: str) -> Pair:
     path = places.CONF / "scale" / f"{scale}.yaml"
     named = OmegaConf.select(OmegaConf.load(path), "scale.pair") if path.is_file() else None
     return Pair(*(named or ("baseline", "elmo")))
+
+
+def own_bilm(scale: str) -> str | None:
+    """The page of a scale's own biLM, as its page says."""
+    path = places.CONF / "scale" / f"{scale}.yaml"
+    return OmegaConf.select(OmegaConf.load(path), "scale.bilm") if path.is_file() else None
 
 
 def _explain(error: BaseException) -> str | None:

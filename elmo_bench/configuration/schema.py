@@ -83,6 +83,7 @@ class LayersConfig:
     download: str | None = key(None, "where to get the files; shown in messages", identity=False)
     licence: str | None = key(None, "of the files; shown in messages", identity=False)
     maker: str | None = key(None, "class that makes the files if they are missing", identity=False)
+    seen: list[str] = key([], "tasks whose data it was trained on: their scores are no evidence", identity=False)
 
 
 @dataclass

@@ -170,7 +170,7 @@ def missing_layers(run: RunConfig) -> list[str]:
 
 def _missing_bilm(bilm: LayersConfig, absent: dict[str, str]) -> str:
     """One line for the missing files of a biLM, by their keys."""
-    give = " ".join(f"bilm.{key}=FILE" for key in absent)
+    give = " ".join(f"bilm.{key}={'FOLDER' if key == 'path' else 'FILE'}" for key in absent)
     licence = f" (licence: {bilm.licence})" if bilm.licence else ""
     where = f"get it: {bilm.download}" if bilm.download else "check the bilm block"
     first, *others = map(Path, absent.values())

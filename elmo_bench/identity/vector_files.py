@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import Table
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
 
@@ -32,10 +32,9 @@ def locate(wanted: VectorSetConfig, root: str | None) -> Table | None:
 
 
 def _packaged(wanted: VectorSetConfig) -> Table | None:
-    found = find_spec(wanted.package) if wanted.package else None
-    if found is None or not found.submodule_search_locations:
+    if wanted.package is None:
         return None
-    folder = Path(found.submodule_search_locations[0])
+    folder = places.packaged(wanted.package)
     vectors, words = (folder / name for name in wanted.package_files)
     return Table(vectors, words) if vectors.is_file() and words.is_file() else None
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig, TunedConfig
+from elmo_bench.embedding.representation import Elmo
 from elmo_bench.embedding.vectors import Columns
 from elmo_bench.embedding.words import WordsUsed, WordTable
 from elmo_bench.identity.identity import Description, Identity
+from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.store import Record, columns
 from elmo_bench.running.callbacks import KeepBest
 from elmo_bench.running.module import BenchModule
@@ -65,6 +67,7 @@ def make_record(
             "sha256": module.bilm_sha256,
             "tuned": False if run.baseline else bool(run.bilm.tuned or run.elmo.finetune != "none"),
             **_parent(run),
+            **_size(module.representation.elmo),
         },
         "data_sha256": identity.data,
         "generated_sha256": generated,
@@ -85,6 +88,16 @@ def _parent(run: RunConfig) -> dict[str, Any]:
     if run.baseline or not isinstance(run.bilm, TunedConfig):
         return {}
     return {"parent": read_card(Path(run.bilm.tuning.folder))["parent"]}
+
+
+def _size(elmo: Elmo | None) -> dict[str, int]:
+    """The parameters of a source of layers, and the bytes that a token takes where its layers are stored."""
+    if elmo is None:
+        return {}
+    cache = elmo.source if isinstance(elmo.source, ActivationCache) else None
+    computes = cache.source.module if cache else elmo.source.module
+    known = {"parameters": sum(each.numel() for each in computes.parameters())} if computes else {}
+    return known | ({"token_bytes": cache.blocks.nbytes(1)} if cache else {})
 
 
 def _digests(words: WordsUsed | None) -> list[str]:

@@ -102,7 +102,16 @@ def plan(asked: Asked) -> Plan:
     if not listed:
         raise _shown(refused)
     composed, errors = _composed(listed)
+    listed = _distinct(listed, composed)
+    composed = {point: composed[point] for point in listed if point in composed}
     return Plan(asked, listed, composed, errors, records(asked, composed.values()), refused)
+
+
+def _distinct(listed: Sequence[Point], composed: Mapping[Point, Composed]) -> list[Point]:
+    """The points without those that are the run of an earlier one, as without ELMo all biLMs are."""
+    names = {point: composed[point].run if point in composed else str(point) for point in listed}
+    first = {name: point for point, name in reversed(names.items())}
+    return [point for point in listed if first[names[point]] == point]
 
 
 def records(asked: Asked, composed: Iterable[Composed]) -> dict[str, Record]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -25,6 +26,13 @@ def shipped(models_root: str | Path, name: str) -> Path:
     """
     folder, brought = Path(models_root) / name, PACKAGE / "models" / name
     return brought if folder.is_absolute() and not folder.exists() and brought.is_dir() else folder
+
+
+def packaged(package: str, folder: str = "") -> Path:
+    """A folder in an installed package; the same as a relative path, which does not exist, if it is not installed."""
+    found = find_spec(package)
+    places = found.submodule_search_locations if found else None
+    return Path(places[0] if places else package, folder)
 
 
 def made() -> str | None:

@@ -63,7 +63,7 @@ def main() -> None:
     outcome = carry_out(planned)
     if outcome.plan.composed:  # else nothing could be run, and why has been said
         table = table_files.write(outcome)
-        report.show([table.section])
+        report.show([table.section, *table.others])
         print(f"written: {table.path}, {table.path.with_suffix('.json').name}")
         print(outcome.line(), flush=True)
     outcome.raise_first()

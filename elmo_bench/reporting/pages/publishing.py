@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from elmo_bench.records import items, store, wandb_record
 from elmo_bench.records.store import Record
 from elmo_bench.reporting.pages import dashboards
-from elmo_bench.reporting.statistics.groups import is_pair
+from elmo_bench.reporting.statistics.groups import from_bilm, is_pair
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -104,14 +104,15 @@ def unsynced(folder: Path, run: str = "*") -> list[Path]:
 
 
 def table(record: Record) -> str:
-    """The table or sweep that a run belongs to: table1 for its scale's pair, another arm by its name, and a variant
-    by the page of the sweep that explains it.
+    """The table or sweep that a run belongs to: table1 for its scale's pair, sources where the layers are no biLM's,
+    another arm by its name, and a variant by the page of the sweep that explains it.
     """
     variant, pages = record["variant"], _pages()
     fitting = [name for name, params in pages.items() if _explains(params, variant)]
     fitting.sort(key=lambda name: (not name.startswith("table"), name))  # of equally near ones the paper's tables first
     nearest = max(fitting, key=lambda name: len(variant.keys() & pages[name].keys()), default="others")
-    name = "table1" if is_pair(record) else nearest if variant else record["arm"]
+    plain = record["arm"] if from_bilm(record) else "sources"
+    name = "table1" if is_pair(record) else nearest if variant else plain
     return f"{name}/{record['scale']}/{record['task']}"
 
 

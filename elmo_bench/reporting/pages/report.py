@@ -63,19 +63,20 @@ class Made(NamedTuple):
 
 
 def _made(records: Sequence[Record], results_root: str | Path) -> Made:
-    swept, of_bilm, runs = table_files.written(results_root, records), studies(results_root), by_scale(records)
+    tabled, of_bilm, runs = table_files.written(results_root, records), studies(results_root), by_scale(records)
+    swept = [table for of_sweep in tabled.values() for table in of_sweep]
     found = [findings(records, scale, results_root) for scale in SCALES if scale in runs]
     overview, by_task = tables.overview(records), _by_task(runs, read := remarks.read(results_root, runs))
     pages = {f"tasks/{task}.md": markdown(task, "", sections) for task, sections in by_task.items()}
-    pages |= {name: f"{table.markdown(level=1)}\n" for name, table in swept.items()}
+    pages |= {name: table_files.markdown(of_sweep) for name, of_sweep in tabled.items()}
     if of_bilm:
         pages["studies.md"] = markdown("Studies of the biLM", "", of_bilm)
     if found:
         pages["replication.md"] = replication.markdown(found)
-    of_page = page.pages(runs, [*swept.values()], of_bilm, found, read)
+    of_page = page.pages(runs, swept, of_bilm, found, read)
     files = {"README.md": _front(overview, pages), **pages, **of_page}
     of_tasks = [section for sections in by_task.values() for section in sections]
-    return Made([*overview, *of_tasks, *swept.values(), *of_bilm], found, files)
+    return Made([*overview, *of_tasks, *swept, *of_bilm], found, files)
 
 
 def _by_task(scales: Scales, read: remarks.Read) -> dict[str, list[Section]]:

@@ -13,7 +13,7 @@ from elmo_bench.configuration.claims import Claim, claims
 from elmo_bench.records.store import Record
 from elmo_bench.reporting.statistics import efficiency
 from elmo_bench.reporting.statistics.gains import gain
-from elmo_bench.reporting.statistics.groups import Group, fraction, in_groups, vectors
+from elmo_bench.reporting.statistics.groups import Group, fraction, from_bilm, in_groups, vectors
 from elmo_bench.reporting.statistics.scores import selected_weights
 from elmo_bench.system.storage.integrity import read_sealed
 
@@ -74,7 +74,7 @@ def findings(records: Sequence[Record], scale: str, results_root: str | Path) ->
     Raises:
         UserError: an entry of the page that is not right, a damaged record of a study.
     """
-    here = [record for record in records if record["scale"] == scale]
+    here = [record for record in records if record["scale"] == scale and from_bilm(record)]
     return [
         Finding(name, claim, scale, _rows(claim, here, Path(results_root) / "analysis" / scale))
         for name, claim in claims(scale).items()

@@ -10,6 +10,8 @@ from elmo_bench.records import run_names
 from elmo_bench.records.store import Record, grouped
 from elmo_bench.system.errors import UserError
 
+BILM = "elmo_bench.layers.bilm.BilmLayers"  # the source of layers that is ELMo
+
 
 class Group(NamedTuple):
     """Runs that differ only in their seed, sorted by seed, and the name of their row."""
@@ -64,15 +66,27 @@ def vectors(record: Record) -> str:
     return "+".join(each["name"] for each in sets) or ("random" if block["source"] == "page" else block["source"])
 
 
+def from_bilm(record: Record) -> bool:
+    """Whether its layers, if it has any, are those of a biLM, and not of another source such as a Transformer."""
+    return not has_elmo(record) or (record["config"].get("bilm") or {}).get("_target_", BILM) == BILM
+
+
+def has_seen(record: Record) -> bool:
+    """Whether its source of layers was trained on data of its task, as the page of the source says (`bilm.seen`)."""
+    return has_elmo(record) and record["task"] in (record["config"].get("bilm") or {}).get("seen", ())
+
+
 def is_pair(record: Record) -> bool:
     """Whether it is of the paper's comparison: an arm of its scale's pair, as its page has it but for the vectors."""
+    if not from_bilm(record):
+        return False
     bare = record["variant"].get("vectors") == "random"
     return record["arm"] in pages.pair(record["scale"]) and not record["variant"].keys() - {"vectors"} and not bare
 
 
 def is_control(record: Record) -> bool:
     """Whether it is of the same comparison without pre-trained word vectors."""
-    plain = record["arm"] in ("baseline", "elmo") and not record["variant"].keys() - {"vectors"}
+    plain = from_bilm(record) and record["arm"] in ("baseline", "elmo") and not record["variant"].keys() - {"vectors"}
     return plain and not is_pair(record) and vectors(record) == "random"
 
 

@@ -14,6 +14,7 @@ from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.cells import Cell, Content, cells
 from elmo_bench.reporting.statistics.outcomes import newest_record
+from elmo_bench.reporting.tables import sources
 from elmo_bench.reporting.tables.paper import section
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.together import Outcome
@@ -26,10 +27,11 @@ AGAIN = "restore it (git checkout), or make it again by its sweep with run=false
 
 
 class Table(NamedTuple):
-    """A table, and the path of its markdown file; its JSON file lies beside it."""
+    """A table with those that stand below it, and the path of its markdown file; its JSON file lies beside it."""
 
     section: Section
     path: Path
+    others: list[Section]
 
 
 def write(outcome: Outcome) -> Table:
@@ -48,16 +50,23 @@ def write(outcome: Outcome) -> Table:
     path = place(config.results_root, asked)
     content = _content(outcome, config.results_root, _earlier(path.with_suffix(".json")))
     made = section(content, config.scale.note, *_changed(asked.changes))
-    write_text(path, made.markdown(level=1) + "\n")
+    others = sources.sections(content)
+    write_text(path, markdown([made, *others]))
     write_text(path.with_suffix(".json"), sealed(_json(made, asked, content)))
-    return Table(made, path)
+    return Table(made, path, others)
+
+
+def markdown(tables: Sequence[Section]) -> str:
+    """The page of a table and those below it."""
+    first, *others = tables
+    return "\n\n".join([first.markdown(level=1), *(each.markdown() for each in others)]) + "\n"
 
 
 def _changed(changes: Sequence[str]) -> list[str]:
     return [f"All runs with {' '.join(changes)}."] if changes else []
 
 
-def written(results_root: str | Path, records: Sequence[Record]) -> dict[str, Section]:
+def written(results_root: str | Path, records: Sequence[Record]) -> dict[str, list[Section]]:
     """The tables of sweeps that were written below the results, their cells filled from the records there are now.
 
     Returns:
@@ -68,10 +77,10 @@ def written(results_root: str | Path, records: Sequence[Record]) -> dict[str, Se
     """
     paths = sorted((Path(results_root) / "tables").glob("*.json"))
     made = {f"tables/{path.stem}.md": _from_file(path, records) for path in paths}
-    return {name: table for name, table in made.items() if table}
+    return {name: tables for name, tables in made.items() if tables}
 
 
-def _from_file(path: Path, records: Sequence[Record]) -> Section | None:
+def _from_file(path: Path, records: Sequence[Record]) -> list[Section]:
     page = read_sealed(path, "table", AGAIN)
     sweep, scale, *_ = path.name.split(".")
     changes = page.get("changes", [])
@@ -83,9 +92,10 @@ def _from_file(path: Path, records: Sequence[Record]) -> Section | None:
     here = [record for record in records if record["scale"] == scale]
     groups = {cell: cell.runs(here) for cell in known}
     if not any(groups.values()):
-        return None
+        return []
     content = Content(asked.layout, scale, groups, _of_records(here), asked.command_for)
-    return section(content, newest_record(here)["config"]["scale"]["note"], *_changed(changes))
+    first = section(content, newest_record(here)["config"]["scale"]["note"], *_changed(changes))
+    return [first, *sources.sections(content)]
 
 
 def place(results_root: str | Path, asked: Asked) -> Path:

@@ -8,7 +8,6 @@ from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.scores import mean_weights
 
 Row = tuple[str, ...]
-LOW, HIGH = 1 / 3, 2 / 3  # beyond these, the paper shades a weight
 
 
 def weights(content: Content) -> tuple[Row, list[Row]]:
@@ -28,10 +27,11 @@ def _rows(cell: Cell, group: Group | None, layers: int) -> list[Row]:
     rows = []
     for place in group.first["layer_weights"]:
         *each, gamma = mean_weights(group.records, place)
-        marked = (*map(_marked, each), *[""] * (layers - len(each)))
+        marked = (*(_marked(weight, 1 / len(each)) for weight in each), *[""] * (layers - len(each)))
         rows.append((name, place, *marked, f"{gamma:.2f}", f"{len(group.records)}"))
     return rows
 
 
-def _marked(weight: float) -> str:
-    return f"{weight:.2f}" + (" ▼" if weight < LOW else " ▲" if weight > HIGH else "")
+def _marked(weight: float, even: float) -> str:
+    """The paper shades weights below an even share, 1/3, and above twice that."""
+    return f"{weight:.2f}" + (" ▼" if weight < even else " ▲" if weight > 2 * even else "")

@@ -13,6 +13,7 @@ from elmo_bench.reporting.statistics.cells import Cell, Content, in_words
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.tables.layers import weights
 from elmo_bench.reporting.tables.numbers import runs_of
+from elmo_bench.reporting.tables.sources import mark, unfair
 
 Row = tuple[str, ...]
 MISSING, BEYOND = "missing", "–"
@@ -23,16 +24,23 @@ def section(content: Content, *notes: str) -> Section:
     layout = content.layout
     header, rows = weights(content) if layout.shows == "weights" else _scores(content)
     title = f"{layout.title}, scale {content.scale}"
-    return Section(title, " ".join(filter(None, [layout.note, *notes])), header, rows, _missing(content))
+    return Section(
+        title, " ".join(filter(None, [layout.note, *notes])), header, rows, [*unfair(content), *_missing(content)]
+    )
 
 
 def _scores(content: Content) -> tuple[Row, list[Row]]:
     """The header, and for each task the paper's row and ours."""
-    columns = [*content.layout.columns, *_others(content)]
+    columns = [*filter(lambda column: _needed(content, column), content.layout.columns), *_others(content)]
     kept = _heads(content)
     header = (*_chosen(("task", "", ""), kept), *(column.title for column in columns))
     rows = [row for task in content.tasks for row in _of_task(content, task, columns)]
     return header, [(*_chosen(row[:3], kept), *row[3:]) for row in rows]
+
+
+def _needed(content: Content, column: Column) -> bool:
+    """Whether a column is shown: where any settings may be compared (`Layout.over`), only those that are."""
+    return not content.layout.over or column.of in {cell.column for cell in content.groups}
 
 
 def _heads(content: Content) -> tuple[bool, bool, bool]:
@@ -69,7 +77,7 @@ def _cell(content: Content, task: str, row: str, column: Column) -> Number:
     groups = [group for one in column.gain or [column.of] if (group := content.group(task, row, one))]
     cell = content.cell(task, row, column.of)
     text = _gain(content, groups) if column.gain else _score(content, cell) if cell else ""
-    return Number(text, runs_of(*groups))
+    return Number(text + mark(*groups), runs_of(*groups))
 
 
 def _score(content: Content, cell: Cell) -> str:

