@@ -183,7 +183,7 @@ def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = 
         name = prefix + (names or {}).get(each.name, each.name)
         hint = hints[each.name]
         parts = get_args(hint) if isinstance(hint, UnionType) else [hint]  # a block may be optional
-        if block := next((part for part in parts if is_dataclass(part)), None):
+        if block := next((part for part in parts if isinstance(part, type) and is_dataclass(part)), None):
             arguments += described(block, f"{name}.", names)
         elif meaning := each.metadata.get("help"):
             values = each.metadata.get("choices")
