@@ -13,7 +13,7 @@ from elmo_bench.nn.lstm import BiLSTM, reverse
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.batching import pad
-from elmo_bench.text.tags import labels, violation
+from elmo_bench.text.tags import labels
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.ner.head import NerHead
 from tasks.ner.metric import NerMetric
@@ -42,21 +42,6 @@ def run(head: NerHead, text: Embedded, gold: Tensor | None = None):
     batch = Batch(rows, {}, {} if gold is None else {"tags": gold})
     scores = head({"tokens": text}, batch)
     return scores, head.decode(scores, batch)
-
-
-@pytest.mark.parametrize("elmo", [0, 6])
-def test_shapes_and_gradients_to_every_parameter(elmo):
-    torch.manual_seed(0)
-    head = NerHead(12, elmo, 12, TAGS, hidden=(7, 5), dropout=0.5, crf_ends=True)
-    assert head.project.in_features == 10 + elmo
-    text = embedded([4, 2, 6], elmo=elmo)
-    scores, predictions = run(head, text, torch.zeros(3, 6, dtype=torch.int64))
-    assert scores.emissions.shape == (3, 6, len(TAGS["labels"]))
-    assert [len(tags) for tags in predictions] == [4, 2, 6]
-    assert all(violation(tags, "iob2") is None for tags in predictions)
-    assert scores.loss is not None
-    scores.loss.backward()
-    assert all(p.grad is not None and bool(p.grad.any()) for p in head.parameters())
 
 
 def test_the_loss_is_the_mean_over_sentences_or_their_sum():

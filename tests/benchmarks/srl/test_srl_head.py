@@ -33,19 +33,6 @@ def batch(elmo: int = 0, gold: Tensor | None = None) -> tuple[dict[str, Embedded
     return {"tokens": text}, Batch(ROWS, {}, {"predicates": flags} | ({} if gold is None else {"tags": gold}))
 
 
-@pytest.mark.parametrize("elmo", [0, 4])
-def test_shapes_and_gradients_to_every_parameter(elmo):
-    torch.manual_seed(0)
-    head = small(elmo)
-    texts, rows = batch(elmo, torch.randint(0, 5, (4, 4)))
-    scores = head(texts, rows)
-    assert scores.emissions.shape == (4, 4, 5)
-    assert head.project.in_features == 5 + elmo
-    assert scores.loss is not None
-    scores.loss.backward()
-    assert all(p.grad is not None and bool(p.grad.any()) for p in head.parameters())
-
-
 def test_the_loss_is_that_of_the_words_of_a_sentence_averaged():
     torch.manual_seed(1)
     head, gold = small().eval(), torch.randint(0, 5, (4, 4))

@@ -146,11 +146,8 @@ def test_raw_text_that_is_none(data, raw):
     ("change", "line", "message"),
     [
         (("* * *) (C-V*) -", "* * * (C-V*) -"), 5, "never closed"),
-        (("(V*) * *) -", "(V*) * * -"), 2, "never closed"),
-        (("(V*) * *) -", "*) * *) -"), 3, "not open"),
         (("sing 01", "- -"), 11, "0 predicates but 1 columns"),
         ((SINGS, SINGS.replace("Bo NNP * - -", "Bo NNP * Bo 01").replace("(V*)", "*")), 11, "'Bo' has no column"),
-        (("* (ARG1* * -", "* (ARG1* * - -"), 5, "16 columns, but the lines before have 15"),
         (("(ARG0*) -", "(ARG0(ARG1*)) -"), 11, "inside another"),
         (("#end document\n", ROWS[ROWS.index("#end") :] + ROWS.replace("{n}", "0")), 15, "again"),
     ],
