@@ -53,7 +53,7 @@ def test_a_run_over_hidden_states(arguments, tmp_path):
     whole = train(pages.compose(arguments("whole")))
     (cached,) = tmp_path.glob("cache/activations/*/*.bin")
     written = cached.stat().st_mtime_ns
-    assert whole["bilm"] == {"name": "bert", "sha256": sha256(tmp_path / "bert"), "tuned": False}
+    assert whole["bilm"].items() >= {"name": "bert", "sha256": sha256(tmp_path / "bert"), "tuned": False}.items()
     assert [len(weights) for weights in whole["layer_weights"]["input"]] == [3] * 2
     assert whole["settings"]["bilm"]["pooling"] == "mean"
 
@@ -96,5 +96,5 @@ def test_another_model_pooling_or_none_at_all_is_another_run(arguments, tmp_path
     assert all(one not in blocks[:i] for i, one in enumerate(blocks))
     with pytest.raises(UserError, match="names no path: give bilm.path=..."):
         train(pages.compose([*arguments("none")[:-3], "bilm.path=null", *arguments("none")[-2:]]))
-    with pytest.raises(UserError, match="no such file: the path of bilm=transformers"):
+    with pytest.raises(UserError, match="no such file: the path of bilm=folder"):
         train(pages.compose([*arguments("none"), "bilm.path=/no/such/folder"]))

@@ -272,7 +272,8 @@ def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
     record = train(cfg)
     parent = {"name": "custom", "sha256": BiLM.from_files(*paths(whole)).sha256}
     tuned = BiLM.from_files(*paths(bench.folder / "tuned")).sha256
-    assert record["bilm"] == {"name": "custom-tuned", "sha256": tuned, "tuned": True, "parent": parent}
+    told = {"name": "custom-tuned", "sha256": tuned, "tuned": True, "parent": parent}
+    assert record["bilm"].items() >= told.items()
     assert record["arm"] == "tuned"
     assert str(bench.folder) not in json.dumps(record)
     assert record["run"] == before == Identity(run).run
