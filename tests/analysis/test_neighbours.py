@@ -15,6 +15,8 @@ from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
 from tests.tiny_bilm import exported, overrides
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def source(tmp_path):

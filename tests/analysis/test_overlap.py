@@ -51,6 +51,7 @@ def test_a_sentence_counts_once_and_short_texts_have_no_running_words():
     assert len(Hashed.of([], np.array([], dtype=int), np.array([], dtype=int)).whole()) == 0
 
 
+@pytest.mark.slow
 def test_a_text_and_a_task_give_a_record(bench):
     text = bench.folder / "text.txt"
     longest = max((bench.data / "toy" / "test.txt").read_text().splitlines(), key=len)

@@ -107,6 +107,7 @@ def test_a_layer_has_the_vectors_of_all_words_in_order(bilm):
     assert torch.equal(found, expected)
 
 
+@pytest.mark.slow
 def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, monkeypatch, capsys):
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
     arguments = [*overrides(tmp_path), *data, "controls=[]", "draws=100", "epochs=2", "seeds=2"]

@@ -211,6 +211,7 @@ def test_words_that_train_lacks_get_their_first_sense():
     assert first_sense(test, first).table.tolist() == [[1, 1, 2]]
 
 
+@pytest.mark.slow
 def test_an_interval_covers_the_truth_as_often_as_it_says():
     chance = np.random.default_rng(1)
     covered = 0
@@ -254,6 +255,7 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monke
     assert len(list(path.parent.glob("*.json"))) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "match"),
     [

@@ -32,7 +32,7 @@ CONSTANTS = {  # a softmax does not see what it adds to every score
     "head.end.bias",
 }  # fmt: skip
 
-pytestmark = pytest.mark.parametrize("task", FOLDERS)
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("task", FOLDERS)]
 
 
 @pytest.fixture(scope="session")

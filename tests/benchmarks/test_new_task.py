@@ -16,6 +16,8 @@ from elmo_bench.system.places import ROOT
 from tests.conftest import clean_environment
 from tests.fakes import pages_of
 
+pytestmark = pytest.mark.slow
+
 GUIDE = (ROOT / "tasks" / "README.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE))
 HERE = "tasks/chunking/"

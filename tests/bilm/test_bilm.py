@@ -20,6 +20,8 @@ from elmo_bench.bilm.characters import character_ids
 from elmo_bench.nn.packing import Packing, budgeted
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, Files, ReferenceBiLM, near, write_random
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

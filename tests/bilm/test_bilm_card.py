@@ -135,6 +135,7 @@ def test_a_command_says_it_in_one_line(folder, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "out.hdf5").exists()
 
 
+@pytest.mark.slow
 def test_a_damaged_mini_biLM_is_trained_again(tmp_path, monkeypatch):
     made = []
 

@@ -38,6 +38,7 @@ def test_many_words_pass_through_a_small_memory(small, monkeypatch):
             near(layers, reference.sentence(sentence, start)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["in place", "loaded", "one bias"])
 def test_new_weights_are_noticed(files, tmp_path, change):
     bilm = BiLM.from_files(*files)

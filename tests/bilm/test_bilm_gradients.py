@@ -72,6 +72,7 @@ def gradients(bilm: BiLM, loss: Tensor) -> dict[str, Tensor]:
     return {name: parameter.grad.clone() for name, parameter in bilm.named_parameters()}  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["zero", "warm"])
 @pytest.mark.parametrize("size", SIZES)
 def test_gradients_of_every_parameter(size, state, tmp_path):

@@ -25,6 +25,8 @@ from elmo_bench.system.errors import UserError
 from tests.conftest import altered, needs_compiler
 from tests.reference_bilm import PLAIN, STRANGE, near, write_random
 
+pytestmark = pytest.mark.slow
+
 
 def vectors(flag: str) -> bool:
     """Whether this processor has these instructions."""

@@ -48,6 +48,7 @@ def error_of(files: Files, culprit: Path) -> str:
 # Round trips
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["hdf5", "h5", "safetensors"])
 @pytest.mark.parametrize("size", SIZES)
 def test_exported_weights_load_again_bit_for_bit(size, ending, tmp_path):

@@ -13,7 +13,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 
-pytestmark = pytest.mark.usefixtures("bench")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("bench")]
 WRONG = [
     (["task=nre"], "task=nre: there is no such task; did you mean ner? choose from "),
     (["scale=huge"], "scale=huge: there is no such scale; choose from mini, open, paper"),

@@ -30,6 +30,8 @@ from elmo_bench.system.terminal.command import (
     whole,
 )
 
+pytestmark = pytest.mark.slow
+
 OWN = list(__main__.COMMANDS)
 
 

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
@@ -28,6 +30,7 @@ print(json.dumps(loaded))
 """
 
 
+@pytest.mark.slow
 def test_help_errors_and_recorded_runs_load_nothing_that_trains(tmp_path):
     chosen = ["task=ner", f"results_root={tmp_path}", "seed=987"]
     path = store.place(tmp_path, "mini", "ner", Identity(schema.typed(pages.compose(chosen))).run)

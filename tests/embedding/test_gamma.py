@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("where", ["input", "output", "both"])
 @pytest.mark.usefixtures("stand_in")

@@ -34,6 +34,8 @@ from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.text.vocabulary import Vocabulary
 from tests.damage import flipped
 
+pytestmark = pytest.mark.slow
+
 WORDS = Vocabulary(["Ba", "ba", "De", "gi"])
 TURIAN = ["vectors=turian", "vectors.sets.turian.size=4"]
 BOTH = ["vectors=glove.840B.300d+turian", "vectors.sets.glove.size=3", "vectors.sets.turian.size=2"]

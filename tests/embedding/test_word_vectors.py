@@ -28,6 +28,8 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from tests.damage import flipped
 
+pytestmark = pytest.mark.slow
+
 PAGE = """
 # @package _global_
 name: open

@@ -12,6 +12,8 @@ from elmo_bench.identity.settings import counted
 from elmo_bench.sweeps.pages import points
 from elmo_bench.system import places
 
+pytestmark = pytest.mark.slow
+
 SWEEPS = sorted(path.stem for path in (places.CONF / "sweep").glob("*.yaml"))
 KINDS = [
     ["task=srl", "scale=open", "data_root=x", "seed=3", "seed=4"],

@@ -21,6 +21,8 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing
 from elmo_bench.system.storage.hashing import content_sha256, fingerprint
 
+pytestmark = pytest.mark.slow
+
 
 def run_id(bench, *changes):
     return Identity(schema.typed(bench.compose(*changes))).run

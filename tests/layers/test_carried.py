@@ -19,6 +19,8 @@ from elmo_bench.system.errors import UserError
 from tests import toy
 from tests.reference_bilm import ReferenceBiLM, near, write_random
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):

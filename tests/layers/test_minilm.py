@@ -42,6 +42,7 @@ def test_without_the_package_one_line_says_what_to_install(monkeypatch):
     check_files(typed(pages.compose([*MINI, "bilm=minilm", "arm=baseline"])))  # nobody reads it
 
 
+@pytest.mark.slow
 def test_the_first_two_arms_are_the_runs_of_the_pair(package, tmp_path):
     def runs(sweep):
         planned = plan(asked.parse([f"+sweep={sweep}", *MINI, "seeds=2", f"results_root={tmp_path}"]))
@@ -54,6 +55,7 @@ def test_the_first_two_arms_are_the_runs_of_the_pair(package, tmp_path):
     assert len({*sources}) == len(sources) == 6
 
 
+@pytest.mark.slow
 def test_without_the_package_the_other_arms_are_run(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "find_spec", lambda name: None)
     planned = plan(asked.parse(["+sweep=sources", *MINI, "seeds=1", f"results_root={tmp_path}"]))

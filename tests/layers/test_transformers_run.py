@@ -49,6 +49,7 @@ def record_in(folder: Path):
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_a_run_over_hidden_states(arguments, tmp_path):
     whole = train(pages.compose(arguments("whole")))
     (cached,) = tmp_path.glob("cache/activations/*/*.bin")
@@ -87,6 +88,7 @@ def predictions_follow_the_model(folder: Path, checkpoint: Path) -> None:
         predict(*given, "plain", **{"bilm.path": str(other)})
 
 
+@pytest.mark.slow
 def test_another_model_pooling_or_none_at_all_is_another_run(arguments, tmp_path):
     def bilm(*changes):
         return settings(typed(pages.compose([*arguments("none"), *changes])))["bilm"]

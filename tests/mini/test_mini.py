@@ -27,6 +27,8 @@ from elmo_bench.mini.plain import Setting, news
 from elmo_bench.mini.scenes import LABELS, Scene, Scenes, Thing
 from elmo_bench.system.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ("train", "dev", "test")
 SMALL = {

@@ -12,6 +12,8 @@ from elmo_bench import mini
 from elmo_bench.system import places
 from tests.mini.test_mini import SMALL
 
+pytestmark = pytest.mark.slow
+
 
 def columns(pattern: str) -> Callable[[Path, Path], tuple[Path, Path]]:
     """Gold columns are predictions as they stand."""

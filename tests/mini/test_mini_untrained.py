@@ -16,6 +16,8 @@ from elmo_bench.mini.bilm import ensure_bilm
 from elmo_bench.system.errors import UserError
 from tests.tiny_bilm import OPTIONS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def block(tmp_path):

@@ -182,6 +182,7 @@ def _product(*tensors: Tensor, max_antecedents: int, first: int, last: int) -> T
     return PairProduct.apply(*tensors, max_antecedents, first, last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 2, 100])
 def test_pair_products_equal_their_definition_and_its_gradient(block, monkeypatch):
     monkeypatch.setattr(pairs_module, "BLOCK", block)
@@ -198,6 +199,7 @@ def test_pair_products_equal_their_definition_and_its_gradient(block, monkeypatc
 BINS = [0, 1, 2, 3, 4, 5, 5, 5, *[6] * 8, *[7] * 16, *[8] * 32, *[9] * 100]  # by distance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1000, 25])
 def test_antecedent_scores_equal_their_definition(block):
     torch.manual_seed(5)

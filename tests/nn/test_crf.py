@@ -45,6 +45,7 @@ def gradients(loss: Tensor, crf: torch.nn.Module, emissions: Tensor) -> list[Ten
     return list(torch.autograd.grad(loss, [emissions, *crf.parameters()], retain_graph=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [crf_module.SAFE_SPREAD, -1.0], ids=["exponential", "logarithmic"])
 @pytest.mark.parametrize("ends", [True, False])
 @pytest.mark.parametrize(

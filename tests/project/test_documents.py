@@ -14,6 +14,8 @@ from elmo_bench.__main__ import COMMANDS, module
 from elmo_bench.configuration.pages import compose
 from tests.project.test_layout import PROJECT, ROOT, targets
 
+pytestmark = pytest.mark.slow
+
 PYTHONS = [found[1] for each in PROJECT["classifiers"] if (found := re.fullmatch(r".* :: (3\.\d+)", each))]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 TASKS = sorted((ROOT / "tasks").rglob("README.md"))

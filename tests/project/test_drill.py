@@ -19,6 +19,8 @@ from tests.drill.damage import damage
 from tests.drill.tally import SHOWN
 from tests.drill.trial import EQUAL, FAULT, ONE_LINE, Area, chance, conduct, of_error
 
+pytestmark = pytest.mark.slow
+
 
 def equal(draw):
     return EQUAL, str(draw.random())

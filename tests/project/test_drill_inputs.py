@@ -11,6 +11,8 @@ from tests.drill.inputs import KINDS, TRIALS
 from tests.drill.mutations import mutated
 from tests.drill.trial import FAULT, ONE_LINE, RESULT
 
+pytestmark = pytest.mark.slow
+
 CUT = 150  # of 20,000
 
 

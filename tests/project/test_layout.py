@@ -27,6 +27,8 @@ from packaging.utils import canonicalize_name
 from elmo_bench.configuration.pages import compose, register, scales
 from elmo_bench.system.places import CONF
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
 FIXED_TARGETS = (

@@ -19,6 +19,8 @@ from elmo_bench.reporting.statistics.groups import flat
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system import places
 
+pytestmark = pytest.mark.slow
+
 RESULTS = places.ROOT / "results"
 
 

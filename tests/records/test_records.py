@@ -16,7 +16,7 @@ from elmo_bench.system.errors import UserError
 from tests.damage import refusals
 from tests.fakes import pages_of
 
-pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions", "plain_pair")]
 
 # Records.
 

@@ -157,6 +157,7 @@ def f1_of(sums: np.ndarray) -> np.ndarray:
     return 200 * sums[:, 0] / np.maximum(2 * sums[:, 0] + sums[:, 1] + sums[:, 2], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(("noise", "most"), [(0.0, 1), (0.05, 1), (0.2, 1), (0.5, 0.98)])
 def test_without_a_difference_the_intervals_of_three_seeds_hold_0(noise, most):

@@ -110,6 +110,7 @@ def one_cell(seed=1, sha256=MINE, data_sha256=MINE, **more):
     return fake("input", seed, bilm=bilm, data_sha256=data_sha256, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("other", "mark"),
     [
@@ -145,6 +146,7 @@ def test_elmo_is_not_compared_with_a_baseline_on_other_data():
     assert gain[4] == "+10.00"
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_committed_record_with_another_biLM_is_a_row_of_its_own(tmp_path):
     """And every row of the others stays as it was."""
     committed = places.ROOT / "results" / "runs" / "mini" / "ner"

@@ -23,6 +23,8 @@ from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS, snli_line
 from tests.records.test_records import fake, save
 from tests.reference_bilm import write_random
 
+pytestmark = pytest.mark.slow
+
 # Made-up files in the official formats: the overrides that name them.
 
 

@@ -82,6 +82,7 @@ def test_every_row_of_scores_gains_and_cost_names_its_runs(tmp_path, page):
                 assert any(cell["runs"] for cell in row if isinstance(cell, dict)), (name, row)
 
 
+@pytest.mark.slow
 def test_what_a_run_contributes_stands_beside_its_link(page):
     assert '<a href="runs/open/ner/open-none-2.json">seed 2: 86.00</a>' in page
 

@@ -22,7 +22,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.records.test_records import fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions", "plain_pair")]
 
 NUMBER = re.compile(r"\d+\.\d+")
 

@@ -11,6 +11,8 @@ import torch
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.running.module import BenchModule
 
+pytestmark = pytest.mark.slow
+
 DECAY = 0.9
 AVERAGE = f"task.average={{_target_:pytorch_lightning.callbacks.EMAWeightAveraging,decay:{DECAY}}}"
 

@@ -22,6 +22,8 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.text.batching import BucketSampler
 
+pytestmark = pytest.mark.slow
+
 CLOSE = {"cpu": (1e-6, 1e-7), "gpu": (1e-3, 1e-4)}  # relative and absolute error
 TWO = ("trainer.devices=2", "elmo.where=none", "task.head.dropout=0.0")
 

@@ -26,6 +26,8 @@ from tests import toy
 from tests.conftest import ROOT, clean_environment
 from tests.damage import refusals
 
+pytestmark = pytest.mark.slow
+
 BARE = ("elmo.where=none", "bilm=none", "task.fit.epochs=3")
 CPU_FULL = "[enforce fail at alloc_cpu.cpp:119] err == 0. DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"
 

@@ -94,6 +94,7 @@ def test_a_run_on_a_fraction_trains_on_it_alone(bench):
     assert record["history"]["tokens"] == [2 * sum(len(row["tokens"]) for row in kept)] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [

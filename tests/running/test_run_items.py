@@ -148,6 +148,7 @@ def left(results: Path) -> tuple[dict, Path, Path]:
     return record, run_items.path_of(path), (results / record["checkpoint"]).parent
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stand_in")
 def test_a_run_keeps_the_items_of_its_selected_epoch_and_of_the_test(bench):
     bench.train("elmo.where=both")
@@ -198,6 +199,7 @@ def _with_size(data, size: int):
     return data
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stand_in")
 def test_a_half_finished_run_without_its_items_says_what_to_do(bench):
     (bench.died() / DEV).unlink()

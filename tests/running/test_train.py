@@ -16,6 +16,8 @@ from elmo_bench.running.module import BenchModule
 from elmo_bench.system.errors import UserError
 from tests import toy
 
+pytestmark = pytest.mark.slow
+
 TIMES = ("seconds", "device_seconds", "tokens_per_second", "peak_memory_mib", "finished", "checkpoint", "machine",
          "commit", "dirty")  # fmt: skip
 EVERYTHING = (  # all that a checkpoint has to bring back: both places, biLM, averages, schedule, early stopping

@@ -22,7 +22,7 @@ from elmo_bench.system.errors import UserError
 from tests.conftest import clean_environment
 from tests.records.test_records import fake
 
-pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions", "plain_pair")]
 
 KEY = "a" * 40
 

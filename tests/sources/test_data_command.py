@@ -80,6 +80,7 @@ def test_a_folder_of_archives_is_enough(run, tmp_path):
     assert "as it should be" in run("source=/")  # nothing is needed any more
 
 
+@pytest.mark.slow
 def test_a_mirror_with_an_archive_is_enough(run, tmp_path):
     with serving({f"bank-{COMMIT}.tar.gz": tar_gz({"a.txt": TEXT})}) as server:
         assert "bank: made" in run(f"mirror={server.address}/cut-once")
@@ -223,6 +224,7 @@ def test_only_a_folder_that_the_command_made_is_taken_by_itself(tmp_path, monkey
     assert places.made() == str(tmp_path / "data")
 
 
+@pytest.mark.slow
 def test_the_files_that_open_pages_name_are_those_that_are_made():
     from elmo_bench.configuration.pages import compose
 

@@ -30,6 +30,7 @@ def server():
         yield faulty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     "good redirect slow norange cut cut-once stall stall-once busy-once refuse cut-norange-once".split(),

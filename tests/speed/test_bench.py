@@ -38,6 +38,8 @@ from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import read_sentences
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
+pytestmark = pytest.mark.slow
+
 
 def test_work_of_the_official_sizes():
     """MFLOP of a word that fills all 50 characters, and of a token's steps through all LSTMs."""

@@ -17,6 +17,8 @@ from elmo_bench.speed.gpu_run import Work
 from elmo_bench.system.errors import UserError
 from tests.conftest import ROOT, clean_environment
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 # What the machines with GPUs that we know of do not have.
 MISSING = "wandb", "gensim", "zstandard", "submitit", "wandb_workspaces"

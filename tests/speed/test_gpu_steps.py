@@ -28,7 +28,7 @@ PLACES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 # reach a step of SRL's LSTM, spans that are kept.
 WAITS = {"coref": 2, "ner": 3, "snli": 0, "squad": 2, "srl": 4, "sst5": 0}
 
-pytestmark = pytest.mark.usefixtures("without_tf32")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_tf32")]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ OPTIONS = {
     "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 8]], "max_characters_per_token": 50},
 }
 
-pytestmark = pytest.mark.usefixtures("without_tf32")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_tf32")]
 
 
 def pretrained(folder: Path, place: str, compile: bool = False, bfloat16: bool = False) -> list[float]:

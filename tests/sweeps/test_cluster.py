@@ -71,6 +71,7 @@ def started(attempt: Attempt, **changes: str) -> str:
     return subprocess.run(["sh", script], env=environment, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_a_run_is_started_a_bounded_number_of_times_and_a_job_has_one_successor(attempt):
     for start in (1, 2, 3):
         assert started(attempt) == ""

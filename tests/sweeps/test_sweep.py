@@ -21,6 +21,8 @@ from elmo_bench.system.errors import UserError
 from tests.conftest import ROOT, clean_environment
 from tests.running.test_train import TIMES
 
+pytestmark = pytest.mark.slow
+
 SHORT = "task.fit.epochs=1"
 PAGE = """# @package _global_
 hydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: "none,input", seed: "1,2"}}}

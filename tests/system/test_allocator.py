@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 STEPS = """
 import resource, sys, torch
 from elmo_bench.system import allocator

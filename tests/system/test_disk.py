@@ -34,6 +34,8 @@ from tests.conftest import ROOT
 from tests.drill import documents, scene
 from tests.fakes import FakeBiLM
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["place"]  # a fixture
 FULL = r"no space left"
 WORLD = [f"{key}={','.join(map(str, size)) if isinstance(size, list) else size}" for key, size in scene.WORLD.items()]

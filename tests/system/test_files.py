@@ -16,6 +16,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "content"), [("w", "neü\n"), ("wb", b"\0\xff")])
 def test_a_file_takes_its_place_when_it_is_whole(tmp_path, mode, content):
     path = tmp_path / "x"

@@ -20,6 +20,7 @@ def test_no_flipped_bit_of_a_checkpoint_changes_what_is_read(tmp_path):
     assert len(refusals(path, read, 300)) > 200
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_of_an_archive_hides_a_member(tmp_path):
     """A wrong length in the directory of a zip file makes an entry swallow those after it."""
     path = tmp_path / "a.npz"

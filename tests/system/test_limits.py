@@ -35,6 +35,8 @@ from tests.conftest import ROOT, clean_environment
 from tests.drill import documents
 from tests.drill.mutations import PACKERS
 
+pytestmark = pytest.mark.slow
+
 
 def lines_of(path) -> list[str]:
     with open_text(path) as lines:

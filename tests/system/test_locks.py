@@ -56,6 +56,7 @@ def test_a_dead_process_lets_go_of_its_lock(tmp_path):
         assert not waited
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lease")
 def test_a_lease_excludes_others_as_long_as_its_holder_lives(tmp_path):
     with holder(tmp_path) as process:
@@ -67,6 +68,7 @@ def test_a_lease_excludes_others_as_long_as_its_holder_lives(tmp_path):
         assert not waited
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lease")
 def test_a_lease_that_is_not_renewed_is_taken_over(tmp_path):
     """The holder stands still, as seen from here like one on a machine that has died."""

@@ -14,6 +14,8 @@ import pytest
 from elmo_bench.system.terminal import console
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SWALLOWS = """
 import ctypes, os, sys, threading, time

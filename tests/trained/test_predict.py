@@ -42,6 +42,7 @@ def answers(tmp_path_factory):
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_an_answer_is_a_json_object_beside_the_prediction(task, answers):
     rows, given = answers(task)
@@ -95,6 +96,7 @@ def test_the_input_is_repeated_with_its_words():
     assert echo({"tokens": ["a", "b"]}, row, ("tokens",)) == {"tokens": ["a", "b"]}
 
 
+@pytest.mark.slow
 def test_the_plain_answers_are_a_file_that_score_reads(tmp_path):
     folder = tmp_path / "mini"
     record = bench_record(folder, tmp_path)

@@ -16,6 +16,8 @@ from elmo_bench.system.storage.integrity import read_sealed
 from elmo_bench.trained import heads as shipped
 from elmo_bench.trained.checkpoint import load
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = [["ba", "de"], ["de", "gi", "ko", "lu", "ba", "zz"], ["gi", "gi"]]
 
 

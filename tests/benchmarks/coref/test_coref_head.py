@@ -218,6 +218,7 @@ def test_brackets_nest():
     assert bracketed(sentences, clusters) == ["[[the cat]_2 of [Ida]_1]_0", "[she]_0 purrs"]
 
 
+@pytest.mark.slow
 def test_the_model_learns_who_is_meant(tmp_path):
     """Names and pronouns of two genders, in documents that need the words and their order."""
     rng = random.Random(1)

@@ -11,6 +11,8 @@ from elmo_bench.system.errors import UserError
 from tasks.coref import metric
 from tasks.coref.metric import CorefMetric, chains, score
 
+pytestmark = pytest.mark.slow
+
 # One document as its column, gold and predicted, and the four counts of each metric that the reference scorer v8.01
 # printed: recall's numerator and denominator, precision's numerator and denominator.
 PRINTED = {

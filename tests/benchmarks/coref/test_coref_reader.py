@@ -205,6 +205,7 @@ def test_training_data_need_clusters(reader):
         reader(train=column_file([("-", "nothing here", "- -")])).load()
 
 
+@pytest.mark.slow
 def test_litbank_counts(data_root):
     folder = data_root / "coref_litbank"
     data = {split: f"{folder}/{split}.conll" for split in ("dev", "test")} | {"train": f"{folder}/dev.conll"}

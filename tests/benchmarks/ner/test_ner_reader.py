@@ -219,6 +219,7 @@ def test_hub_faults_are_one_line(monkeypatch, on_hub):
             NerReader(HUB).load()
 
 
+@pytest.mark.slow
 def test_uner_is_read_whole(data_root):
     places = {split: f"{data_root}/ner_uner_ewt/{split}.iob2" for split in ("train", "dev", "test")}
     reader = NerReader(places)

@@ -148,6 +148,7 @@ def test_l2_weighs_the_matrices_and_training_alone():
     assert float((with_penalty - plain).detach()) == pytest.approx(0.01 * squares, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_l2_is_of_the_arms_with_elmo_at_the_paper_scale_and_of_all_elsewhere():
     arms = ("baseline", "text", "glove", "elmo", "elmo+text", "elmo+glove", "untrained")
     weights = {

@@ -13,6 +13,8 @@ from elmo_bench.running.launch import train
 from elmo_bench.system.errors import UserError
 from tasks.snli.metric import LABELS
 
+pytestmark = pytest.mark.slow
+
 ANIMALS = {"cat": "animal", "dog": "animal", "tram": "vehicle", "barge": "vehicle"}
 
 

@@ -166,6 +166,7 @@ def test_an_id_that_occurs_twice_is_named(tmp_path):
         score(gold, found)
 
 
+@pytest.mark.slow
 def test_real_answers_score_full_marks(data_root, tmp_path):
     """Of the official development set: the first gold answers against all."""
     path = data_root / "squad" / "dev-v1.1.json.xz"

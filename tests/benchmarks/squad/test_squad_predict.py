@@ -30,6 +30,7 @@ def trained(tmp_path_factory):
     return folder, record
 
 
+@pytest.mark.slow
 def test_the_official_file_scores_as_the_run_did(trained, tmp_path):
     folder, record = trained
     checkpoint, gold = folder / "results" / record["checkpoint"], folder / "mini" / "squad" / "test-v1.1.json"

@@ -16,6 +16,8 @@ from elmo_bench.system.errors import UserError
 from tasks.squad.paragraphs import Paragraph, Question, chosen, parted, read_paragraphs
 from tasks.squad.reader import SquadReader, window
 
+pytestmark = pytest.mark.slow
+
 TEXT = (
     "Ida Bell was born in 1,902-foot Arlen. She sold \u201cblue\u201d carts in Roma until May; Tarvel didn't. All wept."
 )

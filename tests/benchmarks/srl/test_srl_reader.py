@@ -172,6 +172,7 @@ def test_faults_of_the_page(data):
         SrlReader({**data(dev=("VB", "NN")), "predicates": "verbs"}).load()
 
 
+@pytest.mark.slow
 def test_the_open_data(data_root):
     """Numbers of the data's page: 4,968 predicates in dev, of which those tagged VB* are 3,801."""
     folder = {"folder": str(data_root / "srl_ewt"), "train": "dev.conll", "dev": "dev.conll", "test": "test.conll"}

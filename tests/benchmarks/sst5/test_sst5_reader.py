@@ -166,6 +166,7 @@ def test_raw_text_without_words_is_refused(folder, raw):
         reader(folder).from_text(**raw)
 
 
+@pytest.mark.slow
 def test_the_treebank_has_its_known_sizes(data_root):
     data = {split: str(data_root / "sst" / f"{split}.txt") for split in ("train", "dev", "test")}
     loaded = Sst5Reader(data, phrases="sentences")

@@ -17,6 +17,7 @@ def mini(tmp_path, *changes):
     return schema.typed(pages.compose(["task=ner", "scale=mini", f"cache_root={tmp_path}", *changes]))
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_recipe_in_another_folder(tmp_path):
     page, one, two = (mini(tmp_path, *change) for change in ((), ("bilm.seed=1",), ("bilm.seed=2",)))
     assert Identity(page).run == Identity(one).run != Identity(two).run

@@ -24,7 +24,7 @@ OPTIONS = {
     },
     "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 8], [3, 12]], "n_highway": 1},
 }  # fmt: skip
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture

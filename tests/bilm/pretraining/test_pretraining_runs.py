@@ -26,6 +26,8 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import save_checkpoint
 from elmo_bench.system.storage.locks import alone
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = {
     "options.lstm.dim": 16, "options.lstm.projection_dim": 8, "options.char_cnn.embedding.dim": 4,

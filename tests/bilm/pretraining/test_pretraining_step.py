@@ -18,6 +18,8 @@ from elmo_bench.bilm.pretraining import batches, convolutions, pointwise, step
 from elmo_bench.bilm.pretraining.optimisers import RowAdagrad, RowAdam
 from elmo_bench.system.ahead import ahead
 
+pytestmark = pytest.mark.slow
+
 ROWS, STEPS, VOCABULARY, NEGATIVES = 6, 5, 40, 12
 
 

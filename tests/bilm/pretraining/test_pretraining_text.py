@@ -16,6 +16,8 @@ from elmo_bench.commands.bilm import vocabulary
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 
+pytestmark = pytest.mark.slow
+
 BENCHMARK = "1-billion-word-language-modeling-benchmark-r13output/training-monolingual.tokenized.shuffled"
 
 

@@ -42,7 +42,7 @@ SMALL = {
     "bfloat16": "false", "softmax.vocabulary": 8, "softmax.epochs": 2, "softmax.lr": 0.05,
 }  # fmt: skip
 LM = ("softmax.safetensors", "vocabulary.txt")
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture
