@@ -47,6 +47,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _play(self, fault: str, name: str, content: bytes) -> None:
         if fault == "redirect":
             return self._head(302, {"Location": f"/good/{name}"})
+        if fault == "file":
+            return self._head(302, {"Location": "file:///etc/passwd"})
         if fault == "loop":
             return self._head(302, {"Location": self.path})
         if fault == "busy":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -61,8 +63,19 @@ def check_folder(folder: Path, remedy: str = RESTORE) -> None:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    """The sha256 of each file, by name, from the card in a folder; empty without a card, or in an earlier one."""
-    files = read_card(folder).get("files", {}) if (folder / CARD).exists() else {}
+    """The sha256 of each file, by name, from the card in a folder; empty without a card.
+
+    Also where the card does not have them, which is said once.
+    """
+    card = read_card(folder) if (folder / CARD).exists() else {"files": {}}
+    if "files" not in card:
+        _say(f"{folder / CARD}: does not name the sha256 of its biLM's files: nobody knows whether they are as written")
+    files = card.get("files", {})
     if not isinstance(files, dict) or not all(re.fullmatch("[0-9a-f]{64}", str(each)) for each in files.values()):
         raise UserError(f"damaged: `files` does not name the sha256 of each file; {RESTORE}", folder / CARD)
     return files
+
+
+@cache
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)

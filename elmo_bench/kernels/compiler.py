@@ -15,7 +15,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import replacement, write_text
 from elmo_bench.system.storage.hashing import fingerprint
-from elmo_bench.system.storage.integrity import check_digests, digests
+from elmo_bench.system.storage.integrity import check_digests, digests, others
 
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 COMPILERS = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
@@ -51,7 +51,11 @@ def _processor() -> list[str]:
 
 
 def _whole(folder: Path) -> bool:
-    """Whether the folder holds a library as it was built: a damaged one would end the process."""
+    """Whether the folder holds a library as it was built: a damaged one would end the process, one that somebody else
+    could write would run their code in it.
+    """
+    if others(folder) or others(folder / LIBRARY):
+        return False
     try:
         check_digests(folder, json.loads((folder / CARD).read_text(encoding="utf-8")), "")
     except (OSError, ValueError, AttributeError, UserError):
@@ -60,7 +64,10 @@ def _whole(folder: Path) -> bool:
 
 
 def _compile(command: Sequence[str], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    if others(folder):
+        shutil.rmtree(folder)
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     with replacement(folder / LIBRARY) as library:
         subprocess.run([*command, "-o", str(library)], check=True, capture_output=True, timeout=PATIENCE)
+        library.chmod(0o755)
     write_text(folder / CARD, json.dumps(digests(folder, [LIBRARY])) + "\n")

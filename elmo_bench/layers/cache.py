@@ -3,7 +3,7 @@
 Each source has a folder, named by a hash of everything that determines its numbers: files, settings, dtype. It contains
 shards (`shards.py`): readers map them into memory, and one writer at a time adds to the folder, so that the runs of a
 sweep and several processes can share it. What is not in it, for want of room or because it was damaged, is computed
-when it is needed and rounded as if it had been stored.
+when it is needed and rounded as if it had been stored; so is everything where other users may write to the folder.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from elmo_bench.layers.shards import Damaged, Shards
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.layers.stored import Stored, stored
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.integrity import others
 from elmo_bench.system.storage.locks import held
 
 FORMAT = 2
@@ -105,7 +106,8 @@ class ActivationCache:
             return
         try:
             with held(self.folder, f"another process is caching layers in {self.folder}; waiting for it"):
-                obstacle = self._fill(sentences)
+                why = others(self.folder)
+                obstacle = f"no layers are kept in {self.folder}: {why}" if why else self._fill(sentences)
         except (OSError, UserError) as error:
             obstacle = f"layers cannot be written ({error})"
         self._refresh()
@@ -164,7 +166,8 @@ class ActivationCache:
             return None
 
     def _refresh(self) -> None:
-        self._report(self.shards.refresh())
+        if others(self.folder) is None:
+            self._report(self.shards.refresh())
 
     def _report(self, damaged: Sequence[Path]) -> None:
         """One line about damaged shards, named by their indices; nothing about those that were reported before."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -22,6 +23,7 @@ from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.integrity import check_digests
+from elmo_bench.system.storage.locks import held
 
 MANIFEST = "mini.json"
 
@@ -112,13 +114,16 @@ class MiniData:
         return {"version": self.scale.version, "seed": self.scale.seed, "sizes": self.scale.sizes}
 
     def make(self) -> Path:
-        """The folder with the data set in it."""
+        """The folder with the data set in it; of several processes one generates it and the others wait."""
         if self.scale.version != VERSION:
             raise UserError(
                 f"scale.version={self.scale.version}: this code generates version {VERSION}; check out the other one"
             )
         assert self.scale.folder is not None
-        return ensure_data(self.scale.folder, self.scale.seed, self.scale.sizes)
+        folder = Path(self.scale.folder)
+        waiting = f"another process is generating the data in {folder}; waiting for it"
+        with nullcontext() if (folder / MANIFEST).is_file() else held(folder, waiting):
+            return ensure_data(folder, self.scale.seed, self.scale.sizes)
 
 
 def _identity(seed: int, sizes: Sizes) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -59,3 +60,8 @@ def pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines)
+
+
+def inert(markdown: str) -> str:
+    """Markdown in which tags are shown as text: what records and studies say may be anything."""
+    return re.sub("<(?=[a-zA-Z/!?])", "&lt;", markdown)

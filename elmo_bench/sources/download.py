@@ -47,7 +47,7 @@ def download(url: str, path: Path, limit: int, accept: Callable[[Path], str | No
     """Fetches a file, or the rest of it.
 
     Args:
-        url: http or https; redirections are followed, but never from https to http.
+        url: http or https; redirections are followed, but never from https to http, and to no other scheme.
         path: where the file goes once it is whole and accepted; its folder is made.
         limit: the most bytes.
         accept: what is wrong with a fetched file, or None if it is the right one.
@@ -103,6 +103,8 @@ def _attempt(url: str, part: Path, limit: int, stall: float) -> None:
                 raise _Interrupted("the server refuses to go on where the file ended")
             _check(url, response)
             _receive(url, response, part, start, limit)
+    except requests.exceptions.InvalidSchema as error:
+        raise UserError(f"{url}: leads to an address that is neither http nor https ({error})") from None
     except (requests.RequestException, HTTPError) as error:
         raise _Interrupted(_reason(error)) from None
 
@@ -115,8 +117,9 @@ def _from_the_beginning(response: requests.Response, start: int) -> bool:
 
 
 def _check(url: str, response: requests.Response) -> None:
-    if urlsplit(url).scheme == "https" and urlsplit(response.url).scheme != "https":
-        raise UserError(f"{url}: leads to {response.url}, which is not encrypted")
+    steps = [each.url for each in (*response.history, response)]
+    if urlsplit(url).scheme == "https" and (plain := [step for step in steps if urlsplit(step).scheme != "https"]):
+        raise UserError(f"{url}: leads to {plain[0]}, which is not encrypted")
     if response.status_code in PASSING:
         raise _Interrupted(f"the server answers {response.status_code} {response.reason}")
     if response.status_code not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):

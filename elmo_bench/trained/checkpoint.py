@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.configuration import code
 from elmo_bench.system.errors import UserError
 
 AGAIN = "train the run again with force=true"
 
 
 def load(checkpoint: str, remedy: str = AGAIN) -> dict[str, Any]:
-    """A checkpoint of elmo_bench; nothing in it is executed.
+    """A checkpoint of elmo_bench; nothing in it is executed, nor does it name code that pages of conf/ do not.
 
     Raises:
         UserError: any other file; if it is damaged, `remedy` ends the message.
@@ -27,6 +28,7 @@ def load(checkpoint: str, remedy: str = AGAIN) -> dict[str, Any]:
     config = saved.get("hyper_parameters", {}).get("config", {})
     if not {"task", "elmo", "bilm"} <= set(config) or not {"vocabularies", "state_dict", "bilm_sha256"} <= set(saved):
         raise UserError("not a checkpoint of elmo_bench (other keys)", checkpoint)
+    code.check(config, checkpoint)
     _check_version(config["task"], checkpoint)
     return saved
 

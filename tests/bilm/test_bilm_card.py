@@ -23,6 +23,7 @@ from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.mini.bilm import ensure_bilm
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.integrity import sealed
 from tests.damage import flipped
 from tests.tiny_bilm import OPTIONS
 
@@ -81,29 +82,29 @@ def test_a_truncated_or_missing_file_is_not_opened(folder, name):
         opened(folder)
 
 
-def test_a_flipped_bit_of_the_card_is_found_or_changes_nothing_that_is_read(folder):
-    path, chance, kept = folder / CARD, random.Random(1), read_card(folder)
-    content, found = path.read_bytes(), 0
+def test_no_flipped_bit_of_the_card_is_read(folder):
+    path, chance = folder / CARD, random.Random(1)
+    content = path.read_bytes()
     for _ in range(200):
         path.write_bytes(flipped(content, chance))
-        try:
-            read = read_card(folder)
-        except UserError as error:
-            assert "\n" not in str(error)  # noqa: PT017
-            found += 1
-            continue
-        assert {key: read.get(key) for key in kept} == kept  # the bit is in the name of the checksum
-    assert found > 180
+        with pytest.raises(UserError) as caught:
+            read_card(folder)
+        assert "\n" not in str(caught.value)
+    start = content.index(b'"checksum"') + 1  # without it, nothing could be compared
+    for place in range(start, start + 8):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 2]) + content[place + 1 :])
+        with pytest.raises(UserError, match="not the card of a biLM of its checksum"):
+            read_card(folder)
 
 
 @pytest.mark.parametrize("files", [[], {"weights.hdf5": 3}, {"weights.hdf5": "abc"}, "x"])
 def test_a_card_whose_files_are_no_digests_is_refused(folder, files):
-    (folder / CARD).write_text(json.dumps({"files": files}))
+    (folder / CARD).write_text(sealed(json.dumps({"files": files}, indent=2) + "\n"))
     with pytest.raises(UserError, match=r"card\.json: damaged: `files`"):
         opened(folder)
 
 
-def test_without_a_card_or_in_an_earlier_one_nothing_is_compared(folder):
+def test_without_a_card_or_in_an_earlier_one_nothing_is_compared(folder, capsys):
     for text in (None, '{"recipe": {}}'):
         (folder / CARD).unlink()
         if text is not None:
@@ -111,14 +112,23 @@ def test_without_a_card_or_in_an_earlier_one_nothing_is_compared(folder):
         assert check_files(folder / "weights.hdf5") == {}
         (folder / "vocabulary.txt").write_text("<S>\n</S>\n<UNK>\nba\ndi\n")
         opened(folder)
+        assert capsys.readouterr().err.count("does not name the sha256") == (text is not None)  # once
         (folder / CARD).touch()
 
 
-def test_the_committed_biLMs_are_those_of_their_cards():
-    for folder in (places.ROOT / "models").iterdir():
-        if folder.name.startswith("open_"):
-            assert set(read_card(folder)["files"]) == set(FILES)
-            check_folder(folder)
+@pytest.mark.parametrize("name", [*FILES, CARD])
+def test_ten_of_ten_flips_in_the_biLM_of_the_project_are_refused(tmp_path, name):
+    folder, chance = tmp_path / "open", random.Random(name)
+    folder.mkdir()
+    for each in (*FILES, CARD):
+        (folder / each).symlink_to(places.ROOT / "models" / "open" / each)
+    check_folder(folder)
+    content = (folder / name).read_bytes()
+    for _ in range(10):
+        (folder / name).unlink()
+        (folder / name).write_bytes(flipped(content, chance))
+        with pytest.raises(UserError, match=name):
+            opened(folder)
 
 
 def test_a_command_says_it_in_one_line(folder, tmp_path, monkeypatch, capsys):

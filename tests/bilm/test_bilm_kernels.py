@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import platform
 import re
 import resource
@@ -22,6 +23,7 @@ from elmo_bench.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, 
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.nn.packing import Packing
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.integrity import digests
 from tests.conftest import altered, needs_compiler
 from tests.reference_bilm import PLAIN, STRANGE, near, write_random
 
@@ -73,6 +75,21 @@ def test_a_damaged_library_is_built_again(fresh, damage):
         path.write_bytes(content[:1000] if damage == "cut" else content[:5000] + b"?" + content[5001:])
     assert library.built() == path
     assert max(checked.differences(library.Kernels(path))) < 1e-6
+
+
+@needs_compiler
+@pytest.mark.parametrize("whose", ["folder", "library", "another user's"])
+def test_a_library_that_others_could_have_written_is_built_again(fresh, monkeypatch, whose):
+    path = library.built()
+    path.write_bytes(b"theirs")
+    path.with_name(compiler.CARD).write_text(json.dumps(digests(path.parent, [path.name])))
+    assert library.built().read_bytes() == b"theirs"  # as long as only this user could have done it
+    if whose == "another user's":
+        monkeypatch.setattr(compiler, "others", lambda path: "theirs" if path.is_file() else None)
+    else:
+        (path.parent if whose == "folder" else path).chmod(0o777)
+    assert library.built().read_bytes() != b"theirs"
+    assert (path.parent.stat().st_mode | path.stat().st_mode) & 0o022 == 0
 
 
 def test_without_a_compiler_torch_computes(fresh, monkeypatch):

@@ -15,6 +15,7 @@ from elmo_bench.commands.use import embed, predict
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records import items, store
+from elmo_bench.trained import heads
 from tests.drill import scene
 from tests.running.test_train import result
 
@@ -43,6 +44,17 @@ def layers(place: Path) -> Any:
     """Of the scene's biLM, with what identifies it."""
     bilm = source(place)
     return bilm.sha256, bilm.settings, bilm.layers(SENTENCES).numpy().tobytes()
+
+
+def of_shipped_bilm(place: Path) -> Any:
+    """Its layers, its softmax and its vocabulary."""
+    bilm = BilmLayers(place / "open" / "options.json", place / "open" / "weights.hdf5")
+    return bilm.layers(SENTENCES).numpy().tobytes(), load_lm(place / "open")[1]
+
+
+def of_shipped_heads(place: Path) -> Any:
+    """What `predict task=...` reads of each head."""
+    return [len(heads.read(folder.name, str(place))["state_dict"]) for folder in sorted((place / "heads").iterdir())]
 
 
 def language_model(place: Path) -> Any:

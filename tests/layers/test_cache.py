@@ -179,6 +179,21 @@ def test_damage_where_nothing_can_be_written_is_computed_around(tmp_path, monkey
     assert "cannot be written" in second
 
 
+def test_layers_that_others_could_have_written_are_not_read(bilm, tmp_path, monkeypatch, capsys):
+    expected = bilm.layers(SENTENCES)
+    ActivationCache(FakeBiLM(), tmp_path / "cache").prepare(SENTENCES)
+    (theirs,) = (tmp_path / "cache").iterdir()
+    theirs.rename(ActivationCache(bilm, tmp_path / "cache").folder)  # theirs, with checksums that match
+    cache = ActivationCache(bilm, tmp_path / "cache")
+    for number in (0o777, 0o757):
+        cache.folder.chmod(number)
+        cache = ActivationCache(bilm, tmp_path / "cache")
+        cache.prepare(SENTENCES)
+        torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
+        said = capsys.readouterr().err
+        assert f"no layers are kept in {cache.folder}: other users may write to it (chmod go-w)" in said
+
+
 def test_what_a_killed_writer_left_goes(bilm, tmp_path):
     cache = ActivationCache(bilm, tmp_path / "cache")
     cache.folder.mkdir(parents=True)

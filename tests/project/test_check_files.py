@@ -1,12 +1,14 @@
-"""What .ci/check_files.py lets pass: no data, no large files but models, and scores of items beside their records."""
+"""What .ci/check_files.py lets pass: no data, no large files but models that a card names, and scores of items."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from elmo_bench.bilm.card import write_card
 from elmo_bench.system.places import ROOT
 
 
@@ -16,7 +18,7 @@ from elmo_bench.system.places import ROOT
         ("a.py", 10, None),
         ("b.py", 2**20 + 1, "limit here is 1 MiB"),
         ("train.iob2", 10, ".iob2 files are data"),
-        ("models/w.hdf5", 2**21, None),
+        ("models/w.hdf5", 2**25 + 1, "limit here is 32 MiB"),
         ("results/runs/open/ner/abc-1.items.npz", 10, None),
         ("results/runs/open/ner/abc-1.items.npz", 2**20 + 1, "limit here is 1 MiB"),
         ("results/report.html", 2**20 + 1, None),
@@ -30,8 +32,27 @@ from elmo_bench.system.places import ROOT
 def test_data_and_large_files_cannot_be_committed(tmp_path, name, size, fault):
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_bytes(b"\0" * size)
-    command = [sys.executable, ROOT / ".ci/check_files.py", name, "a file that is gone"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == (fault is not None)
-    assert [line.split(":")[0] for line in result.stderr.splitlines()] == [name] * result.returncode
-    assert (fault or "") in result.stderr
+    assert (fault or "") in checked(tmp_path, name, fault is None)
+
+
+def checked(folder: Path, name: str, passes: bool) -> str:
+    """What is said of a file."""
+    command = [sys.executable, ROOT / ".ci/check_files.py", name]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert result.returncode == (not passes)
+    return result.stderr
+
+
+def test_every_file_of_a_model_is_named_by_its_card(tmp_path):
+    (folder := tmp_path / "models" / "mine").mkdir(parents=True)
+    for name in ("options.json", "weights.hdf5", "README.md", "later.bin"):
+        (folder / name).write_text(name)
+    assert "not in `files` of the card.json" in checked(tmp_path, "models/mine/weights.hdf5", passes=False)
+    write_card(folder, {"updates": 3})
+    for name in ("options.json", "weights.hdf5", "README.md", "card.json"):
+        checked(tmp_path, f"models/mine/{name}", passes=True)
+    checked(tmp_path, "models/mine/later.bin", passes=False)
+    (folder / "options.json").write_text("changed")
+    checked(tmp_path, "models/mine/options.json", passes=False)
+    (folder / "card.json").write_text((folder / "card.json").read_text().replace('"updates": 3', '"updates": 4'))
+    checked(tmp_path, "models/mine/weights.hdf5", passes=False)

@@ -257,11 +257,13 @@ def test_without_records_the_report_says_so(tmp_path):
     assert "No run is recorded" in pages_of(tmp_path)
 
 
-def test_report_html_escapes_what_records_say(tmp_path):
-    save(tmp_path, fake("input", variant={"elmo.layers": "<b>|x"}))
-    report.refresh(tmp_path)
+def test_pages_and_the_terminal_show_what_records_say_as_text(tmp_path, capsys):
+    save(tmp_path, fake("input", variant={"elmo.layers": "<b>|x[/red]"}))
+    report.show(report.refresh(tmp_path))
     assert "<b>" not in (tmp_path / "report.html").read_text()
-    assert "\\|x" in pages_of(tmp_path)
+    assert "<b>" not in pages_of(tmp_path)
+    assert "&lt;b>\\|x[/red]" in pages_of(tmp_path)
+    assert "<b>|x[/red]" in capsys.readouterr().out
 
 
 def test_studies_have_a_page_of_their_own(results):
@@ -271,7 +273,7 @@ def test_studies_have_a_page_of_their_own(results):
     (folder / "a.json").write_text(json.dumps(study))
     report.refresh(results)
     text = (results / "studies.md").read_text()
-    assert "## A <study>" in text
+    assert "## A &lt;study>" in text
     assert row(text, "bank") == ["bank", "50.0"]
     assert "A &lt;study&gt;" in (results / "report.html").read_text()
     (folder / "a.json").write_text(json.dumps({**study, "note": None}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from typing import Any
 
 import numpy as np
@@ -253,8 +254,10 @@ def test_items_of_another_version_of_the_metric_are_left_out(tmp_path, pair):
     changed["metrics"]["test"]["f1"] += 1.0
     assert "over seeds alone" in gain(treated, control).note
     unknown = control.records[0]
-    unknown["config"]["task"]["metric"] = {"_target_": "no.such.Metric"}
-    assert "over seeds alone" in gain(arm(tmp_path, "input"), control).note
+    for name in ("no.such.Metric", "tasks.ner.metric.NoSuch", "this.Poem"):
+        unknown["config"]["task"]["metric"] = {"_target_": name}
+        assert "over seeds alone" in gain(arm(tmp_path, "input"), control).note
+    assert "this" not in sys.modules  # no record has code imported that no page names
 
 
 def test_a_damaged_file_of_items_is_named(pair):

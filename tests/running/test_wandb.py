@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store, wandb_record
 from elmo_bench.reporting.pages import dashboards, publishing
-from elmo_bench.system import wandb_runs
+from elmo_bench.system import places, wandb_runs
 from elmo_bench.system.errors import UserError
 from tests.conftest import clean_environment
 from tests.records.test_records import fake
@@ -73,9 +74,12 @@ def offline_runs(bench) -> list[Path]:
 def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(bench):
     arguments = bench.overrides("logger=wandb", "task.fit.epochs=3")
     assert bench.process("train", *arguments, STOP="2,0").returncode < 0
-    done = bench.process("train", *arguments)
+    done = bench.process("train", *arguments, WANDB_API_KEY=KEY, WANDB_MODE="offline", HOME=f"{bench.folder}/home")
     assert done.returncode == 0, done.stderr
     first, second = offline_runs(bench)
+    for path in (*second.glob("*.wandb"), *(second / "files").rglob("*.*")):  # what `wandb sync` uploads
+        content = re.sub(rb"/[\w./-]+/artifacts/staging/", b"", path.read_bytes())  # where it finds a table: not told
+        assert not [told for told in (KEY, str(bench.folder), str(places.ROOT)) if told.encode() in content]
     assert f"W&B: logged offline; `wandb sync {second}` uploads it" in done.stderr
     (path,) = bench.results.glob("runs/open/toy/*.json")
     record = store.read(path)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import random
 import socket
 
 import pytest
+import requests
 
 from elmo_bench.sources.download import Patience, download
 from elmo_bench.sources.fetch import Places, obtain
@@ -48,6 +50,7 @@ def test_what_can_be_fetched_is_whole(server, tmp_path, fault):
         ("busy", "503"),
         ("wrong", "not the file"),
         ("loop", "without end"),
+        ("file", "neither http nor https .*file:///etc/passwd"),
         ("endless", "more than"),
         ("cut-norange", "broke off|ended after"),
     ],
@@ -63,6 +66,19 @@ def test_more_than_the_limit_is_refused_before_it_comes(server, tmp_path):
     with pytest.raises(UserError, match="1,000 bytes"):
         download(f"{server.address}/good/a.bin", tmp_path / "a.bin", 1000, accept, QUICK)
     assert list(tmp_path.iterdir()) == [] or (tmp_path / "a.bin.part").stat().st_size == 0
+
+
+@pytest.mark.parametrize("steps", [["https://a", "http://b"], ["https://a", "http://b", "https://c"]])
+def test_a_connection_is_encrypted_on_its_whole_way(tmp_path, monkeypatch, steps):
+    """Also where it leads back to https: whoever answered in between chose that address."""
+    *history, last = [requests.Response() for _ in steps]
+    for response, url in zip((*history, last), steps, strict=True):
+        response.url, response.status_code, response.raw = url, 200, io.BytesIO(CONTENT)
+    last.history = history
+    monkeypatch.setattr(requests, "get", lambda *given, **named: last)
+    with pytest.raises(UserError, match="https://a: leads to http://b, which is not encrypted"):
+        download("https://a", tmp_path / "a.bin", LIMIT, accept, QUICK)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_server_ends_in_one_line(tmp_path):

@@ -1,11 +1,13 @@
 """Damaged files are found before anything in them is used."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import check_archive, check_digests, digests, load_checkpoint
+from elmo_bench.system.storage.integrity import check_archive, check_digests, digests, load_checkpoint, others
 from tests.damage import refusals
 
 
@@ -60,3 +62,21 @@ def test_a_changed_file_does_not_have_its_digest(tmp_path):
     (tmp_path / "a").unlink()
     with pytest.raises(UserError, match=r"a: missing; make it again"):
         check_digests(tmp_path, kept, "make it again")
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"), [(0o755, None), (0o775, None), (0o664, None), (0o757, "may write"), (0o666, "may write")]
+)
+def test_what_others_may_write_is_told(tmp_path, monkeypatch, mode, told):
+    (path := tmp_path / "file").touch()
+    assert others(tmp_path / "none") is None
+    path.chmod(mode)
+    assert told in (others(path) or "") if told else others(path) is None
+    monkeypatch.setattr(os, "getegid", lambda: path.stat().st_gid + 1)
+    assert (others(path) is None) == (mode == 0o755)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_belongs_to_another_user_is_told(tmp_path):
+    os.chown(tmp_path, 12345, -1)
+    assert others(tmp_path) == "it belongs to another user"

@@ -36,13 +36,14 @@ COMMAND = Command(
 def show(sections: Sequence[Section]) -> None:
     """Prints the tables, without wrapping lines when the output is not a terminal."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     for section in sections:
-        table = Table(*section.header, title=section.title, title_justify="left")
+        table = Table(*map(escape, section.header), title=escape(section.title), title_justify="left")
         for row in section.rows:
-            table.add_row(*row)
+            table.add_row(*map(escape, row))
         console.print(table)
         for line in (section.note, *section.remarks):
             console.print(line, markup=False, soft_wrap=True)

@@ -90,6 +90,7 @@ class Events:
 
     def __init__(self, chance: Chance, lexicon: Lexicon, world: World):
         self.chance, self.lexicon, self.world = chance, lexicon, world
+        self._frames: dict[tuple[str, str] | None, dict[str, int]] = {}  # by class and group of a subject
         self._keys = 0
 
     def event(self, frame: Frame | None = None, subject: Filler | None = None, plain: bool = False) -> Event:
@@ -123,11 +124,12 @@ class Events:
 
     def frame(self, subject: Filler | None) -> Frame:
         """A frame that allows the filler as its subject; everyday actions are rarer."""
-        weights = {}
-        for frame in self.lexicon.frames.values():
-            if subject is None or fits(subject, frame.subject.classes):
-                weights[frame.name] = 1 if frame.action else 4
-        return self.lexicon.frames[self.chance.weighted(weights)]
+        kind = subject and (cls(subject), subject.noun.group)
+        if kind not in self._frames:
+            known = self.lexicon.frames.values()
+            fitting = [frame for frame in known if subject is None or fits(subject, frame.subject.classes)]
+            self._frames[kind] = {frame.name: 1 if frame.action else 4 for frame in fitting}
+        return self.lexicon.frames[self.chance.weighted(self._frames[kind])]
 
     def filler(self, classes: Sequence[str]) -> Filler:
         """Someone or something of one of the classes (or groups)."""

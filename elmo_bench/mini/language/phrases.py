@@ -6,7 +6,8 @@ can neither cross one another nor leave their sentence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from elmo_bench.mini.language.english import TAGS
@@ -31,8 +32,7 @@ class Word(NamedTuple):
     predicate: Predicate | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Phrase:
+class Phrase(NamedTuple):
     """Words and phrases with the annotations of the whole; an empty annotation means none."""
 
     parts: tuple[Word | Phrase, ...]
@@ -41,7 +41,7 @@ class Phrase:
     roles: tuple[tuple[Predicate, str], ...] = ()
 
     def as_role(self, predicate: Predicate, label: str) -> Phrase:
-        return replace(self, roles=(*self.roles, (predicate, label)))
+        return self._replace(roles=(*self.roles, (predicate, label)))
 
 
 Part = Word | Phrase
@@ -51,8 +51,13 @@ def phrase(*parts: Part | str, entity: str = "", mention: str = "") -> Phrase:
     """Makes a phrase; a string is one or more function words, with the tags of `english.TAGS`."""
     flat: list[Part] = []
     for part in parts:
-        flat.extend([Word(w, TAGS[w]) for w in part.split()] if isinstance(part, str) else [part])
+        flat.extend(_function_words(part) if isinstance(part, str) else (part,))
     return Phrase(tuple(flat), entity, mention)
+
+
+@cache
+def _function_words(text: str) -> tuple[Word, ...]:
+    return tuple(Word(word, TAGS[word]) for word in text.split())
 
 
 def role(predicate: Predicate, label: str, *parts: Part | str) -> Phrase:

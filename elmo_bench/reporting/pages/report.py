@@ -13,7 +13,7 @@ from typing import NamedTuple
 from elmo_bench.configuration import layouts
 from elmo_bench.records.store import Record, read_all
 from elmo_bench.reporting.pages import html as page
-from elmo_bench.reporting.section import Section, pipes
+from elmo_bench.reporting.section import Section, inert, pipes
 from elmo_bench.reporting.statistics.claims import Finding, findings
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import SCALES, Scales, by_scale
@@ -100,7 +100,7 @@ def _front(overview: Sequence[Section], pages: Iterable[str]) -> str:
 def markdown(title: str, words: str, sections: Sequence[Section]) -> str:
     """A page of tables."""
     parts = [f"# {title}", *([words] if words else []), *(section.markdown() for section in sections)]
-    return "\n\n".join(parts) + "\n"
+    return inert("\n\n".join(parts) + "\n")
 
 
 def embedded(text: str, sections: Sequence[Section]) -> str:
@@ -120,4 +120,4 @@ def between(text: str, marks: tuple[str, str], parts: Sequence[str]) -> str:
     _, last, after = rest.partition(marks[1])
     if not (first and last):
         raise UserError(f"lacks the markers {marks[0]} and {marks[1]}, between which the report writes")
-    return before + "\n\n".join([first, *parts, last]) + after
+    return before + "\n\n".join([first, *map(inert, parts), last]) + after

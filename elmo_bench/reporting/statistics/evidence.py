@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hydra.utils import get_class
 
+from elmo_bench.configuration import code
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items
 from elmo_bench.records.store import Record, Stored
@@ -94,9 +95,9 @@ def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) 
 
 
 def _metric_class(record: Record) -> Any:
-    """The class of the task's metric; None if the record does not name one that is here."""
+    """The class of the task's metric; None if the record does not name one that is here and known."""
     name = (record["config"]["task"].get("metric") or {}).get("_target_")
     try:
-        return None if name is None else get_class(name)
+        return get_class(str(name)) if code.known(name) else None
     except ImportError:
         return None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from elmo_bench.records import store
 from elmo_bench.records.store import Record
-from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.section import Section, inert
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.cells import Cell, Content, cells
 from elmo_bench.reporting.statistics.outcomes import newest_record
@@ -59,7 +59,7 @@ def write(outcome: Outcome) -> Table:
 def markdown(tables: Sequence[Section]) -> str:
     """The page of a table and those below it."""
     first, *others = tables
-    return "\n\n".join([first.markdown(level=1), *(each.markdown() for each in others)]) + "\n"
+    return inert("\n\n".join([first.markdown(level=1), *(each.markdown() for each in others)]) + "\n")
 
 
 def _changed(changes: Sequence[str]) -> list[str]:

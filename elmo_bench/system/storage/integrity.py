@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import struct
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,7 @@ from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.hashing import sha256
 
 CHECKSUM = "checksum"  # the last key of a sealed JSON object
+FILES = "files"  # the key of the sha256 of each file that a card is about, by name
 MORE = 0xFFFF  # what the end of an archive says of more members than it can count
 # What the readers of damaged archives, pickles and compressed files raise.
 UNREADABLE = (
@@ -142,7 +144,7 @@ def sealed(text: str) -> str:
 
 
 def read_sealed(path: Path, what: str, remedy: str, always: bool = False) -> dict[str, Any]:
-    """A JSON object without its checksum, which is compared if it has one.
+    """A JSON object without its checksum, which is compared if it has one; one that names the sha256 of files must.
 
     Args:
         path: the file.
@@ -156,22 +158,42 @@ def read_sealed(path: Path, what: str, remedy: str, always: bool = False) -> dic
     try:
         if not path.is_file():
             raise OSError("no such file")
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()
         content = json_text.parse(text)
     except (OSError, ValueError) as error:
         raise UserError(f"not a readable {what} ({error}); {remedy}", path) from None
     if not isinstance(content, dict):
         raise UserError(f"not a {what}; {remedy}", path)
-    recorded = content.pop(CHECKSUM, None)
+    recorded, without = content.pop(CHECKSUM, None), re.sub(rf',\n *"{CHECKSUM}": "\w*"\n}}\n\Z', "\n}\n", text)
     if recorded is None and always:
         raise UserError(f"not a {what}: it has no {CHECKSUM}; {remedy}", path)
-    if recorded is not None and recorded != _digest(re.sub(rf',\n *"{CHECKSUM}": "\w*"\n}}\n\Z', "\n}\n", text)):
+    if (recorded is not None or FILES in content) and recorded != _digest(without):
         raise UserError(f"damaged or changed since it was written: not the {what} of its checksum; {remedy}", path)
     return content
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+# What others could have written, with checksums that match.
+
+
+def others(path: Path) -> str | None:
+    """Why a file or folder may hold what somebody else wrote, in words; None where only those can write to it whose
+    code runs here anyway: this user, root and the owner of this package. A missing one is nobody's.
+
+    A group may write only if it is this user's own, as many systems give each user one.
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    if found.st_uid not in (os.geteuid(), 0, Path(__file__).stat().st_uid):
+        return "it belongs to another user"
+    if found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid()):
+        return "other users may write to it (chmod go-w)"
+    return None
 
 
 # Single files.
