@@ -103,8 +103,9 @@ def _shown(values: list[float]) -> str:
 
 
 def _paper(study: Study[PosConfig], name: str) -> str:
-    """The paper's figure for a layer of the biLM; nothing for a control."""
-    return str((study.settings.paper or {}).get(name.removeprefix(f"{study.run.bilm.name}, "), ""))
+    """The paper's figure for a layer of the biLM; nothing for a control, or for another source."""
+    figures = study.settings.paper if study.of_bilm else None
+    return str((figures or {}).get(name.removeprefix(f"{study.run.bilm.name}, "), ""))
 
 
 def _remark(study: Study[PosConfig]) -> str:
@@ -113,12 +114,15 @@ def _remark(study: Study[PosConfig]) -> str:
 
 
 def _verdict(study: Study[PosConfig], tags: str, right: dict[str, dict[str, np.ndarray]], lengths: list[int]) -> str:
-    """Whether the top layer or layer 1 is better at a tag set, over the sentences and the mean of the seeds."""
+    """Whether the top layer or layer 1 is better at a tag set, over the sentences and the mean of the seeds; of another
+    source than a biLM, the best layer."""
     import numpy as np
 
-    from elmo_bench.analysis.resampling import interval, verdict
+    from elmo_bench.analysis.resampling import best, interval, verdict
 
     layers = [each[tags] for name, each in right.items() if name.startswith(f"{study.run.bilm.name}, ")]
+    if not study.of_bilm:
+        return best(f"parts of speech ({tags})", [each.sum() for each in layers])
     if len(layers) < 3:
         return ""
     gains = (layers[-1] - layers[1]).mean(axis=0)  # (sentences of test,)

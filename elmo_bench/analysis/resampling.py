@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,6 +29,11 @@ def interval(
         values.append(statistic(times @ counts))
     low, high = np.percentile(np.concatenate(values), [2.5, 97.5])
     return float(low), float(high)
+
+
+def best(what: str, scores: Sequence[float]) -> str:
+    """The layer with the highest score, in a sentence."""
+    return f"Layer {max(range(len(scores)), key=lambda j: scores[j])} scores highest at {what}."
 
 
 def verdict(what: str, difference: float, low: float, high: float, upper: int, paper: str) -> str:

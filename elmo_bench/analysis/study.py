@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import StudyConfig, check_files, files, identity
 from elmo_bench.configuration import pages, schema
-from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
+from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import Table
 from elmo_bench.identity.makers import Makers
 from elmo_bench.identity.missing import missing_layers
@@ -79,6 +79,11 @@ class Study(Generic[T]):
             if not getattr(source, "cacheable", True):
                 raise UserError(f"bilm={name}: a sentence's layers depend on others; give bilm.state=warm or zero")
         return sources
+
+    @property
+    def of_bilm(self) -> bool:
+        """Whether the layers are a biLM's, so that they compare with the paper's, layer by layer."""
+        return isinstance(self.run.bilm, BilmConfig)
 
     @cached_property
     def bilms(self) -> dict[str, Any]:

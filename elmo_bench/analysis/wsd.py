@@ -100,18 +100,20 @@ def _cells(scores: dict[str, Any]) -> list[str]:
 
 def _paper(study: Study[WsdConfig], names: list[str]) -> dict[str, str]:
     """The paper's figures by our rows; those of its biLM stand beside the first biLM alone."""
-    given, ours = study.settings.paper or {}, f"{study.run.bilm.name}, "
+    given, ours = study.settings.paper or {}, f"{study.run.bilm.name}, " if study.of_bilm else ""
     return {name: str(given[name.removeprefix(ours)]) for name in names if name.removeprefix(ours) in given}
 
 
 def _verdict(study: Study[WsdConfig], counts: dict[str, Counts]) -> str:
-    """Whether the top layer or layer 1 is better; nothing for a source of fewer layers."""
+    """Whether the top layer or layer 1 is better; of another source than a biLM, the best layer."""
     import numpy as np
 
     from elmo_bench.analysis.disambiguation import f1
-    from elmo_bench.analysis.resampling import interval, verdict
+    from elmo_bench.analysis.resampling import best, interval, verdict
 
     layers = [each for name, each in counts.items() if name.startswith(f"{study.run.bilm.name}, ")]
+    if not study.of_bilm:
+        return best("senses", [each.scores["f1"] for each in layers])
     if len(layers) < 3:
         return ""
 

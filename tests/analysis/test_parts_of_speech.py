@@ -9,6 +9,7 @@ from elmo_bench.analysis import probe, tagged
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.commands.analysis import pos as pos_command
 from elmo_bench.system.errors import UserError
+from tests import tiny_bert
 from tests.tiny_bilm import exported, overrides
 
 CONLLU = """# text = She cannot go
@@ -124,3 +125,17 @@ def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, monke
         assert all(0 <= value <= 100 for values in scores.values() for value in values)
     assert record["note"].count("parts of speech (") == 2
     assert "±" in capsys.readouterr().out
+
+
+def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    source = ["bilm=transformers", f"bilm.path={tiny_bert.write(tmp_path / 'bert')}", "bilm.name=mine"]
+    data = [f"{split}={path}" for split in ("train", "dev", "test")]
+    arguments = [*overrides(tmp_path)[:5], *source, *data, "controls=[]", "draws=100", "epochs=1", "seeds=1"]
+    monkeypatch.setattr("sys.argv", ["pos", *arguments])
+    pos_command.main()
+    (place,) = (tmp_path / "analysis" / "open" / "pos").glob("*.json")
+    record = json.loads(place.read_text())
+    assert [row[0] for row in record["rows"]] == [f"mine, layer {i}" for i in range(3)]
+    assert {row[-1] for row in record["rows"]} == {""}
+    assert record["note"].count("scores highest at parts of speech") == 2

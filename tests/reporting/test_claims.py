@@ -92,6 +92,10 @@ def test_a_study_gives_its_own_difference(monkeypatch, tmp_path):
     (folder / "a.json").write_text(json.dumps({"title": "Table 5", "note": said, "header": [], "rows": []}))
     (row,) = rows(monkeypatch, [], tmp_path, study="wsd")
     assert (row.value, row.low, row.high, row.verdict) == (1.5, 0.5, 2.5, "shown")
+    other = {"title": "Table 5", "note": "Layer 4 scores highest at senses.", "header": [], "rows": []}
+    (folder / "b.json").write_text(json.dumps(other))  # of a source that is no biLM
+    (row,) = rows(monkeypatch, [], tmp_path, study="wsd")
+    assert row.value == 1.5
     (row,) = rows(monkeypatch, [], tmp_path, study="pos")
     assert row.verdict == "not tested"
 

@@ -10,6 +10,7 @@ from elmo_bench.commands.compare import report
 from elmo_bench.records import store
 from elmo_bench.reporting.charts import curves, forest, heat, svg
 from elmo_bench.reporting.pages import answer, cost, pictures
+from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.outcomes import by_scale, compared
 from tests.records.test_records import fake, save
 
@@ -158,13 +159,43 @@ def test_seeds_that_stopped_early_leave_the_band_to_the_others():
 
 
 def marks(weight):
-    """The strokes inside a heat map's single cell."""
-    return svg.drawn(heat.heat_map("open", [("ner input", [weight])])).count(svg.FAINT)
+    """The strokes inside the first cell of a heat map of three layers; the others have none."""
+    return svg.drawn(heat.heat_map("open", [("ner input", [weight, 0.5, 0.5])])).count(svg.FAINT)
 
 
 def test_the_heat_map_marks_small_and_large_weights():
     assert marks(0.34) == marks(0.66) < marks(0.33)
     assert marks(0.66) < marks(0.67)
+
+
+def test_seven_layers_are_marked_by_their_own_even_share():
+    def strokes(weight):
+        return svg.drawn(heat.heat_map("open", [("ner input", [weight, *[0.2] * 6])], "minilm")).count(svg.FAINT)
+
+    assert strokes(0.15) == strokes(0.28) < strokes(0.14)  # an even share is 0.143
+    assert strokes(0.28) < strokes(0.29)
+
+
+def study(table: int, what: str, source: str, header: list[str], *rows: tuple[str, ...]) -> Section:
+    return Section(f"Table {table}: {what}, scale open, biLM {source}", "", tuple(header), list(rows))
+
+
+def test_what_the_layers_of_two_sources_hold_is_one_picture():
+    wsd, pos = ["method", "F1", "the paper"], ["vectors", "UPOS", "XPOS", "the paper"]
+    made = [
+        study(5, "word senses", "open", wsd, ("first sense", "60.0", ""), ("open, layer 0", "40.0", ""),
+              ("open, layer 1", "50.0", "67.4"), ("untrained, layer 0", "30.0", "")),
+        study(5, "word senses", "minilm", wsd, ("minilm, layer 0", "41.5", ""), ("untrained, layer 0", "30.0", "")),
+        study(6, "parts of speech", "open", pos, ("open, layer 0", "90.00 ± 0.10", "80.0", "")),
+    ]  # fmt: skip
+    (chart,) = pictures.what_layers_hold(made)
+    assert chart.data["panels"] == [
+        {"what": "word senses (F1)", "lines": {"open": [40.0, 50.0], "untrained": [30.0], "minilm": [41.5]}},
+        {"what": "parts of speech (UPOS)", "lines": {"open": [90.0]}},
+        {"what": "parts of speech (XPOS)", "lines": {"open": [80.0]}},
+    ]
+    assert "minilm" in svg.drawn(chart)
+    assert pictures.what_layers_hold(made[::2]) == []  # one source beside its control
 
 
 def test_pictures_repeat_byte_for_byte_and_hold_text(records):

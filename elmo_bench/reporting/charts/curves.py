@@ -1,4 +1,4 @@
-"""Curves with a band over the seeds: weights of the layers, dev scores over epochs, parts of the training data."""
+"""Curves: weights of the layers, dev scores over epochs, parts of the training data, what each layer holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.records.store import Record
-from elmo_bench.reporting.charts.svg import COLOURS, FAINT, LAYERS, Chart, axes_in, band
+from elmo_bench.reporting.charts.svg import COLOURS, DASHES, FAINT, LAYERS, Chart, axes_in, band
 from elmo_bench.reporting.statistics.groups import Group, fraction
 
 if TYPE_CHECKING:
@@ -151,3 +151,39 @@ def _draw_fractions(figure: Figure, data: Mapping[str, Any]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.legend(**ABOVE)
+
+
+# What the layers hold.
+
+
+def by_layer(scale: str, panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Chart:
+    """The score of every layer: a panel for what is measured, in it a line for each source of layers.
+
+    Args:
+        panels: by what is measured; by source its scores, those of layer 0 first.
+    """
+    told = "; ".join(
+        f"{what}: " + ", ".join(f"{name} {' '.join(f'{score:.1f}' for score in each)}" for name, each in lines.items())
+        for what, lines in panels.items()
+    )
+    data = {"panels": [{"what": what, "lines": dict(lines)} for what, lines in panels.items()]}
+    title = f"What each layer holds, scale {scale}"
+    return Chart(
+        f"contents-{scale}", title, f"By layer from 0. {told}.", (3.6, 1.7 * len(panels) + 0.5), data, _draw_by_layer
+    )
+
+
+def _draw_by_layer(figure: Figure, data: Mapping[str, Any]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    panels, colours = data["panels"], [COLOURS["elmo"], COLOURS["baseline"], FAINT]
+    for i, panel in enumerate(panels):
+        axes = axes_in(figure, 0.5, 0.1, 0.42 + 1.7 * (len(panels) - 1 - i), 0.5 + 1.7 * i)
+        for j, (name, scores) in enumerate(panel["lines"].items()):
+            colour, dashes = colours[j % len(colours)], DASHES[j % len(DASHES)]
+            axes.plot(range(len(scores)), scores, dashes, marker=".", color=colour, label=name)
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        axes.set_title(panel["what"], loc="left")
+        if not i:
+            axes.legend(**ABOVE | {"bbox_to_anchor": (-0.12, 1.15), "ncols": 3})
+    axes.set_xlabel("layer")

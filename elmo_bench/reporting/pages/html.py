@@ -44,7 +44,7 @@ def chapters(
         pictures.training(scales),
         _scores(scales, read),
         cost(scales),
-        Chapter("studies", "Studies of the biLM", [], studies),
+        Chapter("studies", "Studies of the biLM", [], studies, pictures.what_layers_hold(studies)),
     ]
     return [chapter for chapter in chapters if chapter.words or chapter.tables or chapter.charts]
 

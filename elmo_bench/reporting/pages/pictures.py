@@ -1,14 +1,18 @@
-"""The chapters of pictures: parts of the training data, weights of the layers, and both over epochs."""
+"""Chapters of pictures: parts of the training data, weights of the layers, both over epochs, what the layers hold."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from elmo_bench.configuration import pages
 from elmo_bench.reporting.charts import curves
 from elmo_bench.reporting.charts.heat import heat_map
+from elmo_bench.reporting.charts.svg import Chart
 from elmo_bench.reporting.pages.parts import Chapter
+from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.groups import Group, fraction
+from elmo_bench.reporting.statistics.groups import Group, fraction, from_bilm
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales, compared, newest_record
 
 # The paper's Figure 1.
@@ -45,7 +49,8 @@ def _by_fraction(outcome: Outcome) -> dict[str, list[Group]]:
 
 FIGURE_2 = (
     "The weights s_j of the biLM's layers, which sum to one, at the selected epoch, means over the seeds: layer 0 is "
-    "the characters', layers 1 and above are the LSTMs'. Marks as in the paper: lines below 1/3, dots above 2/3."
+    "the characters', layers 1 and above are the LSTMs'. Marks as in the paper: lines below an even share (1/3), dots "
+    "above twice that."
 )
 BY_EPOCH = "The weights s_j and the scale γ after every epoch; the thin line is an even share. "
 
@@ -54,9 +59,10 @@ def layer_weights(scales: Scales) -> Chapter:
     """The paper's Figure 2, for each scale."""
     charts = []
     for scale, outcomes in scales.items():
-        placed = [(f"{g.first['task']} {place}", g.records, place) for g, place in _placed(outcomes)]
-        rows = [(name, statistics.mean_weights(records, place)[:-1]) for name, records, place in placed]
-        charts += [heat_map(scale, rows)] if rows else []
+        for source, placed in {"": _placed(outcomes), **_of_other_sources(outcomes)}.items():
+            named = [(f"{g.first['task']} {place}", g.records, place) for g, place in placed]
+            rows = [(name, statistics.mean_weights(records, place)[:-1]) for name, records, place in named]
+            charts += [heat_map(scale, rows, source)] if rows else []
     title = "Weights of the layers (the paper's Figure 2)"
     return Chapter("layers", title, [FIGURE_2] if charts else [], charts=charts)
 
@@ -76,6 +82,16 @@ def _placed(outcomes: Sequence[Outcome]) -> list[tuple[Group, str]]:
     return [found[key] for key in sorted(found)]
 
 
+def _of_other_sources(outcomes: Sequence[Outcome]) -> dict[str, list[tuple[Group, str]]]:
+    """By the name of a source that is no biLM: its groups with the word vectors of the pair, and their places."""
+    found: dict[str, list[tuple[Group, str]]] = {}
+    for group in (group for outcome in outcomes for group in outcome.groups):
+        paired = group.first["arm"] == pages.pair(group.first["scale"]).with_elmo and not group.first["variant"]
+        if paired and not from_bilm(group.first):
+            found.setdefault(str(group.bilm), []).extend((group, place) for place in group.first["layer_weights"])
+    return found
+
+
 # Over epochs.
 
 
@@ -92,3 +108,32 @@ def training(scales: Scales) -> Chapter:
     outcomes = [outcome for here in scales.values() for outcome in here if outcome.arms]
     charts = [chart for each in outcomes if (chart := curves.training(each.arms, each.metric)).data["lines"]]
     return Chapter("training", "Training curves", [curves.BAND] if charts else [], charts=charts)
+
+
+# Tables 5 and 6.
+
+OF_LAYERS = re.compile(r"(Table [56]): (.+), scale (.+), biLM .+")
+LAYER = re.compile(r"(.+), layer \d+")
+
+
+def what_layers_hold(studies: Sequence[Section]) -> list[Chart]:
+    """Tables 5 and 6 of all sources of layers in one picture, for each scale that has more than one source."""
+    scales: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for study in studies:
+        if found := OF_LAYERS.fullmatch(study.title):
+            table, what, scale = found.groups()
+            # Of Table 5 the first figure, F1; of Table 6 all, one for each set of tags; not the paper's.
+            figures = list(enumerate(study.header))[1 : 2 if table == "Table 5" else -1]
+            for column, name in figures:
+                panel = scales.setdefault(scale, {}).setdefault(f"{what} ({name})", {})
+                panel |= _by_source(study, column)
+    return [curves.by_layer(scale, panels) for scale, panels in scales.items() if max(map(len, panels.values())) > 2]
+
+
+def _by_source(study: Section, column: int) -> dict[str, list[float]]:
+    """The figures of a column by source, in the order of its layers."""
+    found: dict[str, list[float]] = {}
+    for row in study.rows:
+        if layer := LAYER.fullmatch(row[0]):
+            found.setdefault(layer[1], []).append(float(row[column].split()[0]))
+    return found

@@ -258,10 +258,11 @@ def student(values: Sequence[float]) -> tuple[float, float | None, float | None]
 
 
 def _of_study(claim: Claim, folder: Path) -> Row:
-    paths = sorted((folder / claim.study).glob("*.json"))
+    paths = sorted((folder / claim.study).glob("*.json"), reverse=True)
     if not paths:
         return Row("", None, None, None, UNTESTED)
-    page = read_sealed(paths[-1], "record", AGAIN)
+    pages = [read_sealed(path, "record", AGAIN) for path in paths]
+    page = max(pages, key=lambda page: bool(DIFFERENCE.search(page["note"])))  # a source that is no biLM has none
     if claim.study == "tuning":
         mean, low, high = student([_lowered(row) for row in page["rows"] if row[0] != "squad"])
         return Row("", mean, low, high, verdict(low, high, claim.bounds), unit="%", note=page["title"])
