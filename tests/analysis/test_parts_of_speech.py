@@ -131,7 +131,8 @@ def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path
     pytest.importorskip("transformers")
     source = ["bilm=transformers", f"bilm.path={tiny_bert.write(tmp_path / 'bert')}", "bilm.name=mine"]
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
-    arguments = [*overrides(tmp_path)[:5], *source, *data, "controls=[]", "draws=100", "epochs=1", "seeds=1"]
+    how = ["controls=[]", "vectors=null", "draws=100", "epochs=1", "seeds=1"]
+    arguments = [*overrides(tmp_path)[:5], *source, *data, *how]
     monkeypatch.setattr("sys.argv", ["pos", *arguments])
     pos_command.main()
     (place,) = (tmp_path / "analysis" / "open" / "pos").glob("*.json")
