@@ -187,7 +187,7 @@ def others(path: Path) -> str | None:
     """
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     if found.st_uid not in (os.geteuid(), 0, Path(__file__).stat().st_uid):
         return "it belongs to another user"
