@@ -41,16 +41,13 @@ class ScalarMix(nn.Module):
             raise UserError(f"elmo.layer_norm={layer_norm}: choose from false, paper, token")
         self.fixed: Tensor
         self.layer_norm = layer_norm if layer_norm in ("paper", "token") else None
-        self.read = slice(None)  # the layers that count
+        only = only_layer(layers, n_layers)
+        self.read = slice(None) if only is None else slice(only, only + 1)  # the layers that count
         if layers == "all":
             self.w = nn.Parameter(torch.zeros(n_layers))
         else:
             self.w = None
-            fixed = _fixed(layers, n_layers)
-            if sum(s != 0 for s in fixed) == 1:
-                j = next(j for j, s in enumerate(fixed) if s != 0)
-                self.read = slice(j, j + 1)
-            self.register_buffer("fixed", torch.tensor(fixed), persistent=False)
+            self.register_buffer("fixed", torch.tensor(_fixed(layers, n_layers)), persistent=False)
         self.gamma = nn.Parameter(torch.ones(())) if gamma else torch.ones(())
 
     @property
@@ -81,7 +78,9 @@ class ScalarMix(nn.Module):
         the layers are read only once.
         """
         with torch.autocast(layers.device.type, enabled=False):
-            layers = wide(layers)[:, self.read]
+            layers = wide(layers)
+            if layers.shape[1] > 1:  # otherwise the cache has stored only the layer that counts
+                layers = layers[:, self.read]
             if self.layer_norm == "paper":
                 return normalise_batch(layers, mask)
             if self.layer_norm == "token":
@@ -108,6 +107,14 @@ def normalise_batch(layers: Tensor, mask: Tensor) -> Tensor:
     mean = (layers * words).sum(dim=(0, 2, 3), keepdim=True) / n  # (1, J, 1, 1)
     variance = ((layers - mean) * words).square().sum(dim=(0, 2, 3), keepdim=True) / n
     return (layers - mean) * torch.rsqrt(variance + EPSILON)
+
+
+def only_layer(layers: str | int | Sequence[float], n_layers: int) -> int | None:
+    """The one layer that `elmo.layers` reads; None if it reads several. Raises `UserError` as `ScalarMix` does."""
+    if layers == "all":
+        return None
+    read = [j for j, s in enumerate(_fixed(layers, n_layers)) if s != 0]
+    return read[0] if len(read) == 1 else None
 
 
 def _fixed(layers: str | int | Sequence[float], n_layers: int) -> list[float]:

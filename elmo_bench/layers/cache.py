@@ -33,6 +33,7 @@ FORMAT = 2
 SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
 SPARE_BYTES = 1 << 30  # disk space left free
 SMALL = 1_000_000  # bytes; smaller writes are not announced
+LARGE = 1_000_000_000  # bytes; of larger writes it is said how to store less
 Packed = tuple[Sequence[str], bytes]  # a sentence and its block
 
 
@@ -44,6 +45,7 @@ class ActivationCache:
             (`cacheable`).
         folder: shared by all sources; each gets a subfolder.
         dtype: of the stored numbers, "float16" (half the size; relative error below 1e-3) or "float32".
+        layer: store only this one, for a model that reads no other (`elmo.layers=last`); None: all.
 
     Raises:
         ValueError: the source is not cacheable, or was not read from files.
@@ -51,18 +53,27 @@ class ActivationCache:
 
     module = None  # nothing to move or to train
 
-    def __init__(self, source: LayersSource, folder: str | os.PathLike[str], dtype: str = "float16"):
+    def __init__(
+        self, source: LayersSource, folder: str | os.PathLike[str], dtype: str = "float16", layer: int | None = None
+    ):
         if not source.cacheable or source.sha256 is None:
             raise ValueError("only layers that are a function of files and of one sentence can be cached")
-        self.source = source
-        self.blocks = Blocks(source.n_layers, source.width, source.doubled_first_layer, np.dtype(dtype))
+        self.source, self.layer = source, layer
+        doubled = source.doubled_first_layer and not layer
+        self.blocks = Blocks(source.n_layers if layer is None else 1, source.width, doubled, np.dtype(dtype))
         self.identity = {"format": FORMAT, "weights": source.sha256, **source.settings, "dtype": np.dtype(dtype).name}
+        if layer is not None:
+            self.identity["layer"] = layer
         key = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = Path(folder) / key
         self.console = Console(stderr=True)
         self.shards = Shards(self.folder, self.blocks)
         self._reported: set[Path] = set()  # damaged shards
         self._refresh()
+
+    def of_layer(self, layer: int) -> ActivationCache:
+        """A cache beside this one, of one layer of the same source; it fills much less of the disk."""
+        return type(self)(self.source, self.folder.parent, self.blocks.dtype.name, layer)
 
     @property
     def width(self) -> int:
@@ -77,7 +88,7 @@ class ActivationCache:
         return self.source.sha256
 
     def layers(self, sentences: Sentences) -> Tensor:
-        """(B, n_layers, T, W) float32 on the CPU, zero-padded."""
+        """(B, n_layers, T, W) float32 on the CPU, zero-padded; (B, 1, T, W) if only one layer is stored."""
         return self.read([[sentence] for sentence in sentences]).expand()
 
     def read(self, rows: Sequence[Sentences]) -> Stored:
@@ -102,7 +113,7 @@ class ActivationCache:
         says so, and `layers` computes them each time, with the same result. After an interrupt, it resumes after the
         last complete shard.
         """
-        if not self._missing(sentences):
+        if self.has(sentences):
             return
         try:
             with held(self.folder, f"another process is caching layers in {self.folder}; waiting for it"):
@@ -130,13 +141,24 @@ class ActivationCache:
         if size + SPARE_BYTES > shutil.disk_usage(self.folder).free:
             return f"no room for {what} in {self.folder}"
         if size >= SMALL:
-            self._say(f"caching {what} in {self.folder}")
+            self._say(f"caching {what} in {self.folder}{self._smaller(size)}")
         self._write(missing)
         return None
+
+    def has(self, sentences: Sentences) -> bool:
+        """Whether the layers of all these sentences are stored."""
+        return not self._missing(sentences)
 
     def _missing(self, sentences: Sentences) -> list[Sequence[str]]:
         """The distinct sentences that are not cached yet."""
         return list({key: s for s in sentences if s and (key := digest(s)) not in self.shards.places}.values())
+
+    def _smaller(self, size: int) -> str:
+        """How to store less, said where that spares much room."""
+        if self.layer is not None or size < LARGE:
+            return ""
+        alone = self.source.width * self.blocks.dtype.itemsize / self.blocks.nbytes(1)
+        return f"; with elmo.layers=last, or one layer's number, only that layer is stored: {size * alone / 1e6:.0f} MB"
 
     def _write(self, sentences: list[Sequence[str]]) -> None:
         self.shards.remove_leftovers()  # of a killed writer; we hold the lock
@@ -153,9 +175,10 @@ class ActivationCache:
             advance()
 
     def _compute(self, sentences: Sentences) -> Iterator[tuple[int, Tensor]]:
-        """Indices and layers (n_layers, tokens, W) on the CPU, in the order of computation."""
+        """Indices and the layers to be stored, (n_layers or 1, tokens, W) on the CPU, in the order of computation."""
         for indices, layers in self.source.batches(sentences):
-            yield from zip(indices, layers.cpu().split([len(sentences[i]) for i in indices], dim=1), strict=True)
+            kept = layers if self.layer is None else layers[self.layer : self.layer + 1]
+            yield from zip(indices, kept.cpu().split([len(sentences[i]) for i in indices], dim=1), strict=True)
 
     def _read(self, sentence: Sequence[str]) -> np.ndarray | None:
         """A sentence's block, or None if it is missing or damaged."""

@@ -13,6 +13,7 @@ from datasets import Dataset, DatasetDict
 from torch.utils.data import DataLoader
 
 from elmo_bench.configuration.schema import BatchConfig
+from elmo_bench.embedding.scalar_mix import only_layer
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.carried import carries, read_text
 from elmo_bench.system.ahead import ahead
@@ -138,19 +139,22 @@ def lengths(rows: Dataset | Sequence[Row], fields: Sequence[str]) -> list[int]:
 
 
 def stored_layers(
-    source: Any, splits: DatasetDict, fields: Sequence[str], cache_root: str
+    source: Any, splits: DatasetDict, fields: Sequence[str], cache_root: str, elmo_layers: Any = "all"
 ) -> dict[str, ActivationCache]:
     """By split, the stored layers of its sentences; empty if the source is to compute them as they are needed.
 
-    The splits share one cache, unless the state is carried on through the text of a split.
+    The splits share one cache, unless the state is carried on through the text of a split. A model that reads one layer
+    (`elmo_layers`, the key `elmo.layers`) has just that layer stored, unless all of them are stored already.
     """
     if carries(source):
         texts = {str(split): list(sentences([rows], fields)) for split, rows in splits.items()}
         return {split: read_text(source, text, cache_root) for split, text in texts.items()}
     if not isinstance(source, ActivationCache):
         return {}
-    source.prepare(list(sentences(splits.values(), fields)))
-    return {str(split): source for split in splits}
+    wanted, only = list(sentences(splits.values(), fields)), only_layer(elmo_layers, source.n_layers)
+    cache = source if only is None or source.has(wanted) else source.of_layer(only)
+    cache.prepare(wanted)
+    return {str(split): cache for split in splits}
 
 
 def sentences(splits: Iterable[Dataset | Sequence[Row]], fields: Sequence[str]) -> Iterator[list[str]]:

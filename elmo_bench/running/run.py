@@ -101,7 +101,7 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
     splits = learning_curve.load(reader, run)
     sets, block = located(run), None if run.words_dropped else run.task.words
     source = None if run.baseline else layers_source(run.bilm, run)
-    caches = stored_layers(source, splits, reader.fields, run.cache_root)
+    caches = stored_layers(source, splits, reader.fields, run.cache_root, run.elmo.layers)
     words = None if block is None else look_up(block, sets, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
     module = build(run, reader, caches.get("train", source), words and words.columns, config)
