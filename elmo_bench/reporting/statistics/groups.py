@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -34,8 +36,8 @@ class Group(NamedTuple):
 
     @property
     def sha256(self) -> str | None:
-        """The digest of the biLM's weights; None for a baseline."""
-        return self.first["bilm"]["sha256"]
+        """`weights` of its runs."""
+        return weights(self.first)
 
     @property
     def data(self) -> str | None:
@@ -45,6 +47,18 @@ class Group(NamedTuple):
 def has_elmo(record: Record) -> bool:
     """Whether ELMo is part of the model."""
     return record["config"]["elmo"]["where"] != "none"
+
+
+def weights(record: Record) -> str | None:
+    """The digest of the biLM's weights; None for a baseline.
+
+    Of a biLM that a run makes itself, as at mini, it is the digest of the recipe, as in the run's identity: on another
+    processor the same training rounds otherwise, and runs on both are seeds of one arm.
+    """
+    recipe = record["settings"].get("bilm", {}).get("recipe")
+    if recipe is None:
+        return record["bilm"]["sha256"]
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
 
 def data(record: Record) -> str | None:
@@ -115,7 +129,7 @@ def _alike(group: list[Record]) -> list[list[Record]]:
     """The runs of a group, apart by biLM and data."""
     parts: dict[tuple, list[Record]] = {}
     for record in group:
-        parts.setdefault((str(record["bilm"]["sha256"]), str(data(record))), []).append(record)
+        parts.setdefault((str(weights(record)), str(data(record))), []).append(record)
     for part in parts.values():
         _check(part)
     return [parts[key] for key in sorted(parts)]
@@ -140,7 +154,7 @@ def _columns(record: Record) -> tuple:
 def _files(groups: Sequence[list[Record]]) -> list[list[str]]:
     """How the files of groups of one arm differ: "biLM 1a2b3c4d", "data 5e6f7a8b"."""
     digests = {
-        "biLM": [group[0]["bilm"]["sha256"] for group in groups],
+        "biLM": [weights(group[0]) for group in groups],
         "data": [data(group[0]) for group in groups],
     }
     told = {kind: values for kind, values in digests.items() if len(set(values)) > 1}
