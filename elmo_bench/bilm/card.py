@@ -41,20 +41,25 @@ def read_card(folder: Path, remedy: str = RESTORE) -> dict[str, Any]:
 def check_files(*paths: str | PathLike[str]) -> dict[Path, str]:
     """Compares files of biLMs with the cards or notes beside them; of files without either nothing is known.
 
+    Whichever file is opened, all that its card names are compared, if they are there: a package may come without the
+    softmax, but a biLM of which one file is damaged is not used at all.
+
     Returns:
         The sha256 of those files that a card names.
 
     Raises:
         UserError: a file is missing or not the one that its card or note names, or the card itself is damaged.
     """
-    known = {}
-    for path in map(Path, paths):
-        if digest := _files(path.parent).get(path.name):
-            check_digests(path.parent, {path.name: digest}, RESTORE)
-            known[path] = digest
-        else:
+    given = [Path(path) for path in paths]
+    named = {folder: _files(folder) for folder in dict.fromkeys(path.parent for path in given)}
+    for folder, files in named.items():
+        if wanted := {path.name for path in given if path.parent == folder} & files.keys():
+            there = {name: digest for name, digest in files.items() if name in wanted or (folder / name).is_file()}
+            check_digests(folder, there, RESTORE)
+    for path in given:
+        if path.name not in named[path.parent]:
             check_note(path, RESTORE)
-    return known
+    return {path: digest for path in given if (digest := named[path.parent].get(path.name))}
 
 
 def check_folder(folder: Path, remedy: str = RESTORE) -> None:
