@@ -50,6 +50,11 @@ RECORDED = ROOT / "results"
 OWN = RECORDED / "own"
 
 
+def is_evidence(results_root: str | Path) -> bool:
+    """Whether a folder of results is that of the authors."""
+    return Path(results_root).resolve() == RECORDED
+
+
 def machine_cache() -> Path:
     """The folder of what is made for this machine and not for a run, such as compiled code."""
     return ROOT / ".cache" if CHECKOUT else Path.home() / ".cache" / "elmo_bench"

@@ -45,7 +45,6 @@ def main() -> None:
         import wandb  # noqa: F401
     except ImportError:
         raise UserError("wandb is not installed: pip install wandb") from None
-    from elmo_bench.records.recorded import is_evidence
     from elmo_bench.records.store import read_all
     from elmo_bench.reporting.pages import publishing
     from elmo_bench.system.storage.locks import alone
@@ -53,7 +52,7 @@ def main() -> None:
     records = read_all(results_root)
     if not records:
         raise UserError("no run is recorded here; `elmo-bench reproduce` makes records", results_root)
-    folder = places.OWN if is_evidence(results_root) else results_root
+    folder = places.OWN if places.is_evidence(results_root) else results_root
     project, entity = given["project"], given["entity"]
     with alone(folder / "wandb", "another process is publishing these runs"):
         told = publishing.publish(_with_progress(records), results_root, folder, project, entity)

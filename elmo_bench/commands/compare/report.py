@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from elmo_bench.records.recorded import is_evidence
 from elmo_bench.reporting.pages.report import MARKS, contents, embedded, refresh
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
@@ -52,7 +51,7 @@ def show(sections: Sequence[Section]) -> None:
 def main() -> None:
     """The entry point."""
     results_root = Path(COMMAND.parse()["results_root"] or places.OWN)
-    ours = places.CHECKOUT and is_evidence(results_root)
+    ours = places.CHECKOUT and places.is_evidence(results_root)
     sections = refresh(results_root, places.ROOT / "README.md" if ours else None)
     show(sections)
     if not sections:

@@ -14,17 +14,16 @@ import sys
 
 from elmo_bench.commands import usage
 from elmo_bench.commands.compare import report
-from elmo_bench.configuration import schema
-from elmo_bench.configuration.composing import compose_all
-from elmo_bench.records.recorded import is_evidence, recorded
-from elmo_bench.reporting.statistics.scores import ranges
+from elmo_bench.records import store
+from elmo_bench.reporting.statistics.groups import is_pair
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.beside import beside
 from elmo_bench.sweeps import asked
 from elmo_bench.sweeps.asked import Asked
-from elmo_bench.sweeps.pages import points
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.together import carry_out
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 COMMAND = Command(
@@ -66,20 +65,24 @@ def main() -> None:
     if records := list(outcome.recorded.values()):
         report.refresh(outcome.plan.config.results_root)
         report.show(tables.sections(records))
-        report.show([] if is_evidence(outcome.plan.config.results_root) else beside(records))
+        report.show([] if places.is_evidence(outcome.plan.config.results_root) else beside(records))
     if outcome.plan.composed:
         print(outcome.line(), flush=True)
     outcome.raise_first()
 
 
 def show_recorded(wanted: Asked) -> None:
-    """Prints the tables of the authors' runs; says in one line which of those asked for they have not recorded."""
-    found = []
-    for task in wanted.tasks:
-        chosen = wanted.chosen(task)
-        runs = points(wanted.sweep, chosen, range(1, (wanted.seeds or 1) + 1), wanted.instead)
-        found.append(recorded(map(schema.typed, compose_all([*chosen, *point] for point in runs))))
-    report.show(tables.sections([record for each in found for record in each.records]))
-    missing = [f"{name}, seeds {ranges(seeds)}" for each in found for name, seeds in each.missing.items()]
-    if missing:
-        print(f"not recorded by the authors: {'; '.join(missing)} (without recorded=true they are trained)", flush=True)
+    """Prints the tables of the authors' runs of the scale's pair, all seeds of them.
+
+    Raises:
+        UserError: settings are asked for with which the authors have recorded none, or there is no such run.
+    """
+    if wanted.changes:
+        raise UserError(
+            f"recorded=true shows the arms of the scale as their pages have them: without {wanted.changes[0]}"
+        )
+    found = [each for task in wanted.tasks for each in store.read_all(places.RECORDED, wanted.scale, task)]
+    shown = [record for record in found if is_pair(record)]
+    if not shown:
+        raise UserError("the authors have recorded no such run (without recorded=true it is trained)")
+    report.show(tables.sections(shown))

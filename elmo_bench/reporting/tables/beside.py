@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from elmo_bench.records.recorded import evidence
-from elmo_bench.records.store import Record, grouped
+from elmo_bench.records.store import Record, grouped, read_all
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group, in_groups, is_pair
+from elmo_bench.reporting.statistics.outcomes import by_place
 from elmo_bench.reporting.tables.tables import paper_score
+from elmo_bench.system import places
 
 HEADER = ("arm", "biLM", "yours: test {m}", "seeds", "the authors': test {m}", "seeds", "the paper's")
 
@@ -18,10 +19,7 @@ NOTE = "The authors' figures are those of their records with the same settings: 
 
 def beside(records: Iterable[Record]) -> list[Section]:
     """A table for every task and scale of a user's records. Raises `UserError` for records that contradict."""
-    places: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        places.setdefault((record["task"], record["scale"]), []).append(record)
-    return [_section(own, evidence(*place)) for place, own in places.items()]
+    return [_section(own, read_all(places.RECORDED, own[0]["scale"], own[0]["task"])) for own in by_place(records)]
 
 
 def _section(own: Sequence[Record], authors: Sequence[Record]) -> Section:
