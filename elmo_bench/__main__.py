@@ -22,7 +22,6 @@ HEADINGS = {
         "train": "one run, or with -m a sweep of runs",
         "prepare": "make what a run reads: generated data, biLM, vectors, stored layers",
         "data": "fetch the data sets of a scale, and write the files that the tasks read",
-        "mini": "write the generated data set of the mini scale",
     },
     "compare": {
         "report": "write the tables and figures of your recorded runs",
@@ -44,7 +43,6 @@ HEADINGS = {
     "use": {
         "predict": "apply a trained model to new text",
         "embed": "write the biLM's layers for each line of a text file",
-        "compare": "how far a word's vectors in two sentences stand apart, layer by layer",
         "export_head": "make a run's model the one that predict task=NAME uses",
     },
     "machine": {

@@ -8,8 +8,6 @@ import random
 import re
 from collections.abc import Callable
 
-import zstandard
-
 # What often breaks a reader: numbers that are none, marks of formats, white space that is not ASCII, halves of
 # characters, and very much of one thing.
 HOSTILE = [
@@ -30,7 +28,6 @@ _MARK = re.compile(rb"[\s\"(){}\[\]:,*|-]")
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": lambda content: gzip.compress(content, 1),
     ".xz": lambda content: lzma.compress(content, preset=0),
-    ".zst": lambda content: zstandard.ZstdCompressor(1).compress(content),
 }
 
 

@@ -1,8 +1,8 @@
-"""Locks between processes, and between machines: where the system's do not hold, a lease takes their place."""
+"""Locks between processes, and between machines: with ELMO_BENCH_LOCKS=lease, a lease takes their place."""
 
 from __future__ import annotations
 
-import os
+import errno
 import signal
 import subprocess
 import sys
@@ -12,7 +12,7 @@ import pytest
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import ROOT
-from elmo_bench.system.storage import locks, shared_disks
+from elmo_bench.system.storage import locks
 
 HOLD = """
 import sys
@@ -28,7 +28,7 @@ with locks.held(Path(sys.argv[1]), "waiting") as waited:
 @pytest.fixture
 def lease(monkeypatch):
     """Locks are leases, renewed every half second."""
-    monkeypatch.setenv(shared_disks.CHOICE, "lease")
+    monkeypatch.setenv(locks.CHOICE, "lease")
     monkeypatch.setattr(locks, "LEASE", 1.5)
 
 
@@ -80,41 +80,17 @@ def test_a_lease_that_is_not_renewed_is_taken_over(tmp_path):
             assert process.wait(10) == -signal.SIGTERM  # it notices, and works on nothing that is no longer its own
 
 
-@pytest.mark.parametrize(
-    ("line", "holds"),
-    [
-        ("36 35 0:42 / /data rw,noatime shared:1 - nfs4 server:/ rw,vers=4.2,local_lock=none", True),
-        ("36 35 0:42 / /data rw - nfs server:/ rw,local_lock=all", False),
-        ("36 35 0:42 / /data rw - nfs server:/ rw,nolock", False),
-        ("36 35 0:42 / /data rw - lustre 10.0.0.1@o2ib:/fs rw,flock,lazystatfs", True),
-        ("36 35 0:42 / /data rw - lustre 10.0.0.1@o2ib:/fs rw,localflock", False),
-        ("36 35 0:42 / /data rw - beegfs beegfs_nodev rw", False),
-        ("36 35 8:1 / /data rw shared:1 master:2 - ext4 /dev/sda1 rw", True),
-    ],
-)
-def test_what_a_mount_says_of_its_locks(line, holds):
-    assert (shared_disks._reason(shared_disks.parsed(line)) is None) == holds
+def test_a_file_system_without_locks_is_told_in_one_line(tmp_path, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
 
-
-def test_the_deepest_mount_counts(tmp_path):
-    mounts = [shared_disks.Mount(str(folder), kind, frozenset()) for folder, kind in
-              (("/", "ext4"), (tmp_path, "nfs4"), (tmp_path / "other", "xfs"))]  # fmt: skip
-    assert shared_disks.mount_of(tmp_path / "a" / "b", mounts).kind == "nfs4"
-
-
-def test_a_file_system_is_asked_once_and_said_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(shared_disks, "_known", {})
-    monkeypatch.delenv(shared_disks.CHOICE, raising=False)
-    asked = []
-    monkeypatch.setattr(shared_disks, "_refused", lambda folder: asked.append(folder) or "there are no locks")
-    for name in "ab":
-        with locks.held(tmp_path / name, "waiting"):
-            assert os.listdir(tmp_path / name) == ["lease"]
-    assert len(asked) == 1
-    assert capsys.readouterr().err.count("there are no locks; locked by files that are renewed") == 1
+    monkeypatch.delenv(locks.CHOICE, raising=False)
+    monkeypatch.setattr("fcntl.flock", refused)
+    with pytest.raises(UserError, match="this file system has no locks; ELMO_BENCH_LOCKS=lease does without"):
+        locks.held(tmp_path, "waiting").__enter__()
 
 
 def test_the_choice_of_locks_is_checked(tmp_path, monkeypatch):
-    monkeypatch.setenv(shared_disks.CHOICE, "no")
+    monkeypatch.setenv(locks.CHOICE, "no")
     with pytest.raises(UserError, match="ELMO_BENCH_LOCKS=no: choose from flock, lease"):
         locks.held(tmp_path, "waiting").__enter__()

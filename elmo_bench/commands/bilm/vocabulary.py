@@ -12,7 +12,7 @@ COMMAND = Command(
     "vocabulary",
     "write the words of a text by frequency, for the softmax of a biLM",
     (
-        Argument("text", "a file (plain, .gz, .xz, .zst), a folder of such files, or a quoted pattern", value="TEXT"),
+        Argument("text", "a file (plain, .gz, .xz), a folder of such files, or a quoted pattern", value="TEXT"),
         Argument("output", "the file to write, one word a line", value="FILE"),
         Argument("size", "the most words, including the three markers; by default all", None, "N", whole(4)),
         Argument("least", "words seen less often are left out", 1, parse=whole(1)),

@@ -1,4 +1,4 @@
-"""Reading text (UTF-8, plain, .gz, .xz or .zst) with one clear error, within limits; writing files atomically."""
+"""Reading text (UTF-8, plain, .gz or .xz) with one clear error, within limits; writing files atomically."""
 
 from __future__ import annotations
 
@@ -22,56 +22,8 @@ from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.disk import Refused, writing
 
 BUFFER = 1 << 20  # bytes read at once
-PACKET = 1 << 13  # bytes of a .zst file that are unpacked at once: it may unpack to thousands of times its size
-
-
-class _Zstandard(io.RawIOBase):
-    """The content of a .zst file of any number of frames; OSError or EOFError if it is truncated or damaged."""
-
-    def __init__(self, path: str | PathLike[str]):
-        self.file, self.parts, self.rest = open(path, "rb"), None, b""  # noqa: SIM115 (closed with the stream)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:  # type: ignore[override]
-        self.parts = self.parts or self._decompressed()
-        while not self.rest:
-            if (part := next(self.parts, None)) is None:
-                return 0
-            self.rest = part
-        n = min(len(buffer), len(self.rest))
-        buffer[:n], self.rest = self.rest[:n], self.rest[n:]
-        return n
-
-    def close(self) -> None:
-        self.file.close()
-        super().close()
-
-    def _decompressed(self) -> Iterator[bytes]:
-        import zstandard  # rarely needed
-
-        frame, whole = None, True
-        try:
-            while data := self.file.read(PACKET):
-                while data:
-                    frame = frame or zstandard.ZstdDecompressor().decompressobj()
-                    yield frame.decompress(data)
-                    whole, data = frame.eof, frame.unused_data
-                    frame = None if whole else frame
-        except zstandard.ZstdError as error:
-            raise OSError(error) from None
-        if not whole:
-            raise EOFError("the last frame is cut short")
-
-
-def _zstandard(path: str | PathLike[str], mode: str = "rb") -> io.BufferedReader:
-    """Opens a .zst file as `gzip.open(path, "rb")` opens a .gz one."""
-    return io.BufferedReader(_Zstandard(path), 1 << 20)
-
-
 # By the suffix of a file's name; all take a path and "rb".
-OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open, ".zst": _zstandard}  # type: ignore[dict-item]
+OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open}  # type: ignore[dict-item]
 # What reading a damaged file raises; NotImplementedError and RuntimeError are zipfile's, of what it cannot unpack.
 UNREADABLE = (OSError, EOFError, MemoryError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, NotImplementedError,
               RuntimeError)  # fmt: skip
@@ -172,7 +124,7 @@ def _packed(source: IO[bytes], path: Path) -> _Content:
 
 @contextmanager
 def open_text(path: str | PathLike[str]) -> Iterator[Iterator[str]]:
-    """The lines of a text file, decompressed if its name ends in .gz, .xz or .zst.
+    """The lines of a text file, decompressed if its name ends in .gz or .xz.
 
     Raises:
         UserError: as `open_bytes`; also a line that is not UTF-8 or too long (it is named).

@@ -35,7 +35,7 @@ def sha256(path: str | os.PathLike[str]) -> str:
 
 
 def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> str:
-    """The sha256 of a file's decompressed content (.gz, .xz, .zst, .bz2, or .zip with one file in it).
+    """The sha256 of a file's decompressed content (.gz, .xz, .bz2, or .zip with one file in it).
 
     A file has the same digest compressed or not. A folder's digest is that of the names (without these suffixes) and
     digests of all files below it.

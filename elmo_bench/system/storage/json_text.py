@@ -20,7 +20,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read(path: str | PathLike[str]) -> Any:
-    """The value in a file, plain, .gz, .xz or .zst. Raises `UserError` naming file and line."""
+    """The value in a file, plain, .gz or .xz. Raises `UserError` naming file and line."""
     text = read_text(path)
     try:
         return parse(text)

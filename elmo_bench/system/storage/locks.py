@@ -1,12 +1,13 @@
 """Locks that give one process at a time access to a folder, also from several machines that share its file system.
 
-Where the system's locks hold between machines (`shared_disks`), the lock is one of these: it ends with its process.
-Elsewhere it is a lease: a file that its holder renews, and that another process takes over once it has not been renewed
-for LEASE seconds.
+The lock is one of the system's (flock), which ends with its process. With ELMO_BENCH_LOCKS=lease, for file systems
+whose locks do not hold between machines, it is a lease: a file that its holder renews, and that another process takes
+over once it has not been renewed for LEASE seconds.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -17,9 +18,10 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, SoftFileLease, Timeout
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import shared_disks
 from elmo_bench.system.storage.disk import writing
 
+CHOICE = "ELMO_BENCH_LOCKS"  # flock or lease
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 LEASE = 120.0  # seconds without a sign of life after which a lease is free; it is renewed three times in them
 
 
@@ -31,6 +33,7 @@ def held(folder: Path, waiting: str) -> Iterator[bool]:
 
     Raises:
         Refused: the folder belongs to another user, or its disk is full or read-only.
+        UserError: its file system has no locks, or ELMO_BENCH_LOCKS is neither flock nor lease.
     """
     lock = _lock(folder)
     if waited := not _acquired(lock):
@@ -48,7 +51,7 @@ def alone(folder: Path, message: str, wanted: bool = True) -> Iterator[None]:
 
     Raises:
         UserError: with this message, if another process holds the lock.
-        Refused: as in `held`.
+        Refused, UserError: as in `held`.
     """
     if not wanted:
         yield
@@ -63,10 +66,13 @@ def alone(folder: Path, message: str, wanted: bool = True) -> Iterator[None]:
 
 
 def _lock(folder: Path) -> BaseFileLock:
+    choice = os.environ.get(CHOICE) or "flock"
+    if choice not in ("flock", "lease"):
+        raise UserError(f"{CHOICE}={choice}: choose from flock, lease")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        if shared_disks.locks_hold(folder):
-            return FileLock(folder / "lock", fallback_to_soft=False)
+    if choice == "flock":
+        return FileLock(folder / "lock", fallback_to_soft=False)
     return SoftFileLease(folder / "lease", lease_duration=LEASE, on_compromise=lambda _: _lost(folder))
 
 
@@ -83,4 +89,8 @@ def _acquired(lock: BaseFileLock) -> bool:
             lock.acquire(timeout=0)
     except Timeout:
         return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        raise UserError(f"this file system has no locks; {CHOICE}=lease does without", lock.lock_file) from None
     return True
