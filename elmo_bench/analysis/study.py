@@ -150,19 +150,3 @@ class Study(Generic[T]):
 def _block(override: str) -> str:
     """The first part of the key of an override."""
     return override.partition("=")[0].partition(".")[0]
-
-
-def show(page: dict[str, Any], path: Path | None = None) -> None:
-    """Prints a table, and where its record is if it has one."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    table = Table(*page["header"], title=page["title"], title_justify="left")
-    for row in page["rows"]:
-        table.add_row(*map(escape, row))
-    Console(width=None if console.is_terminal else 200, highlight=False).print(table)
-    console.print(page["note"], markup=False, soft_wrap=True)
-    if path is not None:
-        print(f"record: {path}")

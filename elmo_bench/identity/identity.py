@@ -32,17 +32,7 @@ class Identity:
 
     def __init__(self, run: RunConfig):
         check_files(run)
-        self._take(settings(run))
-
-    @classmethod
-    def from_settings(cls, plain: Plain) -> Identity:
-        """From the settings stored in a record."""
-        identity = cls.__new__(cls)
-        identity._take(plain)
-        return identity
-
-    def _take(self, plain: Plain) -> None:
-        self.settings = plain
+        self.settings = plain = settings(run)
         self.run = fingerprint(plain)
         self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})
         self.data = fingerprint([plain["scale"], plain["task"]["reader"].get("data")], digits=64)

@@ -77,7 +77,7 @@ def submit(plan: Plan) -> None:
     """Queues the runs that are neither recorded nor queued already, and returns at once.
 
     First a job for each task and biLM that makes what the runs read, then one job array that waits for the end of
-    these, the longest runs first. What a job that was killed has not made, the first run makes that needs it.
+    these. What a job that was killed has not made, the first run makes that needs it.
 
     Raises:
         UserError: Slurm refuses, or another process is submitting.
@@ -94,7 +94,7 @@ def submit(plan: Plan) -> None:
 
 def _submit(plan: Plan, root: Path, cluster: ClusterSettings) -> None:
     there = queued_runs(root)
-    new = [point for point in together.longest_first(plan) if plan.composed[point].run not in there]
+    new = [point for point in plan.new if plan.composed[point].run not in there]
     waiting = len(plan.new) - len(new)
     counts = f"{len(plan.composed) - len(plan.new)} recorded, {waiting} queued before, {len(new)} queued now"
     if new:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 from typing import NamedTuple
 
 from elmo_bench.clusters.local import Job, run_jobs
@@ -116,37 +115,14 @@ class _Progress:
 def _in_order(plan: Plan) -> list[Point]:
     """The points to train: of each task, one with ELMo first, as it prepares what others read (the biLM, its layers).
 
-    Then the runs without ELMo, which do not wait for it, and of each kind the longest first, as earlier runs tell.
+    Then the runs without ELMo, which do not wait for it.
     """
     first = {point.task: point for point in reversed(plan.new) if not plan.composed[point].config.baseline}
-    seconds = _seconds(plan)
 
-    def place(point: Point) -> tuple[bool, bool, float]:
-        return point != first.get(point.task), not plan.composed[point].config.baseline, -seconds[point]
+    def place(point: Point) -> tuple[bool, bool]:
+        return point != first.get(point.task), not plan.composed[point].config.baseline
 
     return sorted(plan.new, key=place)
-
-
-def longest_first(plan: Plan) -> list[Point]:
-    """The points to train, where none has to prepare what others read."""
-    seconds = _seconds(plan)
-    return sorted(plan.new, key=lambda point: -seconds[point])
-
-
-def _seconds(plan: Plan) -> dict[Point, float]:
-    """How long each new run may take: as others of its group did, else as others of its task, with or without ELMo."""
-    groups: dict[object, list[float]] = {}
-    for record in plan.records.values():
-        kind = record["task"], record["config"]["elmo"]["where"] == "none"
-        for key in (record["group"], kind):
-            groups.setdefault(key, []).append(record["seconds"])
-    return {point: _mean(groups, plan, point) for point in plan.new}
-
-
-def _mean(groups: Mapping[object, Sequence[float]], plan: Plan, point: Point) -> float:
-    run = plan.composed[point]
-    known = groups.get(run.group) or groups.get((point.task, run.config.baseline))
-    return fmean(known) if known else 0.0
 
 
 def fitting(run: RunConfig) -> int:

@@ -13,7 +13,8 @@ from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.groups import distinctions, flat, in_groups, in_words
-from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting.statistics.outcomes import outcome
+from elmo_bench.reporting.tables import comparisons, tables
 from elmo_bench.reporting.tables.studies import studies
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -81,7 +82,7 @@ def test_the_arm_of_a_record_places_it_in_the_overview():
     (section,) = tables.overview(runs)
     runs[1]["config"]["vectors"] = {"source": "text"}
     assert [row[2:6] for row in section.rows] == [("random", "50.00 (1)", "60.00 (1)", "+10.00")]
-    assert [row[4] for row in tables.gains_section(runs).rows] == ["+10.00"]
+    assert [row[4] for row in comparisons.table(outcome(runs)).rows] == ["+10.00"]
 
 
 def test_of_two_groups_for_one_cell_that_with_more_seeds_is_shown():
@@ -141,7 +142,7 @@ def test_records_that_claim_one_cell_have_a_row_each(tmp_path, other, mark, grou
 
 def test_elmo_is_not_compared_with_a_baseline_on_other_data():
     runs = [one_cell(f1=60.0), fake("none", f1=50.0, data_sha256=MINE), fake("none", group="x", data_sha256=OTHER)]
-    (gain,) = tables.gains_section(runs).rows
+    (gain,) = comparisons.table(outcome(runs)).rows
     assert gain[1].endswith("data cccccccc")
     assert gain[4] == "+10.00"
 

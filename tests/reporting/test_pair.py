@@ -16,7 +16,8 @@ from elmo_bench.identity.arms import placed
 from elmo_bench.records import run_names, store
 from elmo_bench.reporting.pages import publishing
 from elmo_bench.reporting.pages import report as page
-from elmo_bench.reporting.tables import beside, tables
+from elmo_bench.reporting.statistics.outcomes import outcome
+from elmo_bench.reporting.tables import beside, comparisons, tables
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
 from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS, snli_line
@@ -175,7 +176,7 @@ def test_random_vectors_are_a_control_below_the_pair(tmp_path):
     assert [row[2:5] for row in pair.rows] == [("glove.6B.50d", "66.50 ± 0.71 (2)", "73.50 ± 0.71 (2)")]
     assert [row[2:5] for row in control.rows] == [("random", "51.50 ± 0.71 (2)", "71.50 ± 0.71 (2)")]
     assert control.title == "all tasks, scale open, without pre-trained word vectors"
-    gains = tables.gains_section([*store.read_all(tmp_path)])
+    gains = comparisons.table(outcome([*store.read_all(tmp_path)]))
     assert [row[:2] for row in gains.rows] == [  # no arm beside one with other vectors
         ("+ELMo, GloVe (input), biLM open", "baseline, GloVe"),
         ("+ELMo (input), biLM open", "baseline"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys
+from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, show
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command
 
@@ -37,7 +37,7 @@ def main() -> None:
     """The entry point."""
     from elmo_bench.analysis.neighbours import measure
     from elmo_bench.analysis.settings import NeighboursConfig
-    from elmo_bench.analysis.study import Study, show
+    from elmo_bench.analysis.study import Study
 
     query, rest = _query(sys.argv[1:])
     study = Study.of("neighbours", NeighboursConfig, rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from elmo_bench.commands import usage
-from elmo_bench.commands.analysis.usage import keys
+from elmo_bench.commands.analysis.usage import keys, show
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
@@ -30,7 +30,6 @@ COMMAND = Command(
 def main() -> None:
     """The entry point."""
     from elmo_bench.analysis import overlap
-    from elmo_bench.analysis.study import show
 
     asked = overlap.Asked.of(sys.argv[1:])
     show(page := overlap.measure(asked), overlap.write(page, asked))

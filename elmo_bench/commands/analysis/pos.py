@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys
+from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, show
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
@@ -23,7 +23,7 @@ def main() -> None:
     """The entry point."""
     from elmo_bench.analysis.pos import measure
     from elmo_bench.analysis.settings import PosConfig
-    from elmo_bench.analysis.study import Study, show
+    from elmo_bench.analysis.study import Study
 
     study = Study.of("pos", PosConfig, sys.argv[1:])
     show(study.recorded() or study.write(measure(study)), study.path)

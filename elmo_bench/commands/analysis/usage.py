@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from elmo_bench.commands.usage import OVERRIDES, PLACES, SCALE
 from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Section, described, flag, pages, settings
@@ -30,3 +34,13 @@ def keys(config: str) -> list[Section]:
 
     listed = described(getattr(studies, config))
     return [pages(places.CONF, ["bilm"]), settings("Keys of the page, with the defaults that it changes", listed)]
+
+
+def show(page: Mapping[str, Any], path: Path | None = None) -> None:
+    """Prints the table of a study, and where its record is if it has one."""
+    from elmo_bench.commands.compare import report
+    from elmo_bench.reporting.section import Section
+
+    report.show([Section(page["title"], page["note"], page["header"], page["rows"])])
+    if path is not None:
+        print(f"record: {path}")

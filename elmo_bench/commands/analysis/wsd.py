@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys
+from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, show
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
@@ -22,7 +22,7 @@ COMMAND = Command(
 def main() -> None:
     """The entry point."""
     from elmo_bench.analysis.settings import WsdConfig
-    from elmo_bench.analysis.study import Study, show
+    from elmo_bench.analysis.study import Study
     from elmo_bench.analysis.wsd import measure
 
     study = Study.of("wsd", WsdConfig, sys.argv[1:])

@@ -29,11 +29,6 @@ def sections_of(outcome: Outcome, read: Read = NOTHING) -> list[Section]:
     return [scores(outcome, read), *filter(None, [comparisons.table(outcome)])]
 
 
-def gains_section(records: list[Record]) -> Section | None:
-    """The gains of ELMo for one task at one scale; None without a baseline to compare with."""
-    return comparisons.table(outcome(records))
-
-
 def scores(outcome: Outcome, read: Read = NOTHING) -> Section:
     """The scores of one task at one scale, a row for each arm; below them what a reader must know.
 
