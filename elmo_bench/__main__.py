@@ -25,7 +25,7 @@ HEADINGS = {
     },
     "compare": {
         "report": "write the tables and figures of your recorded runs",
-        "publish": "make a W&B run of every record",
+        "publish": "make a W&B run of every record, and a workspace and a report of them",
         "score": "the official metrics of a file of predictions, as one JSON object",
     },
     "bilm": {

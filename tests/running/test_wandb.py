@@ -17,8 +17,9 @@ from omegaconf import OmegaConf
 from elmo_bench.configuration import pages
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store, wandb_record
-from elmo_bench.reporting.pages import publishing
+from elmo_bench.reporting.pages import dashboards, publishing
 from elmo_bench.system import places, wandb_runs
+from elmo_bench.system.errors import UserError
 from tests.conftest import clean_environment
 from tests.records.test_records import fake
 
@@ -321,8 +322,78 @@ def test_publish_says_how_to_upload(bench, tmp_path):
     assert "no run is recorded here" in done.stderr
 
 
+# The workspace and the report.
+
+
+def test_without_the_extra_the_dashboards_are_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb_workspaces", None)
+    for make in (dashboards.workspace, dashboards.report):
+        with pytest.raises(UserError, match=r"pip install 'elmo_bench\[dashboards\]'"):
+            make("me", "p", [finished()])
+
+
+def test_the_workspace_shows_the_metrics_that_runs_log():
+    pytest.importorskip("wandb_workspaces")
+    records = [finished(), finished(2, scale="mini")]
+    made = json.loads(dashboards.workspace("me", "p", records)._to_model().model_dump_json(by_alias=True))
+    (runs,) = made["spec"]["section"]["runSets"]
+    assert [group["name"] for group in runs["grouping"]] == ["table.value", "arm.value"]
+    sections = {each["name"]: each["panels"] for each in made["spec"]["section"]["panelBankConfig"]["sections"]}
+    assert list(sections) == ["Scores", "Training", "Layer weights", "Cost"]
+    shown = {name for panels in sections.values() for panel in panels for name in panel["config"]["metrics"]}
+    row = wandb_record.rows(wandb_record.history(records[0]))[0]
+    assert {"dev/f1", "train/loss", "elmo/input/s0", "elmo/input/s2", "elmo/input/gamma"} <= shown & {*row}
+    assert "test/f1" in shown & {*wandb_record.summary(records[0])}
+
+
+def test_the_report_has_the_tables_and_the_curves_of_every_task():
+    wr = pytest.importorskip("wandb_workspaces.reports.v2")
+    made = dashboards.report("me", "p", [finished(), finished(2, scale="mini")])
+    assert "## ner, scale mini" in made.blocks[1].text
+    grids = [block for block in made.blocks if isinstance(block, wr.PanelGrid)]
+    assert [grid.runsets[0].filters for grid in grids] == [
+        "Tags() in ['ner'] and Tags() in ['mini']", "Tags() in ['ner'] and Tags() in ['open']",
+    ]  # fmt: skip
+
+
+def test_a_dashboard_that_w_and_b_does_not_save_is_one_line(tmp_path, monkeypatch):
+    def refused(*_):
+        raise RuntimeError("no such entity\nand more")
+
+    monkeypatch.setattr(dashboards, "workspace", refused)
+    with pytest.raises(UserError, match="W&B: no such entity; the workspace or the report was not saved"):
+        publishing.publish_dashboards([finished()], tmp_path, "p", "me")
+
+
+def test_dashboards_are_made_once_and_then_replaced(tmp_path, monkeypatch):
+    for name in ("workspace", "report"):
+        monkeypatch.setattr(dashboards, name, lambda *_, name=name: name)
+    monkeypatch.setattr(dashboards, "saved", lambda made, url: url or f"https://{made}")
+    urls = {"workspace": "https://workspace", "report": "https://report"}
+    assert publishing.publish_dashboards([finished()], tmp_path, "p", "me") == urls
+    monkeypatch.setattr(dashboards, "saved", lambda made, url: f"{url}/again")
+    assert publishing.publish_dashboards([finished()], tmp_path, "p", "me")["report"] == "https://report/again"
+
+
 def test_a_variant_belongs_to_the_sweep_that_makes_it():
     changes = {"table1": {}, "table2": {"elmo.layers": "last"}, "table3": {"elmo.where": "output"},
                "ner_loss": {"task.head.loss": "sum"}, "others": {"task.fit.epochs": 3}}  # fmt: skip
     for page, variant in changes.items():
         assert publishing.table(fake(variant=variant)) == f"{page}/open/ner"
+
+
+def test_a_dashboard_is_saved_in_the_place_of_its_earlier_self():
+    class Made:
+        def __init__(self, sections, url="new"):
+            self.sections, self.url = sections, url
+
+        @classmethod
+        def from_url(cls, url):
+            return cls(["old"], url)
+
+        def save(self):
+            self.kept = self.sections
+            return self
+
+    assert dashboards.saved(Made(["a"]), None) == "new"
+    assert dashboards.saved(Made(["b"]), "there") == "there"

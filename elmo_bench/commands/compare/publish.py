@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # --help is quick without it
 
 COMMAND = Command(
     "publish",
-    "make a W&B run of every record",
+    "make a W&B run of every record, and a workspace and a report of them",
     (
         Argument("results_root", "folder with runs/; by default results/own/, or the authors' if it has none", None,
                  "FOLDER"),
@@ -30,7 +30,8 @@ COMMAND = Command(
     ),
     (
         "Online with a key (WANDB_API_KEY or `wandb login`), else offline below results/own/wandb/, to be uploaded by "
-        "`wandb sync`. A run's id is that of its record, so that a record is published once.",
+        "`wandb sync`. A run's id is that of its record, so that a record is published once. The workspace and the "
+        "report are made online, and need the extra `dashboards`.",
     ),
     again="running the command again goes on",
     page="wandb",
@@ -48,6 +49,7 @@ def main() -> None:
     from elmo_bench.records.store import read_all
     from elmo_bench.reporting.pages import publishing
     from elmo_bench.system.storage.locks import alone
+    from elmo_bench.system.wandb_runs import has_key
 
     records = read_all(results_root)
     if not records:
@@ -63,6 +65,9 @@ def main() -> None:
         print(f"logged offline while they trained; to upload: wandb sync {results_root}/work/*/*/*/wandb/offline-run-*")
     if told[publishing.FAILED]:
         raise UserError("some runs were not published, as said above; the same command goes on")
+    if has_key():
+        for name, url in publishing.publish_dashboards(records, folder, project, entity).items():
+            print(f"{name}: {url}")
 
 
 def _chosen(given: str | None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,12 +13,16 @@ from omegaconf import OmegaConf
 
 from elmo_bench.records import items, store, wandb_record
 from elmo_bench.records.store import Record
+from elmo_bench.reporting.pages import dashboards
 from elmo_bench.reporting.statistics.groups import from_bilm, is_pair
 from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.wandb_runs import Server, brief, has_key, opened, say
 
 DIGEST = "published.sha256"  # in the folder of an offline run that is whole: the digest of its record
+DASHBOARDS = "dashboards.json"  # where the workspace and the report are, so that they are written once
 WRITTEN, UPDATED, THERE, LOGGED, FAILED = "written", "updated", "already there", "logged while they trained", "failed"
 
 
@@ -125,3 +130,33 @@ def _pages() -> dict[str, dict[str, str]]:
         params = params.get("hydra", {}).get("sweeper", {}).get("params", {})
         found[path.stem] = {str(key).lstrip("+"): str(value) for key, value in params.items()}
     return found
+
+
+# Workspace and report.
+
+
+def publish_dashboards(records: Iterable[Record], folder: Path, project: str, entity: str | None) -> dict[str, str]:
+    """Saves the workspace and the report of a project; returns their URLs. A repeated call replaces them.
+
+    Raises:
+        UserError: the extra `dashboards` is not installed, or W&B does not save them.
+    """
+    own, path = list(records), folder / "wandb" / DASHBOARDS
+    urls = json_text.read(path) if path.is_file() else {}
+    try:
+        owner = entity or _own_entity()
+        for name, make in (("workspace", dashboards.workspace), ("report", dashboards.report)):
+            urls[name] = dashboards.saved(make(owner, project, own), urls.get(name))
+            write_text(path, json.dumps(urls, indent=1) + "\n")
+    except UserError:
+        raise
+    except Exception as error:  # whatever W&B makes of a refused request
+        raise UserError(f"W&B: {brief(error)}; the workspace or the report was not saved") from error
+    return urls
+
+
+def _own_entity() -> str:
+    """The entity to which the key belongs."""
+    import wandb
+
+    return str(wandb.Api(timeout=10).default_entity)

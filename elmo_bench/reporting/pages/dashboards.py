@@ -1,0 +1,104 @@
+"""A W&B workspace and a W&B report as code, for the runs of one project (extra `dashboards`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from elmo_bench.records.store import Record
+from elmo_bench.reporting.pages import report as page
+from elmo_bench.reporting.statistics.outcomes import by_place
+from elmo_bench.reporting.tables import tables
+from elmo_bench.system.errors import UserError
+
+NAME = "ELMo on its six tasks"
+INSTALL = "the workspace and the report need wandb-workspaces: pip install 'elmo_bench[dashboards]'"
+
+
+def workspace(entity: str, project: str, records: Iterable[Record]) -> Any:
+    """A workspace whose sections are scores, training, layer weights and cost; runs are grouped by table and arm.
+
+    Args:
+        entity, project: whose runs it shows.
+        records: of these runs.
+
+    Raises:
+        UserError: the extra is not installed.
+    """
+    ws, wr = _library()
+    panels = _panels(wr, list(records))
+    sections = [ws.Section(name=name, panels=each, is_open=True) for name, each in panels.items()]
+    groups = ws.RunsetSettings(groupby=[ws.Config("table"), ws.Config("arm")])
+    return ws.Workspace(name=NAME, entity=entity, project=project, sections=sections, runset_settings=groups)
+
+
+def report(entity: str, project: str, records: Iterable[Record]) -> Any:
+    """A report: the tables of the records, then for every task and scale the panels of its runs, grouped by arm.
+
+    Args and errors are those of `workspace`.
+    """
+    _, wr = _library()
+    own = list(records)
+    blocks: list[Any] = [wr.TableOfContents(), wr.MarkdownBlock(text=page.markdown(NAME, "", tables.sections(own)))]
+    for chosen in by_place(own):
+        title = f"Curves: {chosen[0]['task']}, scale {chosen[0]['scale']}"
+        blocks += [wr.H2(text=title), _grid(wr, entity, project, chosen)]
+    return wr.Report(entity=entity, project=project, title=NAME, blocks=blocks)
+
+
+def saved(made: Any, url: str | None) -> str:
+    """Saves a workspace or report to the server, in the place of the one at `url` if there is one; returns its URL."""
+    if url is None:
+        return made.save().url
+    earlier = type(made).from_url(url)
+    for part in ("sections", "runset_settings", "blocks"):
+        if hasattr(made, part):
+            setattr(earlier, part, getattr(made, part))
+    return earlier.save().url
+
+
+def _library() -> tuple[Any, Any]:
+    """The modules of the extra: its workspaces, and its reports with the panels of both."""
+    try:
+        import wandb_workspaces.reports.v2 as wr  # type: ignore[import-not-found]
+        import wandb_workspaces.workspaces as ws  # type: ignore[import-not-found]
+    except ImportError:
+        raise UserError(INSTALL) from None
+    return ws, wr
+
+
+def _grid(wr: Any, entity: str, project: str, records: Sequence[Record]) -> Any:
+    """The panels of one task at one scale."""
+    task, scale = records[0]["task"], records[0]["scale"]
+    filters = f"Tags() in ['{task}'] and Tags() in ['{scale}']"
+    runs = wr.Runset(entity=entity, project=project, name=f"{task}, {scale}", filters=filters, groupby=["config.arm"])
+    return wr.PanelGrid(runsets=[runs], panels=[panel for each in _panels(wr, records).values() for panel in each])
+
+
+def _panels(wr: Any, records: Sequence[Record]) -> Mapping[str, list[Any]]:
+    """The panels of some runs, by section."""
+    monitors = sorted({record["config"]["task"]["monitor"] for record in records})
+    places = sorted({place for record in records for place in record["gamma"]})
+    layers = {place: max(_layers(record, place) for record in records) for place in places}
+    return {
+        "Scores": [wr.BarPlot(title=f"test {name}", metrics=[f"test/{name}"]) for name in monitors],
+        "Training": [_curve(wr, f"dev {name}", [f"dev/{name}"]) for name in monitors]
+        + [_curve(wr, "training loss", ["train/loss"])],
+        "Layer weights": [_curve(wr, f"s_j, {p}", [f"elmo/{p}/s{j}" for j in range(n)]) for p, n in layers.items()]
+        + [_curve(wr, f"gamma, {place}", [f"elmo/{place}/gamma"]) for place in places],
+        "Cost": [_bar(wr, "seconds"), _bar(wr, "tokens_per_second"), _bar(wr, "peak_memory_mib")],
+    }
+
+
+def _layers(record: Record, place: str) -> int:
+    """The number of layers that are weighted at a place; 0 if ELMo is not there."""
+    weights = record["layer_weights"].get(place)
+    return len(weights[0]) if weights else 0
+
+
+def _curve(wr: Any, title: str, metrics: list[str]) -> Any:
+    return wr.LinePlot(title=title, x="epoch", y=metrics)
+
+
+def _bar(wr: Any, metric: str) -> Any:
+    return wr.BarPlot(title=metric.replace("_", " "), metrics=[metric])
