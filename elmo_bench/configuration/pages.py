@@ -57,7 +57,7 @@ def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> An
     return OmegaConf.select(page, key) if isinstance(page, DictConfig) else None
 
 
-register()  # at import, so that every process has them
+register()  # at import, so that the worker processes of a launcher have them too
 
 
 def compose(overrides: Sequence[str] = (), name: str = "train", hydra: bool = False):

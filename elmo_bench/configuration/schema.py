@@ -353,6 +353,7 @@ class RunConfig:
     scale: ScaleConfig = field(default_factory=ScaleConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     logger: LoggerConfig = field(default_factory=LoggerConfig)
+    launcher: Any = field(default=None, metadata={"identity": False})
 
     @property
     def places(self) -> Places:
@@ -414,7 +415,7 @@ def typed(cfg: DictConfig) -> RunConfig:
 
 def from_plain(plain: Plain) -> RunConfig:
     """The same from plain containers, as stored in checkpoints. Raises `UserError` as `typed` does."""
-    run = _object(RunConfig, {key: value for key, value in plain.items() if key != "launcher"})  # of earlier runs
+    run = _object(RunConfig, plain)
     run.elmo = _object(ElmoConfig, plain["elmo"], "elmo.")
     run.bilm = _object(source_schema(plain["bilm"]), plain["bilm"], "bilm.")
     check(run)

@@ -8,6 +8,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 PARENT = "ELMO_BENCH_PARENT"  # set in the environment of a process that is to end with its parent: the parent's id
 POLL = 0.2  # seconds
@@ -17,6 +19,16 @@ PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
 def environment() -> dict[str, str]:
     """What to add to the environment of a process that this one starts."""
     return {PARENT: str(os.getpid())}
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """In the block, what a library starts is told the id of its parent; it must call `end_with_parent` itself."""
+    os.environ.update(environment())
+    try:
+        yield
+    finally:
+        os.environ.pop(PARENT, None)
 
 
 def end_with_parent(parent: int | None = None) -> None:

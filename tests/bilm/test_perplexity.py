@@ -1,4 +1,4 @@
-"""The command `perplexity`, beside the biLM in plain NumPy."""
+"""The commands `perplexity` and `compare`, beside the biLM in plain NumPy."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.lm import BidirectionalLM
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.commands.bilm import perplexity
+from elmo_bench.commands.use import compare
 from tests.reference_bilm import Files, ReferenceBiLM, write_random
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "boat", "came", "in"]
@@ -101,3 +102,52 @@ def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, monkeypatch, c
     refused("no softmax.safetensors", weights=tmp_path / "random" / "weights.hdf5")
     (bilm.weights.parent / "vocabulary.txt").write_text("the\nboat\n")
     refused("<UNK>")
+
+
+FIRST, SECOND = "the boat came in", "no boat was seen and the boat sank"
+
+
+def test_a_word_in_two_sentences(bilm, monkeypatch, capsys):
+    sentences = {"word": "boat", "first": FIRST, "second": SECOND, "second_at": 2}
+    given = {"options": bilm.options, "weights": bilm.weights, **sentences}
+    code, out, _ = called(compare, monkeypatch, capsys, **given)
+    assert code == 0
+    reference = ReferenceBiLM(bilm)
+    first, second = (
+        reference.sentence(sentence.split(), reference.warm())[0][:, place]
+        for sentence, place in ((FIRST, 1), (SECOND, 6))
+    )  # (L+1, 2P)
+    header, *rows = out.splitlines()
+    assert header.split() == ["layer", "cosine", "apart", "forward", "backward"]
+    half = first.shape[1] // 2
+    for layer, row in enumerate(rows):
+        number, both, apart, forward, backward = map(float, row.split())
+        assert number == layer
+        assert both == pytest.approx(cosine(first[layer], second[layer]), abs=6e-4)
+        assert apart == pytest.approx(1 - both, abs=1e-3)
+        assert forward == pytest.approx(cosine(first[layer][:half], second[layer][:half]), abs=6e-4)
+        assert backward == pytest.approx(cosine(first[layer][half:], second[layer][half:]), abs=6e-4)
+    assert len(rows) == 3
+    assert rows[0].split()[1:3] == ["1.000", "0.000"]
+    assert float(rows[2].split()[2]) > 0.001
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"word": "pilot"}, "word=pilot does not stand in first="),
+        ({"second_at": 3}, "second_at=3: boat occurs 2 times"),
+        ({"first": " "}, "word=boat does not stand in first=''"),
+        ({"weights": "gone.hdf5"}, "gone.hdf5"),
+        ({"state": "carry"}, "state=carry"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(bilm, monkeypatch, capsys, changes, message):
+    given = {"options": bilm.options, "weights": bilm.weights, "word": "boat", "first": FIRST, "second": SECOND}
+    code, out, error = called(compare, monkeypatch, capsys, **{**given, **changes})
+    assert (code, out, error.count("\n")) == (2, "", 1), error
+    assert message in error

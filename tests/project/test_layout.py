@@ -269,7 +269,7 @@ def test_every_task_composes_at_every_scale_that_it_offers_and_its_classes_exist
 
 
 def test_every_page_of_a_choice_composes():
-    groups = {group: pages(group) for group in ("bilm", "trainer", "logger")}
+    groups = {group: pages(group) for group in ("bilm", "trainer", "logger", "launcher")}
     for chosen in zip_longest(*groups.values()):
         choices = [f"{group}={page}" for group, page in zip(groups, chosen, strict=True) if page]
         assert OmegaConf.to_container(compose([*choices, "data_root=data"]), resolve=True)

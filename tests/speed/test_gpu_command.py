@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 CPU = torch.device("cpu")
 # What the machines with GPUs that we know of do not have.
-MISSING = "wandb", "gensim", "submitit"
+MISSING = "wandb", "gensim", "submitit", "wandb_workspaces"
 
 
 def row(task: str, arm: str, precision: str, hours: float) -> dict:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from elmo_bench.commands import usage
-from elmo_bench.system import places
+from elmo_bench.system import children, places
 from elmo_bench.system.terminal import console
 from elmo_bench.system.terminal.command import Argument, Command, whole
 
@@ -56,10 +56,12 @@ def main() -> None:
 
     @hydra.main(config_path=str(places.CONF), config_name="train", version_base="1.3")
     def command(cfg: DictConfig) -> float | None:
+        if "Joblib" in HydraConfig.get().launcher["_target_"]:
+            children.end_with_parent()
         try:
             record = train(_planned(cfg))
         except Exception as error:
-            if console.explain(error) is None:
+            if not _in_process() or console.explain(error) is None:
                 raise
             failed.append(error)  # not raised here: Hydra would print a line too
             if HydraConfig.get().mode == RunMode.MULTIRUN:
@@ -67,7 +69,8 @@ def main() -> None:
             return None
         return record["metrics"]["dev"][record["config"]["task"]["monitor"]]
 
-    command()
+    with children.told():
+        command()
     if failed:
         raise failed[0]
 
@@ -83,3 +86,12 @@ def _planned(cfg: DictConfig) -> DictConfig:
     given = list(config.overrides.task)
     planned = with_arm(given) if "sweep" in config.runtime.choices else given
     return cfg if planned == given else pages.compose(planned)
+
+
+def _in_process() -> bool:
+    """Whether runs share this process with `main` and its list `failed`; other launchers start new processes."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    config = HydraConfig.get()
+    return config.mode == RunMode.RUN or "BasicLauncher" in config.launcher["_target_"]
