@@ -150,7 +150,7 @@ def measure(asked: Asked) -> dict[str, Any]:
     ]
     whole, running, words = np.array([], dtype=np.uint64), np.array([], dtype=np.uint64), 0
     for source in asked.text:
-        corpus = numbered(source, Path(first.cache_root) / "pretrain" / "text")
+        corpus = numbered(source)
         there = Hashed.of(corpus.types, corpus.tokens, corpus.ends)
         words += len(there.words)
         whole = np.union1d(whole, np.intersect1d(wanted[0], there.whole()))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,10 +16,7 @@ import numpy as np
 
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.disk import Refused, steady, writing
-from elmo_bench.system.storage.files import open_text, replacing
-from elmo_bench.system.storage.hashing import sha256
-from elmo_bench.system.storage.integrity import UNREADABLE, check_archive
+from elmo_bench.system.storage.files import open_text
 
 UNKNOWN = "<UNK>"
 
@@ -83,13 +79,12 @@ class Corpus:
     ends: np.ndarray
 
     @classmethod
-    def read(cls, sources: Sequence[Source], seed: int | None = None, cache: Path | None = None) -> Corpus:
+    def read(cls, sources: Sequence[Source], seed: int | None = None) -> Corpus:
         """Reads the sources in order and shuffles the sentences (seed None: no shuffling).
 
         Args:
             sources: files and how much of each.
             seed: of the shuffle.
-            cache: folder that stores each source as type numbers, under the digest of its content.
 
         Raises:
             UserError: a file is missing, not UTF-8, or contains no sentence.
@@ -97,7 +92,7 @@ class Corpus:
         ids: dict[str, int] = {SENTENCE_BEGIN: 0, SENTENCE_END: 1}
         tokens, lengths = [], []
         for source in sources:
-            part = numbered(source, cache)
+            part = numbered(source)
             to_id = np.array([ids.setdefault(word, len(ids)) for word in part.types], dtype=np.int32)
             tokens.append(to_id[part.tokens])
             lengths.append(np.diff(part.ends, prepend=0))
@@ -163,37 +158,12 @@ def rows_of(stream: Stream, rows: int) -> Stream:
     return Stream(*(array[: rows * length].reshape(rows, length) for array in stream))
 
 
-def numbered(source: Source, cache: Path | None = None) -> Corpus:
-    """One source, with its types in order of first appearance; from the cache if it has been read before.
-
-    A damaged file of the cache is made again; a cache that cannot be written only costs time.
+def numbered(source: Source) -> Corpus:
+    """One source, with its types in order of first appearance.
 
     Raises:
         UserError: the file is missing, not UTF-8, or contains no sentence.
     """
-    if cache is None or not source.path.is_file():
-        return _number(source)
-    kept = cache / f"{sha256(source.path)}-{'all' if source.tokens is None else source.tokens}.npz"
-    if kept.is_file():
-        with suppress(*UNREADABLE, UserError, KeyError):
-            return _restored(kept)
-    corpus = _number(source)
-    types = np.frombuffer("\n".join(corpus.types).encode(), dtype=np.uint8)
-    with suppress(Refused), writing(cache):  # a full disk only costs time
-        cache.mkdir(parents=True, exist_ok=True)
-        with replacing(kept, "wb") as file, steady(file) as stream:
-            np.savez(stream, types=types, tokens=corpus.tokens, ends=corpus.ends)  # type: ignore[arg-type]
-    return corpus
-
-
-def _restored(kept: Path) -> Corpus:
-    """What `numbered` wrote. Raises one of several errors if the file is damaged."""
-    check_archive(kept, "it is made again")
-    with open(kept, "rb") as file, np.load(file) as arrays:
-        return Corpus(arrays["types"].tobytes().decode().split("\n"), arrays["tokens"], arrays["ends"])
-
-
-def _number(source: Source) -> Corpus:
     ids: dict[str, int] = {}
     tokens, ends = array("i"), array("q")
     for words in _sentences(source):

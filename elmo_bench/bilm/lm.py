@@ -7,7 +7,7 @@ sample of the vocabulary, the perplexity over all of it, so that the two are not
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream, rows_of
 from elmo_bench.bilm.encoder import TokenEncoder
-from elmo_bench.bilm.lstm import POINTWISE, Cells, State
+from elmo_bench.bilm.lstm import State, cell
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
@@ -46,6 +46,13 @@ def chunks(stream: Stream, rows: int, steps: int, first: int = 0, rest: bool = F
         yield Chunk(inputs[:, start : start + steps], torch.from_numpy(piece).long())
 
 
+class Words(NamedTuple):
+    """The distinct words of some inputs."""
+
+    characters: list[Tensor]  # groups of words, each (n, K) character ids
+    indices: list[Tensor]  # of each input, (B, T) int64 into the words of all groups
+
+
 class WordTypes:
     """Character ids of every word type of a corpus, one table for all chunks."""
 
@@ -54,10 +61,10 @@ class WordTypes:
         self.used = used_characters(self.ids)
         self.padding = encoder.padding_columns()
 
-    def distinct(self, *inputs: np.ndarray, groups: int = 3) -> tuple[list[Tensor], list[Tensor]]:
-        """Characters of the distinct types, and each input's indices into them.
+    def distinct(self, *inputs: np.ndarray, groups: int = 3) -> Words:
+        """The distinct types of the inputs, which are (B, T) each.
 
-        The types are sorted by length into groups, each (n, K) cut to its longest, which saves time on short words.
+        The types are sorted by length into groups, each cut to its longest, which saves time on short words.
         """
         types, index = np.unique(np.concatenate([x.reshape(-1) for x in inputs]), return_inverse=True)
         order = np.argsort(self.used[types], kind="stable")
@@ -67,7 +74,7 @@ class WordTypes:
             width = min(self.ids.shape[1], int(self.used[part].max()) + self.padding)
             tables.append(torch.from_numpy(self.ids[part, :width]).long())
         pieces = np.split(index, np.cumsum([x.size for x in inputs])[:-1])
-        return tables, [torch.from_numpy(p.reshape(x.shape)) for p, x in zip(pieces, inputs, strict=True)]
+        return Words(tables, [torch.from_numpy(p.reshape(x.shape)) for p, x in zip(pieces, inputs, strict=True)])
 
 
 class Negatives(NamedTuple):
@@ -143,37 +150,37 @@ class BidirectionalLM(nn.Module):
         return [[zeros for _ in layers] for _ in range(2)]
 
     def outputs(
-        self, chunk: tuple[Chunk, Chunk], types: WordTypes, states: list[list[State]], dtype: torch.dtype, cells: Cells
-    ) -> list[Tensor]:
-        """Top-layer outputs of both directions, (T * B, P) each; updates `states` in place."""
-        characters, indices = types.distinct(chunk[0].inputs, chunk[1].inputs)
-        device = self.softmax.weight.device
-        vectors = self.bilm.encoder(*(table.to(device) for table in characters), dtype=dtype).to(dtype)  # (U, P)
-        outputs = []
-        for index, layers, state in zip(indices, self.bilm.directions, states, strict=True):
-            rows, steps = index.shape
-            h = F.embedding(index.t().reshape(-1).to(device), vectors)  # (T * B, P)
-            for number, layer in enumerate(layers.children()):
-                out, state[number] = layer(h, [rows] * steps, state[number], cells)
-                h = out + h if number and self.bilm.options.use_skip_connections else out
-            outputs.append(h)
-        return outputs
-
-    def loss(
-        self, chunk: tuple[Chunk, Chunk], types: WordTypes, states: list[list[State]], negatives: Negatives
+        self,
+        words: Words,
+        states: list[list[State]],
+        dtype: torch.dtype = torch.float32,
+        drop: Callable[[Tensor], Tensor] = lambda x: x,
+        cell: Callable[..., tuple[Tensor, Tensor]] = cell,
     ) -> Tensor:
-        """Mean of the two directions' sampled losses in nats per token; updates `states` in place."""
-        losses, size = [], self.softmax.num_embeddings
-        for h, piece in zip(self.outputs(chunk, types, states, self.dtype, POINTWISE), chunk, strict=True):
-            ids = torch.cat([piece.targets, negatives.ids])  # (N + K,)
-            expected = log_expected(piece.targets, size, negatives.tries)
-            losses.append(
-                sampled_nll(
-                    h, self.softmax(ids), self.softmax_bias(ids).squeeze(-1),
-                    piece.targets, expected, negatives.ids, negatives.log_expected,
-                )
-            )  # fmt: skip
-        return (losses[0] + losses[1]) / 2
+        """Top-layer outputs of both directions, (2, T * B, P); updates `states` in place.
+
+        Args:
+            words: what the directions read.
+            states: of both directions' layers.
+            dtype: of the matrix products.
+            drop: dropout as in the release: on every layer's input, also where a residual connection adds it, and on
+                the output.
+            cell: of the LSTMs, or the same compiled.
+        """
+        device = self.softmax.weight.device
+        vectors = self.bilm.encoder(*(table.to(device) for table in words.characters), dtype=dtype).to(dtype)  # (U, P)
+        rows, steps = words.indices[0].shape
+        places = torch.stack([index.t().reshape(-1) for index in words.indices])  # (2, T * B)
+        h = F.embedding(places.to(device), vectors)  # (2, T * B, P)
+        directions = [list(layers.children()) for layers in self.bilm.directions]
+        for number, layers in enumerate(zip(*directions, strict=True)):
+            h, outputs = drop(h), []
+            for layer, x, state in zip(layers, h, states, strict=True):
+                output, state[number] = layer(x, [rows] * steps, state[number], cell)
+                outputs.append(output)
+            out = torch.stack(outputs)
+            h = out + h if number and self.bilm.options.use_skip_connections else out
+        return drop(h)
 
     @torch.no_grad()
     def perplexity(self, corpus: Corpus, vocabulary: list[str], rows: int = 32, steps: int = 32) -> dict[str, float]:
@@ -190,7 +197,8 @@ class BidirectionalLM(nn.Module):
         types = WordTypes(corpus.types, self.bilm.encoder)
         states, totals, count = self.start(rows), [0.0, 0.0], 0
         for pair in zip(*(chunks(stream, rows, steps, rest=True) for stream in streams), strict=True):
-            for direction, h in enumerate(self.outputs(pair, types, states, torch.float32, POINTWISE)):
+            words = types.distinct(*(chunk.inputs for chunk in pair))
+            for direction, h in enumerate(self.outputs(words, states)):
                 logits = h @ self.softmax.weight.t() + self.softmax_bias.weight.t()  # (N, V)
                 targets = pair[direction].targets.to(logits.device)
                 totals[direction] += float(F.cross_entropy(logits, targets, reduction="sum"))

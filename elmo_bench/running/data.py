@@ -16,7 +16,6 @@ from elmo_bench.configuration.schema import BatchConfig
 from elmo_bench.embedding.scalar_mix import only_layer
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.carried import carries, read_text
-from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
@@ -62,7 +61,7 @@ class Data(pl.LightningDataModule):
         """The number of training batches in one pass over the rows."""
         return len(self.sampler(self.lengths["train"]))
 
-    def train_dataloader(self) -> DataLoader | ReadAhead:
+    def train_dataloader(self) -> DataLoader | WithLayers:
         """Called before every epoch."""
         assert self.trainer is not None
         epoch = self.trainer.current_epoch
@@ -72,13 +71,13 @@ class Data(pl.LightningDataModule):
         dealt = batches[: len(batches) // size * size][number::size]
         return self._loader("train", dealt, self._sampled(epoch, number))
 
-    def val_dataloader(self) -> DataLoader | ReadAhead:
+    def val_dataloader(self) -> DataLoader | WithLayers:
         return self._whole("dev")
 
-    def test_dataloader(self) -> DataLoader | ReadAhead:
+    def test_dataloader(self) -> DataLoader | WithLayers:
         return self._whole("test")
 
-    def _whole(self, split: str) -> DataLoader | ReadAhead:
+    def _whole(self, split: str) -> DataLoader | WithLayers:
         assert self.trainer is not None
         size, number = self.trainer.world_size, self.trainer.global_rank
         return self._loader(split, self.sampler(self.lengths[split], shuffle=False).batches(0)[number::size])
@@ -91,7 +90,7 @@ class Data(pl.LightningDataModule):
         random = np.random.default_rng([self.seed, epoch, *([rank] if rank else [])])
         return lambda rows: self.reader.collate([reader.sample(row, random) for row in rows])
 
-    def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> DataLoader | ReadAhead:
+    def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> DataLoader | WithLayers:
         if not batches:
             raise UserError(f"the {split} split has fewer batches than there are devices; use fewer devices")
         loader = DataLoader(
@@ -103,11 +102,11 @@ class Data(pl.LightningDataModule):
         if split not in self.caches:
             return loader
         assert self.trainer is not None
-        return ReadAhead(loader, self.caches[split], self.trainer.strategy.root_device.type == "cuda")
+        return WithLayers(loader, self.caches[split], self.trainer.strategy.root_device.type == "cuda")
 
 
-class ReadAhead:
-    """A loader whose batches carry their cached layers, read in a thread while the model computes.
+class WithLayers:
+    """A loader whose batches carry their cached layers.
 
     Args:
         loader: of the batches.
@@ -123,7 +122,7 @@ class ReadAhead:
         return len(self.loader)
 
     def __iter__(self) -> Iterator[Batch]:
-        return ahead(map(self._with_layers, self.loader))
+        return map(self._with_layers, self.loader)
 
     def _with_layers(self, batch: Batch) -> Batch:
         texts = {}

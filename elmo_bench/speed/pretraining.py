@@ -11,21 +11,21 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.pretraining.batches import Batch
 from elmo_bench.bilm.pretraining.parallel import choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.configuration import pages
 from elmo_bench.speed import device as devices
-from elmo_bench.speed.bound import best_product, lstm_flops
+from elmo_bench.speed.bound import best_product, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import read_sentences
 from elmo_bench.system import places
 from elmo_bench.system.machine import peak_mib
@@ -36,17 +36,10 @@ VOCABULARY = places.CONF / "pretrain" / "open.words.txt"
 EPOCH = 768_648_884  # tokens of the 1B Word Benchmark that the release read ten times
 
 
-def batch_flops(options: Options, batch: Batch) -> float:
+def batch_flops(options: Options, words: Sequence[str], tokens: int, negatives: int) -> float:
     """Products of one update, forward and backward, both directions: each distinct word once, no padding."""
-    costs = (2 * width * options.char_dim for width, number in options.filters for _ in range(number))
-    window = [0, *accumulate(costs)]  # operations of a window of the first so many filters
-    windows, words = batch.windows, batch.windows.needed[0]
-    convolutions = sum(n * window[fitting] for n, fitting in zip(windows.needed, windows.filters, strict=True))
-    n, p = options.n_filters, options.projection_dim
-    dense = words * (options.n_highway * 4 * n * n + (2 * n * p if n != p else 0))
-    tokens = len(batch.indices[0])
-    softmax = sum(2 * tokens * p * len(sample.negatives) for sample in batch.samples)
-    return PASSES * (convolutions + dense + tokens * lstm_flops(options) + softmax)
+    softmax = 2 * 2 * tokens * options.projection_dim * negatives
+    return PASSES * (encoder_flops(options, words) + tokens * lstm_flops(options) + softmax)
 
 
 def speed(
@@ -65,7 +58,9 @@ def speed(
         (folder / "text.txt").write_text(text, encoding="utf-8")
         recipe = replace(recipe, text=[("text.txt", None)], heldout=[], tokens=updates * size)
         trainer = Trainer(recipe, folder, folder / "run", 1e9, compile, device=device)
-        flops = [batch_flops(trainer.lm.bilm.options, batch) for batch in islice(trainer._batches(), 20)]
+        given = [np.unique(np.concatenate([chunk.inputs for chunk in pair])) for pair in islice(trainer._chunks(), 20)]
+        words = [[trainer.corpus.types[i] for i in types] for types in given]
+        flops = [batch_flops(trainer.lm.bilm.options, each, size, recipe.negatives) for each in words]
         best = best_product(device, trainer.lm.dtype).flops
         trainer.fit()
         with open(folder / "run" / "log.csv", encoding="utf-8") as file:

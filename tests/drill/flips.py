@@ -85,13 +85,6 @@ def _half_pretrained(folder: Path) -> None:
     shutil.rmtree(scene.pretrained(folder, "stop=20"))
 
 
-def _numbered_text(folder: Path) -> None:
-    """A text that has been numbered, and no biLM yet."""
-    shutil.rmtree(scene.bilm(folder))
-    for checkpoint in folder.rglob("checkpoint.pt"):
-        checkpoint.unlink()
-
-
 def _cached(folder: Path) -> None:
     scene.bilm(folder)
     results.cached(folder)
@@ -138,7 +131,6 @@ KINDS = {
     "last.ckpt": Kind(scene.interrupted, "results/work/*/*/*/last.ckpt", results.of_run),
     "dev.items.npz": Kind(scene.interrupted, "results/work/*/*/*/dev.items.npz", results.of_run),
     "checkpoint.pt": Kind(_half_pretrained, "cache/pretrain/*/checkpoint.pt", results.exported),
-    "text.npz": Kind(_numbered_text, "cache/pretrain/text/*", results.exported),
     "vectors": Kind(_vectors, "cache/vectors/*/[!l]*", results.of_vectors),
     "mini": Kind(_world, "**/*.*", _world),
     "items.npz": Kind(scene.trained, "results/runs/*/*/*.items.npz", results.of_items),

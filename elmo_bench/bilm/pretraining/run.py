@@ -52,7 +52,7 @@ def pretrain(
         root: folder that the recipe's paths are relative to.
         work: contains the folder of checkpoints, which is named by a hash of the recipe and its text.
         output: folder for the finished biLM; it appears only when it is complete.
-        compile: compile the pointwise operations (needs a C++ compiler; worthwhile for more than a few minutes).
+        compile: compile the LSTMs' cells (needs a C++ compiler; worthwhile for more than a few minutes).
         every: seconds between checkpoints.
         force: start from the beginning, ignoring any checkpoint.
         device: auto, cpu or cuda; under torchrun each process has its own share of the rows.
@@ -73,7 +73,7 @@ def pretrain(
         if force and group.first:
             (folder / "checkpoint.pt").unlink(missing_ok=True)
         group.wait()
-        trainer = Trainer(recipe, root, folder, every, compile, work / "text", place, group, wandb)
+        trainer = Trainer(recipe, root, folder, every, compile, place, group, wandb)
         trainer.fit(stop)
         card = _write(trainer, root, output, about or {}) if group.first else {}
         group.wait()

@@ -26,6 +26,7 @@ from elmo_bench.bilm.corpus import Corpus, sources
 from elmo_bench.bilm.lm import (
     BidirectionalLM,
     Chunk,
+    WordTypes,
     chunks,
     has_softmax,
     load_lm,
@@ -33,27 +34,24 @@ from elmo_bench.bilm.lm import (
     read_vocabulary,
     softmax_files,
 )
-from elmo_bench.bilm.lstm import State
+from elmo_bench.bilm.lstm import State, cell
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.pretraining import checkpoint, step
+from elmo_bench.bilm.pretraining import optimisers, step
 from elmo_bench.bilm.pretraining.batches import Batch, Batcher
-from elmo_bench.bilm.pretraining.convolutions import FEW_SIZES, WordTypes
 from elmo_bench.bilm.pretraining.journal import Entry, Journal
-from elmo_bench.bilm.pretraining.optimisers import optimisers
 from elmo_bench.bilm.pretraining.parallel import Group
-from elmo_bench.bilm.pretraining.pointwise import EAGER, Pointwise
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite
 from elmo_bench.system import allocator
-from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-from elmo_bench.system.storage.integrity import save_checkpoint
+from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.terminal.progress import tell
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
+AGAIN = "force=true trains from the start"
 CPU, ALONE = torch.device("cpu"), Group()
 
 
@@ -65,8 +63,7 @@ class Trainer:
         root: folder that the recipe's paths are relative to.
         folder: for checkpoint and log; if it contains a checkpoint, the run resumes from it.
         every: seconds between checkpoints.
-        compile: compile the pointwise operations (needs a C++ compiler; worthwhile for more than a few minutes).
-        cache: folder that stores the text as type numbers, by its content; None: no cache.
+        compile: compile the LSTMs' cells (needs a C++ compiler; worthwhile for more than a few minutes).
         device: where to compute.
         group: the processes that share the rows; each makes its own trainer with the same arguments.
         wandb: for `Journal`.
@@ -82,7 +79,6 @@ class Trainer:
         folder: Path,
         every: float = 300.0,
         compile: bool = False,
-        cache: Path | None = None,
         device: torch.device = CPU,
         group: Group = ALONE,
         wandb: dict[str, Any] | None = None,
@@ -93,7 +89,7 @@ class Trainer:
         folder.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(recipe.seed)
         self.console.print("reading the text", style="dim")
-        self.corpus = Corpus.read(sources(root, recipe.text), recipe.seed, cache)
+        self.corpus = Corpus.read(sources(root, recipe.text), recipe.seed)
         self.words = self._vocabulary()
         if recipe.negatives >= len(self.words):
             raise UserError(f"{recipe.negatives} negatives need a larger vocabulary than {len(self.words)} words")
@@ -102,13 +98,12 @@ class Trainer:
         self.batcher = self._batcher()
         self.lm.bilm.requires_grad_(not recipe.frozen)
         self.dense: list[nn.Parameter] = list(self.lm.bilm.parameters())
-        self.optimiser, self.row_optimiser = optimisers(
-            recipe, self.dense, [self.lm.softmax.weight, self.lm.softmax_bias.weight]
-        )
+        self.tables = [self.lm.softmax.weight, self.lm.softmax_bias.weight]
+        self.optimiser, self.row_optimiser = optimisers.optimisers(recipe, self.dense, self.tables)
         self.states = self.lm.start(len(range(recipe.rows)[self.batcher.share]))
         self.first = self._start()
         self.update, self.seconds, self.watch = self.first, 0.0, Watch()
-        self.pointwise = Pointwise.compiled() if compile else EAGER
+        self.cell = torch.compile(cell, dynamic=False) if compile else cell
         self._resume()
         self.journal = Journal(folder / "log.csv", wandb) if group.first else None
         if self.journal:
@@ -128,7 +123,7 @@ class Trainer:
         told = self.update, self.seconds
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
-            for batch in ahead(islice(self._batches(), max(0, end - self.update))):
+            for batch in islice(self._batches(), max(0, end - self.update)):
                 with saying(self._doing, SMALLER):
                     loss = self._step(batch.to(self.device))
                 self.update += 1
@@ -214,8 +209,7 @@ class Trainer:
             self.lm.load_state_dict(read_lm(options, weights)[0].state_dict())
 
     def _batcher(self) -> Batcher:
-        recipe, multiple = self.recipe, FEW_SIZES if self.recipe.bfloat16 else 1
-        types = WordTypes(self.corpus.types, self.lm.bilm.encoder, multiple)
+        recipe, types = self.recipe, WordTypes(self.corpus.types, self.lm.bilm.encoder)
         share = self.group.share(recipe.rows)
         return Batcher(types, len(self.words), recipe.negatives, recipe.seed, recipe.negatives_each, share)
 
@@ -223,7 +217,7 @@ class Trainer:
         """One update; returns the sampled loss of this process's rows."""
         recipe, rate = self.recipe, self.recipe.rate(self.update, self.first)
         rows = step.touched(self.lm, batch)
-        loss = step.loss(self.lm, batch, rows, self.states, self.pointwise, self._dropout())
+        loss = step.loss(self.lm, batch, rows, self.states, self._dropout(), self.cell)
         (loss * recipe.loss_times).backward()
         gradients = [row.grad for row in rows if row.grad is not None]
         self.group.average([*(p.grad for p in self.dense if p.grad is not None), *gradients])
@@ -233,17 +227,12 @@ class Trainer:
             self._stop_at(self.watch.add(self.update + 1, "loss", loss))
         self._stop_at(self.watch.add(self.update + 1, "gradient", norm))
         if rate:  # a step of length 0 could still turn -0.0 into 0.0
-            self._descend(batch, rows, gradients, rate)
-        self.optimiser.zero_grad()
+            for table, gradient in zip(self.tables, gradients, strict=True):
+                optimisers.give_rows(table, batch.ids, gradient)
+            optimisers.step(self.optimiser, rate)
+            optimisers.step(self.row_optimiser, rate * recipe.softmax_lr)
+        self.lm.zero_grad()
         return loss.detach()
-
-    def _descend(self, batch: Batch, rows: list[torch.Tensor], gradients: list[torch.Tensor], rate: float) -> None:
-        """One step of both optimisers."""
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-        self.optimiser.step()
-        values = [row.detach() for row in rows]
-        self.row_optimiser.step(batch.ids, values, gradients, rate * self.recipe.softmax_lr)
 
     def _stop_at(self, fault: Fault | None) -> None:
         """Raises `UserError` for a number that is not finite."""
@@ -264,10 +253,8 @@ class Trainer:
     def _checkpoint(self) -> Path:
         return self.folder / "checkpoint.pt"
 
-    def _dropout(self) -> step.Dropout | None:
+    def _dropout(self) -> step.Dropout:
         """The dropout of this update and process."""
-        if not self.recipe.dropout:
-            return None
         seed = (self.recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank
         return step.Dropout(self.recipe.dropout, seed, self.device)
 
@@ -325,7 +312,9 @@ class Trainer:
     def _resume(self) -> None:
         if not self._checkpoint.exists():
             return
-        state = checkpoint.load(self._checkpoint)
+        state = load_checkpoint(self._checkpoint, AGAIN)
+        if "param_groups" not in state["row_optimiser"]:
+            raise UserError(f"written by an earlier version of this package; {AGAIN}", self._checkpoint)
         self.lm.load_state_dict(state["lm"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.row_optimiser.load_state_dict(state["row_optimiser"])

@@ -56,11 +56,9 @@ def recipe(**changes) -> Recipe:
 def everything(trainer: Trainer) -> dict[str, torch.Tensor]:
     """All that training has changed."""
     found = {f"weights {name}": tensor for name, tensor in trainer.lm.state_dict().items()}
-    for key, state in trainer.optimiser.state_dict()["state"].items():
-        found |= {f"adam {key} {name}": torch.as_tensor(value) for name, value in state.items()}
-    for key, value in trainer.row_optimiser.state_dict().items():
-        parts = value if isinstance(value, list) else [value]
-        found |= {f"rows {key} {number}": torch.as_tensor(part) for number, part in enumerate(parts)}
+    for number, optimiser in enumerate((trainer.optimiser, trainer.row_optimiser)):
+        for key, state in optimiser.state_dict()["state"].items():
+            found |= {f"optimiser {number} {key} {name}": torch.as_tensor(value) for name, value in state.items()}
     for direction, layers in enumerate(trainer.states):
         for layer, state in enumerate(layers):
             found |= {f"state {direction} {layer} {name}": getattr(state, name) for name in ("h", "c")}

@@ -18,12 +18,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmo_bench.bilm.pretraining import checkpoint
 from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.commands.bilm.pretrain import COMMAND as PRETRAIN
 from elmo_bench.commands.bilm.pretrain import main
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import save_checkpoint
+from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.storage.locks import alone
 
 pytestmark = pytest.mark.slow
@@ -122,7 +121,7 @@ def test_a_training_killed_three_times_equals_an_undisturbed_one(place, tmp_path
         process = start(command(place, "every=0"))
         while process.poll() is None:
             found = list((place / "cache" / "pretrain").glob("*/checkpoint.pt"))
-            if found and checkpoint.load(found[0])["update"] >= marks[killed]:
+            if found and load_checkpoint(found[0], "")["update"] >= marks[killed]:
                 process.send_signal(signal.SIGKILL)
                 killed += 1
                 break
@@ -240,7 +239,7 @@ def test_a_checkpoint_is_whole_or_the_old_one(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
         save_checkpoint({"a": torch.zeros(5)}, path)
-    assert torch.equal(checkpoint.load(path)["a"], torch.arange(5))
+    assert torch.equal(load_checkpoint(path, "")["a"], torch.arange(5))
 
 
 def test_two_processes_at_once_are_refused(place):
@@ -277,13 +276,13 @@ def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_pa
     """Over gloo; the checkpoint of two goes on in one."""
     assert pretrain(place, output="one")[0] == 0
     alone_losses = losses(place)
-    weights = checkpoint.load(work(place) / "checkpoint.pt")
+    weights = load_checkpoint(work(place) / "checkpoint.pt", "")
     work(place).rename(tmp_path / "one-run")
     together = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *command(place, output="two")]
     code, text = finish(start(together))
     assert code == 0, text
     assert losses(place) == pytest.approx(alone_losses, rel=1e-4)
-    shared = checkpoint.load(work(place) / "checkpoint.pt")
+    shared = load_checkpoint(work(place) / "checkpoint.pt", "")
     assert shared["states"][0][0][0].shape == weights["states"][0][0][0].shape
     for name, tensor in weights["lm"].items():
         assert (shared["lm"][name] - tensor).norm() <= 1e-2 * tensor.norm() + 1e-4, name

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import random
 import sys
 
-import numpy as np
 import pytest
 
-from elmo_bench.bilm.corpus import Corpus, Source, numbered, sources
+from elmo_bench.bilm.corpus import Corpus, Source, sources
 from elmo_bench.commands.bilm import vocabulary
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
@@ -67,50 +65,6 @@ def test_a_pattern_without_files_and_a_share_of_many_are_refused(tmp_path):
     with pytest.raises(UserError, match="name one file"):
         sources(tmp_path, [("*.txt", 5)])
     assert sources(tmp_path, [("a*.txt", 5)]) == [Source(tmp_path / "a.txt", 5)]
-
-
-def test_the_numbers_of_a_text_are_kept_by_its_content(tmp_path):
-    path, cache = tmp_path / "a.txt", tmp_path / "cache"
-    path.write_text("b a a\nc\n")
-    first = numbered(Source(path), cache)
-    assert (first.types, first.tokens.tolist(), first.ends.tolist()) == (["b", "a", "c"], [0, 1, 1, 2], [3, 4])
-    (kept,) = cache.iterdir()
-    written = kept.stat().st_mtime_ns
-    again = numbered(Source(path), cache)
-    assert again.types == first.types
-    assert np.array_equal(again.tokens, first.tokens)
-    assert kept.stat().st_mtime_ns == written
-    path.write_text("b a c\nc\n")
-    assert numbered(Source(path), cache).tokens.tolist() == [0, 1, 2, 2]
-    assert numbered(Source(path, 3), cache).ends.tolist() == [3]
-    assert len(list(cache.iterdir())) == 3
-    for file in cache.iterdir():
-        file.write_bytes(file.read_bytes()[:40])  # damaged: read anew
-    assert numbered(Source(path), cache).tokens.tolist() == [0, 1, 2, 2]
-
-
-def test_no_flipped_bit_in_the_cache_changes_the_numbers_of_a_text(tmp_path):
-    path, draw = tmp_path / "a.txt", random.Random(0)
-    path.write_text("".join(f"w{draw.randrange(9)} w{i} .\n" for i in range(500)))
-    first = numbered(Source(path), tmp_path / "cache")
-    (kept,) = (tmp_path / "cache").iterdir()
-    whole = kept.read_bytes()
-    digits = [i for i in range(len(whole)) if whole[:i].endswith(b"'shape': (")]  # a shorter array, read in part
-    for place in [*digits, *(draw.randrange(len(whole)) for _ in range(60))]:
-        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        again = numbered(Source(path), tmp_path / "cache")
-        assert again.types == first.types
-        assert np.array_equal(again.tokens, first.tokens)
-        assert np.array_equal(again.ends, first.ends)
-    kept.write_bytes(b"")
-    assert numbered(Source(path), tmp_path / "cache").types == first.types
-    assert kept.read_bytes() == whole
-
-
-def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path):
-    (tmp_path / "a.txt").write_text("b a\n")
-    (tmp_path / "file").write_text("")
-    assert numbered(Source(tmp_path / "a.txt"), tmp_path / "file" / "cache").types == ["b", "a"]
 
 
 def test_a_given_vocabulary_is_put_in_order_of_frequency(tmp_path):
