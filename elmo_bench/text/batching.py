@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Sampler
 
 from elmo_bench.text.tokens import Tokens
 from elmo_bench.text.vocabulary import Vocabulary
@@ -54,8 +53,8 @@ def _characters(sentences: list[list[str]], chars: Vocabulary, mask: Tensor, lim
     return out  # (B, T, C)
 
 
-class BucketSampler(Sampler[list[int]]):
-    """Batches of sentences of similar length, in random order; the batch sampler of a `DataLoader`.
+class BucketSampler:
+    """Batches of sentences of similar length, in random order.
 
     The batches are a pure function of (lengths, seed, epoch), the same on every machine, so a resumed run sees the same
     batches as an uninterrupted one. Their number and sizes are the same in every epoch: sentences are shuffled, sorted
@@ -84,7 +83,7 @@ class BucketSampler(Sampler[list[int]]):
         if batch_size < 1:
             raise ValueError("batch_size must be 1 or more")
         self.rounded = -(-np.asarray(lengths, dtype=np.int64) // step) * step  # (N,)
-        self.seed, self.shuffle, self.epoch = seed, shuffle, 0
+        self.seed, self.shuffle = seed, shuffle
         self._cuts = self._cut(np.sort(self.rounded)[::-1], batch_size, token_budget)
 
     @staticmethod
@@ -98,10 +97,6 @@ class BucketSampler(Sampler[list[int]]):
             start += size
         return cuts
 
-    def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the next `iter`."""
-        self.epoch = epoch
-
     def batches(self, epoch: int) -> list[list[int]]:
         """All batches of an epoch, with each index once."""
         if not self.shuffle:
@@ -111,9 +106,6 @@ class BucketSampler(Sampler[list[int]]):
         order = random.permutation(len(self.rounded))
         order = order[np.argsort(-self.rounded[order], kind="stable")]
         return [order[self._cuts[i]].tolist() for i in random.permutation(len(self._cuts))]
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return iter(self.batches(self.epoch))
 
     def __len__(self) -> int:
         return len(self._cuts)
