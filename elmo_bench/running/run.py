@@ -30,7 +30,6 @@ from elmo_bench.running.fit import device_of, fit, interruptible, make_trainer
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import NOTHING, Tracking, tracking
-from elmo_bench.system import allocator
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.task import Reader
@@ -95,7 +94,6 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
     """
     if threads := ranks.threads(run.trainer.threads, run.trainer.devices):
         torch.set_num_threads(threads)
-    allocator.keep_freed()
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = learning_curve.load(reader, run)

@@ -22,7 +22,6 @@ from elmo_bench.speed import cases, device
 from elmo_bench.speed.bound import best_product
 from elmo_bench.speed.cases import Case, RandomLayers, autocast, update
 from elmo_bench.sweeps.pages import points
-from elmo_bench.system import allocator
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch
 
@@ -167,7 +166,6 @@ def open_width(data: Sequence[str]) -> int:
 def main(task: str, data_root: str, number: str) -> None:
     """Measures steps on some batches of scale=open and prints the figures as JSON."""
     torch.set_num_threads(1)
-    allocator.keep_freed()
     data = ["scale=open", f"data_root={data_root}"]
     case = Case(cases.choose(task, data, "open", int(number)), "elmo", RandomLayers(open_width(data)), data)
     print(json.dumps({"task": task, **on_one_core(case)}))

@@ -44,7 +44,6 @@ from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite
-from elmo_bench.system import allocator
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
@@ -115,7 +114,6 @@ class Trainer:
         Raises:
             UserError: a loss, gradient or weight is not finite, or the memory runs out.
         """
-        allocator.keep_freed()
         recipe, end, saved = self.recipe, self.recipe.end(stop), time.monotonic()
         started = saved - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
