@@ -95,7 +95,7 @@ test: $(READY) ## run the whole test suite
 test-slurm: $(READY) ## test sweeps on a real Slurm of this machine; installs Debian's where it can (root, within a minute)
 	@.ci/slurm && TEST_SLURM=1 $(RUN) -m pytest tests/sweeps/test_slurm.py $(ARGS)
 
-drill: $(READY) ## half an hour of kills, damaged files, mutated input; goes on where it stopped (ARGS=--help)
+drill: $(READY) ## half an hour of kills, damaged files, mutated input (ARGS=--help)
 	@$(RUN) -m tests.drill $(ARGS)
 
 lint: $(READY) ## check style, format, types and the files to be committed

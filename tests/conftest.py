@@ -29,6 +29,7 @@ from elmo_bench.system import places
 from tests import fakes, toy
 
 ROOT = Path(__file__).resolve().parent.parent
+STAND_IN = "elmo_bench.layers.bilm.BilmLayers"  # what a small stand-in for the biLM takes the place of
 needs_compiler = pytest.mark.skipif(
     not any(shutil.which(name) for name in compiler.COMPILERS if name), reason="no C++ compiler"
 )
@@ -214,14 +215,26 @@ def clean_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in dropped}
 
 
+def taken(made: Bench, patch: pytest.MonkeyPatch) -> Bench:
+    """The toy task in this process."""
+    patch.setattr(places, "CONF", made.conf)
+    patch.delenv("DATA_ROOT", raising=False)
+    patch.delenv("WANDB_API_KEY", raising=False)
+    return made
+
+
 @pytest.fixture
 def bench(tmp_path, monkeypatch) -> Bench:
-    """The toy task in this process."""
-    made = Bench(tmp_path)
-    monkeypatch.setattr(places, "CONF", made.conf)
-    monkeypatch.delenv("DATA_ROOT", raising=False)
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    return made
+    """The toy task for one test."""
+    return taken(Bench(tmp_path), monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def shared_bench(tmp_path_factory) -> Iterator[Bench]:
+    """The toy task with a stand-in for the biLM, for all tests of a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(STAND_IN, fakes.FakeBiLM)
+        yield taken(Bench(tmp_path_factory.mktemp("toy")), patch)
 
 
 @pytest.fixture
@@ -246,4 +259,4 @@ def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
 @pytest.fixture
 def stand_in(monkeypatch) -> None:
     """A small stand-in for the biLM."""
-    monkeypatch.setattr("elmo_bench.layers.bilm.BilmLayers", fakes.FakeBiLM)
+    monkeypatch.setattr(STAND_IN, fakes.FakeBiLM)

@@ -127,6 +127,7 @@ def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, monke
     assert "±" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     source = ["bilm=transformers", f"bilm.path={tiny_bert.write(tmp_path / 'bert')}", "bilm.name=mine"]

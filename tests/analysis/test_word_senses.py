@@ -237,6 +237,7 @@ def arguments(tmp_path):
     return [*overrides(tmp_path), f"train={tmp_path}/a.tsv", f"test={tmp_path}/a.tsv", "controls=[]", "draws=100"]
 
 
+@pytest.mark.slow
 def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["wsd", *arguments])
     wsd_command.main()

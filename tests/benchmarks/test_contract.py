@@ -69,9 +69,9 @@ def batch_of(loaded, split="train", size=6) -> Batch:
     return reader.collate([splits[split][i] for i in range(min(size, len(splits[split])))])
 
 
-def model(loaded, where="none", gamma=True):
+def model(loaded, where="none"):
     run, reader, _ = loaded
-    run = dataclasses.replace(run, elmo=dataclasses.replace(run.elmo, where=where, gamma=gamma))
+    run = dataclasses.replace(run, elmo=dataclasses.replace(run.elmo, where=where))
     torch.manual_seed(1)
     return build(run, reader, None if where == "none" else FakeBiLM())
 
@@ -150,14 +150,6 @@ def test_the_head_learns_wherever_elmo_stands(task, loaded, where):
     expected = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}[where]
     for place in ("input", "output"):
         assert (f"representation.elmo.mixes.{place}.gamma" in gradients) is (place in expected)
-
-
-def test_the_head_learns_without_gamma_at_both_places(task, loaded):
-    module, batch = model(loaded, "both", gamma=False).train(), batch_of(loaded)
-    module(batch).loss.backward()
-    mixes = {name: p.grad for name, p in module.named_parameters() if ".mixes." in name}
-    assert set(mixes) == {f"representation.elmo.mixes.{place}.w" for place in ("input", "output")}
-    assert all(grad is not None and grad.abs().sum() > 0 for grad in mixes.values())
 
 
 @pytest.mark.parametrize("where", ["none", "both"])

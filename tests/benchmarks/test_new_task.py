@@ -87,12 +87,6 @@ def test_it_is_trained_reported_and_scored(project):
     assert json.loads(done.stdout)["f1"] == 100
 
 
-def test_a_scale_that_it_does_not_offer_is_refused_in_one_line(project):
-    done = python(project, "-m", "elmo_bench", "train", "task=chunking", "scale=mini")
-    assert done.returncode == 2
-    assert done.stderr == "error: task=chunking has no data for scale=mini; it offers scale=open\n"
-
-
 def example(project: Path):
     """The function `write_example` of the example's reader."""
     spec = importlib.util.spec_from_file_location("chunking_reader", project / HERE / "reader.py")

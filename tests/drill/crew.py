@@ -7,63 +7,38 @@ import os
 import signal
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from elmo_bench.system import children
-from tests.drill.trial import FAULT, Answer, Area, conduct
+from tests.drill.trial import FAULT, Answer, Area, chance, conduct
 
-BATCH, SECONDS = 100, 10.0  # answers are kept at the latest after so many of them, and after so long
-Keep = Callable[[str, dict[int, Answer]], None]  # called with an area's name and answers by the number of the trial
-
-
-class Work(NamedTuple):
-    """What all processes of a drill know: areas with the numbers of their trials; `until` as `time.monotonic`."""
-
-    areas: Sequence[tuple[Area, Sequence[int]]]
-    seed: int
-    keep: Keep
-    until: float = float("inf")
+_chosen: Sequence[Area]  # of this process
 
 
-_work: Work  # of this process
-
-
-def run(work: Work, jobs: int) -> None:
-    """Conducts all trials, `jobs` areas at a time; `keep` is called in other processes than this one."""
-    for prepare in {area.prepare: None for area, _ in work.areas}:
+def run(areas: Sequence[Area], seed: int, fraction: float, jobs: int) -> Iterator[tuple[str, dict[int, Answer]]]:
+    """The name of each area and the answers of its trials, `jobs` areas at a time."""
+    for prepare in {area.prepare: None for area in areas}:
         prepare()
-    with multiprocessing.get_context("fork").Pool(jobs, _begin, (work, os.getpid())) as pool:
-        for _ in pool.imap_unordered(_conduct, range(len(work.areas))):
-            pass
+    with multiprocessing.get_context("fork").Pool(jobs, _begin, (areas, os.getpid())) as pool:
+        yield from pool.imap_unordered(_conduct, [(index, seed, fraction) for index in range(len(areas))])
 
 
-def _begin(work: Work, parent: int) -> None:
-    global _work
-    _work = work
+def _begin(areas: Sequence[Area], parent: int) -> None:
+    global _chosen
+    _chosen = areas
     children.end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the parent ends this process
 
 
-def _conduct(index: int) -> None:
-    """The trials of one area."""
-    area, numbers = _work.areas[index]
-    answers: dict[int, Answer] = {}
-    if time.monotonic() > _work.until:
-        return
-    since = time.monotonic()
-    for number, answer in conducted(area, _work.seed, numbers):
-        answers[number] = answer
-        if len(answers) == BATCH or time.monotonic() - since > SECONDS:
-            _work.keep(area.name, answers)
-            answers, since = {}, time.monotonic()
-        if time.monotonic() > _work.until:
-            break
-    if answers:
-        _work.keep(area.name, answers)
+def _conduct(asked: tuple[int, int, float]) -> tuple[str, dict[int, Answer]]:
+    """The trials of one area. Of a fraction that is less than one trial, the seed decides whether there is one."""
+    index, seed, fraction = asked
+    area = _chosen[index]
+    number = min(area.trials, int(area.trials * fraction + chance(seed, area.name, -1).random()))
+    return area.name, dict(conducted(area, seed, range(number)))
 
 
 def conducted(area: Area, seed: int, numbers: Sequence[int]) -> Iterator[tuple[int, Answer]]:

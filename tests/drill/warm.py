@@ -37,7 +37,7 @@ def start(action: Callable[[], Any], report: Callable[[tuple[str, Any]], None] =
     try:
         children.end_with_parent(parent)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+            signal.signal(number, signal.SIG_DFL)  # until the action listens, it ends the fork
         status = _act(action, report)
     except BaseException:
         traceback.print_exc()

@@ -16,11 +16,6 @@ def batch():
     return layers * mask[:, None, :, None], mask
 
 
-def test_starts_as_the_mean_of_the_layers(batch):
-    layers, mask = batch
-    torch.testing.assert_close(ScalarMix(3)(layers, mask), layers.mean(dim=1))
-
-
 def test_equation_1_with_learnt_weights(batch):
     layers, mask = batch
     mix = ScalarMix(3)
@@ -59,13 +54,6 @@ def test_fixed_weights_are_used_as_they_stand(batch):
     mix = ScalarMix(3, layers=[0.2, 0.0, 0.9], gamma=False)
     torch.testing.assert_close(mix(layers, mask), 0.2 * layers[:, 0] + 0.9 * layers[:, 2])
     assert list(mix.parameters()) == []
-
-
-def test_gamma_can_be_fixed_at_one(batch):
-    layers, mask = batch
-    mix = ScalarMix(3, gamma=False)
-    assert [name for name, _ in mix.named_parameters()] == ["w"]
-    assert float(mix.gamma) == 1.0
 
 
 @pytest.mark.parametrize("which", ["all", "last", 0])

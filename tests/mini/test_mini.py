@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_bench import mini
+from elmo_bench.commands.run import mini as command
 from elmo_bench.configuration.schema import Places, ScaleConfig
-from elmo_bench.mini import opinions
 from elmo_bench.mini.build import Builder
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.lexicon import Lexicon
-from elmo_bench.mini.language.morphology import adverb, article, gerund, past, plural, third
-from elmo_bench.mini.plain import Setting, news
+from elmo_bench.mini.language.morphology import plural, third
 from elmo_bench.mini.scenes import LABELS, Scene, Scenes, Thing
 from elmo_bench.system.errors import UserError
+from elmo_bench.text import brackets
+from elmo_bench.text.tags import Span, violation
 
 pytestmark = pytest.mark.slow
 
@@ -67,13 +69,9 @@ def test_entities_are_valid_iob2(seed):
         sentences = blocks(text)
         assert len(sentences) == SMALL["ner"][SPLITS.index(split)]
         for rows in sentences:
-            before = "O"
-            for word, tag in rows:
-                assert word
-                assert " " not in word
-                assert re.fullmatch(r"O|[BI]-(PER|LOC|ORG|MISC)", tag)
-                assert not tag.startswith("I-") or before[2:] == tag[2:]
-                before = tag
+            assert all(word and " " not in word for word, _ in rows)
+            assert all(re.fullmatch(r"O|[BI]-(PER|LOC|ORG|MISC)", tag) for _, tag in rows)
+            assert violation([tag for _, tag in rows], "iob2") is None
 
 
 @any_seed
@@ -85,31 +83,15 @@ def test_propositions_are_balanced_with_one_verb_a_column(seed):
             assert {len(row) for row in rows} == {12 + len(lemmas)}
             assert [row[2] for row in rows] == [str(i) for i in range(len(rows))]
             for column, index in enumerate(lemmas, start=11):
-                spans = propositions([row[column] for row in rows])
-                labels = Counter(label for label, _, _ in spans)
+                spans = brackets.spans([row[column] for row in rows])  # refuses what is not balanced
+                assert all(one.end <= two.start for one, two in pairwise(spans))
+                labels = Counter(span.type for span in spans)
                 assert labels["V"] == 1
-                assert ("V", index, index + 1) in spans
+                assert Span("V", index, index + 1) in spans
                 for label, n in labels.items():
                     assert re.fullmatch(r"V|(R-)?(ARG[0-4]|ARGM-[A-Z]{3})|C-ARG[0-4]", label)
                     assert label[:2] not in ("C-", "R-") or label[2:] in labels
                     assert n == 1 or label.startswith("ARGM")
-
-
-def propositions(cells: list[str]) -> list[tuple[str, int, int]]:
-    """Spans of a column without overlaps; fails on anything else."""
-    spans, label, start = [], None, 0
-    for i, cell in enumerate(cells):
-        match = re.fullmatch(r"(?:\(([A-Z0-9-]+))?\*(\))?", cell)
-        assert match, cell
-        if match[1]:
-            assert label is None
-            label, start = match[1], i
-        if match[2]:
-            assert label is not None
-            spans.append((label, start, i + 1))
-            label = None
-    assert label is None
-    return spans
 
 
 @any_seed
@@ -123,25 +105,11 @@ def test_clusters_have_two_mentions_and_brackets_nest(seed):
             for rows in blocks(body):
                 assert {(row[0], row[1], len(row)) for row in rows} == {(name, "0", 12)}
                 assert len({row[9] for row in rows}) == 1  # one speaker a sentence
-                mentions += nested(rows)
+                found = brackets.mentions([row[-1] for row in rows])  # refuses what is not balanced
+                assert not any(one.start < two.start < one.end < two.end for one in found for two in found)
+                mentions.update(span.type for span in found)
             assert mentions
             assert min(mentions.values()) >= 2
-
-
-def nested(rows: list[list[str]]) -> Counter[str]:
-    """Mentions by cluster; the one opened last must close first."""
-    counts: Counter[str] = Counter()
-    stack: list[str] = []
-    for row in rows:
-        for cell in row[-1].split("|") if row[-1] != "-" else []:
-            number = cell.strip("()")
-            if cell.startswith("("):
-                stack.append(number)
-                counts[number] += 1
-            if cell.endswith(")"):
-                assert stack.pop() == number
-    assert not stack
-    return counts
 
 
 @any_seed
@@ -243,11 +211,10 @@ def test_golden_bytes():
     assert digest(files(1)) == GOLDEN
 
 
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_bytes_do_not_depend_on_hashing(hash_seed):
-    # in a process that hashes otherwise
+def test_bytes_do_not_depend_on_hashing():
+    """In a process that hashes otherwise."""
     code = "from tests.mini.test_mini import digest, files; print(digest(files(1)))"
-    environment = {"PYTHONHASHSEED": hash_seed, "PATH": "/usr/bin:/bin"}
+    environment = {"PYTHONHASHSEED": "1", "PATH": "/usr/bin:/bin"}
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert run.stdout.strip() == digest(files(1)), run.stderr
 
@@ -258,68 +225,6 @@ def test_another_seed_is_another_world():
 
 
 # What it is for.
-
-
-@pytest.fixture(scope="module")
-def world() -> Setting:
-    return Setting.of(1, mini.Sizes.names, mini.Sizes.invented)
-
-
-def entity_words(setting: Setting, key: str, n: int) -> list[tuple[str, str]]:
-    """(word, type) of the words of names in n news sentences."""
-    from elmo_bench.mini.language.phrases import sentence
-
-    source = news(Chance(key), setting)
-    told = [sentence(source.draw()) for _ in range(n)]
-    return [(one.words[i], span.type) for one in told for span in one.entities for i in range(span.start, span.end)]
-
-
-def test_plain_text_covers_names_that_the_training_set_lacks(world):
-    labelled = {word for word, _ in entity_words(world, "labelled", 1200)}
-    unlabelled = {word for word, _ in entity_words(world, "unlabelled", 15_000)}
-    held_out = [word for word, _ in entity_words(world, "held out", 400)]
-    unseen = [word for word in held_out if word not in labelled]
-    assert 0.25 < len(unseen) / len(held_out) < 0.65
-    assert sum(word in unlabelled for word in unseen) > 0.9 * len(unseen)
-
-
-def test_many_names_have_several_types(world):
-    types: dict[str, Counter[str]] = {}
-    words = entity_words(world, "types", 8000)
-    for word, label in words:
-        types.setdefault(word, Counter())[label] += 1
-    ambiguous = [word for word, _ in words if min(types[word].values()) > 1 and len(types[word]) > 1]
-    assert 0.15 < len(ambiguous) / len(words) < 0.6
-    best = sum(max(counts.values()) for counts in types.values()) / len(words)
-    assert best < 0.95  # knowing every name's commonest type is not enough
-
-
-def test_the_form_of_a_name_does_not_tell_its_class(world):
-    """Naive Bayes over letter pairs does little better than chance on names that it has not seen."""
-    names = {(e.short[0], cls) for cls in ("person", "place", "org", "work") for e in world.world.by_class[cls].items}
-    forms: dict[str, list[str]] = {}
-    for form, cls in sorted(names):
-        forms.setdefault(cls, []).append(form)
-    n = min(map(len, forms.values()))
-    counts = {cls: Counter(pair for form in known[: n // 2] for pair in pairs(form)) for cls, known in forms.items()}
-    right = 0
-    for cls, known in forms.items():
-        for form in known[n // 2 : n]:
-            guess = max(counts, key=lambda c: likelihood(form, counts[c]))
-            right += guess == cls
-    assert right / (4 * (n - n // 2)) < 0.35
-
-
-def pairs(form: str) -> list[str]:
-    marked = f"^{form.lower()}$"
-    return [marked[i : i + 2] for i in range(len(marked) - 1)]
-
-
-def likelihood(form: str, counts: Counter[str]) -> float:
-    result, total = 1.0, sum(counts.values()) + 400
-    for pair in pairs(form):
-        result *= (counts[pair] + 1) / total
-    return result
 
 
 def test_ambiguous_words_occur_in_each_sense():
@@ -380,38 +285,6 @@ def compare_things(lexicon: Lexicon, told: Thing, said: Thing) -> str:
     adjectives = "follows" if said.adjective in ("", told.adjective) else compare(told.adjective == "")
     relations = {nouns, adjectives}
     return "excludes" if "excludes" in relations else "open" if "open" in relations else "follows"
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (opinions.negated(4), -1),
-        (opinions.negated(2), -2),
-        (opinions.negated(-4), 1),
-        (opinions.negated(0), 0),
-        (opinions.scaled(2, 2), 4),
-        (opinions.scaled(-4, 1), -4),
-        (opinions.scaled(-2, -2), -1),
-        (opinions.scaled(0, 2), 0),
-        (opinions.joined(2, 2), 2),
-        (opinions.joined(4, -4), 0),
-        (opinions.contrasted(4, -4), -2),
-        (opinions.contrasted(-2, 4), 3),
-    ],
-)
-def test_sentiment_composes(value, expected):
-    assert value == expected
-
-
-def test_morphology():
-    assert [past(verb) for verb in ("mend", "scrub", "carry", "go", "rinse", "play")] == [
-        "mended", "scrubbed", "carried", "went", "rinsed", "played",
-    ]  # fmt: skip
-    assert [gerund(verb) for verb in ("make", "drag", "flee", "visit")] == ["making", "dragging", "fleeing", "visiting"]
-    assert [third(verb) for verb in ("watch", "hurry", "go", "mend")] == ["watches", "hurries", "goes", "mends"]
-    assert [plural(noun) for noun in ("fisherman", "city", "goose", "box")] == ["fishermen", "cities", "geese", "boxes"]
-    assert [adverb(word) for word in ("quick", "happy")] == ["quickly", "happily"]
-    assert [article(word) for word in ("apple", "union", "cart")] == ["an", "a", "a"]
 
 
 # On disk and on the command line.
@@ -477,36 +350,21 @@ def test_wrong_sizes_are_named(sizes):
         mini.Sizes.of(sizes)
 
 
-def test_a_folder_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="file: is a file where a folder is needed"):
-        mini.generate(tmp_path / "file" / "data", 1, SMALL)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "missing argument out=..."),
-        (["out=x", "sed=1"], "sed: there is no such argument; did you mean seed?"),
-        (["out=x", "seed=one"], "seed=one: a whole number from 0"),
-        (["out=x", "seed=1,2"], "seed=1,2: a whole number from 0"),
-        (["out=x", "ner=5"], "sizes.ner=5: must be three positive numbers"),
-        (["x"], "x: arguments are written key=value"),
+        (["seed=1,2"], "seed=1,2: a whole number from 0"),
+        (["ner=5"], "sizes.ner=5: must be three positive numbers"),
     ],
 )
-def test_wrong_arguments_end_in_one_line(arguments, message, tmp_path):
-    command = [sys.executable, "-m", "elmo_bench", "mini", *arguments]
-    run = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
-    assert run.returncode == 2
-    assert run.stdout == ""
-    assert len(run.stderr.splitlines()) == 1
-    assert run.stderr.startswith(f"error: {message}")
+def test_wrong_arguments_end_in_one_line(call, arguments, message, tmp_path):
+    status, out, err = call(command, f"out={tmp_path}/x", *arguments)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith(f"error: {message}")
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command_writes_the_data_set(tmp_path):
+def test_the_command_writes_the_data_set(call, tmp_path):
     sizes = [f"{k}={','.join(map(str, v)) if isinstance(v, list) else v}" for k, v in SMALL.items()]
-    command = [sys.executable, "-m", "elmo_bench", "mini", f"out={tmp_path}/mini", "seed=1", *sizes]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert (run.returncode, run.stdout) == (0, f"{tmp_path}/mini\n"), run.stderr
+    assert call(command, f"out={tmp_path}/mini", "seed=1", *sizes) == (0, f"{tmp_path}/mini\n", "")
     assert (tmp_path / "mini/sst/test.txt").read_text(encoding="utf-8") == files(1)["sst/test.txt"]

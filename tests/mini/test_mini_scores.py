@@ -55,16 +55,23 @@ def folder(tmp_path_factory):
     return mini.ensure_data(tmp_path_factory.mktemp("mini"), 5, SMALL)
 
 
-PROBE = (
-    "import sys; from elmo_bench import __main__; sys.argv[1:1] = ['score']; __main__.main(); "
-    "assert not {'torch', 'datasets', 'pytorch_lightning'} & set(sys.modules)"
-)
+PROBE = """
+import json, sys
+from elmo_bench.commands.compare.score import score
+found = {task: score(task, *files) for task, files in json.loads(sys.argv[1]).items()}
+heavy = sorted({"torch", "datasets", "pytorch_lightning"} & set(sys.modules))
+print(json.dumps([found, heavy]))
+"""
 
 
-@pytest.mark.parametrize("task", FORMATS)
-def test_gold_against_itself_scores_100_and_the_command_loads_nothing_heavy(task, folder, tmp_path):
-    gold, predictions = FORMATS[task](folder, tmp_path)
-    command = [sys.executable, "-c", PROBE, f"task={task}", f"gold={gold}", f"predictions={predictions}"]
+def test_gold_against_itself_scores_100_and_scoring_loads_nothing_heavy(folder, tmp_path):
+    files = {}
+    for task, make in FORMATS.items():
+        (tmp_path / task).mkdir()
+        files[task] = [str(path) for path in make(folder, tmp_path / task)]
+    command = [sys.executable, "-c", PROBE, json.dumps(files)]
     done = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-    assert set(json.loads(done.stdout).values()) == {100.0}
+    found, heavy = json.loads(done.stdout)
+    assert heavy == []
+    assert {task: set(scores.values()) for task, scores in found.items()} == {task: {100.0} for task in FORMATS}

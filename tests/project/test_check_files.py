@@ -11,6 +11,8 @@ import pytest
 from elmo_bench.bilm.card import write_card
 from elmo_bench.system.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("name", "size", "fault"),

@@ -23,14 +23,6 @@ def test_mutated_files_end_in_a_result_or_in_one_line(kind):
     assert {outcome for outcome, _ in outcomes} == {RESULT, ONE_LINE}  # the drill is neither too mild nor too rough
 
 
-@pytest.mark.parametrize("kind", TRIALS)
-def test_the_files_before_the_mutation_are_valid(kind, monkeypatch):
-    monkeypatch.setattr(inputs, "mutated", lambda content, chance: content)
-    for number in range(8):
-        outcome, told = TRIALS[kind](random.Random(number))
-        assert outcome == RESULT, told
-
-
 def test_mutations_are_those_of_their_seed():
     content = str(KINDS["srl"].files["train.conll"]).encode()
     one, again, other = ([mutated(content, random.Random(seed + i)) for i in range(200)] for seed in (0, 0, 1000))

@@ -17,14 +17,12 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-from hydra import compose as hydra_compose
-from hydra import initialize_config_dir
 from hydra.utils import get_object
 from omegaconf import OmegaConf
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from elmo_bench.configuration.pages import compose, register, scales
+from elmo_bench.configuration.pages import compose, scales
 from elmo_bench.system.places import CONF
 
 pytestmark = pytest.mark.slow
@@ -74,34 +72,6 @@ def violations(module: str, source: str) -> list[str]:
 def test_the_framework_knows_no_task_and_no_task_knows_another():
     modules = sources("elmo_bench") + sources("tasks")
     assert [fault for module, source in modules for fault in violations(module, source)] == []
-
-
-@pytest.mark.parametrize(
-    ("module", "source"),
-    [
-        ("elmo_bench.running.module", "import tasks.ner"),
-        ("elmo_bench.running.module", "def f():\n    from tasks import ner"),
-        ("elmo_bench.commands.run.train", "importlib.import_module('tasks.ner.reader')"),
-        ("elmo_bench.nn.crf", "from ...tasks.ner import head"),
-        ("tasks.srl.reader", "from tasks.ner.reader import Reader"),
-        ("tasks.srl.reader", "from ..ner import head"),
-        ("tasks.srl.__init__", "from .. import ner"),
-    ],
-)
-def test_the_rule_sees_every_way_to_import(module, source):
-    assert violations(module, source)
-
-
-@pytest.mark.parametrize(
-    ("module", "source"),
-    [
-        ("tasks.srl.reader", "from elmo_bench.task import Tokens\nfrom . import head\nfrom tasks.srl.metric import F1"),
-        ("tasks.srl.__init__", "from .reader import Reader"),
-        ("elmo_bench.running.module", "from elmo_bench.task import Batch\ntasks = 1"),
-    ],
-)
-def test_the_rule_allows_what_is_allowed(module, source):
-    assert violations(module, source) == []
 
 
 # The rooms of elmo_bench/ from the lowest to the highest. A room may import those before it; `task` is the contract,
@@ -278,15 +248,3 @@ def test_every_page_of_a_choice_composes():
 @pytest.mark.parametrize("recipe", pages("pretrain"))
 def test_every_recipe_of_a_bilm_composes(recipe):
     assert OmegaConf.to_container(compose([f"pretrain={recipe}", "data_root=data"], "pretrain"), resolve=True)
-
-
-@pytest.mark.parametrize("sweep", pages("sweep"))
-def test_a_sweep_is_a_multirun_over_keys_that_exist(sweep):
-    register()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        config = hydra_compose("train", [f"+sweep={sweep}"], return_hydra_config=True)
-    assert config.hydra.mode.name == "MULTIRUN"
-    assert config.hydra.sweeper.params
-    keys = [key for key in config.hydra.sweeper.params if not (CONF / key).is_dir()]
-    absent = "absent"
-    assert [key for key in keys if OmegaConf.select(config, key.lstrip("+"), default=absent) == absent] == []

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine"),
+]
 
 # Stands in for Python: makes a .venv of itself, and notes what pip is asked to install, which lasts as long as there is
 # a file `hold`. Only the lock is a real one.

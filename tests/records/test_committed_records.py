@@ -85,10 +85,6 @@ def test_the_runs_of_table_1_at_open_are_recorded_under_their_ids(task, records,
         assert Identity(schema.typed(pages.compose([*chosen, f"arm={arm}"]))).run in ids, arm
 
 
-def test_the_version_of_a_task_is_that_of_its_page():
-    assert [pages.version(task) for task in ("sst5", "ner", "of another project")] == [3, 2, 1]
-
-
 # The report of the committed records.
 
 

@@ -91,13 +91,6 @@ def test_a_draw_of_clusters_is_scored_from_the_sums_of_its_items():
         assert value == precision_recall_f1(totals)["f1"]
 
 
-def test_runs_on_the_same_items_have_the_same_draws():
-    one = evidence.Evidence(sentences(1), precision_recall_f1, "f1")
-    again = evidence.Evidence(sentences(1), precision_recall_f1, "f1")
-    assert one.drawn.tolist() == again.drawn.tolist()
-    assert one.drawn.std() > 0
-
-
 def test_resampled_seeds_vary_as_new_ones_do():
     scores = np.array([60.0, 62.0, 65.0])
     noise = resampling.seed_noise(scores, 3, 0)
@@ -122,14 +115,6 @@ def test_the_permutation_test_is_exact_where_it_can_be():
     higher, lower = (differences >= differences[0] - 1e-9).mean(), (differences <= differences[0] + 1e-9).mean()
     assert resampling.permutation_p(one, other, f1) == pytest.approx(min(1, 2 * min(higher, lower)))
     assert resampling.permutation_p(one, one, f1) == 1
-
-
-def test_many_clusters_are_swapped_in_bundles():
-    rows = np.arange(1203.0).reshape(401, 3)
-    bundled = resampling._bundled(rows)
-    assert bundled.shape == (resampling.BUNDLES, 3)
-    assert bundled.sum(0).tolist() == rows.sum(0).tolist()
-    assert resampling._bundled(rows[:5]).tolist() == rows[:5].tolist()
 
 
 # Intervals.
@@ -218,13 +203,6 @@ def test_a_single_seed_is_taken_to_vary_as_the_other_arm_does(tmp_path):
     assert half(found) == pytest.approx(expected, rel=0.05)
     assert found.note.endswith("is taken to vary as the other arm's")
     assert [p is None for p in gain(many, single).p_items] == [True, False, True]
-
-
-def test_pairing_takes_away_what_all_runs_find_hard(tmp_path):
-    single = arm(tmp_path, "input", [1], 0.8), arm(tmp_path, "none", [1])
-    paired = gain(*single)
-    alone = [evidence.of_run(group.first, "test", "f1").drawn.var() for group in single]
-    assert half(paired) < stats.t.ppf(0.975, 149) * sum(alone) ** 0.5
 
 
 def test_clusters_widen_an_interval(tmp_path):

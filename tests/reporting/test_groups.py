@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
 from elmo_bench.configuration import pages
-from elmo_bench.records import store
 from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.groups import distinctions, flat, in_groups, in_words
-from elmo_bench.reporting.statistics.outcomes import outcome
-from elmo_bench.reporting.tables import comparisons, tables
+from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.studies import studies
-from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import sealed
 from tests.records.test_records import fake, save
@@ -69,20 +65,6 @@ def test_records_of_earlier_versions_are_left_out_and_one_line_says_so(tmp_path,
     ]
     monkeypatch.setattr(pages, "version", lambda task: 3)  # the task's page is newer than all of them
     assert page.read_all(tmp_path) == []
-
-
-def test_the_arm_of_a_record_places_it_in_the_overview():
-    runs = [
-        fake("none", group="a", arm="baseline", variant={}, f1=50.0),
-        fake("none", group="b", arm="text", variant={}, f1=55.0),  # not of the scale's pair
-        fake("input", group="c", arm="elmo", variant={}, f1=60.0),
-        fake("input", group="d", arm="last-layer", variant={}, f1=1.0),
-        fake("input", group="e", arm="elmo", variant={"task.batch.batch_size": 3}, f1=2.0),
-    ]
-    (section,) = tables.overview(runs)
-    runs[1]["config"]["vectors"] = {"source": "text"}
-    assert [row[2:6] for row in section.rows] == [("random", "50.00 (1)", "60.00 (1)", "+10.00")]
-    assert [row[4] for row in comparisons.table(outcome(runs)).rows] == ["+10.00"]
 
 
 def test_of_two_groups_for_one_cell_that_with_more_seeds_is_shown():
@@ -157,24 +139,6 @@ def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():
     assert [record["seed"] for record in group.records] == [1, 2]
     runs[1]["settings"]["bilm"] = {"recipe": {"version": 2}}
     assert len(in_groups(runs)) == 2
-
-
-@pytest.mark.slow
-def test_a_copy_of_a_committed_record_with_another_biLM_is_a_row_of_its_own(tmp_path):
-    """And every row of the others stays as it was."""
-    committed = places.ROOT / "results" / "runs" / "open" / "ner"
-    shutil.copytree(committed, tmp_path / "runs" / "open" / "ner")
-    before = page.refresh(tmp_path)
-    records = [store.read(path) for path in sorted(committed.glob("*.json"))]
-    record = max((r for r in records if r["arm"] == "elmo" and not r["variant"]), key=lambda r: r["version"])
-    record["metrics"]["test"]["f1"] = 1.0
-    record |= {"bilm": record["bilm"] | {"sha256": OTHER}, "group": "0" * 16, "run": "1" * 16}
-    save(tmp_path, record)
-    after = page.refresh(tmp_path)
-    for old, new in zip(before, after, strict=True):
-        assert len(new.rows) == len(old.rows) + 1
-        assert {row[2:] for row in old.rows} <= {row[2:] for row in new.rows}
-        assert sum("biLM d5d5d5d5" in row[0] for row in new.rows) == 1
 
 
 # Pages.

@@ -20,7 +20,7 @@ from elmo_bench.reporting.statistics.outcomes import outcome
 from elmo_bench.reporting.tables import beside, comparisons, tables
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
-from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS, snli_line
+from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS
 from tests.records.test_records import fake, save
 from tests.reference_bilm import write_random
 
@@ -51,17 +51,6 @@ def conll2012(folder: Path) -> list[str]:
     return folder_of(folder, texts)
 
 
-def snli(folder: Path) -> list[str]:
-    labels = ("entailment", "neutral", "contradiction")
-    text = "".join(snli_line(label, "Ida sang in Roma.", f"Ida was {label}.") for label in labels)
-    return folder_of(folder, {f"snli_1.0_{split}.jsonl": text for split in SPLITS})
-
-
-def sst5(folder: Path) -> list[str]:
-    text = "".join(f"({label} (2 Ida) ({label} (2 sang) ({label} (2 in) ({label} well))))\n" for label in range(5))
-    return folder_of(folder, {f"{split}.txt": text for split in SPLITS})
-
-
 def squad(folder: Path) -> list[str]:
     answers = [{"text": "Roma", "answer_start": 12}]
     articles = [
@@ -75,7 +64,7 @@ def squad(folder: Path) -> list[str]:
     return [f"{'+' if split == 'dev' else ''}task.data.{split}={folder}/{split}.json" for split in SPLITS]
 
 
-DATA = {"ner": ner, "srl": conll2012, "coref": conll2012, "snli": snli, "sst5": sst5, "squad": squad}
+DATA = {"ner": ner, "srl": conll2012, "squad": squad}  # the readers' own tests read the formats of all tasks
 WORDS = ["Ida", "ida", "Bell", "bell", "sang", "in", "Roma", "roma", "well", "was", "she", ".", "rain", "where", "far"]
 
 
@@ -198,15 +187,6 @@ def test_half_a_pair_is_shown_and_the_other_half_named(tmp_path):
     page.refresh(tmp_path)
     assert pair.remarks[0] in (tmp_path / "report.html").read_text()
     assert pair.remarks[0] in page.embedded("\n".join(page.MARKS), [pair])
-
-
-@pytest.mark.usefixtures("first_versions")
-@pytest.mark.parametrize("name", ["bert-tiny", "mine"])
-def test_a_model_from_elsewhere_has_a_row_by_its_name(tmp_path, name):
-    bilm = {"name": name, "sha256": "c" * 64, "tuned": False}
-    save(tmp_path, arm_of("glove", 65.0), arm_of("elmo+glove", 72.0, bilm=bilm))
-    (pair,) = tables.overview(store.read_all(tmp_path))
-    assert [row[:1] + row[3:6] for row in pair.rows] == [(f"ner (biLM {name})", "65.00 (1)", "72.00 (1)", "+7.00")]
 
 
 @pytest.mark.usefixtures("first_versions")

@@ -91,12 +91,6 @@ def test_what_a_run_contributes_stands_beside_its_link(page):
 # The parts.
 
 
-def test_without_both_arms_the_answer_is_that_there_is_none():
-    line, lacking = answer.answer(by_scale([fake("none")])).words
-    assert "Not recorded yet: elmo of ner" in lacking
-    assert line == "No task has recorded runs with and without ELMo."
-
-
 @pytest.mark.parametrize(
     ("seeds", "low", "high", "said"),
     [
@@ -207,13 +201,6 @@ def test_pictures_repeat_byte_for_byte_and_hold_text(records):
     assert any("ner +4.00 points, 95 % interval" in (node.text or "") for node in root.iter(f"{SVG}title"))
     assert "date" not in drawn.lower()
     assert "matplotlib" not in drawn.lower()
-
-
-def test_ids_of_two_pictures_differ():
-    rows = [("ner input", [0.1, 0.2, 0.7])]
-    ids = [set(re.findall(r' id="([^"]+)"', svg.drawn(heat.heat_map(scale, rows)))) for scale in ("open", "mini")]
-    assert ids[0]
-    assert ids[0].isdisjoint(ids[1])
 
 
 def test_a_tooltip_may_hold_any_text():

@@ -53,8 +53,17 @@ def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator
         torch.testing.assert_close(saved[name], parameter.detach() - parameter.grad, rtol=rtol, atol=atol)
 
 
-def test_every_row_is_scored_once_and_predictions_are_complete(bench):
-    record = bench.train(*TWO, "task.fit.epochs=2")
+LONG = (*TWO, "task.fit.epochs=12")
+
+
+@pytest.fixture(scope="module")
+def whole(shared_bench):
+    """The record of a run on two devices."""
+    return shared_bench.train(*LONG)
+
+
+def test_every_row_is_scored_once_and_predictions_are_complete(shared_bench, whole):
+    bench, record = shared_bench, whole
     folder = store.work(bench.results, "open", "toy", record["run"])
     predictions = [json.loads(line) for line in (folder / items.PREDICTIONS).read_text().splitlines()]
     lines = (bench.data / "toy" / "test.txt").read_text().splitlines()
@@ -66,7 +75,7 @@ def test_every_row_is_scored_once_and_predictions_are_complete(bench):
     assert kept["test"].rows.tolist() == kept["dev"].rows.tolist() == list(range(40))
     words = sum(len(line.split()) for line in (bench.data / "toy" / "train.txt").read_text().splitlines())
     assert record["history"]["tokens"][0] <= words  # the fifth of five batches does not go round
-    assert record["updates"] == 2 * (5 // 2)
+    assert record["updates"] == 12 * (5 // 2)
 
 
 def test_the_number_of_devices_is_part_of_a_run(bench):
@@ -83,9 +92,7 @@ def others(monkeypatch):
     return processes
 
 
-def test_a_killed_rank_ends_the_run_in_one_line_and_the_run_is_resumed(bench, others):
-    changes = (*TWO, "task.fit.epochs=12")
-    whole = bench.train(*changes, f"results_root={bench.folder}/whole")
+def test_a_killed_rank_ends_the_run_in_one_line_and_the_run_is_resumed(bench, whole, others):
     folder = store.work(bench.results, "open", "toy", whole["run"])
 
     def kill() -> None:
@@ -96,11 +103,11 @@ def test_a_killed_rank_ends_the_run_in_one_line_and_the_run_is_resumed(bench, ot
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     with pytest.raises(UserError, match=r"device 1 was killed by signal 9; running the command again resumes"):
-        bench.train(*changes)
+        bench.train(*LONG)
     killer.join()
     assert (folder / "last.ckpt").is_file()
     assert not list(bench.results.rglob("runs/*/*/*.json"))
-    resumed = bench.train(*changes)
+    resumed = bench.train(*LONG)
     assert resumed["metrics"] == whole["metrics"]
     assert resumed["history"]["loss"] == whole["history"]["loss"]
 

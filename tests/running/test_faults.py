@@ -274,6 +274,8 @@ CNN = "{_target_:elmo_bench.nn.char_cnn.CharCNN,_partial_:true,size:%s,filters:{
     [
         ("task.fit.epochs=0", "task.fit.epochs=0: a whole number from 1"),
         ("task.fit.patience=-1", "task.fit.patience=-1: a whole number from 0"),
+        ("fraction=0", "fraction=0.0: a number of above 0 and at most 1"),
+        ("fraction=1.5", "fraction=1.5: a number of above 0 and at most 1"),
         ("trainer.limit_batches=0", "trainer.limit_batches=0: a whole number from 1"),
         ("trainer.limit_batches=nan", "trainer.limit_batches=nan: a number that"),
         ("trainer.threads=100000", "trainer.threads=100000: a whole number from 1 to 1024"),

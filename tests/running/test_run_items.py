@@ -19,6 +19,8 @@ from tests import toy
 from tests.damage import refusals
 from tests.text.test_items import same
 
+pytestmark = pytest.mark.slow
+
 
 def some(n: int = 50, named: bool = False) -> Items:
     draw = np.random.default_rng(n)
@@ -65,18 +67,6 @@ def test_equal_items_are_equal_bytes_at_any_time(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: now + 1e6)
     run_items.write(second, {"dev": some(), "test": some(9, named=True)})
     assert first.read_bytes() == second.read_bytes()
-
-
-def test_ten_thousand_questions_stay_small(tmp_path):
-    """As many as SQuAD's test set, with F1 of answers of up to four words and 48 articles."""
-    draw, n = np.random.default_rng(1), 10_570
-    shared, longer = draw.integers(0, 5, n), draw.integers(0, 5, n)
-    f1 = 2 * shared / (2 * shared + longer + 1)
-    clusters = smallest(np.sort(draw.integers(0, 48, n)))
-    statistics = {"exact_match": smallest(f1 == 1), "f1": f1, "questions": np.ones(n, np.uint8)}
-    items = Items(statistics, np.arange(n), clusters, tuple(f"Article_{i}" for i in range(48)))
-    run_items.write(tmp_path / "x", {"dev": items, "test": items})
-    assert (tmp_path / "x").stat().st_size < 40_000
 
 
 def truncated(data: bytes) -> bytes:
@@ -148,36 +138,20 @@ def left(results: Path) -> tuple[dict, Path, Path]:
     return record, run_items.path_of(path), (results / record["checkpoint"]).parent
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("stand_in")
-def test_a_run_keeps_the_items_of_its_selected_epoch_and_of_the_test(bench):
+def test_a_run_keeps_its_items_and_its_predictions_for_test_in_the_order_of_the_splits(bench):
     bench.train("elmo.where=both")
-    record, path, _ = left(bench.results)
+    record, path, work = left(bench.results)
     items = run_items.read(path)
     run_items.check(items, record["metrics"], toy.ToyMetric.from_totals)
-    for split in ("dev", "test"):
-        rows = toy.read(bench.data / "toy" / f"{split}.txt")
-        assert items[split].statistics["all"].tolist() == [len(row["tokens"]) for row in rows]  # in the split's order
+    rows = {split: toy.read(bench.data / "toy" / f"{split}.txt") for split in ("dev", "test")}
+    for split in rows:
+        assert items[split].statistics["all"].tolist() == [len(row["tokens"]) for row in rows[split]]
     assert [file.name for file in path.parent.iterdir() if file.name.startswith(".")] == []
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_the_items_of_dev_are_those_of_the_best_epoch(bench, monkeypatch):
-    monkeypatch.setattr(toy.ScriptedMetric, "script", [10, 40, 40, 20, 33])
-    bench.train("task.metric._target_=tests.toy.ScriptedMetric")
-    items = run_items.read(left(bench.results)[1])
-    assert [items[split].totals() for split in ("dev", "test")] == [{"accuracy": 40.0}, {"accuracy": 33.0}]
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_the_predictions_for_test_stay_in_the_work_folder_in_row_order(bench):
-    bench.train()
-    record, _, work = left(bench.results)
-    predictions = [json.loads(line) for line in (work / PREDICTIONS).read_text().splitlines()]
     metric = toy.ToyMetric()
-    metric.update(predictions, toy.read(bench.data / "toy" / "test.txt"))
+    metric.update([json.loads(line) for line in (work / PREDICTIONS).read_text().splitlines()], rows["test"])
     assert metric.compute() == record["metrics"]["test"]
-    same(metric.items().in_row_order(np.arange(40)), run_items.read(left(bench.results)[1])["test"])
+    same(metric.items().in_row_order(np.arange(40)), items["test"])
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -199,7 +173,6 @@ def _with_size(data, size: int):
     return data
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("stand_in")
 def test_a_half_finished_run_without_its_items_says_what_to_do(bench):
     (bench.died() / DEV).unlink()

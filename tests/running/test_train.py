@@ -134,6 +134,9 @@ def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     one, two = bench.results / whole["checkpoint"], bench.folder / "torn" / whole["checkpoint"]
     for name in (items.DEV, items.PREDICTIONS):
         assert two.with_name(name).read_bytes() == one.with_name(name).read_bytes()
+    weights, others = (torch.load(path, weights_only=True)["state_dict"] for path in (one, two))
+    assert weights.keys() == others.keys()
+    assert all(torch.equal(value, others[name]) for name, value in weights.items())
 
 
 def test_ctrl_c_ends_in_one_line(bench):
@@ -171,6 +174,8 @@ def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
     monkeypatch.setattr(toy.ScriptedMetric, "script", [10, 40, 40, 20, 33])
     record = bench.train("task.metric._target_=tests.toy.ScriptedMetric")
     assert (record["epoch"], record["epochs"], record["selected_updates"]) == (2, 4, 10)
+    scored = items.read(items.path_of(bench.results / "runs" / "open" / "toy" / f"{record['run']}.json"))
+    assert [scored[split].totals() for split in ("dev", "test")] == [{"accuracy": 40.0}, {"accuracy": 33.0}]
     best = torch.load(bench.results / record["checkpoint"], weights_only=True)
     assert len(best["history"]) == 2
     for name, value in best["state_dict"].items():

@@ -11,6 +11,8 @@ import pytest
 from elmo_bench.clusters.local import Job, run_jobs
 from elmo_bench.system.terminal.progress import LINES, tell
 
+pytestmark = pytest.mark.slow
+
 
 def job(title: str, code: str) -> Job:
     return Job(title, [sys.executable, "-c", code])

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,51 @@ def test_a_run_that_cannot_succeed_stops_no_other_is_not_tried_again_and_says_wh
     (line,) = [each for status in queued.status(toy.results) for each in status.lines()[1:]]
     assert "the biLM's layers are 0 (tokens) to 2" in line
     assert "log: " in line
+
+
+def preempt(job: str, kind: str) -> None:
+    """Interrupts a running job; one that has just ended is left alone."""
+    commands = {
+        "SIGTERM, SIGUSR2": [["scancel", "--signal=TERM", job], ["scancel", "--signal=USR2", job]],
+        "SIGKILL": [["scancel", "--signal=KILL", "--full", job]],
+        "requeue": [["scontrol", "requeue", job]],
+        "time limit": [["scontrol", "update", f"jobid={job}", "endtime=now+1seconds"]],
+    }
+    for command in commands[kind]:
+        subprocess.run(command, capture_output=True)
+
+
+def test_pre_empted_at_random_moments_records_are_those_of_undisturbed_runs(toy, monkeypatch):
+    """By turns by four kinds of interruption; PREEMPTIONS is their number, by default 4.
+
+    The sweep is typed again only if a run is lost: a job may be ended before the first line of its script is through.
+    """
+    length = ("task.fit.epochs=40", "cluster.attempts=40")
+    kinds = cycle(("SIGTERM, SIGUSR2", "SIGKILL", "requeue", "time limit"))
+    draw, limited = random.Random(1), set[str]()  # jobs whose time runs out: not interrupted otherwise
+    monkeypatch.setenv("SLOW", "0.08")
+    sweep(toy, *SMALL, *length)
+    for _ in range(int(os.environ.get("PREEMPTIONS", "4"))):
+        until(lambda: any(each.state == "RUNNING" for each in queue().values()) or not unfinished(toy), 300, toy)
+        time.sleep(draw.uniform(1, 6))
+        running = [job for job, each in queue().items() if each.state == "RUNNING" and job not in limited]
+        if running:
+            job, kind = draw.choice(sorted(running)), next(kinds)
+            preempt(job, kind)
+            limited |= {job} if kind == "time limit" else set()
+    while {*states(toy)} != {"recorded"}:
+        until(lambda: not unfinished(toy), 600, toy)
+        if "failed" in states(toy):
+            sweep(toy, *SMALL, *length)
+    on_cluster, toy.results = records(toy.results), toy.folder / "local"
+    monkeypatch.delenv("SLOW")
+    sweep(toy, length[0])
+    assert records(toy.results) == on_cluster
+
+
+def unfinished(toy: Bench) -> bool:
+    """Whether a run is still under way."""
+    return bool({*states(toy)} & {"running", "waiting"})
 
 
 SITE = """

@@ -198,20 +198,6 @@ def test_a_run_on_a_full_disk_goes_on_when_there_is_room(bench, capsys):
     assert again["history"]["loss"] == whole["history"]["loss"]
 
 
-@pytest.mark.usefixtures("stand_in")
-@pytest.mark.parametrize("key", ["results_root", "cache_root"])
-def test_a_file_as_a_folder_is_one_line_or_is_done_without(bench, key, capsys):
-    (bench.folder / "file").write_text("precious")
-    if key == "results_root":
-        assert "file: is a file where a folder is needed" in refused(
-            lambda: bench.train(f"{key}={bench.folder}/file"), capsys
-        )
-    else:
-        bench.train(f"{key}={bench.folder}/file", "task.fit.epochs=1")
-        assert "layers cannot be written" in capsys.readouterr().err
-    assert (bench.folder / "file").read_text() == "precious"
-
-
 def test_a_cache_without_room_is_computed_around(tmp_path, capsys):
     sentences = [["a", "b", str(i)] for i in range(60)]
     cache = ActivationCache(FakeBiLM(), tmp_path / "cache")

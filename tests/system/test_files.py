@@ -79,6 +79,7 @@ with replacing(sys.argv[1]) as file:
 """
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_goes_with_the_next_write_and_a_living_ones_stays(tmp_path):
     path = tmp_path / "x"
     for _ in range(2):

@@ -42,6 +42,7 @@ def holder(folder, said: str = "at once") -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 def test_a_second_process_waits_for_the_first(tmp_path):
     with holder(tmp_path) as first, holder(tmp_path, "waiting") as second:
         first.communicate("go\n")
@@ -49,6 +50,7 @@ def test_a_second_process_waits_for_the_first(tmp_path):
         second.communicate("go\n")
 
 
+@pytest.mark.slow
 def test_a_dead_process_lets_go_of_its_lock(tmp_path):
     with holder(tmp_path) as first:
         first.kill()

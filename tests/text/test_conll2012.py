@@ -218,14 +218,3 @@ def test_comments_that_part_sentences(file):
     assert [(block.lines, block.rows or block.comments) for block in blocks] == [
         ([1], ["#a"]), ([2], [["x", "1"]]), ([3], ["#b"]), ([4], [["y", "2"]]), ([6], ["#c"]),
     ]  # fmt: skip
-
-
-def test_the_open_data_have_the_sizes_that_their_page_gives(data_root):
-    documents = list(read_documents(data_root / "srl_ewt" / "dev.conll"))
-    sentences = [sentence for document in documents for sentence in document.sentences]
-    assert (len(documents), len(sentences), sum(len(s.words) for s in sentences)) == (297, 1969, 24920)
-    assert sum(len(s.predicates()) for s in sentences) == 4968
-    clusters = [document.clusters() for document in read_documents(data_root / "coref_litbank" / "dev.conll")]
-    sizes = [len(mentions) for document in clusters for mentions in document.values()]
-    assert (len(clusters), sum(sizes), len(sizes)) == (10, 2842, 875)
-    assert sum(size for size in sizes if size > 1) == 2206

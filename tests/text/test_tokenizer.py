@@ -35,26 +35,7 @@ def test_words(text, expected):
 
 def test_no_character_is_lost_and_each_word_stands_where_it_says():
     draw = random.Random(5)
-    pieces = [
-        "a",
-        "Dr.",
-        "U.S.",
-        "1,5",
-        "n't",
-        "'s",
-        "\u2019",
-        "“",
-        "-",
-        "--",
-        "...",
-        " ",
-        "\n",
-        "é",
-        "\u0301",
-        "_",
-        "½",
-        "''",
-    ]
+    pieces = [*"a Dr. U.S. 1,5 n't 's \u2019 “ - -- ... é \u0301 _ ½ ''".split(), " ", "\n"]
     for _ in range(500):
         text = "".join(draw.choice(pieces) for _ in range(draw.randrange(30)))
         cut = words(text)

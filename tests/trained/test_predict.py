@@ -9,13 +9,13 @@ import torch
 from hydra.utils import instantiate
 
 from elmo_bench.commands.compare.score import score
-from elmo_bench.commands.use.predict import COMMAND
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.makers import Makers
-from elmo_bench.nn.feedforward import probabilities
 from elmo_bench.running.build import build
 from elmo_bench.trained.answers import Answers
 from elmo_bench.trained.prediction import echo, predict
+
+pytestmark = pytest.mark.slow
 
 SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,4,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
 TASKS = [task for task in pages.tasks() if "mini" in pages.scales(task)]
@@ -42,7 +42,6 @@ def answers(tmp_path_factory):
     return answer
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_an_answer_is_a_json_object_beside_the_prediction(task, answers):
     rows, given = answers(task)
@@ -85,18 +84,12 @@ def test_mentions_are_the_words_of_the_clusters(answers):
     assert described["in_brackets"] == ["...", "..."]
 
 
-def test_probabilities_are_named_and_rounded():
-    (row,) = probabilities(torch.tensor([[0.0, 1.0]]), ["a", "b"])
-    assert row == {"a": 0.2689, "b": 0.7311}
-
-
 def test_the_input_is_repeated_with_its_words():
     row = {"tokens": ["a", "b"], "sentences": [["a"], ["b"]]}
     assert echo({"text": "a b"}, row, ("tokens", "sentences")) == {"text": "a b", "tokens": ["a", "b"]}
     assert echo({"tokens": ["a", "b"]}, row, ("tokens",)) == {"tokens": ["a", "b"]}
 
 
-@pytest.mark.slow
 def test_the_plain_answers_are_a_file_that_score_reads(tmp_path):
     folder = tmp_path / "mini"
     record = bench_record(folder, tmp_path)
@@ -128,9 +121,3 @@ def bench_record(folder, root):
             "task.fit.epochs=1", "trainer=cpu", f"results_root={root}/results", f"cache_root={root}",
         ])
     )  # fmt: skip
-
-
-def test_the_help_has_the_formats_of_every_task():
-    text = COMMAND.help()
-    for task in TASKS:
-        assert all(f"  {task}, {part} " in text for part in ("input", "output", "plain")), task

@@ -24,14 +24,12 @@ SENTENCES = [["ba", "de"], ["de", "gi", "ko", "lu", "ba", "zz"], ["gi", "gi"]]
 class Shelf:
     """A finished run of the toy task, and the folder models/ of its biLM and head."""
 
-    def __init__(self, bench):
-        self.models, self.folder = bench.folder, bench.folder / "heads" / "toy"
-        bilm = ["bilm.options=${models_root}/options.json", "bilm.weights=${models_root}/weights"]
-        self.record = bench.train("task.fit.epochs=2", "elmo.where=both", f"models_root={self.models}", *bilm)
-        self.checkpoint = bench.results / self.record["checkpoint"]
-        self.input = bench.folder / "in.jsonl"
+    def __init__(self, folder, record):
+        self.models, self.folder = folder, folder / "heads" / "toy"
+        self.record, self.checkpoint = record, folder / "results" / record["checkpoint"]
+        self.input = folder / "in.jsonl"
         self.input.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in SENTENCES))
-        self.output = bench.folder / "out.jsonl"
+        self.output = folder / "out.jsonl"
 
     def export(self):
         return shipped.export(self.checkpoint, self.models / "heads")
@@ -42,9 +40,20 @@ class Shelf:
         return self.output.read_text()
 
 
+@pytest.fixture(scope="module")
+def finished(shared_bench):
+    """The record of the run."""
+    bilm = ["bilm.options=${models_root}/options.json", "bilm.weights=${models_root}/weights"]
+    return shared_bench.train("task.fit.epochs=2", "elmo.where=both", f"models_root={shared_bench.folder}", *bilm)
+
+
 @pytest.fixture
-def shelf(bench, stand_in):
-    return Shelf(bench)
+def shelf(shared_bench, finished, tmp_path):
+    """A copy of its files, which a test may change."""
+    shutil.copytree(shared_bench.results, tmp_path / "results")
+    for name in ("options.json", "weights"):
+        shutil.copy(shared_bench.folder / name, tmp_path)
+    return Shelf(tmp_path, finished)
 
 
 def test_a_head_predicts_as_its_checkpoint_does(shelf):
@@ -58,13 +67,13 @@ def test_a_head_predicts_as_its_checkpoint_does(shelf):
     assert all(torch.allclose(kept[name].float(), whole[name], rtol=1e-3, atol=1e-6) for name in whole)
 
 
-def test_a_head_holds_no_folder_of_this_machine_and_nothing_for_training(shelf, bench):
+def test_a_head_holds_no_folder_of_this_machine_and_nothing_for_training(shelf, shared_bench):
     folder = shelf.export()
     assert sorted(path.name for path in folder.iterdir()) == ["card.json", "head.ckpt"]
     saved = load(str(folder / "head.ckpt"))
     assert set(saved) == {"hyper_parameters", "state_dict", "vocabularies", "bilm_sha256"}
     assert saved["hyper_parameters"]["config"]["bilm"]["weights"] == "<models_root>/weights"
-    assert not any(str(bench.folder).encode() in path.read_bytes() for path in folder.iterdir())
+    assert not any(str(shared_bench.folder).encode() in path.read_bytes() for path in folder.iterdir())
 
 
 def test_the_card_says_which_run_it_is(shelf):
@@ -108,16 +117,16 @@ def test_another_bilm_is_refused(shelf):
         ([], "missing argument checkpoint=... (of a run), or task=..."),
     ],
 )
-def test_predict_says_in_one_line_what_to_give(bench, arguments, message):
+def test_predict_says_in_one_line_what_to_give(call, bench, arguments, message):
     rest = [f"input={bench.folder}/in.jsonl", f"output={bench.folder}/out.jsonl"]
     rest += [f"models_root={bench.folder}"] if arguments[:1] == ["task=toy"] else []
-    done = bench.command("predict", *arguments, *rest)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert message in done.stderr
+    status, out, err = call(predict, *arguments, *rest)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
 
 
-def test_only_the_checkpoint_of_a_recorded_run_is_exported(shelf, bench):
-    (copied := bench.folder / "a" / "b" / "c" / "d").mkdir(parents=True)
+def test_only_the_checkpoint_of_a_recorded_run_is_exported(shelf, tmp_path):
+    (copied := tmp_path / "a" / "b" / "c" / "d").mkdir(parents=True)
     shutil.copy(shelf.checkpoint, copied)
     with pytest.raises(UserError, match="its run has no record"):
         shipped.export(copied / "best.ckpt", shelf.models / "heads")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.embedding.vectors import word_embedding
 from elmo_bench.nn.antecedents import marginal_loss
-from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.speed.device import Operations
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.coref.head import CorefHead, bracketed
-from tasks.coref.metric import CorefMetric
 from tasks.coref.reader import CorefReader
 from tests.nn.test_coref_spans import greedy, score_of
 
@@ -168,17 +164,6 @@ def test_company_padding_and_blocks_change_nothing():
         assert head.decode(scores, single) == [answers[i]]
 
 
-def test_mixed_precision_changes_little():
-    torch.manual_seed(7)
-    batch = batch_of(rows([[4, 3]], [[[[0, 0], [5, 5]]]]))
-    head, texts = CorefHead(7, 0, 0, GENRES, **SMALL), embedded(batch)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        half = head({"sentences": texts["sentences"]._replace(x=texts["sentences"].x.bfloat16())}, batch).loss
-    assert half is not None
-    half.backward()
-    assert torch.allclose(half, head(texts, batch).loss, rtol=0.02)
-
-
 def test_elmo_reaches_spans_through_the_encoder_and_not_through_heads():
     torch.manual_seed(4)
     batch = batch_of(rows([[3]]))
@@ -216,47 +201,3 @@ def test_brackets_nest():
     sentences = [["the", "cat", "of", "Ida"], ["she", "purrs"]]
     clusters = [[[0, 3], [4, 4]], [[3, 3]], [[0, 1]]]
     assert bracketed(sentences, clusters) == ["[[the cat]_2 of [Ida]_1]_0", "[she]_0 purrs"]
-
-
-@pytest.mark.slow
-def test_the_model_learns_who_is_meant(tmp_path):
-    """Names and pronouns of two genders, in documents that need the words and their order."""
-    rng = random.Random(1)
-
-    def column(document: int) -> str:
-        lines = [f"#begin document (d{document}); part 000"]
-        people = [rng.choice(["Ida", "Eva", "Ada"]), rng.choice(["Tom", "Bob", "Max"])]
-        for sentence in range(6):
-            who = rng.randrange(2)
-            word = people[who] if sentence < 2 or rng.random() < 0.4 else ["she", "he"][who]
-            for i, (token, cell) in enumerate([(word, f"({who})"), ("sings", "-"), (".", "-")]):
-                lines.append(f"d{document} 0 {i} {token} XX - - - - - * {cell}")
-            lines.append("")
-        return "\n".join([*lines, "#end document", ""])
-
-    for split, size in (("train", 6), ("dev", 1), ("test", 1)):
-        (tmp_path / split).write_text("".join(column(i) for i in range(size)))
-    reader = CorefReader({split: str(tmp_path / split) for split in ("train", "dev", "test")}, min_count=1)
-    splits = reader.load()
-    torch.manual_seed(6)
-    words = word_embedding(reader.vocabularies["words"], 8)
-    chars = CharCNN(len(reader.vocabularies["chars"]), 4, {3: 4})
-    head = CorefHead(12, 0, 12, reader.vocabularies, **dict(SMALL, max_span_width=2, ffnn=16, hidden=8))
-    model = nn.ModuleList([words, chars, head])
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-
-    def forward(batch: Batch):
-        tokens = batch.texts["sentences"]
-        x = torch.cat([words(tokens.words), chars(tokens.chars)], -1)
-        return head({"sentences": Embedded(x, None, tokens.mask)}, batch)
-
-    train = reader.collate(splits["train"].to_list())
-    for _ in range(100):
-        optimizer.zero_grad()
-        loss = forward(train).loss
-        assert loss is not None
-        loss.backward()
-        optimizer.step()
-    metric = CorefMetric()
-    metric.update(head.decode(forward(train), train), train.rows)
-    assert metric.compute()["conll_f1"] > 95

@@ -174,10 +174,7 @@ GOOD = column_file()
     ("text", "line", "message"),
     [
         (GOOD.replace("(1)|0)", "(1)"), 2, "never closed"),
-        (GOOD.replace("(0)", "0)"), 10, "not open"),
         (GOOD + GOOD, 18, "again; the first begins"),
-        (GOOD.replace("saw\tXX", "saw"), 9, "columns"),
-        (GOOD.replace("#end document", ""), 1, "no '#end document'"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_line(text, line, message, reader):

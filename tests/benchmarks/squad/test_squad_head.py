@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -76,32 +75,6 @@ def test_self_attention_stays_finite_with_huge_scores():
     x = torch.full((1, 3, 2), 200.0, requires_grad=True)
     layer(x, masks(3)).sum().backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in (x, *layer.parameters()))
-
-
-def gru_by_hand(gru: Any, x: Tensor) -> Tensor:
-    """(T, D) -> (T, H), the reset gate behind the recurrent product."""
-    h, out = torch.zeros(gru.hidden_size), []
-    for step in x:
-        i_r, i_z, i_n = (gru.weight_ih_l0 @ step + gru.bias_ih_l0).chunk(3)
-        h_r, h_z, h_n = (gru.weight_hh_l0 @ h + gru.bias_hh_l0).chunk(3)
-        r, z = torch.sigmoid(i_r + h_r), torch.sigmoid(i_z + h_z)
-        h = (1 - z) * torch.tanh(i_n + r * h_n) + z * h
-        out.append(h)
-    return torch.stack(out)
-
-
-def test_the_gru_against_steps_by_hand():
-    torch.manual_seed(2)
-    layer = BiGRU(4, 3)
-    for bias in (p for p in layer.parameters() if p.dim() == 1):
-        nn.init.normal_(bias)
-    x, lengths = torch.randn(2, 6, 4), (6, 3)
-    output = layer(x, masks(*lengths)).detach()
-    for b, n in enumerate(lengths):
-        ahead = gru_by_hand(layer.forward_gru, x[b, :n])
-        back = gru_by_hand(layer.backward_gru, x[b, :n].flip(0)).flip(0)
-        torch.testing.assert_close(output[b, :n], torch.cat([ahead, back], 1).detach(), rtol=1e-5, atol=1e-6)
-        assert not output[b, n:].any()
 
 
 def test_the_gru_starts_near_zero():

@@ -336,9 +336,3 @@ def test_the_official_development_set(data_root):
     for i in range(0, 10570, 7):
         row = rows[i]
         assert (told(row) == row["answers"][0].strip()) is (row["id"] not in off)
-
-
-def test_the_official_training_set(data_root):
-    paragraphs = read_paragraphs(data_root / "squad" / "train-v1.1.json.xz")
-    assert len({paragraph.title for paragraph in paragraphs}) == 442
-    assert (len(paragraphs), sum(len(paragraph.questions) for paragraph in paragraphs)) == (18896, 87599)

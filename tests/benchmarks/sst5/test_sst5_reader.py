@@ -90,9 +90,7 @@ def test_escapes_may_stay(folder):
         ("(2 (2 fine) (3 day))\n(5 (2 fine) (3 day))\n", 2, "label '5'"),
         ("(2 (2 fine) (-1 day))\n", 1, "label '-1'"),
         ("(2 (2 fine) (x day))\n", 1, "label 'x'"),
-        ("(2 (2 fine) (3 day)\n", 1, "unbalanced"),
         ("\n(2 (2 fine) (3 day)))\n", 2, "after the end"),
-        ("a line of text\n", 1, "not a tree"),
     ],
 )
 def test_a_line_at_fault_is_named(folder, text, line, what):
