@@ -27,22 +27,22 @@ def test_stored_activations_of_the_original_implementation(device, stored_activa
             near(encoded[k][-1].cpu(), top_layer(stored_activations, k, i), 5e-6)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.gpu
 @pytest.mark.parametrize("state", ["zero", "warm"])
 @pytest.mark.parametrize("size", SIZES)
-def test_layers_are_those_of_the_reference_in_float64(device, state, size, tmp_path):
+def test_layers_are_those_of_the_reference_in_float64(state, size, tmp_path):
     files = write_random(tmp_path, **SIZES[size])
-    bilm, reference = BiLM.from_files(*files, state=state).to(device), ReferenceBiLM(files)
+    bilm, reference = BiLM.from_files(*files, state=state).to("cuda"), ReferenceBiLM(files)
     start = getattr(reference, {"zero": "zeros", "warm": "warm"}[state])()
     sentences = [sentence for sentence in (*PLAIN, *STRANGE) if sentence]
     for sentence, layers in zip(sentences, bilm.encode(sentences), strict=True):
         near(layers.cpu(), reference.sentence(sentence, start)[0])
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_gradients_of_a_biLM_that_is_tuned_are_the_cpus(device, tmp_path, without_tf32):
+@pytest.mark.gpu
+def test_gradients_of_a_biLM_that_is_tuned_are_the_cpus(tmp_path, without_tf32):
     files, found = write_random(tmp_path), []
-    for place in ("cpu", device):
+    for place in ("cpu", "cuda"):
         bilm = BiLM.from_files(*files).to(place).requires_grad_(True)
         bilm.layers(PLAIN).square().sum().backward()
         found.append({name: p.grad.cpu() for name, p in bilm.named_parameters() if p.grad is not None})

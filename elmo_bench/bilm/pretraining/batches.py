@@ -65,8 +65,8 @@ class Batcher:
         for chunk, sample in zip(chunks, drawn, strict=True):
             targets = chunk.targets.view(-1, rows)[:, self.share].reshape(-1)  # (N,)
             expected = log_expected(targets, self.vocabulary, sample.tries)
-            places = (torch.searchsorted(ids, each) for each in (targets, sample.ids))
-            samples.append(Sample(*places, expected, sample.log_expected))
+            places, negatives = torch.searchsorted(ids, targets), torch.searchsorted(ids, sample.ids)
+            samples.append(Sample(places, negatives, expected, sample.log_expected))
         return Batch(self.types.distinct(*(chunk.inputs[self.share] for chunk in chunks)), ids, samples)
 
     def _draw(self, update: int) -> list[Negatives]:

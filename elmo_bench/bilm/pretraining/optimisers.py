@@ -11,7 +11,7 @@ from elmo_bench.bilm.pretraining.recipe import Recipe
 
 
 def optimisers(
-    recipe: Recipe, dense: Sequence[nn.Parameter], tables: Sequence[nn.Parameter]
+    recipe: Recipe, dense: Sequence[nn.Parameter], tables: Sequence[Tensor]
 ) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
     """The optimisers of the dense parameters and of the softmax's tables; the learning rate is set at every update.
 
@@ -33,7 +33,7 @@ def step(optimiser: torch.optim.Optimizer, rate: float) -> None:
     optimiser.step()
 
 
-def give_rows(table: nn.Parameter, ids: Tensor, gradient: Tensor) -> None:
+def give_rows(table: Tensor, ids: Tensor, gradient: Tensor) -> None:
     """Sets the gradient of a table that is zero but in some rows.
 
     Args:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -27,9 +29,13 @@ OPTIONS = {
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
-@pytest.fixture
-def root(tmp_path):
-    """A grammar in which the verb agrees with the noun before it, and the object with the verb."""
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory) -> Path:
+    """The folder of the text, and in `whole` an undisturbed run.
+
+    A grammar in which the verb agrees with the noun before it, and the object with the verb.
+    """
+    folder = tmp_path_factory.mktemp("grammar")
     draw = random.Random(0)
     nouns = {"dog": "bites", "bird": "pecks", "cook": "stirs"}
     objects = {"bites": "bones", "pecks": "seeds", "stirs": "soup"}
@@ -40,8 +46,26 @@ def root(tmp_path):
             subject = f"the {noun}s" if many else f"a {noun}"
             verb = nouns[noun][:-1] if many else nouns[noun]
             sentences.append(f"{subject} {verb} {draw.choice(['old', 'cold', 'hot'])} {objects[nouns[noun]]} .")
-        (tmp_path / f"{name}.txt").write_text("\n".join(sentences) + "\n")
+        (folder / f"{name}.txt").write_text("\n".join(sentences) + "\n")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    Trainer(recipe(), folder, folder / "whole").fit()
+    torch.set_num_threads(threads)
+    return folder
+
+
+@pytest.fixture
+def root(shared, tmp_path) -> Path:
+    """The text alone, in a folder of the test's own."""
+    for name in ("train.txt", "dev.txt"):
+        shutil.copy(shared / name, tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def whole(shared) -> Trainer:
+    """The undisturbed run, read from its last checkpoint."""
+    return Trainer(recipe(), shared, shared / "whole")
 
 
 def recipe(**changes) -> Recipe:
@@ -102,39 +126,29 @@ def test_it_learns_the_grammar(root):
         assert best < after[direction] < 1.6 * best
 
 
-@pytest.mark.parametrize("kills", [[17], [1, 2, 39]])
-def test_a_resumed_run_is_an_uninterrupted_one(root, kills):
+def test_a_resumed_run_is_an_uninterrupted_one(root, whole):
     """Every update is saved here; the kills fall into the second pass over the text too."""
-    whole = Trainer(recipe(), root, root / "whole", every=0)
-    whole.fit()
-    for update in kills:
+    for update in (1, 2, 17, 39):
         fit_until(Trainer(recipe(), root, root / "killed", every=0), update)
     resumed = Trainer(recipe(), root, root / "killed", every=0)
-    assert resumed.update == kills[-1]
+    assert resumed.update == 39
     resumed.fit()
     assert whole.update == resumed.update == recipe().updates == 40
     assert same(everything(whole), everything(resumed))
 
 
-def test_what_was_not_saved_is_done_again(root):
-    whole = Trainer(recipe(), root, root / "whole")
-    whole.fit()
+def test_what_was_not_saved_is_done_again_and_a_finished_run_is_not(root, whole):
     fit_until(Trainer(recipe(), root, root / "killed", every=1e9), 20)
     resumed = Trainer(recipe(), root, root / "killed")
     assert resumed.update == 0
     resumed.fit()
     assert same(everything(whole), everything(resumed))
-
-
-def test_a_finished_run_is_not_trained_again(root):
-    first = Trainer(recipe(), root, root / "work")
-    first.fit()
-    again = Trainer(recipe(), root, root / "work")
-    assert same(everything(first), everything(again))
-    saved = (root / "work" / "checkpoint.pt").stat().st_mtime_ns
+    again = Trainer(recipe(), root, root / "killed")
+    assert same(everything(whole), everything(again))
+    saved = (root / "killed" / "checkpoint.pt").stat().st_mtime_ns
     again.fit()
-    assert same(everything(first), everything(again))
-    assert (root / "work" / "checkpoint.pt").stat().st_mtime_ns == saved
+    assert same(everything(whole), everything(again))
+    assert (root / "killed" / "checkpoint.pt").stat().st_mtime_ns == saved
 
 
 def test_other_recipes_are_other_runs(root):

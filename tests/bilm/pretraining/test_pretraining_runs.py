@@ -49,7 +49,7 @@ def place(tmp_path) -> Path:
 def command(place: Path, *more: str, output: str = "out") -> list[str]:
     return [
         "-m", "elmo_bench", "pretrain", "scale=mini", f"root={place}", f"cache_root={place}/cache", *RECIPE,
-        f"output={place}/{output}", "device=cpu", *more,
+        f"output={place}/{output}", "device=cpu", "compile=false", *more,
     ]  # fmt: skip
 
 
@@ -70,10 +70,10 @@ def pretrain(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
 
 
 def inside(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
-    """The same in this process: without the seconds in which a new one imports and compiles."""
+    """The same in this process: without the seconds in which a new one imports."""
     said, before = io.StringIO(), torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
-        patch.setattr(sys, "argv", command(place, "compile=false", *more, output=output)[2:])
+        patch.setattr(sys, "argv", command(place, *more, output=output)[2:])
         try:
             PRETRAIN.run(main)
             code = 0

@@ -238,8 +238,7 @@ class Killed(BaseException):
     """In place of a signal."""
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_tuning_killed_three_times_is_an_undisturbed_one(bench, official, monkeypatch, seed):
+def test_a_tuning_killed_three_times_is_an_undisturbed_one(bench, official, monkeypatch):
     """At random updates, of the new softmax and of the biLM itself."""
     undisturbed = content(made(bench, official, f"bilm.tuning.folder={bench.folder}/undisturbed"))
     steps: list[int] = []
@@ -252,7 +251,7 @@ def test_a_tuning_killed_three_times_is_an_undisturbed_one(bench, official, monk
         return step(self, batch)
 
     monkeypatch.setattr(Trainer, "_step", counted)
-    draw = random.Random(seed)
+    draw = random.Random(1)
     for _ in range(3):
         steps.clear()
         deadline = draw.randint(2, 8)
