@@ -11,7 +11,8 @@ from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.groups import distinctions, flat, in_groups, in_words
-from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting.statistics.outcomes import outcome
+from elmo_bench.reporting.tables import comparisons, tables
 from elmo_bench.reporting.tables.studies import studies
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import sealed
