@@ -83,7 +83,7 @@ class BiLM(nn.Module):
     ) -> BiLM:
         """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
 
-        `precision` "bf16" becomes "fp32", and one line says so, where it gains nothing.
+        `precision` "bf16" becomes "fp32", and one line says so, where the processor lacks it.
 
         Raises:
             UserError: a file is missing or damaged, or not the one that the card beside it names; the two do not match;

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elmo_bench.kernels.library import EncoderWeights, Kernels, Linear
-from elmo_bench.kernels.packed_linear import FixedLinear
+from elmo_bench.kernels.linear import FixedLinear
 from elmo_bench.kernels.threads import most_threads
 from elmo_bench.nn.packing import regular
 
@@ -96,14 +96,13 @@ class PlainEncoder:
         self.activation, self.widths, self.numbers = weights.activation, weights.widths, weights.numbers
         self.embedding, self.padding = weights.characters.detach(), max(weights.widths)
         self.convolutions = [  # (number, width * char_dim)
-            FixedLinear(weight.detach().permute(0, 2, 1).flatten(1), bias, rows=TILE)
-            for weight, bias in weights.filters
+            FixedLinear(weight.detach().permute(0, 2, 1).flatten(1), bias) for weight, bias in weights.filters
         ]
         self.highways = [  # transform and carry in one product: (2F, F)
-            FixedLinear(*(torch.cat(both) for both in zip(transform, carry, strict=True)), rows=TILE)
+            FixedLinear(*(torch.cat(both) for both in zip(transform, carry, strict=True)))
             for transform, carry in weights.highways
         ]
-        self.project = None if weights.projection is None else FixedLinear(*weights.projection, rows=TILE)
+        self.project = None if weights.projection is None else FixedLinear(*weights.projection)
 
     def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
         """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""

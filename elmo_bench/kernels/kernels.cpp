@@ -1,16 +1,8 @@
-// The frozen biLM: the token vectors of words, the LSTMs, and a plain product. `library.py` compiles and calls it, `checked.py` checks it.
+// The frozen biLM: the token vectors of words, and the LSTMs. `library.py` compiles and calls it, `checked.py` checks it.
 
 #include "lstm.h"
 #include "products.h"
 #include "words.h"
-
-template <Factors F>
-static void linear_(const float* x, long rows, long stride, long size, const float* w, const float* bias, long panels,
-                    float* operand, float* partial, float* y) {
-  const long block = apart<F>(rows);
-  pack<F>(x, rows, stride, size, operand, block);
-  multiplied<F>(operand, rows, block, w, 0, panels, words<F>(size), bias, partial, y);
-}
 
 #define CALL(name, ...)                                                   \
   factors == AMX && HAS_AMX     ? name<HAS_AMX ? AMX : FLOATS>(__VA_ARGS__) \
@@ -48,12 +40,6 @@ void encode(long factors, const int32_t* ids, const int32_t* used, long count, l
 // The floats that a thread of `encode` needs.
 long room(long factors, long most, long columns, long size, long filled) {
   return CALL(room_, most, columns, size, filled);
-}
-
-// y[panel][row][PANEL] = x w^T + bias, from the first `size` columns of x (rows, stride), a multiple of LANES
-void linear(long factors, const float* x, long rows, long stride, long size, const float* w, const float* bias, long panels,
-            float* operand, float* partial, float* y) {
-  CALL(linear_, x, rows, stride, size, w, bias, panels, operand, partial, y);
 }
 
 // Both directions of all layers; with `skip`, every layer but the first adds its input to its output.

@@ -122,13 +122,6 @@ class Kernels:
         )  # fmt: skip
         return out
 
-    def linear(self, x: Tensor, size: int, weight: Tensor, bias: Tensor) -> Tensor:
-        """(n, size or more), a packed (out, size), (panels * panel,) -> (n, panels * panel)."""
-        y = x.new_empty(len(weight), len(x), self.panel)
-        spaces = self._operand(len(x), size), self._partial(len(x))
-        self._call("linear", x, *x.shape, size, weight, bias, len(weight), *spaces, y)
-        return y.transpose(0, 1).flatten(1)
-
     def lstm(
         self,
         tokens: Tensor,

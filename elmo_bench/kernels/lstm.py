@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elmo_bench.kernels.library import Kernels, Weights
-from elmo_bench.kernels.packed_linear import FixedLinear
+from elmo_bench.kernels.linear import FixedLinear
 from elmo_bench.kernels.threads import direction_threads, most_threads
-from elmo_bench.nn.packing import BLOCK, REGULAR, Packing, blocks, regular
+from elmo_bench.nn.packing import REGULAR, Packing, blocks, regular
 
 FORGET_BIAS = 1.0  # added at run time, as TensorFlow's LSTMCell did for the released weights
 
@@ -144,7 +144,7 @@ class FrozenLSTM:
     def __init__(self, layer: LayerWeights):
         with torch.no_grad():
             i, j, f, o = layer.bias.chunk(4)
-            self.input = FixedLinear(self._sorted(layer.input), torch.cat([i, f + FORGET_BIAS, o, j]), rows=BLOCK)
+            self.input = FixedLinear(self._sorted(layer.input), torch.cat([i, f + FORGET_BIAS, o, j]))
             self.recurrent = FixedLinear(self._sorted(layer.recurrent))
             self.projection = FixedLinear(layer.projection)
         self.cell_clip, self.proj_clip = layer.clips

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,8 +39,44 @@ def load_from_hub(
     """
     import datasets
 
+    with _offline_unless_reachable() as reachable:
+        try:
+            return datasets.load_dataset(name, configuration, revision=revision)  # type: ignore[return-value]
+        except Exception as error:  # anything outside can fail: the network, the hub, its cache
+            why = f"{type(error).__name__}: {error}" if reachable else "no connection, and it is not in the local cache"
+            raise UserError(f"the data set {name} could not be loaded from the hub ({why}); {hint}") from error
+
+
+@contextmanager
+def _offline_unless_reachable() -> Iterator[bool]:
+    """Goes offline if the hub does not answer: its clients would retry for half a minute before using the cache."""
+    import datasets.config
+    import huggingface_hub.constants
+
+    before = offline_flags()
+    reachable = not any(before) and _reachable()
+    if not reachable:
+        huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
     try:
-        return datasets.load_dataset(name, configuration, revision=revision)  # type: ignore[return-value]
-    except Exception as error:  # anything outside can fail: the network, the hub, its cache
-        why = f"{type(error).__name__}: {error}"
-        raise UserError(f"the data set {name} could not be loaded from the hub ({why}); {hint}") from error
+        yield reachable
+    finally:
+        huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
+
+
+def offline_flags() -> tuple[bool, bool]:
+    """The current offline mode of the two libraries, which read it from the environment at import."""
+    import datasets.config
+    import huggingface_hub.constants
+
+    return huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+
+
+def _reachable(seconds: float = 5.0) -> bool:
+    """One quick request to the hub, through the user's proxy if there is one."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=seconds)
+    except Exception:  # no name service, no route, a proxy that refuses, no answer in time
+        return False
+    return True

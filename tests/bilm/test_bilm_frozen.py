@@ -60,14 +60,6 @@ def test_new_weights_are_noticed(files, tmp_path, change):
         assert (layers - old).abs().max() > 1e-3
 
 
-def test_without_packed_products_it_is_the_same(files, monkeypatch):
-    """Where the private operator is missing, and on other devices, `F.linear` stands in."""
-    expected = BiLM.from_files(*files).encode(PLAIN)
-    monkeypatch.setattr("elmo_bench.kernels.packed_linear._onednn_works", lambda: False)
-    for layers, other in zip(BiLM.from_files(*files).encode(PLAIN), expected, strict=True):
-        near(layers, other)
-
-
 def test_threads_share_a_bilm(small):
     """Several threads fill and read the memory of words at once."""
     bilm, reference = BiLM.from_files(*small), ReferenceBiLM(small)

@@ -42,7 +42,7 @@ COMMAND = Command(
         Argument("token_budget", "tokens computed at once, except with state=carry", 2048, parse=whole(1)),
         Argument(
             "precision", "of the products: fp32, or bf16, faster on some processors; how far that is from fp32 is said "
-            "at the end, and a processor that gains nothing by it stays with fp32", "fp32",
+            "at the end, and a processor without it stays with fp32", "fp32",
             parse=choice("fp32", "bf16"),
         ),
     ),

@@ -55,10 +55,10 @@ def heard(advice: str = _Command.advice) -> Iterator[None]:
     try:
         yield
     finally:
+        for number, handler in before.items():  # first: from here on a signal finds nothing to interrupt
+            signal.signal(number, handler)
         watch.stop()
         _Command.running = False
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def at_once() -> None:

@@ -9,6 +9,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Sequence, Value
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.text import hub
 from tasks.ner.reader import NerReader
 
 TRAIN = "Ida\tB-PER\nBell\tI-PER\nsings\tO\nin\tO\nRoma\tB-LOC\n\nroma\tB-LOC\nsings\tO\n\n"
@@ -189,13 +190,25 @@ def test_a_folder_goes_before_the_hub(data):
 
 
 def test_hub_faults_are_one_line(monkeypatch, on_hub):
+    monkeypatch.setattr(hub, "_reachable", lambda: False)
+    seen = []
+
     def fail(*_, **__):
+        import huggingface_hub.constants as constants
+
+        seen.append(constants.HF_HUB_OFFLINE)
         raise ConnectionError("Couldn't reach\nthe Hub")
 
+    before = hub.offline_flags()
     monkeypatch.setattr(datasets, "load_dataset", fail)
-    with pytest.raises(UserError, match="ConnectionError: Couldn't reach the Hub.*folder=DIR") as error:
+    with pytest.raises(UserError, match="no connection.*folder=DIR") as error:
         NerReader(HUB).load()
     assert "\n" not in str(error.value)
+    assert seen == [True]
+    assert hub.offline_flags() == before
+    monkeypatch.setattr(hub, "_reachable", lambda: True)
+    with pytest.raises(UserError, match="ConnectionError: Couldn't reach the Hub"):
+        NerReader(HUB).load()
     unnamed = Features({"tokens": Sequence(Value("string")), "ner_tags": Sequence(Value("int64"))})
     for dataset, words in (
         (hub_data(unnamed), "named ner_tags"),
