@@ -344,6 +344,24 @@ NAMED = {
     "ner": "senna", "srl": "glove.6B.100d", "coref": "glove.840B.300d+turian", "snli": "glove.840B.300d",
     "sst5": "glove.840B.300d", "squad": "glove.840B.300d",
 }  # fmt: skip
+SIZES = {"ner": 50, "srl": 100, "coref": 350, "snli": 300, "sst5": 300, "squad": 300}
+TRAINED = {"ner", "srl"}
+
+
+@pytest.mark.parametrize("task", NAMED)
+def test_scale_paper_has_the_vectors_of_the_paper(task):
+    shown = typed(f"task={task}", "scale=paper")
+    assert shown.vectors.label == NAMED[task]
+    assert shown.task.words["size"] == SIZES[task]
+    assert shown.task.words["trainable"] is (task in TRAINED)
+    for scale in ("mini", "open"):
+        assert typed(f"task={task}", f"scale={scale}", "data_root=x").vectors.label == "page"
+
+
+def test_scale_paper_looks_words_up_as_the_reference_does():
+    squad, coref = typed("task=squad", "scale=paper").task.words, typed("task=coref", "scale=paper").task.words
+    assert (squad["lookup"], squad["missing"]) == ("lower", "zero")
+    assert (coref["unit"], coref["missing"]) == (True, "zero")
 
 
 def test_what_the_command_line_or_an_arm_chooses_wins():

@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_bench import mini
-from elmo_bench.commands.run import mini as command
 from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini.build import Builder
 from elmo_bench.mini.language.chance import Chance
@@ -348,23 +347,3 @@ def test_ensure_follows_the_configuration(tmp_path):
 def test_wrong_sizes_are_named(sizes):
     with pytest.raises(UserError, match=f"sizes.{next(iter(sizes))}"):
         mini.Sizes.of(sizes)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["seed=1,2"], "seed=1,2: a whole number from 0"),
-        (["ner=5"], "sizes.ner=5: must be three positive numbers"),
-    ],
-)
-def test_wrong_arguments_end_in_one_line(call, arguments, message, tmp_path):
-    status, out, err = call(command, f"out={tmp_path}/x", *arguments)
-    assert (status, out, len(err.splitlines())) == (2, "", 1)
-    assert err.startswith(f"error: {message}")
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_command_writes_the_data_set(call, tmp_path):
-    sizes = [f"{k}={','.join(map(str, v)) if isinstance(v, list) else v}" for k, v in SMALL.items()]
-    assert call(command, f"out={tmp_path}/mini", "seed=1", *sizes) == (0, f"{tmp_path}/mini\n", "")
-    assert (tmp_path / "mini/sst/test.txt").read_text(encoding="utf-8") == files(1)["sst/test.txt"]

@@ -20,7 +20,7 @@ from elmo_bench.reporting.statistics.outcomes import outcome
 from elmo_bench.reporting.tables import beside, comparisons, tables
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
-from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS
+from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS, snli_line
 from tests.records.test_records import fake, save
 from tests.reference_bilm import write_random
 
@@ -51,6 +51,17 @@ def conll2012(folder: Path) -> list[str]:
     return folder_of(folder, texts)
 
 
+def snli(folder: Path) -> list[str]:
+    labels = ("entailment", "neutral", "contradiction")
+    text = "".join(snli_line(label, "Ida sang in Roma.", f"Ida was {label}.") for label in labels)
+    return folder_of(folder, {f"snli_1.0_{split}.jsonl": text for split in SPLITS})
+
+
+def sst5(folder: Path) -> list[str]:
+    text = "".join(f"({label} (2 Ida) ({label} (2 sang) ({label} (2 in) ({label} well))))\n" for label in range(5))
+    return folder_of(folder, {f"{split}.txt": text for split in SPLITS})
+
+
 def squad(folder: Path) -> list[str]:
     answers = [{"text": "Roma", "answer_start": 12}]
     articles = [
@@ -64,7 +75,7 @@ def squad(folder: Path) -> list[str]:
     return [f"{'+' if split == 'dev' else ''}task.data.{split}={folder}/{split}.json" for split in SPLITS]
 
 
-DATA = {"ner": ner, "srl": conll2012, "squad": squad}  # the readers' own tests read the formats of all tasks
+DATA = {"ner": ner, "srl": conll2012, "coref": conll2012, "snli": snli, "sst5": sst5, "squad": squad}
 WORDS = ["Ida", "ida", "Bell", "bell", "sang", "in", "Roma", "roma", "well", "was", "she", ".", "rain", "where", "far"]
 
 
@@ -190,8 +201,17 @@ def test_half_a_pair_is_shown_and_the_other_half_named(tmp_path):
 
 
 @pytest.mark.usefixtures("first_versions")
+@pytest.mark.parametrize("name", ["bert-tiny", "mine"])
+def test_a_model_from_elsewhere_has_a_row_by_its_name(tmp_path, name):
+    bilm = {"name": name, "sha256": "c" * 64, "tuned": False}
+    save(tmp_path, arm_of("glove", 65.0), arm_of("elmo+glove", 72.0, bilm=bilm))
+    (pair,) = tables.overview(store.read_all(tmp_path))
+    assert [row[:1] + row[3:6] for row in pair.rows] == [(f"ner (biLM {name})", "65.00 (1)", "72.00 (1)", "+7.00")]
+
+
+@pytest.mark.usefixtures("first_versions")
 def test_the_papers_figures_stand_beside_the_pair_alone(monkeypatch):
-    monkeypatch.setattr(beside, "evidence", lambda task, scale: [])
+    monkeypatch.setattr(beside, "read_all", lambda *place: [])
     (table,) = beside.beside([arm_of(name, f1) for name, f1 in (("glove", 65.0), ("elmo+glove", 72.0), ("elmo", 7.0))])
     paper = {"baseline, GloVe": "90.15", "+ELMo, GloVe (input)": "92.22 ± 0.1", "gain of +ELMo": "+2.07"}
     assert {row[0]: row[-1] for row in table.rows} == paper | {"+ELMo (input)": ""}

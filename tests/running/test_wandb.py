@@ -339,6 +339,16 @@ def test_the_workspace_shows_the_metrics_that_runs_log():
     assert "test/f1" in shown & {*wandb_record.summary(records[0])}
 
 
+def test_the_report_has_the_tables_and_the_curves_of_every_task():
+    wr = pytest.importorskip("wandb_workspaces.reports.v2")
+    made = dashboards.report("me", "p", [finished(), finished(2, scale="mini")])
+    assert "## ner, scale mini" in made.blocks[1].text
+    grids = [block for block in made.blocks if isinstance(block, wr.PanelGrid)]
+    assert [grid.runsets[0].filters for grid in grids] == [
+        "Tags() in ['ner'] and Tags() in ['mini']", "Tags() in ['ner'] and Tags() in ['open']",
+    ]  # fmt: skip
+
+
 def test_a_dashboard_that_w_and_b_does_not_save_is_one_line(tmp_path, monkeypatch):
     def refused(*_):
         raise RuntimeError("no such entity\nand more")
@@ -363,3 +373,20 @@ def test_a_variant_belongs_to_the_sweep_that_makes_it():
                "ner_loss": {"task.head.loss": "sum"}, "others": {"task.fit.epochs": 3}}  # fmt: skip
     for page, variant in changes.items():
         assert publishing.table(fake(variant=variant)) == f"{page}/open/ner"
+
+
+def test_a_dashboard_is_saved_in_the_place_of_its_earlier_self():
+    class Made:
+        def __init__(self, sections, url="new"):
+            self.sections, self.url = sections, url
+
+        @classmethod
+        def from_url(cls, url):
+            return cls(["old"], url)
+
+        def save(self):
+            self.kept = self.sections
+            return self
+
+    assert dashboards.saved(Made(["a"]), None) == "new"
+    assert dashboards.saved(Made(["b"]), "there") == "there"

@@ -21,7 +21,6 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.commands.bilm import vocabulary
 from elmo_bench.commands.compare import report
-from elmo_bench.commands.run import mini as mini_data
 from elmo_bench.commands.use import embed
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
@@ -262,10 +261,9 @@ def test_embed_on_a_full_disk_does_not_crash(tmp_path, tiny):
     [
         (embed, ["input={}/text.txt", "output={}/out/x"], 50_000),
         (vocabulary, ["text={}/text.txt", "output={}/out/x"], 20),
-        (mini_data, ["out={}/out", *WORLD], 5_000),
         (report, ["results_root={}/out"], 100),
     ],
-    ids=["embed", "vocabulary", "mini", "report"],
+    ids=["embed", "vocabulary", "report"],
 )
 def test_a_command_is_refused_and_then_done(command, arguments, size, tmp_path, tiny, capsys, monkeypatch):
     given = [*(tiny if command is embed else ()), *(argument.format(tmp_path) for argument in arguments)]

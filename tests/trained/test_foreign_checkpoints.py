@@ -8,10 +8,10 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from elmo_bench.bilm.pretraining import checkpoint as of_pretraining
 from elmo_bench.configuration import pages
 from elmo_bench.running import unfinished
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.trained.checkpoint import load
 from elmo_bench.trained.prediction import predict
 
@@ -41,7 +41,9 @@ def save(tmp_path, monkeypatch):
     return write
 
 
-@pytest.mark.parametrize("read", [load, lambda path: unfinished.best(path.parent, None), of_pretraining.load])
+@pytest.mark.parametrize(
+    "read", [load, lambda path: unfinished.best(path.parent, None), lambda path: load_checkpoint(path, "train again")]
+)
 def test_no_pickled_code_runs(tmp_path, monkeypatch, read):
     monkeypatch.chdir(tmp_path)
     torch.save({"hyper_parameters": {}, "state_dict": {"head": Trap()}}, "best.ckpt")
