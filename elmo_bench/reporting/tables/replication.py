@@ -116,7 +116,8 @@ def _verdict(row: Row) -> str:
     """The verdict; if the finding is not shown, the difference that would have been, and what else must be known."""
     could = ""
     if row.verdict == "not shown" and row.low is not None and row.high is not None:
-        could = f"these runs could show {(row.high - row.low) / 2:.2g} {row.unit}".rstrip()
+        smallest = float(f"{(row.high - row.low) / 2:.2g}")
+        could = f"these runs could show {smallest:g} {row.unit}".rstrip()
     return "; ".join(filter(None, [row.verdict, could, row.note]))
 
 
