@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import statistics
 import subprocess
 
 import pytest
 
 from elmo_bench.commands.compare import report
 from elmo_bench.records import store
+from elmo_bench.reporting.statistics.scores import ranges
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
@@ -119,6 +121,14 @@ def test_runs_of_one_group_must_have_the_same_metrics_and_layers(tmp_path):
         save(tmp_path, fake(seed=1), fake(seed=2) | other)
         with pytest.raises(UserError, match="open-input-1 and open-input-2 .* other metrics or layers"):
             report.refresh(tmp_path)
+
+
+def test_mean_and_sample_deviation():
+    values = [91.0, 92.5, 90.0]
+    mean, deviation = store.mean_and_deviation(values)
+    assert mean == pytest.approx(sum(values) / 3)
+    assert deviation == pytest.approx(statistics.stdev(values))
+    assert store.mean_and_deviation([5.0]) == (5.0, None)
 
 
 def test_the_commit_is_null_where_there_is_no_git(monkeypatch):
@@ -233,6 +243,15 @@ def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
     ]
 
 
+def test_the_report_is_a_function_of_the_records(results):
+    report.refresh(results)
+    first = [(results / name).read_bytes() for name in ("README.md", "report.html")]
+    report.refresh(results)
+    assert [(results / name).read_bytes() for name in ("README.md", "report.html")] == first
+    assert b"<script" not in first[1]
+    assert b"+ELMo (input; layers=last)" in first[1]
+
+
 def test_without_records_the_report_says_so(tmp_path):
     assert report.refresh(tmp_path) == []
     assert "No run is recorded" in pages_of(tmp_path)
@@ -257,6 +276,9 @@ def test_studies_have_a_page_of_their_own(results):
     assert "## A &lt;study>" in text
     assert row(text, "bank") == ["bank", "50.0"]
     assert "A &lt;study&gt;" in (results / "report.html").read_text()
+    (folder / "a.json").write_text(json.dumps({**study, "note": None}))
+    with pytest.raises(UserError, match="not a readable study"):
+        report.refresh(results)
 
 
 def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
@@ -266,3 +288,7 @@ def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
     text = pages_of(tmp_path)
     assert row(text, "+untrained biLM (input)")[5] == ""
     assert row(text, "+untrained biLM (input), biLM untrained")[1:5] == ["baseline", "1", "+1.00", "+1.00"]
+
+
+def test_seeds_are_shown_as_ranges():
+    assert ranges([3, 1, 2, 7]) == "1-3, 7"
