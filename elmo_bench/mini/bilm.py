@@ -1,4 +1,8 @@
-"""The biLM of the mini scale: trained on the generated text where it is not there yet, in about a minute and a half."""
+"""The biLM of the mini scale: the one that comes with the project, or else trained on the generated text.
+
+`models/mini` saves the first result a minute and a half, and gives every machine the same vectors. It belongs to one
+recipe and one text; with another seed, size or recipe, a biLM is trained here.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import BilmConfig, Places
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import write_bytes
+from elmo_bench.system.storage.integrity import check_digests
 from elmo_bench.system.storage.locks import held
 
 VERSION = 2  # of the training: raised when the same recipe gives another model, rounding aside
@@ -26,6 +32,7 @@ class MiniBilm:
     def __init__(self, bilm: BilmConfig, roots: Places):
         assert bilm.options is not None
         self.folder, self.seed = Path(bilm.options).parent.parent, bilm.seed
+        self.brought = places.shipped(roots.models_root, "mini")
 
     def recipe(self) -> dict[str, Any]:
         """conf/pretrain/mini.yaml with the seed of the block; the text is that of the scale."""
@@ -33,15 +40,16 @@ class MiniBilm:
 
     def make(self) -> Path:
         """The folder of the biLM."""
-        return ensure_bilm(self.folder, self.seed)
+        return ensure_bilm(self.folder, self.seed, self.brought)
 
 
-def ensure_bilm(folder: Path, seed: int = 1) -> Path:
+def ensure_bilm(folder: Path, seed: int = 1, brought: Path | None = None) -> Path:
     """The folder of the biLM of a seed inside a mini data set; conf/pretrain/mini.yaml is its recipe.
 
-    An interrupted training resumes from its last checkpoint; of several processes one trains and the others wait. One
-    of another recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this
-    small it is the fastest, and it leaves the other cores to the baseline.
+    It is copied from `brought` if the biLM there has the same recipe and text, and trained otherwise. An interrupted
+    training resumes from its last checkpoint; of several processes one trains and the others wait. A biLM of another
+    recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this small it is
+    the fastest, and it leaves the other cores to the baseline.
     """
     output, work = (folder / pages.seeded(name, seed) for name in ("bilm", "pretrain"))
     cfg = _page(folder, seed)
@@ -54,6 +62,8 @@ def ensure_bilm(folder: Path, seed: int = 1) -> Path:
     threads = torch.get_num_threads()
     with held(work, f"another process is training the biLM of {output}; waiting for it"):
         if not _trained(output, cfg.recipe):
+            if brought is not None and _trained(brought, cfg.recipe, text=folder):
+                return _copied(brought, output)
             of_seed = "" if seed == 1 else f" from seed {seed}"
             print(f"training a biLM on the generated text{of_seed}, about a minute and a half", flush=True)
             torch.set_num_threads(1)
@@ -75,16 +85,27 @@ def _recipe(conf: Path, folder: Path, seed: int) -> dict[str, Any]:
     return recipe
 
 
-def _trained(output: Path, recipe: DictConfig) -> bool:
-    """Whether there is a biLM whose card names this recipe, and whose files are those of the card."""
+def _trained(output: Path, recipe: DictConfig, text: Path | None = None) -> bool:
+    """Whether there is a whole biLM whose card names this recipe and, with `text`, what that folder holds."""
     from elmo_bench.bilm.card import check_folder, read_card  # imports torch, which a recorded run does not need
 
     try:
-        named = read_card(output).get("recipe")
+        card = read_card(output)
         check_folder(output)
-    except UserError:
+        check_digests(text or output, card["sha256"] if text else {}, "train the biLM")
+    except (KeyError, UserError):
         return False
+    named = card.get("recipe")
     if not isinstance(named, dict):
         return False
     wanted = OmegaConf.to_container(recipe, resolve=True)
     return isinstance(wanted, dict) and all(named.get(key) == value for key, value in wanted.items())
+
+
+def _copied(brought: Path, output: Path) -> Path:
+    """A copy of a biLM; its card is written last, because a folder without a card is not trained."""
+    from elmo_bench.bilm.card import CARD, FILES
+
+    for name in (*FILES, CARD):
+        write_bytes(output / name, (brought / name).read_bytes())
+    return output

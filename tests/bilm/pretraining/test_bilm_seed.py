@@ -1,16 +1,22 @@
-"""The mini biLM trained from another seed: another model in another folder, and another run."""
+"""The mini biLM: brought by the project, or trained here; another seed is another model and another run."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
+from elmo_bench import mini as generated
+from elmo_bench.bilm.card import CARD, FILES, read_card, write_card
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import placed
 from elmo_bench.identity.identity import Identity
-from elmo_bench.mini.bilm import ensure_bilm
+from elmo_bench.mini.bilm import MiniBilm, ensure_bilm
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.hashing import sha256
+from tests.damage import flipped
 
 
 def mini(tmp_path, *changes):
@@ -43,3 +49,58 @@ def test_each_seed_is_trained_in_its_own_folder(tmp_path, monkeypatch):
 def test_a_bilm_that_no_run_trains_has_no_seed(tmp_path, choice):
     with pytest.raises(UserError, match=r"^bilm\.seed=2: bilm=\w+ is not trained by a run; bilm=mini is$"):
         Identity(mini(tmp_path, *choice, "bilm.seed=2"))
+
+
+@pytest.fixture
+def trained(monkeypatch) -> list[int]:
+    """The seeds of the biLMs that were trained instead of copied."""
+    seeds: list[int] = []
+    monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", lambda recipe, *_: seeds.append(recipe.seed))
+    return seeds
+
+
+@pytest.fixture
+def brought(tmp_path) -> Path:
+    """A folder as `models/mini`, of the recipe of the page and a text of one sentence."""
+    (tmp_path / "v3-seed1/lm").mkdir(parents=True)
+    (tmp_path / "v3-seed1/lm/train.txt").write_text("Ida sang .\n")
+    folder = tmp_path / "models/mini"
+    folder.mkdir(parents=True)
+    for name in FILES:
+        (folder / name).write_text(f"of {name}")
+    recipe = read_card(places.ROOT / "models/mini")["recipe"]
+    write_card(folder, {"recipe": recipe, "sha256": {"lm/train.txt": sha256(tmp_path / "v3-seed1/lm/train.txt")}})
+    return folder
+
+
+def test_the_bilm_that_comes_with_the_project_is_copied(tmp_path, brought, trained):
+    page = mini(tmp_path, f"models_root={tmp_path}/models", f"scale.folder={tmp_path}/v3-seed1")
+    made = MiniBilm(page.bilm, page.places).make()
+    assert {path.name: path.read_bytes() for path in made.iterdir()} == {
+        path.name: path.read_bytes() for path in brought.iterdir()
+    }
+    assert not trained
+
+
+@pytest.mark.parametrize("case", ["text", "no text", "seed", *FILES, CARD, "nothing brought"])
+def test_it_is_not_used_for_another_text_or_seed_or_if_damaged(tmp_path, brought, trained, case):
+    text = tmp_path / "v3-seed1/lm/train.txt"
+    if case == "text":
+        text.write_text("Ada sang .\n")
+    elif case == "no text":
+        text.unlink()
+    elif case == "nothing brought":
+        brought = tmp_path / "models/none"
+    elif case != "seed":
+        (brought / case).write_bytes(flipped((brought / case).read_bytes(), random.Random(1)))
+    seed = 2 if case == "seed" else 1
+    assert not list(ensure_bilm(tmp_path / "v3-seed1", seed, brought).glob("*"))
+    assert trained == [seed]
+
+
+@pytest.mark.slow
+def test_the_projects_own_is_that_of_the_page_and_the_generated_text(tmp_path, trained):
+    generated.generate(tmp_path)
+    page = mini(tmp_path, f"scale.folder={tmp_path}")
+    assert (MiniBilm(page.bilm, page.places).make() / "weights.hdf5").is_file()
+    assert not trained
