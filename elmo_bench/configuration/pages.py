@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,12 +101,12 @@ def version(task: str) -> int:
     """The version of a task's computation, by its page; 1 for a task without a page (of a record from elsewhere)."""
     if task not in tasks():
         return 1
-    return OmegaConf.select(OmegaConf.load(page(task)), "task.version", default=1)
+    return _written(page(task), "task.version", 1)
 
 
 def scales(task: str) -> list[str]:
     """The scales that a task offers, by its page."""
-    return list(OmegaConf.select(OmegaConf.load(page(task)), "task.scales", default=[]))
+    return list(_written(page(task), "task.scales", []))
 
 
 class Pair(NamedTuple):
@@ -117,15 +118,28 @@ class Pair(NamedTuple):
 
 def pair(scale: str) -> Pair:
     """The arms that are the paper's comparison at a scale, by its page; baseline and elmo for one without a page."""
-    path = places.CONF / "scale" / f"{scale}.yaml"
-    named = OmegaConf.select(OmegaConf.load(path), "scale.pair") if path.is_file() else None
-    return Pair(*(named or ("baseline", "elmo")))
+    return Pair(*(_written(_scale(scale), "scale.pair") or ("baseline", "elmo")))
 
 
 def own_bilm(scale: str) -> str | None:
     """The page of a scale's own biLM, as its page says."""
-    path = places.CONF / "scale" / f"{scale}.yaml"
-    return OmegaConf.select(OmegaConf.load(path), "scale.bilm") if path.is_file() else None
+    return _written(_scale(scale), "scale.bilm")
+
+
+def _scale(name: str) -> Path:
+    return places.CONF / "scale" / f"{name}.yaml"
+
+
+def _written(path: Path, key: str, default: Any = None) -> Any:
+    """The value of a key on one page; `default` without the key or the page. A report asks for the same page often."""
+    if not path.is_file():
+        return default
+    return OmegaConf.select(_parsed(path, path.stat().st_mtime_ns), key, default=default)
+
+
+@cache
+def _parsed(path: Path, changed: int) -> Any:
+    return OmegaConf.load(path)
 
 
 def _explain(error: BaseException) -> str | None:

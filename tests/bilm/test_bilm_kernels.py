@@ -64,9 +64,16 @@ def test_a_biLM_gives_the_same_layers_with_and_without_them(fresh, tmp_path, mon
         near(one, other)
 
 
+@pytest.fixture
+def short(fresh, tmp_path, monkeypatch):
+    """A source that is compiled at once: what is kept of it does not depend on what it computes."""
+    (tmp_path / "kernels.cpp").write_text('extern "C" int lanes() { return 1; }')
+    monkeypatch.setattr(library, "SOURCE", tmp_path / "kernels.cpp")
+
+
 @needs_compiler
 @pytest.mark.parametrize("damage", ["flip", "cut", "card"])
-def test_a_damaged_library_is_built_again(fresh, damage):
+def test_a_damaged_library_is_built_again(short, damage):
     path = library.built()
     content, card = path.read_bytes(), path.with_name(compiler.CARD)
     if damage == "card":
@@ -74,12 +81,13 @@ def test_a_damaged_library_is_built_again(fresh, damage):
     else:
         path.write_bytes(content[:1000] if damage == "cut" else content[:5000] + b"?" + content[5001:])
     assert library.built() == path
-    assert max(checked.differences(library.Kernels(path))) < 1e-6
+    assert path.read_bytes() == content
+    assert json.loads(card.read_text()) == digests(path.parent, [path.name])
 
 
 @needs_compiler
 @pytest.mark.parametrize("whose", ["folder", "library", "another user's"])
-def test_a_library_that_others_could_have_written_is_built_again(fresh, monkeypatch, whose):
+def test_a_library_that_others_could_have_written_is_built_again(short, monkeypatch, whose):
     path = library.built()
     path.write_bytes(b"theirs")
     path.with_name(compiler.CARD).write_text(json.dumps(digests(path.parent, [path.name])))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,8 @@ from elmo_bench.running.launch import train
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests import tiny_bert
-from tests.conftest import ROOT, clean_environment
+from tests.command import forked
+from tests.conftest import clean_environment
 from tests.fakes import pages_of
 
 pytest.importorskip("transformers")
@@ -37,11 +37,8 @@ def arguments(tmp_path, monkeypatch):
     return lambda results: [*run, *source, f"cache_root={tmp_path}/cache", f"results_root={tmp_path}/{results}"]
 
 
-def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.command", str(places.CONF), *arguments],
-        cwd=ROOT, env=clean_environment() | environment, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+def command(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return forked(places.CONF, name, arguments, clean_environment() | environment)
 
 
 def record_in(folder: Path):

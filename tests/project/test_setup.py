@@ -132,7 +132,7 @@ def test_with_a_gpu_the_plain_build_is_installed_and_torch_can_name_any(checkout
     assert installed(checkout)[3].endswith(" torch==2.6.0 --no-deps")
 
 
-@pytest.mark.parametrize("lacking", ["-q uv", "install -q --python"])  # not to be had; had, and it fails
+@pytest.mark.parametrize("lacking", ["-q uv", "install -q --compile-bytecode"])  # not to be had; had, and it fails
 def test_without_uv_the_packages_are_installed_by_pip(checkout, lacking):
     status, said = end(start(checkout, LACKING=lacking))
     assert status == 0

@@ -162,10 +162,11 @@ def server():
 
 PROBE = """
 import pathlib, sys, time
-from elmo_bench.system.wandb_runs import opened
+from elmo_bench.system import wandb_runs
+wandb_runs.SECONDS = 3
 started = time.monotonic()
 for name in ("first", "second"):
-    run = opened(pathlib.Path(sys.argv[1]), project="p", id=name)
+    run = wandb_runs.opened(pathlib.Path(sys.argv[1]), project="p", id=name)
     run.log({"loss": 1.0}, 1)
     print(run.offline)
     run.close()
@@ -190,7 +191,7 @@ def test_a_key_that_does_not_serve_is_one_line_and_the_run_is_offline(tmp_path, 
     assert said in told[0]
     assert told[0].endswith("what follows is logged offline")
     assert done.stderr.splitlines() == told
-    assert float(seconds) < wandb_runs.SECONDS + 105  # W&B itself takes most of it to start on a busy machine
+    assert float(seconds) < 105  # W&B itself takes most of it to start on a busy machine
     assert len(list(tmp_path.glob("wandb/offline-run-*"))) == 2
 
 
