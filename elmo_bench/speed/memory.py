@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.running.data import lengths
-from elmo_bench.speed import cases, device
+from elmo_bench.speed import device
 from elmo_bench.speed.inputs import read_sentences
 from elmo_bench.system.machine import peak_mib
 from elmo_bench.system.storage import json_text
@@ -36,6 +35,8 @@ def step(task: str, data: Sequence[str]) -> dict[str, Any]:
         task: its name.
         data: overrides that choose the data.
     """
+    from elmo_bench.speed import cases
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "batch.json"
         cases.write(cases.choose(task, data), file)
@@ -56,6 +57,9 @@ def _corpus(options: str, weights: str, number: str, data_root: str) -> float:
 
 def _step(file: str) -> dict[str, Any]:
     """One step of training, without the optimizer."""
+    from elmo_bench.running.data import lengths  # imports Lightning, whose memory is not that of encoding a corpus
+    from elmo_bench.speed import cases
+
     case = cases.Case(json_text.read(file))
     batch = case.batches[0]
     case.module()(batch).loss.backward()

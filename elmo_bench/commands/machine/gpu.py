@@ -49,10 +49,11 @@ def main() -> None:
     if given["choose"]:
         return choose(Path(given["choose"]), data)
     from elmo_bench.bilm.pretraining.parallel import choose_device
-    from elmo_bench.speed import gpu_run
-    from elmo_bench.system.storage.files import write_text
 
     place = choose_device(given["device"])
+    from elmo_bench.speed import gpu_run  # imports Lightning, for which nobody waits who has no GPU
+    from elmo_bench.system.storage.files import write_text
+
     rows = Path(given["rows"]) if given["rows"] else None
     work = gpu_run.Work(place, rows, data, named(given["only"], gpu_run.parts(place.type)))
     folder = Path(given["results_root"] or places.OWN)
