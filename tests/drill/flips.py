@@ -117,7 +117,7 @@ def _world(folder: Path) -> Any:
 
 
 KINDS = {
-    "shipped biLM": Kind(scene.shipped, "open/*", results.of_shipped_bilm, sealed=True),
+    "shipped biLMs": Kind(scene.shipped, "[mo]*/*", results.of_shipped_bilms, sealed=True),
     "shipped heads": Kind(scene.shipped, "heads/*/*", results.of_shipped_heads, sealed=True),
     "options.json": Kind(scene.bilm, "bilm/options.json", results.layers),
     "weights.hdf5": Kind(scene.bilm, "bilm/weights.hdf5", results.layers),

@@ -46,10 +46,12 @@ def layers(place: Path) -> Any:
     return bilm.sha256, bilm.settings, bilm.layers(SENTENCES).numpy().tobytes()
 
 
-def of_shipped_bilm(place: Path) -> Any:
-    """Its layers, its softmax and its vocabulary."""
-    bilm = BilmLayers(place / "open" / "options.json", place / "open" / "weights.hdf5")
-    return bilm.layers(SENTENCES).numpy().tobytes(), load_lm(place / "open")[1]
+def of_shipped_bilms(place: Path) -> Any:
+    """Their layers, softmaxes and vocabularies."""
+    return [
+        (BilmLayers(each / "options.json", each / "weights.hdf5").layers(SENTENCES).numpy().tobytes(), load_lm(each)[1])
+        for each in (place / "mini", place / "open")
+    ]
 
 
 def of_shipped_heads(place: Path) -> Any:

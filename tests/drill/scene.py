@@ -122,7 +122,7 @@ def bilm(folder: Path) -> Path:
 
 
 def shipped(folder: Path) -> None:
-    """The biLM and the heads that come with the project."""
+    """The biLMs and the heads that come with the project."""
     shutil.copytree(places.ROOT / "models", folder, ignore=shutil.ignore_patterns("*.md"), dirs_exist_ok=True)
 
 
