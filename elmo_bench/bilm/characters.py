@@ -18,21 +18,16 @@ SENTENCE_BEGIN, SENTENCE_END = "<S>", "</S>"  # the release's names; a token wit
 MARKS = {SENTENCE_BEGIN: BOS, SENTENCE_END: EOS}
 
 
-def character_ids(token: str, length: int = 50) -> np.ndarray:
-    """Ids of one token.
+def character_table(tokens: Iterable[str], length: int = 50) -> np.ndarray:
+    """Ids of tokens.
 
     Args:
-        token: any string; what UTF-8 cannot encode (lone surrogates) is left out, as in the release.
+        tokens: any strings; what UTF-8 cannot encode (lone surrogates) is left out, as in the release.
         length: ids per token, including marks and padding.
 
     Returns:
-        (length,) int16, never 0.
+        (n, length) int16, never 0.
     """
-    return character_table([token], length)[0]
-
-
-def character_table(tokens: Iterable[str], length: int = 50) -> np.ndarray:
-    """Ids of many tokens: (n, length) int16."""
     tokens = list(tokens)
     encoded = [b"?" if token in MARKS else token.encode("utf-8", "ignore")[: length - 2] for token in tokens]
     lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))

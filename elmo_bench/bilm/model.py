@@ -22,7 +22,6 @@ from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
 from elmo_bench.bilm.lstm import ProjectedLSTM
-from elmo_bench.bilm.memory import trim
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.precision import granted
 from elmo_bench.bilm.weights import export_weights, load_weights
@@ -36,7 +35,6 @@ from elmo_bench.system.storage.integrity import note
 
 SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"
 STATES = ("zero", "warm", "carry")
-TRIMMED = 4  # free memory is returned to the system after this many batches
 BREAKS = 8  # sentence breaks after which the state between sentences no longer changes
 
 
@@ -163,10 +161,8 @@ class BiLM(nn.Module):
                 yield list(range(len(sentences))), self._whole(sentences)
             return
         lengths = [len(sentence) + 2 for sentence in sentences]
-        for number, indices in enumerate(budgeted(lengths, self.token_budget), start=1):
+        for indices in budgeted(lengths, self.token_budget):
             yield indices, self._whole([sentences[i] for i in indices])
-            if number % TRIMMED == 0:
-                trim()
 
     def _whole(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """`_run`, with one line for memory that runs out."""

@@ -13,7 +13,6 @@ from torch import Tensor
 from elmo_bench.kernels.library import EncoderWeights, Kernels, Linear
 from elmo_bench.kernels.linear import FixedLinear
 from elmo_bench.kernels.threads import most_threads
-from elmo_bench.nn.packing import regular
 
 CHUNK = 128  # words encoded at once by a thread: what lies between their products nearly stays in the second cache
 LEAST = 16  # words that are worth a thread
@@ -107,14 +106,14 @@ class PlainEncoder:
     def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
         """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""
         order = np.argsort(used, kind="stable")
-        features = self.embedding.new_zeros(regular(len(table)), sum(self.numbers))
+        features = self.embedding.new_empty(len(table), sum(self.numbers))
         for group in _groups(used[order], self.padding):
             rows = order[group]
             width = int(used[rows].max()) + self.padding
             ids = torch.from_numpy(table[rows, :width].astype(np.int64)).to(features.device)
             maxima = self._maxima(F.embedding(ids, self.embedding))
             features[torch.from_numpy(rows).to(features.device)] = self.activation(maxima)
-        return torch.cat([self._highways(tile) for tile in features.split(TILE)])[: len(table)]
+        return torch.cat([self._highways(tile) for tile in features.split(TILE)])
 
     def _highways(self, x: Tensor) -> Tensor:
         """(n, F) -> (n, P)."""
@@ -131,12 +130,12 @@ class PlainEncoder:
             places = length - width + 1
             windows = x.as_strided((n, places, width * dim), (length * dim, dim, 1))
             words = max(TILE // places, 1)  # per tile
-            tile = x.new_zeros(regular(min(words, n) * places), width * dim)
+            tile = x.new_empty(min(words, n) * places, width * dim)
             for start in range(0, n, words):
                 some = windows[start : start + words]
                 rows = len(some) * places
                 tile[:rows].view(some.shape).copy_(some)
-                out = product(tile[: regular(rows)])[:rows]  # (words * places, number)
+                out = product(tile[:rows])  # (words * places, number)
                 torch.amax(out.view(len(some), places, -1), dim=1, out=maxima[start : start + words])
         return pooled
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from elmo_bench.kernels.library import Kernels, Weights
 from elmo_bench.kernels.linear import FixedLinear
 from elmo_bench.kernels.threads import direction_threads, most_threads
-from elmo_bench.nn.packing import REGULAR, Packing, blocks, regular
+from elmo_bench.nn.packing import Packing, blocks
 
 FORGET_BIAS = 1.0  # added at run time, as TensorFlow's LSTMCell did for the released weights
 
@@ -159,20 +159,15 @@ class FrozenLSTM:
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
         output = x.new_empty(len(x), state.h.shape[1])
         h_last, c_last = torch.empty_like(state.h), torch.empty_like(state.c)
-        x = F.pad(x, (0, 0, 0, 2 * REGULAR))  # products take regular row counts; the extra rows are dropped
-        running = len(state.h)
-        h, c = (F.pad(s, (0, 0, 0, regular(running) - running)) for s in state)  # (regular B, P), (regular B, C)
-        done = 0
+        (h, c), running, done = state, len(state.h), 0
         for block in blocks(batch_sizes):
-            rows = sum(block) + regular(block[-1]) - block[-1]
-            products, start = self.input(x[done : done + regular(rows)]), 0  # (rows and more, 4C)
+            products, start = self.input(x[done : done + sum(block)]), 0  # (rows, 4C)
             for n in block:
-                h_last[n:running], c_last[n:running] = h[n:running], c[n:running]  # these ended at the previous step
-                running, computed = n, regular(n)
-                h, c = self._step(products[start : start + computed], h[:computed], c[:computed])
-                output[done : done + n] = h[:n]
-                start, done = start + n, done + n
-        h_last[:running], c_last[:running] = h[:running], c[:running]
+                h_last[n:running], c_last[n:running] = h[n:], c[n:]  # these ended at the previous step
+                h, c = self._step(products[start : start + n], h[:n], c[:n])
+                output[done : done + n] = h
+                running, start, done = n, start + n, done + n
+        h_last[:running], c_last[:running] = h, c
         return output, State(h_last, c_last)
 
     def _step(self, gates: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:

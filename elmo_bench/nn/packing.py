@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 BLOCK = 1024  # packed rows whose input product is kept at once
-REGULAR = 128  # row counts above 128 are multiples of this
 
 
 class Packing:
@@ -68,17 +67,6 @@ def blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
         block.append(n)
     if block:
         yield block
-
-
-def regular(rows: int) -> int:
-    """The row count rounded up to one of a few values from 2 on, by at most REGULAR - 1.
-
-    oneDNN makes a kernel for every row count and keeps up to a thousand of them: with few different counts, a long
-    corpus takes no more memory than a short one. A product with a single row takes another routine, which adds up in
-    another order; without one, a sentence has the same bits in every batch.
-    """
-    step = 1 if rows <= 32 else 32 if rows <= 128 else REGULAR
-    return max(2, -(-rows // step) * step)
 
 
 def on_device(array: np.ndarray, device: torch.device | str | None) -> Tensor:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.characters import character_ids
+from elmo_bench.bilm.characters import character_table
 from elmo_bench.nn.packing import Packing, budgeted
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, Files, ReferenceBiLM, near, write_random
 
@@ -113,15 +113,15 @@ def shared(small):
 
 @given(st.text(max_size=60), st.integers(4, 60))
 def test_character_ids_are_bytes_between_marks(token, length):
-    ids = character_ids(token, length)
+    ids = character_table([token], length)[0]
     code = token.encode("utf-8", "ignore")[: length - 2]
     padding = length - 2 - len(code)
     assert ids.tolist() == [259, *(byte + 1 for byte in code), 260, *[261] * padding]
 
 
 def test_character_ids_of_marks():
-    assert character_ids("<S>", 5).tolist() == [259, 257, 260, 261, 261]
-    assert character_ids("</S>", 5).tolist() == [259, 258, 260, 261, 261]
+    assert character_table(["<S>"], 5)[0].tolist() == [259, 257, 260, 261, 261]
+    assert character_table(["</S>"], 5)[0].tolist() == [259, 258, 260, 261, 261]
 
 
 # What a sentence's vectors depend on: the sentence

@@ -38,6 +38,16 @@ def test_many_words_pass_through_a_small_memory(small, monkeypatch):
             near(layers, reference.sentence(sentence, start)[0])
 
 
+@pytest.mark.parametrize("rest", [4, 20, 33])
+def test_torch_alone_reads_any_shape_of_batch(small, monkeypatch, rest):
+    """Many sentences end at one step, in the middle of a block of input products."""
+    monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
+    bilm = BiLM.from_files(*small)
+    together = bilm.encode([["a"] * 23] * 50 + [["b"] * 24] * rest)
+    for word, layers in (("a", together[0]), ("b", together[-1])):
+        near(bilm.encode([[word] * layers.shape[1]])[0], layers)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["in place", "loaded", "one bias"])
 def test_new_weights_are_noticed(files, tmp_path, change):

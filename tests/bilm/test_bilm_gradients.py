@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.characters import character_ids
+from elmo_bench.bilm.characters import character_table
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from tests.reference_bilm import SIZES, write_random
 
@@ -20,7 +20,9 @@ SENTENCES = ["a cart passed the gate".split(), ["rain"], [], "the gate was open 
 def naive_token(bilm: BiLM, word: str) -> Tensor:
     """(P,), with all characters and every window."""
     encoder = bilm.encoder
-    x = encoder.characters.weight[torch.from_numpy(character_ids(word, bilm.options.max_characters)).long()].t()[None]
+    x = encoder.characters.weight[torch.from_numpy(character_table([word], bilm.options.max_characters)[0]).long()].t()[
+        None
+    ]
     y = torch.cat([F.conv1d(x, c.weight, c.bias)[0].max(dim=-1).values for c in encoder.convolutions])  # type: ignore
     y = torch.tanh(y) if bilm.options.activation == "tanh" else F.relu(y)
     for highway in encoder.highways:
