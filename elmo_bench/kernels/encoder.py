@@ -130,12 +130,9 @@ class PlainEncoder:
             places = length - width + 1
             windows = x.as_strided((n, places, width * dim), (length * dim, dim, 1))
             words = max(TILE // places, 1)  # per tile
-            tile = x.new_empty(min(words, n) * places, width * dim)
             for start in range(0, n, words):
                 some = windows[start : start + words]
-                rows = len(some) * places
-                tile[:rows].view(some.shape).copy_(some)
-                out = product(tile[:rows])  # (words * places, number)
+                out = product(some.flatten(0, 1))  # (words * places, number)
                 torch.amax(out.view(len(some), places, -1), dim=1, out=maxima[start : start + words])
         return pooled
 

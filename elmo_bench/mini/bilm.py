@@ -55,22 +55,23 @@ def ensure_bilm(folder: Path, seed: int = 1, brought: Path | None = None) -> Pat
     cfg = _page(folder, seed)
     if _trained(output, cfg.recipe):
         return output
-    import torch
-
-    from elmo_bench.bilm.pretraining.run import make_recipe, pretrain
-
-    threads = torch.get_num_threads()
     with held(work, f"another process is training the biLM of {output}; waiting for it"):
-        if not _trained(output, cfg.recipe):
-            if brought is not None and _trained(brought, cfg.recipe, text=folder):
-                return _copied(brought, output)
-            of_seed = "" if seed == 1 else f" from seed {seed}"
-            print(f"training a biLM on the generated text{of_seed}, about a minute and a half", flush=True)
-            torch.set_num_threads(1)
-            try:
-                pretrain(make_recipe(cfg.recipe), folder, work, output, cfg.compile, cfg.every)
-            finally:
-                torch.set_num_threads(threads)
+        if _trained(output, cfg.recipe):
+            return output
+        if brought is not None and _trained(brought, cfg.recipe, text=folder):
+            return _copied(brought, output)
+        import torch
+
+        from elmo_bench.bilm.pretraining.run import make_recipe, pretrain
+
+        of_seed = "" if seed == 1 else f" from seed {seed}"
+        print(f"training a biLM on the generated text{of_seed}, about a minute and a half", flush=True)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            pretrain(make_recipe(cfg.recipe), folder, work, output, cfg.compile, cfg.every)
+        finally:
+            torch.set_num_threads(threads)
     return output
 
 
@@ -92,7 +93,8 @@ def _trained(output: Path, recipe: DictConfig, text: Path | None = None) -> bool
     try:
         card = read_card(output)
         check_folder(output)
-        check_digests(text or output, card["sha256"] if text else {}, "train the biLM")
+        if text is not None:
+            check_digests(text, card["sha256"], "train the biLM")
     except (KeyError, UserError):
         return False
     named = card.get("recipe")

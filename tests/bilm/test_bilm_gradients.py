@@ -20,9 +20,8 @@ SENTENCES = ["a cart passed the gate".split(), ["rain"], [], "the gate was open 
 def naive_token(bilm: BiLM, word: str) -> Tensor:
     """(P,), with all characters and every window."""
     encoder = bilm.encoder
-    x = encoder.characters.weight[torch.from_numpy(character_table([word], bilm.options.max_characters)[0]).long()].t()[
-        None
-    ]
+    ids = torch.from_numpy(character_table([word], bilm.options.max_characters)).long()  # (1, K)
+    x = encoder.characters.weight[ids].transpose(1, 2)
     y = torch.cat([F.conv1d(x, c.weight, c.bias)[0].max(dim=-1).values for c in encoder.convolutions])  # type: ignore
     y = torch.tanh(y) if bilm.options.activation == "tanh" else F.relu(y)
     for highway in encoder.highways:
