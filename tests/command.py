@@ -1,6 +1,7 @@
 """A command with the toy task and a stand-in for the biLM: `python -m tests.command CONF train KEY=VALUE ...`.
 
-`forked` runs it in a fork of this process, which saves the seconds in which a new one imports torch.
+`forked` runs it in a fork of this process, which saves the seconds in which a new one imports torch; `Fork` is for
+what a test kills.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -91,18 +92,44 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
     module.COMMAND.run(module.main)
 
 
-def forked(
-    conf: Path, name: str, arguments: Sequence[str], environment: Mapping[str, str], seconds: int = 300
-) -> subprocess.CompletedProcess[str]:
-    """The command in a fork of this process, killed after so many seconds."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as said:
+class Fork:
+    """An action in a fork of this process, killed after so many seconds: its process id, its end and what it said."""
+
+    def __init__(self, action: Callable[[], None], environment: Mapping[str, str], seconds: int = 300):
+        self.out, self.said = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
         if not (child := os.fork()):
             signal.alarm(seconds)
-            _inside(lambda: run(conf, name, arguments), environment, out, said)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        for file in (out, said):
+            _inside(action, environment, self.out, self.said)
+        self.pid, self.status = child, None
+
+    def poll(self, wait: int = os.WNOHANG) -> int | None:
+        """The exit status, as `subprocess` has it; None while it runs."""
+        if self.status is None and (ended := os.waitpid(self.pid, wait))[0]:
+            self.status = os.waitstatus_to_exitcode(ended[1])
+        return self.status
+
+    def finish(self) -> tuple[int, str, str]:
+        """Waits for the end; returns exit status, stdout and stderr."""
+        status = self.poll(wait=0)
+        texts = []
+        for file in (self.out, self.said):
             file.seek(0)
-        return subprocess.CompletedProcess([name, *arguments], status, out.read(), said.read())
+            texts.append(file.read())
+            file.close()
+        assert status is not None
+        return status, *texts
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def forked(
+    conf: Path, name: str, arguments: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """The command in a fork of this process, to its end."""
+    return subprocess.CompletedProcess(
+        [name, *arguments], *Fork(lambda: run(conf, name, arguments), environment).finish()
+    )
 
 
 def _inside(action: Any, environment: Mapping[str, str], out: IO[str], said: IO[str]) -> None:

@@ -6,8 +6,6 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: matrices this small are slower on several threads
 
-import functools
-import hashlib
 import shutil
 import signal
 import subprocess
@@ -23,9 +21,9 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 
 from elmo_bench.configuration import pages
-from elmo_bench.configuration.composing import Composer
 from elmo_bench.kernels import checked, compiler
 from elmo_bench.system import places
+from elmo_bench.system.machine import cores
 from tests import fakes, toy
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +40,12 @@ def altered(source: Path, right: str, wrong: str, folder: Path) -> Path:
     for name, text in texts.items():
         (folder / name).write_text(text.replace(right, wrong))
     return folder / source.name
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """With `-n auto`, one process more than cores: some tests wait for a server or for another process."""
+    return cores() + 1
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -129,12 +133,6 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-@functools.cache
-def composer(digest: str) -> Composer:
-    """Of all pages of this digest."""
-    return Composer()
-
-
 class Bench:
     """The toy task, its data, a stand-in for the biLM, and a place for results, all in one temporary folder."""
 
@@ -144,6 +142,8 @@ class Bench:
         (self.conf / "task" / "toy.yaml").write_text(toy.PAGE.lstrip())
         scale = self.conf / "scale" / "open.yaml"
         scale.write_text(scale.read_text().replace("[glove, elmo+glove]", "[baseline, elmo]"))  # it has no vectors
+        for page in (self.conf / "task" / "toy.yaml", scale):
+            os.utime(page, (0, 0))  # unchanged from test to test, so that what Hydra composed serves them all
         self.data = toy.write(folder / "data")
         (folder / "options.json").write_text("{}")
         (folder / "weights").write_text("3")
@@ -164,11 +164,7 @@ class Bench:
         return [one for one in self.overrides(*changes) if one.partition("=")[0] not in ("task", "scale")]
 
     def compose(self, *changes: str) -> DictConfig:
-        """What `pages.compose` gives; tests whose pages have the same content share what is composed of them."""
-        digest = hashlib.sha256()
-        for path in sorted(self.conf.rglob("*.yaml")):
-            digest.update(f"{path.relative_to(self.conf)} ".encode() + path.read_bytes())
-        return composer(digest.hexdigest()).compose(self.overrides(*changes))
+        return pages.compose(self.overrides(*changes))
 
     def train(self, *changes: str):
         from elmo_bench.running.launch import train

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,16 @@ def _epochs(path: Path, number: int, start: int) -> list[float]:
     return scores
 
 
-if __name__ == "__main__":
-    places.CONF = Path(sys.argv.pop(1))
-    together.TRAIN = [sys.executable, "-m", "tests.pretend", str(places.CONF), "train"]
-    if sys.argv.pop(1) == "sweep":
+def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
+    """`sweep`, or the stand-in for `train`, with the pages in a folder."""
+    places.CONF = conf
+    sys.argv = [name, *arguments]
+    together.TRAIN = [sys.executable, "-m", "tests.pretend", str(conf), "train"]
+    if name == "sweep":
         sweep.COMMAND.run(sweep.main)
     else:
         COMMAND.run(train)
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -70,7 +70,7 @@ def claims(scale: str) -> dict[str, Claim]:
 
 @cache
 def _claims(page: Path, pair: pages.Pair) -> dict[str, Claim]:
-    entries = OmegaConf.merge(OmegaConf.load(page), {"pair": pair._asdict()})
+    entries = OmegaConf.merge(pages.read(page), {"pair": pair._asdict()})
     found = {}
     for name in entries:
         if name == "pair":

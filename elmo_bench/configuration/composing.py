@@ -1,58 +1,127 @@
-"""Composing the configurations of many runs: a choice of pages that runs share is composed once."""
+"""Composing configurations: Hydra composes each choice of pages once, and every run of that choice gets a copy."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import schema
 from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.console import choices
 
 
-class Composer:
-    """Does what `pages.compose` does, several times as fast for runs that share their choices of pages.
+def register() -> None:
+    """Makes the schema and the resolvers known to Hydra.
 
-    Hydra composes each choice of pages once; of it, every run gets a copy, to which Hydra applies the run's values.
+    `${root:models}` is the folder `models` of the checkout, `${shipped:${models_root},open}` that of a model which the
+    project brings, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", `${last:PATH,NAME}` the last part of a path (NAME
+    for null), `${page:bilm,NAME,KEY}` the value of a key on another page, `${seeded:NAME,SEED}` the name of a folder:
+    NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}` a folder in an installed package, and `${made:}`
+    the folder that `elmo-bench data` writes to by default, null if there is none.
     """
-
-    def __init__(self) -> None:
-        self.chosen: dict[tuple[str, ...], DictConfig] = {}
-        self.parsed: dict[str, Override] = {}
-        self.parser = OverridesParser.create()
-
-    def compose(self, run: Sequence[str]) -> DictConfig:
-        """The configuration of a run, given its overrides. Raises the errors of `pages.compose`."""
-        overrides = [self._parse(text) for text in run]
-        values = [override for override in overrides if _is_value(override)]
-        choices = tuple(text for text, override in zip(run, overrides, strict=True) if not _is_value(override))
-        if choices not in self.chosen:
-            self.chosen[choices] = pages.compose(choices)
-        cfg = copy.deepcopy(self.chosen[choices])
-        ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
-        return cfg
-
-    def _parse(self, text: str) -> Override:
-        if text not in self.parsed:
-            self.parsed[text] = self.parser.parse_overrides([text])[0]
-        return self.parsed[text]
+    OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
+    OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
+    OmegaConf.register_new_resolver("shipped", lambda root, name: str(places.shipped(root, name)), replace=True)
+    OmegaConf.register_new_resolver("made", places.made, replace=True)
+    OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
+    OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)
+    OmegaConf.register_new_resolver("packaged", lambda *path: str(places.packaged(*path)), replace=True)
+    OmegaConf.register_new_resolver("page", _value_on_page, replace=True)
+    OmegaConf.register_new_resolver("seeded", seeded, replace=True)
+    schema.register()
 
 
-def compose_all(runs: Iterable[Sequence[str]]) -> list[DictConfig]:
-    """The configurations of several runs, given their overrides.
+def seeded(name: str, seed: int) -> str:
+    """The name of a folder for what is made from a seed."""
+    return name if seed == 1 else f"{name}-seed{seed}"
+
+
+def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> Any:
+    """The value of a key on a page that the configuration did not choose; None if the page has no such key.
 
     Raises:
-        The errors of `pages.compose`, for the first run that has one.
+        UserError: there is no such page.
     """
-    composer = Composer()
-    return [composer.compose(run) for run in runs]
+    path = places.CONF / group / f"{name}.yaml"
+    if not path.is_file():
+        known = sorted(other.stem for other in path.parent.glob("*.yaml"))
+        raise UserError(f"{group}={name}: there is no such page; {choices(name, known)}")
+    page = OmegaConf.load(path)
+    page._set_parent(_root_)  # its interpolations are those of the run
+    return OmegaConf.select(page, key) if isinstance(page, DictConfig) else None
 
 
-def _is_value(override: Override) -> bool:
+register()  # at import, so that the worker processes of a launcher have them too
+
+
+def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
+    """The configuration that `elmo-bench NAME OVERRIDES` would get.
+
+    A composition by Hydra takes a quarter of a second, and a command needs many: of all points of a sweep, of each arm
+    that a run is held against. So Hydra composes a choice of pages once, as long as no page changes; to a copy of it,
+    Hydra applies the values of the run.
+
+    Raises:
+        The same errors as the command; `console.report` turns them into one line.
+    """
+    parsed = [_parse(text) for text in overrides]
+    values = [override for override in parsed if _is_value(override)]
+    chosen = tuple(text for text, override in zip(overrides, parsed, strict=True) if not _is_value(override))
+    cfg = copy.deepcopy(_by_pages(_state(), name, chosen))
+    _apply(values, cfg)
+    return cfg
+
+
+def by_hydra(overrides: Sequence[str] = (), name: str = "train", hydra: bool = False) -> DictConfig:
+    """The same by Hydra alone; with Hydra's own block if `hydra`."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # set a running command's aside
+    try:
+        with initialize_config_dir(str(places.CONF), version_base="1.3"):
+            return hydra_compose(name, list(overrides), return_hydra_config=hydra)
+    finally:
+        GlobalHydra.instance().hydra = running
+
+
+@lru_cache(maxsize=256)
+def _by_pages(state: Any, name: str, chosen: tuple[str, ...]) -> DictConfig:
+    return by_hydra(chosen, name)
+
+
+def _state() -> tuple[tuple[str, int, int], ...]:
+    """What tells the pages from changed ones."""
+    found = ((path, path.stat()) for path in sorted(places.CONF.rglob("*.yaml")))
+    return tuple((str(path.relative_to(places.CONF)), now.st_mtime_ns, now.st_size) for path, now in found)
+
+
+@cache
+def _parser() -> Any:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    return OverridesParser.create()
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Any:
+    return _parser().parse_overrides([text])[0]
+
+
+def _apply(values: Sequence[Any], cfg: DictConfig) -> None:
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+
+    ConfigLoaderImpl._apply_overrides_to_config(list(values), cfg)
+
+
+def _is_value(override: Any) -> bool:
     """Whether an override sets a key of the composed pages and neither chooses a page nor concerns Hydra itself."""
     key = override.key_or_group
     if override.is_sweep_override() or override.package is not None or key.partition(".")[0] == "hydra":

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -79,10 +77,10 @@ def layout(sweep: str, scale: str = "paper") -> Layout:
         raise UserError(f"sweep={sweep}: there is no such sweep; {choices(sweep, sweeps())}")
     page = places.CONF / "tables.yaml"
     known = {"pair": pages.pair(scale)._asdict(), "bilm": pages.own_bilm(scale)}
-    layouts = OmegaConf.merge(OmegaConf.load(page), known)
+    layouts = OmegaConf.merge(pages.read(page), known)
     try:
-        OmegaConf.resolve(layouts)
-        entry = OmegaConf.select(layouts, sweep, default={"title": sweep, "note": "Dev."})
+        entry = OmegaConf.select(layouts, sweep, default=OmegaConf.create({"title": sweep, "note": "Dev."}))
+        entry = OmegaConf.to_container(entry, resolve=True)
         return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Layout), entry))  # type: ignore[return-value]
     except OmegaConfBaseException as error:
         raise UserError(f"the entry {sweep}: {str(error).splitlines()[0]}", page) from None
@@ -90,12 +88,7 @@ def layout(sweep: str, scale: str = "paper") -> Layout:
 
 def titles() -> dict[str, str]:
     """The paper's tasks in the order of its tables, and their names there."""
-    return dict(_titles(places.CONF / "tables.yaml"))
-
-
-@cache
-def _titles(page: Path) -> dict[str, str]:
-    return dict(OmegaConf.load(page).tasks)
+    return dict(pages.read(places.CONF / "tables.yaml").tasks)
 
 
 def in_order(tasks: Iterable[str]) -> list[str]:

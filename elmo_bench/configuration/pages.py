@@ -1,4 +1,4 @@
-"""Composing configurations, and one-line messages for the errors of Hydra and OmegaConf."""
+"""What single pages say, and one-line messages for the errors of Hydra and OmegaConf; `compose` is of `composing`."""
 
 from __future__ import annotations
 
@@ -11,72 +11,11 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import schema
+from elmo_bench.configuration.composing import compose
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.system.terminal.console import choices
-
-
-def register() -> None:
-    """Makes the schema and the resolvers known to Hydra.
-
-    `${root:models}` is the folder `models` of the checkout, `${shipped:${models_root},open}` that of a model which the
-    project brings, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", `${last:PATH,NAME}` the last part of a path (NAME
-    for null), `${page:bilm,NAME,KEY}` the value of a key on another page, `${seeded:NAME,SEED}` the name of a folder:
-    NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}` a folder in an installed package, and `${made:}`
-    the folder that `elmo-bench data` writes to by default, null if there is none.
-    """
-    OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
-    OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
-    OmegaConf.register_new_resolver("shipped", lambda root, name: str(places.shipped(root, name)), replace=True)
-    OmegaConf.register_new_resolver("made", places.made, replace=True)
-    OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
-    OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)
-    OmegaConf.register_new_resolver("packaged", lambda *path: str(places.packaged(*path)), replace=True)
-    OmegaConf.register_new_resolver("page", _value_on_page, replace=True)
-    OmegaConf.register_new_resolver("seeded", seeded, replace=True)
-    schema.register()
-
-
-def seeded(name: str, seed: int) -> str:
-    """The name of a folder for what is made from a seed."""
-    return name if seed == 1 else f"{name}-seed{seed}"
-
-
-def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> Any:
-    """The value of a key on a page that the configuration did not choose; None if the page has no such key.
-
-    Raises:
-        UserError: there is no such page.
-    """
-    path = places.CONF / group / f"{name}.yaml"
-    if not path.is_file():
-        raise UserError(f"{group}={name}: there is no such page; {choices(name, _names(path.parent))}")
-    page = OmegaConf.load(path)
-    page._set_parent(_root_)  # its interpolations are those of the run
-    return OmegaConf.select(page, key) if isinstance(page, DictConfig) else None
-
-
-register()  # at import, so that the worker processes of a launcher have them too
-
-
-def compose(overrides: Sequence[str] = (), name: str = "train", hydra: bool = False):
-    """The configuration that `python -m elmo_bench.<name> OVERRIDES` would get; with Hydra's own block if `hydra`.
-
-    Raises:
-        The same errors as the command; `console.report` turns them into one line.
-    """
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-
-    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # set a running command's aside
-    try:
-        with initialize_config_dir(str(places.CONF), version_base="1.3"):
-            return hydra_compose(name, list(overrides), return_hydra_config=hydra)
-    finally:
-        GlobalHydra.instance().hydra = running
 
 
 def page(task: str) -> Path:
@@ -131,10 +70,15 @@ def _scale(name: str) -> Path:
 
 
 def _written(path: Path, key: str, default: Any = None) -> Any:
-    """The value of a key on one page; `default` without the key or the page. A report asks for the same page often."""
+    """The value of a key on one page; `default` without the key or the page."""
     if not path.is_file():
         return default
-    return OmegaConf.select(_parsed(path, path.stat().st_mtime_ns), key, default=default)
+    return OmegaConf.select(read(path), key, default=default)
+
+
+def read(path: Path) -> Any:
+    """What a page says, not to be changed. It is parsed once, as a report asks for the same page often."""
+    return _parsed(path, path.stat().st_mtime_ns)
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import composing, pages
 from elmo_bench.configuration.schema import BilmConfig, Places
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -51,7 +51,7 @@ def ensure_bilm(folder: Path, seed: int = 1, brought: Path | None = None) -> Pat
     recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this small it is
     the fastest, and it leaves the other cores to the baseline.
     """
-    output, work = (folder / pages.seeded(name, seed) for name in ("bilm", "pretrain"))
+    output, work = (folder / composing.seeded(name, seed) for name in ("bilm", "pretrain"))
     cfg = _page(folder, seed)
     if _trained(output, cfg.recipe):
         return output

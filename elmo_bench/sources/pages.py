@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, urlsplit
 
@@ -90,15 +91,16 @@ class DataSet:
 
 
 def load(folder: Path = CONF / "data") -> dict[str, DataSet]:
-    """All data sets, by the names of their pages.
+    """All data sets, by the names of their pages; not to be changed, as each page is read once.
 
     Raises:
         UserError: a page with an unknown key, or a value of another type.
     """
-    return {path.stem: _page(path) for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: _page(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml"))}
 
 
-def _page(path: Path) -> DataSet:
+@cache
+def _page(path: Path, changed: int) -> DataSet:
     try:
         merged = OmegaConf.merge(OmegaConf.structured(DataSet), OmegaConf.load(path))
         page = OmegaConf.to_object(merged)

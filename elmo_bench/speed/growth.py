@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.configuration import schema
-from elmo_bench.configuration.composing import compose_all
+from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
@@ -99,5 +98,5 @@ def _cached(bilm: BiLM, sentences: list[Sentence]) -> None:
 
 def _points(number: int) -> None:
     arms = cycle(("baseline", "elmo"))
-    for cfg in compose_all(["task=ner", f"arm={next(arms)}", f"seed={seed}"] for seed in range(number)):
-        Identity(schema.typed(cfg))
+    for seed in range(number):
+        Identity(schema.typed(pages.compose(["task=ner", f"arm={next(arms)}", f"seed={seed}"])))

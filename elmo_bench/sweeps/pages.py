@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration.composing import by_hydra
 from elmo_bench.system import places
 
 BARE = "elmo={where:none}"  # the setting of a sweep that is its baseline
@@ -44,7 +44,7 @@ def points(
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf
 
-    cfg = pages.compose([f"+sweep={sweep}", *overrides], hydra=True)
+    cfg = by_hydra([f"+sweep={sweep}", *overrides], hydra=True)
     params: Any = OmegaConf.to_container(cfg.hydra.sweeper.params, resolve=True)
     for key, _, value in (one.lstrip("+").partition("=") for one in instead):
         params = {name: value if name.lstrip("+") == key else values for name, values in params.items()}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from elmo_bench.configuration import schema
-from elmo_bench.configuration.composing import Composer
+from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity import arms
 from elmo_bench.identity.identity import Identity
@@ -145,10 +144,9 @@ def _composed(listed: Sequence[Point]) -> tuple[dict[Point, Composed], dict[Poin
     configs: dict[Point, RunConfig] = {}
     composed: dict[Point, Composed] = {}
     errors: dict[Point, Exception] = {}
-    composer = Composer()
     for point in listed:
         try:
-            configs[point] = schema.typed(composer.compose(point.overrides))
+            configs[point] = schema.typed(pages.compose(point.overrides))
         except Exception as error:
             errors[point] = _mendable(error)
     errors |= _lacking(configs)

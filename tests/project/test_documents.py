@@ -26,6 +26,7 @@ DOCUMENTS = [
     *sorted((ROOT / "models").glob("*/README.md")),
 ]
 LATER = {"results/replication.md"}  # a page that may not have been written yet
+INVENTED = ("tasks/chunking/", "conf/task/chunking.yaml", "conf/cluster/ours.yaml")  # of examples
 RUNS = r"(?:-m elmo_bench |elmo-bench )(?:train|reproduce|sweep|prepare)\b"
 ELSEWHERE = ("task=chunking", "+sweep=<name>", "bilm=<name>")  # the examples of tasks/README.md
 
@@ -94,6 +95,10 @@ def test_links_lead_somewhere(path):
         there = target.exists() or str(target.relative_to(ROOT)) in LATER
         if not there or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
             wrong.append(link)
+    for name in re.findall(r"`((?:elmo_bench|system|tasks|tests|conf)/[\w./-]+\.\w+)`", text):
+        there = any((ROOT / at / name).exists() for at in ("", "elmo_bench"))
+        if not there and not name.startswith(INVENTED):
+            wrong.append(name)
     assert wrong == []
 
 

@@ -155,7 +155,7 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 
 
 def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(tmp_path):
-    data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[40,12,12]}"
+    data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[12,12,12]}"
     command = [sys.executable, "-c", BLOCKED, ",".join(MISSING), "elmo_bench.speed.device_part", "steps.ner", "cpu", ""]
     done = subprocess.run([*command, *data], cwd=ROOT, env=clean_environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,8 @@ from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.pages import BARE
 from elmo_bench.sweeps.plan import Plan, plan
 from elmo_bench.system.errors import UserError
+from tests import pretend
+from tests.command import Fork
 from tests.conftest import ROOT, clean_environment
 from tests.running.test_train import TIMES
 
@@ -31,25 +33,32 @@ hydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: "none,input", seed: "1,2"
 
 @pytest.fixture
 def toy(bench):
-    """The toy task and a sweep of two settings of it."""
+    """The toy task and two sweeps of two settings of it: `places`, and `arms`, whose runs start sooner."""
     (bench.conf / "sweep" / "places.yaml").write_text(PAGE)
+    (bench.conf / "sweep" / "arms.yaml").write_text(
+        PAGE.replace("elmo.where", "arm").replace("none,input", "baseline,elmo")
+    )
     return bench
 
 
 def begun(toy, *changes: str) -> subprocess.Popen[str]:
     """The sweep with one seed and a stand-in for its runs."""
-    arguments = ["sweep", "+sweep=places", "seeds=1", *toy.overrides(*changes)]
+    arguments = ["sweep", "+sweep=arms", "seeds=1", *toy.overrides(*changes)]
     return subprocess.Popen(
         [sys.executable, "-m", "tests.pretend", str(toy.conf), *arguments],
         cwd=ROOT, env=clean_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
+def forked(toy, *changes: str) -> Fork:
+    """The same in a fork of this process."""
+    arguments = ["+sweep=arms", "seeds=1", *toy.overrides(*changes)]
+    return Fork(lambda: pretend.run(toy.conf, "sweep", arguments), clean_environment())
+
+
 def sweep(toy, *changes: str) -> subprocess.CompletedProcess[str]:
     """The same, to its end."""
-    process = begun(toy, *changes)
-    out, said = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, said)
+    return subprocess.CompletedProcess("sweep", *forked(toy, *changes).finish())
 
 
 def records(toy) -> dict[str, dict]:
@@ -97,14 +106,14 @@ def test_what_is_recorded_is_not_run_again_and_what_is_missing_is(toy):
     assert first.returncode == 0, first.stderr
     assert len(records(toy)) == 2
     assert "1 of 2 runs are recorded\n" in first.stdout
-    assert first.stdout.splitlines()[-1] == "places: 2 of 2 runs are recorded"
+    assert first.stdout.splitlines()[-1] == "arms: 2 of 2 runs are recorded"
     (toy.results / "runs" / "open" / "toy" / f"{min(records(toy))}.json").unlink()
     more = sweep(toy, SHORT)
     assert "1 of 2 runs are recorded and not run again (force=true does)\n" in more.stdout
     assert more.stdout.count(": training\n") == 1
     again = sweep(toy, SHORT)
     assert again.stdout.count(": training\n") == 0
-    assert again.stdout.splitlines()[-1] == "places: 2 of 2 runs are recorded"
+    assert again.stdout.splitlines()[-1] == "arms: 2 of 2 runs are recorded"
 
 
 def test_an_override_replaces_what_the_sweep_varies_or_applies_to_all_runs(toy):
@@ -118,17 +127,17 @@ def test_an_override_replaces_what_the_sweep_varies_or_applies_to_all_runs(toy):
 
 def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go_on(toy):
     page = PAGE.replace("elmo.where", "elmo.layers").replace("none,input", "7,last")
-    (toy.conf / "sweep" / "places.yaml").write_text(page)
+    (toy.conf / "sweep" / "arms.yaml").write_text(page)
     done = sweep(toy, SHORT, "jobs=1")
     assert done.returncode == 2
     (error,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert "the biLM's layers are 0 (tokens) to 2" in error
     assert error.endswith("(toy/open +ELMo (input; layers=7, task.fit.epochs=1), seed 1)")
     counts, _, command = done.stdout.splitlines()[-1].partition("; to go on: ")
-    assert counts == "places: 1 of 2 runs are recorded, 1 failed"
-    assert command.startswith("elmo-bench sweep +sweep=places task=toy scale=open seeds=1 jobs=1 ")
+    assert counts == "arms: 1 of 2 runs are recorded, 1 failed"
+    assert command.startswith("elmo-bench sweep +sweep=arms task=toy scale=open seeds=1 jobs=1 ")
     assert f"data_root={toy.data}" in command
-    (written,) = toy.results.glob("tables/places.open*.md")
+    (written,) = toy.results.glob("tables/arms.open*.md")
     assert "| missing |" in written.read_text()
 
 
@@ -138,7 +147,7 @@ def test_an_error_that_all_runs_share_is_said_once(toy, change):
     assert (done.returncode, done.stderr.count("error: ")) == (2, 1), done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     begun = change.startswith("elmo.layers")  # the others are known before anything is begun
-    assert ("places: 0 of 2 runs are recorded, 2 failed; to go on: " in done.stdout) == begun
+    assert ("arms: 0 of 2 runs are recorded, 2 failed; to go on: " in done.stdout) == begun
     assert not toy.results.joinpath("runs").exists()
 
 
@@ -154,7 +163,7 @@ def test_a_signal_ends_it_in_one_line_that_says_how_to_go_on(toy, number):
 
 
 def test_killed_at_any_moment_and_typed_again_it_gives_the_same_records(toy):
-    length = "task.fit.epochs=60"
+    length = "task.fit.epochs=30"
     started = time.monotonic()
     assert sweep(toy, length).returncode == 0
     took, undisturbed = time.monotonic() - started, records(toy)
@@ -162,10 +171,10 @@ def test_killed_at_any_moment_and_typed_again_it_gives_the_same_records(toy):
         (toy.results / part).rename(toy.folder / part)
     draw = random.Random(4)
     for _ in range(3):
-        process = begun(toy, length)
+        process = forked(toy, length)
         time.sleep(draw.uniform(0.3, 0.9) * took)
         process.kill()
-        process.communicate(timeout=60)
+        process.finish()
     done = sweep(toy, length)
     assert done.returncode == 0, done.stderr
     assert records(toy) == undisturbed

@@ -24,6 +24,7 @@ from elmo_bench.commands.bilm.pretrain import main
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.storage.locks import alone
+from tests.command import Fork
 
 pytestmark = pytest.mark.slow
 
@@ -48,34 +49,30 @@ def place(tmp_path) -> Path:
 
 def command(place: Path, *more: str, output: str = "out") -> list[str]:
     return [
-        "-m", "elmo_bench", "pretrain", "scale=mini", f"root={place}", f"cache_root={place}/cache", *RECIPE,
+        "pretrain", "scale=mini", f"root={place}", f"cache_root={place}/cache", *RECIPE,
         f"output={place}/{output}", "device=cpu", "compile=false", *more,
     ]  # fmt: skip
 
 
-def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
-    env = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-    return subprocess.Popen(
-        [sys.executable, *arguments], cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+def run(arguments: list[str]) -> None:
+    """The command in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", arguments)
+        PRETRAIN.run(main)
 
 
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    out, error = process.communicate(timeout=300)
-    return process.returncode, out + error
-
-
-def pretrain(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
-    return finish(start(command(place, *more, output=output)))
+def pretrain(place: Path, *more: str, output: str = "out") -> Fork:
+    """The command in a fork of this process."""
+    arguments = command(place, *more, output=output)
+    return Fork(lambda: run(arguments), os.environ)
 
 
 def inside(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
-    """The same in this process: without the seconds in which a new one imports."""
+    """The same to its end in this process; returns exit status and all that it says."""
     said, before = io.StringIO(), torch.get_num_threads()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
-        patch.setattr(sys, "argv", command(place, *more, output=output)[2:])
+    with redirect_stdout(said), redirect_stderr(said):
         try:
-            PRETRAIN.run(main)
+            run(command(place, *more, output=output))
             code = 0
         except SystemExit as end:
             code = end.code
@@ -111,23 +108,20 @@ def log(place: Path) -> list[dict[str, str]]:
 
 def test_a_training_killed_three_times_equals_an_undisturbed_one(place, tmp_path):
     """Byte for byte, and its log is that of one training."""
-    assert pretrain(place, output="whole")[0] == 0
+    assert inside(place, output="whole")[0] == 0
     whole = work(place)
     logged = [list(row.values())[:4] for row in log(place)]
     whole.rename(tmp_path / "elsewhere")
-    draw, killed = random.Random(5), 0
-    marks = sorted(draw.sample(range(20, 180), 3))
-    while killed < 3:
-        process = start(command(place, "every=0"))
+    for mark in sorted(random.Random(5).sample(range(20, 180), 3)):
+        process = pretrain(place, "every=0")
         while process.poll() is None:
             found = list((place / "cache" / "pretrain").glob("*/checkpoint.pt"))
-            if found and load_checkpoint(found[0], "")["update"] >= marks[killed]:
-                process.send_signal(signal.SIGKILL)
-                killed += 1
+            if found and load_checkpoint(found[0], "")["update"] >= mark:
+                process.kill()
                 break
             time.sleep(0.01)
-        assert finish(process)[0] == -signal.SIGKILL
-    code, text = pretrain(place)
+        assert process.finish()[0] == -signal.SIGKILL
+    code, text = inside(place)
     assert code == 0, text
     assert "resuming after update" in text
     assert files(place / "out") == files(place / "whole")
@@ -274,13 +268,16 @@ def losses(place: Path) -> list[float]:
 
 def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_path):
     """Over gloo; the checkpoint of two goes on in one."""
-    assert pretrain(place, output="one")[0] == 0
+    assert inside(place, output="one")[0] == 0
     alone_losses = losses(place)
     weights = load_checkpoint(work(place) / "checkpoint.pt", "")
     work(place).rename(tmp_path / "one-run")
-    together = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *command(place, output="two")]
-    code, text = finish(start(together))
-    assert code == 0, text
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "elmo_bench"]
+    done = subprocess.run(
+        [*launcher, *command(place, output="two")], cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     assert losses(place) == pytest.approx(alone_losses, rel=1e-4)
     shared = load_checkpoint(work(place) / "checkpoint.pt", "")
     assert shared["states"][0][0][0].shape == weights["states"][0][0][0].shape
