@@ -92,13 +92,16 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
     module.COMMAND.run(module.main)
 
 
-class Fork:
-    """An action in a fork of this process, killed after so many seconds: its process id, its end and what it said."""
+SECONDS = 300
 
-    def __init__(self, action: Callable[[], None], environment: Mapping[str, str], seconds: int = 300):
+
+class Fork:
+    """An action in a fork of this process, killed after SECONDS: its process id, its end and what it said."""
+
+    def __init__(self, action: Callable[[], None], environment: Mapping[str, str]):
         self.out, self.said = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
         if not (child := os.fork()):
-            signal.alarm(seconds)
+            signal.alarm(SECONDS)
             _inside(action, environment, self.out, self.said)
         self.pid, self.status = child, None
 

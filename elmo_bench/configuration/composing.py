@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -99,8 +100,9 @@ def _by_pages(state: Any, name: str, chosen: tuple[str, ...]) -> DictConfig:
 
 def _state() -> tuple[tuple[str, int, int], ...]:
     """What tells the pages from changed ones."""
-    found = ((path, path.stat()) for path in sorted(places.CONF.rglob("*.yaml")))
-    return tuple((str(path.relative_to(places.CONF)), now.st_mtime_ns, now.st_size) for path, now in found)
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(places.CONF) for name in names)
+    found = ((path[len(str(places.CONF)) :], os.stat(path)) for path in sorted(files))
+    return tuple((path, now.st_mtime_ns, now.st_size) for path, now in found)
 
 
 @cache

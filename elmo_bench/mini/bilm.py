@@ -13,7 +13,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import composing, pages
+from elmo_bench.configuration import composing
 from elmo_bench.configuration.schema import BilmConfig, Places
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -76,7 +76,7 @@ def ensure_bilm(folder: Path, seed: int = 1, brought: Path | None = None) -> Pat
 
 
 def _page(folder: Path, seed: int) -> DictConfig:
-    return pages.compose(["pretrain=mini", f"root={folder}", f"recipe.seed={seed}"], "pretrain")
+    return composing.compose(["pretrain=mini", f"root={folder}", f"recipe.seed={seed}"], "pretrain")
 
 
 @cache

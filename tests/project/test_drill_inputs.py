@@ -13,7 +13,7 @@ from tests.drill.trial import FAULT, ONE_LINE, RESULT
 
 pytestmark = pytest.mark.slow
 
-CUT = 75  # of 20,000
+CUT = 150  # of 20,000
 
 
 @pytest.mark.parametrize("kind", TRIALS)

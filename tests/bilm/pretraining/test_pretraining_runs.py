@@ -25,6 +25,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.storage.locks import alone
 from tests.command import Fork
+from tests.conftest import clean_environment
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +65,7 @@ def run(arguments: list[str]) -> None:
 def pretrain(place: Path, *more: str, output: str = "out") -> Fork:
     """The command in a fork of this process."""
     arguments = command(place, *more, output=output)
-    return Fork(lambda: run(arguments), os.environ)
+    return Fork(lambda: run(arguments), clean_environment())
 
 
 def inside(place: Path, *more: str, output: str = "out") -> tuple[int, str]:
