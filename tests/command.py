@@ -7,7 +7,10 @@ what a test kills.
 from __future__ import annotations
 
 import importlib
+import io
+import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -21,9 +24,11 @@ from typing import IO, Any
 from hydra.core.global_hydra import GlobalHydra
 
 from elmo_bench import __main__
+from elmo_bench.devices import ranks
 from elmo_bench.layers import bilm
 from elmo_bench.sweeps import together
 from elmo_bench.system import places
+from elmo_bench.system.terminal import console
 from tests import fakes
 
 
@@ -96,34 +101,41 @@ SECONDS = 300
 
 
 class Fork:
-    """An action in a fork of this process, killed after SECONDS: its process id, its end and what it said."""
+    """An action in a fork of this process, killed after SECONDS, with the methods of `subprocess.Popen` that we use."""
 
     def __init__(self, action: Callable[[], None], environment: Mapping[str, str]):
+        importlib.import_module("elmo_bench.running.run")  # with all that trains: once, not again in every fork
         self.out, self.said = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
         if not (child := os.fork()):
             signal.alarm(SECONDS)
             _inside(action, environment, self.out, self.said)
-        self.pid, self.status = child, None
+        self.pid, self.returncode = child, None
 
     def poll(self, wait: int = os.WNOHANG) -> int | None:
         """The exit status, as `subprocess` has it; None while it runs."""
-        if self.status is None and (ended := os.waitpid(self.pid, wait))[0]:
-            self.status = os.waitstatus_to_exitcode(ended[1])
-        return self.status
+        if self.returncode is None and (ended := os.waitpid(self.pid, wait))[0]:
+            self.returncode = os.waitstatus_to_exitcode(ended[1])
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits for the end, however long it takes: SECONDS are the limit; returns the exit status."""
+        status = self.poll(wait=0)
+        assert status is not None
+        return status
 
     def finish(self) -> tuple[int, str, str]:
         """Waits for the end; returns exit status, stdout and stderr."""
-        status = self.poll(wait=0)
+        status = self.wait()
         texts = []
         for file in (self.out, self.said):
             file.seek(0)
             texts.append(file.read())
             file.close()
-        assert status is not None
         return status, *texts
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
 
 
 def forked(
@@ -133,6 +145,45 @@ def forked(
     return subprocess.CompletedProcess(
         [name, *arguments], *Fork(lambda: run(conf, name, arguments), environment).finish()
     )
+
+
+def anew(
+    folder: Path, name: str, arguments: Sequence[str], environment: Mapping[str, str], lacking: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """`python -m NAME ARGUMENTS` in a folder and with its code, in a fork of this process.
+
+    The project is imported anew; the packages that this process has imported are there already, but for those that are
+    `lacking`, which cannot be imported.
+    """
+
+    def act() -> None:
+        for module in [
+            module for module in sys.modules if module.partition(".")[0] in ("elmo_bench", "tasks", "tests")
+        ]:
+            del sys.modules[module]
+        sys.modules.update(dict.fromkeys(lacking))  # type: ignore[arg-type]
+        os.chdir(folder)
+        sys.path.insert(0, str(folder))
+        sys.argv = [name, *arguments]
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+    return subprocess.CompletedProcess([name, *arguments], *Fork(act, environment).finish())
+
+
+def forked_rank(rank: ranks.Rank, task: dict[str, Any], folder: Path) -> Fork:
+    """In place of `ranks._start`: a further device of a run as a fork of this process."""
+    from elmo_bench.running import follower
+
+    def follow() -> None:
+        with open(folder / f"rank{rank.number}.log", "wb") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        sys.stdin = io.StringIO(json.dumps(given))
+        console.report(follower.main)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    given = {"rank": rank, "parent": os.getpid(), **task}
+    return Fork(follow, os.environ)
 
 
 def _inside(action: Any, environment: Mapping[str, str], out: IO[str], said: IO[str]) -> None:

@@ -7,12 +7,12 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from elmo_bench.system.places import ROOT
+from tests.command import anew
 from tests.conftest import clean_environment
 from tests.fakes import pages_of
 
@@ -23,11 +23,9 @@ FILES = dict(re.findall(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", GUIDE, re.DOTALL
 HERE = "tasks/chunking/"
 
 
-def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`python ARGUMENTS` in a folder, whose code is used."""
-    command = [sys.executable, *arguments]
-    environment = clean_environment() | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+def python(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`python -m MODULE ARGUMENTS` in a folder, whose code is used."""
+    return anew(folder, module, arguments, clean_environment() | {"OMP_NUM_THREADS": "1"})
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +56,15 @@ def test_it_passes_the_contract_and_the_rules_of_the_layout(project):
         ["tests/benchmarks/test_contract.py", "tests/project/test_layout.py"],
         "chunking or no_task or tasks_import",
     )
-    tests = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", rules)
+    tests = python(project, "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", rules)
     assert tests.returncode == 0, tests.stdout
     assert int(re.search(r"(\d+) passed", tests.stdout)[1]) >= 16
 
 
 def test_its_code_is_in_order(project):
-    lint = python(project, "-m", "ruff", "check", "--no-cache", "tasks/chunking")
+    lint = python(project, "ruff", "check", "--no-cache", "tasks/chunking")
     assert lint.returncode == 0, lint.stdout
-    lint = python(project, "-m", "ruff", "format", "--no-cache", "--check", "tasks/chunking")
+    lint = python(project, "ruff", "format", "--no-cache", "--check", "tasks/chunking")
     assert lint.returncode == 0, lint.stdout
 
 
@@ -74,7 +72,7 @@ def test_it_is_trained_reported_and_scored(project):
     example(project)(project / "data")
     quick = ["task.fit.epochs=3", "task.batch.batch_size=4", "task.optimizer.lr=0.02"]
     arguments = ["task=chunking", "scale=open", "arm=baseline", *quick]
-    run = python(project, "-m", "elmo_bench", "reproduce", *arguments, f"data_root={project}/data", "trainer=cpu")
+    run = python(project, "elmo_bench", "reproduce", *arguments, f"data_root={project}/data", "trainer=cpu")
     assert run.returncode == 0, run.stderr
     (path,) = project.glob("results/own/runs/open/chunking/*.json")
     record = json.loads(path.read_text())
@@ -83,7 +81,7 @@ def test_it_is_trained_reported_and_scored(project):
     assert "chunking, scale open" in run.stdout
     assert "## chunking, scale open" in pages_of(project / "results" / "own")
     gold = f"{project}/data/chunking/test.txt"
-    done = python(project, "-m", "elmo_bench", "score", "task=chunking", f"gold={gold}", f"predictions={gold}")
+    done = python(project, "elmo_bench", "score", "task=chunking", f"gold={gold}", f"predictions={gold}")
     assert json.loads(done.stdout)["f1"] == 100
 
 

@@ -131,12 +131,13 @@ HEAD = "task.head.foo: tests.toy.ToyHead has no such argument; choose from dropo
 @pytest.mark.parametrize(
     ("command", "arguments", "message"),
     [
+        ("train", ["sed=3"], "sed: there is no such key; did you mean seed?"),
         ("train", ["+task.head.foo=1"], HEAD),
         ("reproduce", ["seeds=2", "scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
     ],
 )
 def test_a_process_ends_the_same_way(bench, command, arguments, message):
-    run = bench.process if "+task.head.foo=1" in arguments else bench.command  # one of each as a user starts it
+    run = bench.process if arguments == ["sed=3"] else bench.command  # one of them as a user starts it
     done = run(command, *bench.overrides(*arguments))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith(f"error: {message}")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 
 import pytest
 
 from elmo_bench.system.errors import UserError
-from tests.conftest import ROOT
+from tests.command import Fork
+from tests.conftest import clean_environment
 from tests.drill.__main__ import main
 from tests.drill.damage import damage
 from tests.drill.tally import SHOWN
@@ -107,10 +107,9 @@ def test_damage_always_changes_the_file_and_never_its_time(tmp_path):
 
 
 def test_a_small_cut_of_the_drill_finds_nothing():
-    """In a process of its own, which has one thread before it forks. With this seed, each area has a trial."""
+    """In a fork, which has one thread before it forks. With this seed, each area has a trial."""
     names = "kills:train signals:train disks:train at-once:train flips:resumed".split()
     cut = ["--seed", "2927", "--fraction", "0.1", "--jobs", "1", "--area", *names]
-    command = [sys.executable, "-m", "tests.drill", *cut]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert all(row(done.stdout, name)[0] for name in names)
+    status, out, said = Fork(lambda: sys.exit(main(cut)), clean_environment()).finish()
+    assert status == 0, out + said
+    assert all(row(out, name)[0] for name in names)

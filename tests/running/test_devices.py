@@ -1,4 +1,7 @@
-"""Several devices: processes on the CPU (gloo) that share the batches of a run."""
+"""Several devices: processes on the CPU (gloo) that share the batches of a run.
+
+The first test starts a new process for the other rank, as users do; in the others it is a fork of this one.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from elmo_bench.running.build import build
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.text.batching import BucketSampler
+from tests.command import forked_rank
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +63,9 @@ LONG = (*TWO, "task.fit.epochs=12")
 @pytest.fixture(scope="module")
 def whole(shared_bench):
     """The record of a run on two devices."""
-    return shared_bench.train(*LONG)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranks, "_start", forked_rank)
+        return shared_bench.train(*LONG)
 
 
 def test_every_row_is_scored_once_and_predictions_are_complete(shared_bench, whole):
@@ -87,8 +93,8 @@ def test_the_number_of_devices_is_part_of_a_run(bench):
 @pytest.fixture
 def others(monkeypatch):
     """The processes of the other ranks, as they are started."""
-    processes, start = [], ranks._start
-    monkeypatch.setattr(ranks, "_start", lambda *given: processes.append(start(*given)) or processes[-1])
+    processes = []
+    monkeypatch.setattr(ranks, "_start", lambda *given: processes.append(forked_rank(*given)) or processes[-1])
     return processes
 
 
@@ -125,7 +131,7 @@ def test_an_error_of_a_rank_is_told_by_the_first(tmp_path, others):
 
 
 def test_a_rank_ends_with_the_first(tmp_path):
-    process = ranks._start(Rank(1, 2, 1), {"parent": 1, "config": {}, "folder": "", "vectors": None}, tmp_path)
+    process = forked_rank(Rank(1, 2, 1), {"parent": 1, "config": {}, "folder": "", "vectors": None}, tmp_path)
     assert process.wait(60) != 0
 
 

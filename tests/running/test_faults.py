@@ -9,8 +9,10 @@ import sys
 
 import pytest
 import torch
+from torch import distributed
 
 from elmo_bench.configuration import schema
+from elmo_bench.devices import ranks
 from elmo_bench.nn.numerics import Watch, all_finite
 from elmo_bench.records import items
 from elmo_bench.running import unfinished
@@ -22,6 +24,7 @@ from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.terminal import console
 from elmo_bench.trained import prediction
 from tests import toy
+from tests.command import forked_rank
 from tests.conftest import ROOT, clean_environment
 from tests.damage import refusals
 
@@ -100,7 +103,8 @@ def test_a_metric_that_is_no_number_is_not_recorded(bench, monkeypatch):
 
 def test_all_devices_stop_where_one_has_no_number(bench, monkeypatch):
     """The loss of the second device is finite; the gradients are those of both."""
-    at_step(monkeypatch, 2, without_a_number)
+    monkeypatch.setattr(ranks, "_start", forked_rank)
+    at_step(monkeypatch, 2, lambda head, loss: loss if distributed.get_rank() else without_a_number(head, loss))
     with pytest.raises(UserError, match="epoch 1, batch 2: the gradient is nan"):
         bench.train("trainer.devices=2", *BARE)
     assert not list(bench.results.rglob("*.ckpt"))

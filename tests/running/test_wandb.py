@@ -74,8 +74,8 @@ def offline_runs(bench) -> list[Path]:
 
 def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(bench):
     arguments = bench.overrides("logger=wandb", "task.fit.epochs=3")
-    assert bench.process("train", *arguments, STOP="2,0").returncode < 0
-    done = bench.process("train", *arguments, WANDB_API_KEY=KEY, WANDB_MODE="offline", HOME=f"{bench.folder}/home")
+    assert bench.command("train", *arguments, STOP="2,0").returncode < 0
+    done = bench.command("train", *arguments, WANDB_API_KEY=KEY, WANDB_MODE="offline", HOME=f"{bench.folder}/home")
     assert done.returncode == 0, done.stderr
     first, second = offline_runs(bench)
     for path in (*second.glob("*.wandb"), *(second / "files").rglob("*.*")):  # what `wandb sync` uploads

@@ -15,6 +15,7 @@ from elmo_bench.speed import device, device_part, gpu_run, steps, tables
 from elmo_bench.speed.cases import Case
 from elmo_bench.speed.gpu_run import Work
 from elmo_bench.system.errors import UserError
+from tests.command import anew
 from tests.conftest import ROOT, clean_environment
 
 pytestmark = pytest.mark.slow
@@ -147,17 +148,10 @@ def test_the_page_has_a_table_of_each_kind():
     assert "| 32-true | 10.0 |" in page  # five seeds of two hours
 
 
-BLOCKED = """
-import runpy, sys
-sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))  # importing one of them is an ImportError
-runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
-"""
-
-
 def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(tmp_path):
     data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[12,12,12]}"
-    command = [sys.executable, "-c", BLOCKED, ",".join(MISSING), "elmo_bench.speed.device_part", "steps.ner", "cpu", ""]
-    done = subprocess.run([*command, *data], cwd=ROOT, env=clean_environment(), capture_output=True, text=True)
+    part = "elmo_bench.speed.device_part", ["steps.ner", "cpu", "", *data]
+    done = anew(ROOT, *part, clean_environment(), MISSING)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])["steps"]
     assert [(each["arm"], each["precision"]) for each in found] == [

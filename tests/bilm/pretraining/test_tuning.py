@@ -41,6 +41,7 @@ SMALL = {
     "rows": 4, "steps": 5, "negatives": 3, "lr": 0.05, "warmup": 2, "every": 0, "compile": "false", "device": "cpu",
     "bfloat16": "false", "softmax.vocabulary": 8, "softmax.epochs": 2, "softmax.lr": 0.05,
 }  # fmt: skip
+RARELY = "bilm.tuning.every=60"  # seconds between checkpoints, which are otherwise of every update
 LM = ("softmax.safetensors", "vocabulary.txt")
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -187,7 +188,7 @@ def test_the_text_has_whole_sentences(mini):
 
 
 def test_tuning_learns_and_tells_what_it_did(bench, whole):
-    code, said = command(bench, whole, "bilm.tuning.epochs=30")
+    code, said = command(bench, whole, "bilm.tuning.epochs=30", RARELY)
     assert code == 0, said
     card = json.loads((bench.folder / "tuned" / "card.json").read_text())
     before, after = card["before"]["dev.txt"], card["perplexity"]["dev.txt"]
@@ -223,7 +224,7 @@ def test_at_learning_rate_0_no_bit_changes(bench, whole):
 
 
 def test_a_biLM_without_softmax_gets_one_and_is_itself_unchanged(bench, official):
-    tuned = made(bench, official, "bilm.tuning.lr=0", "bilm.tuning.softmax.epochs=30")
+    tuned = made(bench, official, "bilm.tuning.lr=0", "bilm.tuning.softmax.epochs=30", RARELY)
     theirs, ours = (BiLM.from_files(*paths(folder)).state_dict() for folder in (official, tuned))
     assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
     card = json.loads((tuned / "card.json").read_text())
