@@ -24,7 +24,8 @@ WEIGHTS_NOTE = (
 COST = ("task", "source", "its parameters", "layers", "stored, bytes a token", "time a run", "peak memory")
 COST_NOTE = (
     "Means over the seeds. The first run of a task on a machine computes and stores the layers of all its words. Peak "
-    "memory includes the pages of stored layers that are mapped, which the system takes back when it needs them."
+    "memory includes the pages of stored layers that are mapped, which the system takes back when it needs them. "
+    "Times are wall-clock times, which other work on the machine lengthens."
 )
 MARK = "†"  # no evidence
 
