@@ -19,17 +19,19 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from hydra.core.global_hydra import GlobalHydra
 
 from elmo_bench import __main__
-from elmo_bench.devices import ranks
 from elmo_bench.layers import bilm
 from elmo_bench.sweeps import together
 from elmo_bench.system import places
 from elmo_bench.system.terminal import console
 from tests import fakes
+
+if TYPE_CHECKING:  # imports Lightning, which takes a new process seconds
+    from elmo_bench.devices.ranks import Rank
 
 
 def stand_in() -> None:
@@ -170,7 +172,7 @@ def anew(
     return subprocess.CompletedProcess([name, *arguments], *Fork(act, environment).finish())
 
 
-def forked_rank(rank: ranks.Rank, task: dict[str, Any], folder: Path) -> Fork:
+def forked_rank(rank: Rank, task: dict[str, Any], folder: Path) -> Fork:
     """In place of `ranks._start`: a further device of a run as a fork of this process."""
     from elmo_bench.running import follower
 

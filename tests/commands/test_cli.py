@@ -4,7 +4,6 @@ import json
 import sys
 
 import pytest
-from hydra.errors import HydraException
 
 from elmo_bench.commands.compare import score
 from elmo_bench.commands.run import reproduce, train
@@ -18,34 +17,15 @@ WRONG = [
     (["scale=huge"], "scale=huge: there is no such scale; choose from mini, open, paper"),
     (["elmo.wher=input"], "elmo.wher: there is no such key; did you mean where? choose from where,"),
     (["sed=3"], "sed: there is no such key; did you mean seed?"),
+    (["task.optimizer.lrr=3"], "task.optimizer.lrr: there is no such key; did you mean lr?"),
     (["+elmo.foo=1"], "elmo.foo: there is no such key"),
     (["elmo.where=inptu"], "elmo.where=inptu: choose from none, input, output, both"),
-    (["seed=abc"], "seed=abc: a whole number is needed"),
-    (["force=maybe"], "force=maybe: choose from true, false"),
-    (["data_root=/no/such"], "/no/such: no such folder"),
-    (["nonsense"], "nonsense"),
-    (["+sweep=table99"], "sweep=table99: there is no such sweep"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(arguments) for arguments, _ in WRONG])
-def test_what_a_user_can_mend_ends_in_one_line(call, bench, arguments, message):
-    status, out, err = call(train, *bench.overrides(*arguments))
-    assert status == 2
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("error: ")
-    assert message in err
-    assert not bench.results.joinpath("runs").exists()
-
-
-VALUES = [
-    (["task.optimizer.lrr=3"], "task.optimizer.lrr: there is no such key; did you mean lr?"),
     (["elmo.words=insted"], "elmo.words=insted: choose from beside, instead"),
     (["elmo.finetune=true"], "elmo.finetune=True: choose from none, joint"),
     (["elmo.layer_norm=batch"], "elmo.layer_norm=batch: choose from false, paper, token"),
     (["elmo.dropout=1.0"], "elmo.dropout=1.0: a number of 0 or more and below 1"),
     (["elmo.lambda=-1"], "elmo.lambda=-1.0: a number of 0 or more is needed"),
+    (["seed=abc"], "seed=abc: a whole number is needed"),
     (["seed=-1"], "seed=-1: a whole number from 0"),
     (["trainer.threads=0"], "trainer.threads=0: a whole number from 1"),
     (["bilm.state=cold"], "bilm.state=cold: choose from zero, warm, carry"),
@@ -62,23 +42,26 @@ VALUES = [
     (["+task.fit.epoch=3"], "task.fit.epoch: there is no such key; did you mean epochs?"),
     (["+sed=3"], "sed: there is no such key; did you mean seed?"),
     (["scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
+    (["force=maybe"], "force=maybe: choose from true, false"),
+    (["data_root=/no/such"], "/no/such: no such folder"),
     (["data_root=null"], "scale=open needs data_root=FOLDER"),
     (["task.data.dev=gone.txt"], "toy/gone.txt: no such file"),
     (["task.data.folder=tyo"], "tyo: no such folder"),
     (["bilm.weights=null"], "bilm=custom names no weights"),
     (["bilm.weights=/no/such.hdf5"], "/no/such.hdf5: no such file: the weights of bilm=custom"),
+    (["nonsense"], "nonsense"),
+    (["+sweep=table99"], "sweep=table99: there is no such sweep"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), VALUES, ids=[" ".join(arguments) for arguments, _ in VALUES])
-def test_a_value_that_cannot_be_is_one_line(bench, arguments, message):
-    """Without the command, which Hydra takes a while to begin."""
-    with pytest.raises((UserError, HydraException)) as caught:
-        bench.train(*arguments)
-    said = console.explain(caught.value)
-    assert said is not None
-    assert "\n" not in said
-    assert message in said
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(arguments) for arguments, _ in WRONG])
+def test_what_a_user_can_mend_ends_in_one_line(call, bench, arguments, message):
+    status, out, err = call(train, *bench.overrides(*arguments))
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("error: ")
+    assert message in err
     assert not bench.results.joinpath("runs").exists()
 
 
@@ -148,13 +131,12 @@ HEAD = "task.head.foo: tests.toy.ToyHead has no such argument; choose from dropo
 @pytest.mark.parametrize(
     ("command", "arguments", "message"),
     [
-        ("train", ["sed=3"], "sed: there is no such key; did you mean seed?"),
         ("train", ["+task.head.foo=1"], HEAD),
         ("reproduce", ["seeds=2", "scale=paper"], "task=toy has no data for scale=paper; it offers scale=open"),
     ],
 )
 def test_a_process_ends_the_same_way(bench, command, arguments, message):
-    run = bench.process if arguments == ["sed=3"] else bench.command  # one of them as a user starts it
+    run = bench.process if "+task.head.foo=1" in arguments else bench.command  # one of each as a user starts it
     done = run(command, *bench.overrides(*arguments))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert done.stderr.startswith(f"error: {message}")

@@ -1,6 +1,6 @@
 """Several devices: processes on the CPU (gloo) that share the batches of a run.
 
-The first test starts a new process for the other rank, as users do; in the others it is a fork of this one.
+The first test and that of a rank whose first has ended start a new process, as users do; in the others it is a fork.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def test_an_error_of_a_rank_is_told_by_the_first(tmp_path, others):
 
 
 def test_a_rank_ends_with_the_first(tmp_path):
-    process = forked_rank(Rank(1, 2, 1), {"parent": 1, "config": {}, "folder": "", "vectors": None}, tmp_path)
+    process = ranks._start(Rank(1, 2, 1), {"parent": 1, "config": {}, "folder": "", "vectors": None}, tmp_path)
     assert process.wait(60) != 0
 
 

@@ -10,14 +10,13 @@ from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales
-from elmo_bench.reporting.tables.numbers import mean_of
+from elmo_bench.reporting.tables.numbers import WALL_CLOCK, mean_of
 
 HEADER = ("arm", "seeds", "time a run", "tokens a second", "peak memory", "parameters", "device")
 COLUMNS = {"seconds": "{:,.0f} s", "tokens_per_second": "{:,.0f}", "peak_memory_mib": "{:,.0f} MiB",
            "parameters": "{:,.0f}"}  # fmt: skip
 WORDS = (
-    "Means over the seeds, of arms as their pages have them, without variants. A time opens to its runs. "
-    "Times are wall-clock times, which other work on the machine lengthens."
+    f"Means over the seeds, of arms as their pages have them, without variants. A time opens to its runs. {WALL_CLOCK}"
 )
 
 

@@ -13,7 +13,7 @@ from elmo_bench.reporting.statistics.gains import gain, holm, p_in_words
 from elmo_bench.reporting.statistics.gains import in_words as gain_in_words
 from elmo_bench.reporting.statistics.groups import Group, has_seen
 from elmo_bench.reporting.tables.layers import weights
-from elmo_bench.reporting.tables.numbers import runs_of
+from elmo_bench.reporting.tables.numbers import WALL_CLOCK, runs_of
 
 GAINS = ("task", "source", "over", "dev", "test", "p: Holm")
 GAINS_NOTE = "In percent points, with 95 % intervals over seeds and items; p is of Welch's t over the seeds on test."
@@ -25,7 +25,7 @@ COST = ("task", "source", "its parameters", "layers", "stored, bytes a token", "
 COST_NOTE = (
     "Means over the seeds. The first run of a task on a machine computes and stores the layers of all its words. Peak "
     "memory includes the pages of stored layers that are mapped, which the system takes back when it needs them. "
-    "Times are wall-clock times, which other work on the machine lengthens."
+    f"{WALL_CLOCK}"
 )
 MARK = "†"  # no evidence
 
