@@ -13,14 +13,8 @@ from elmo_bench.identity.identity import PLACES, differences, relative
 from elmo_bench.identity.settings import relevant
 from elmo_bench.system import places
 
-NAMED = (
-    "seed",
-    "bilm._target_",
-    "bilm.options",
-    "bilm.weights",
-    "bilm.path",
-    "bilm.like",
-)  # in other columns of a report
+# In other columns of a report.
+NAMED = ("seed", "bilm._target_", "bilm.options", "bilm.weights", "bilm.path", "bilm.like")
 # Where data and vectors lie; their content tells runs apart, by its digests in the settings.
 LIES = re.compile(r"task\.reader\.data\.(root|folder|train|dev|test)|vectors\.sets\..+\.(table|words)")
 

@@ -20,7 +20,8 @@ TITLES = {
 
 def label(arm: str, where: str, variant: dict[str, Any]) -> str:
     """An arm and a run's changes to it: "baseline", "+ELMo (input)", "+ELMo (input; layers=last)"."""
-    changes = [f"{key.removeprefix('elmo.')}={value}" for key, value in variant.items() if key != "elmo.where"]
+    shown = {key: value for key, value in variant.items() if key != "elmo.where" and (key, value) != ("elmo", None)}
+    changes = [f"{key.removeprefix('elmo.')}={value}" for key, value in shown.items()]
     parts = ([] if where == "none" else [where]) + ([", ".join(changes)] if changes else [])
     return TITLES.get(arm, arm) + (f" ({'; '.join(parts)})" if parts else "")
 

@@ -64,6 +64,35 @@ def test_settings_are_compared_where_nothing_else_differs(monkeypatch):
     assert (row.verdict, row.note.partition(";")[0]) == ("not shown", "one seed in an arm")
 
 
+def of_arm(where, f1, variant, **more):
+    """Three runs of an arm whose page has ELMo at both places."""
+    return [fake(where, seed, f1 + seed, variant=variant, **more) for seed in (1, 2, 3)]
+
+
+LATER = "2026-02-01T00:00:00+00:00"
+
+
+def test_an_arm_is_compared_as_its_page_has_it_not_a_newer_variant_of_it(monkeypatch):
+    runs = of_arm("both", 80.0, {}) + of_arm("both", 82.0, {}, arm="tuned", group="tuned")
+    runs += of_arm("output", 70.0, {"elmo.where": "output"}, finished=LATER)
+    (row,) = rows(monkeypatch, runs, more={"arm": "tuned"}, less={"arm": "elmo"})
+    assert row.value == pytest.approx(2.0)
+
+
+def test_a_run_at_another_place_differs_also_where_its_settings_are_all_defaults(monkeypatch):
+    """Its variant then says that it has nothing of the block on the arm's page."""
+    runs = of_arm("both", 80.0, {}) + of_arm("input", 90.0, {"elmo": None}, finished=LATER)
+    runs += of_arm("both", 79.0, {"elmo.gamma": False}, group="fixed")
+    for record in runs:
+        record["config"]["elmo"]["gamma"] = "elmo.gamma" not in record["variant"]
+    (row,) = rows(
+        monkeypatch, runs, more={"arm": "elmo", "elmo.gamma": True}, less={"arm": "elmo", "elmo.gamma": False}
+    )
+    assert row.value == pytest.approx(1.0)
+    (row,) = rows(monkeypatch, runs, more=BETTER, less=WORSE)
+    assert row.value == pytest.approx(-10.0)
+
+
 def test_errors_and_updates_are_shares_of_the_baselines(monkeypatch):
     runs = [run("none", seed, 80.0) | learned(60.0, 70.0) for seed in (1, 2, 3)]
     runs += [run("input", seed, 85.0) | learned(71.0, 72.0) for seed in (1, 2, 3)]

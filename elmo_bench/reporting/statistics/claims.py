@@ -115,7 +115,7 @@ def _of_task(claim: Claim, task: str, records: Sequence[Record]) -> Row:
             saved = _saved(more, less)
         except ValueError as error:  # the sizes of an update differ
             return Row(task, None, None, None, UNTESTED, note=str(error))
-        return _over_seeds(claim, task, saved, found, "%", _words(more, less))
+        return _over_seeds(claim, task, saved, found, "%", _words(claim, more, less))
     difference = gain(more, less, permute=False)
     value, low, high = difference.mean, difference.low, difference.high
     unit, enough = "points", min(difference.seeds) > 1
@@ -128,14 +128,14 @@ def _of_task(claim: Claim, task: str, records: Sequence[Record]) -> Row:
         value, low, high = (None if each is None else share * each for each in (value, low, high))
         unit = "%"
     judged = verdict(low, high, claim.bounds) if enough else OPEN
-    return Row(task, value, low, high, judged, found, unit, _words(more, less))
+    return Row(task, value, low, high, judged, found, unit, _words(claim, more, less))
 
 
-def _words(*groups: Group) -> str:
+def _words(claim: Claim, *groups: Group) -> str:
     """What a reader must know of compared runs: single seeds, the word vectors, and changes that both have."""
     single = "one seed in an arm" if min(len(group.records) for group in groups) < 2 else ""
     source = {vectors(group.first) for group in groups}
-    shared = ", ".join(f"{key}={value}" for key, value in _context(groups[0].first, ()))
+    shared = ", ".join(f"{key}={value}" for key, value in _context(groups[0].first, _named(claim)))
     return "; ".join(filter(None, [single, f"{'/'.join(sorted(source))} vectors", shared]))
 
 
@@ -178,12 +178,11 @@ def _value(config: Mapping[str, Any], key: str) -> Any:
 
 def _context(record: Record, named: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """What a run changes on its arm's page besides the named keys."""
-    blocks = {name.split(".")[0] for name in named}
-    own = {
-        key: value for key, value in record["variant"].items() if key not in named and key not in (*blocks, "vectors")
-    }
-    hidden = ("elmo", "fraction") if not named else ()
-    return tuple(sorted((key, str(value)) for key, value in own.items() if key.split(".")[0] not in hidden))
+    changes = {key: value for key, value in record["variant"].items() if key != "vectors"}
+    if "elmo" in changes:  # the whole block: what the run gives of it; its place, where all are defaults
+        block = changes.pop("elmo") or {"where": record["config"]["elmo"]["where"]}
+        changes |= {f"elmo.{name}": value for name, value in block.items()}
+    return tuple(sorted((key, str(value)) for key, value in changes.items() if key not in named))
 
 
 def _alike(one: Group, other: Group, claim: Claim) -> bool:
@@ -230,7 +229,7 @@ def _of_weights(claim: Claim, task: str, records: Sequence[Record]) -> Row:
     if found is None:
         return Row(task, None, None, None, UNTESTED)
     values = [WEIGHTS[claim.measure](selected_weights(record, claim.place)) for record in found.records]
-    return _over_seeds(claim, task, values, (found,), "", _words(found))
+    return _over_seeds(claim, task, values, (found,), "", _words(claim, found))
 
 
 def _over_seeds(
