@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
@@ -36,6 +37,13 @@ from elmo_bench.system.storage.integrity import note
 SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"
 STATES = ("zero", "warm", "carry")
 BREAKS = 8  # sentence breaks after which the state between sentences no longer changes
+
+
+class Undrawn(TorchFunctionMode):
+    """No normal numbers are drawn: on "meta", torch would import its compiler to do so, which takes a second or two."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return None if function is nn.init.normal_ else function(*args, **(kwargs or {}))
 
 
 class BiLM(nn.Module):
@@ -90,7 +98,7 @@ class BiLM(nn.Module):
         usable = granted(precision)
         digests = check_files(options, weights)
         with torch.inference_mode(False):
-            with torch.device("meta"):  # sizes only: nothing is drawn or allocated before the file is known to match
+            with torch.device("meta"), Undrawn():  # sizes only: nothing is allocated before the file is known to match
                 bilm = cls(Options.read(options), state, token_budget)
             load_weights(bilm, bilm.options, weights)
         bilm.precision, bilm.weights_path = usable, Path(weights)
