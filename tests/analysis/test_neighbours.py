@@ -90,12 +90,10 @@ def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, monke
     ("given", "match"),
     [
         (["word=dam", "sentence=the ban"], "word=dam: not in the sentence; its words are the ban"),
-        (["word=dam"], "belong together"),
-        (["queries=[{word: a}]"], "queries: each is {word: WORD"),
-        (["queries=[]"], "no queries"),
-        (["text=nowhere.txt"], "nowhere.txt: no such file"),
+        (["word=dam"], "belong together"), (["queries=[{word: a}]"], "queries: each is {word: WORD"),
+        (["queries=[]"], "no queries"), (["text=nowhere.txt"], "nowhere.txt: no such file"),
     ],
-)
+)  # fmt: skip
 def test_wrong_queries_are_one_line(arguments, given, match, refused):
     (line,) = refused(neighbours_command, [*arguments, *given])
     assert match in line

@@ -260,16 +260,13 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monke
 @pytest.mark.parametrize(
     ("changed", "match"),
     [
-        (["test=nowhere.tsv"], "nowhere.tsv: no such file: test names it"),
-        (["draws=3"], "draws"),
-        (["format=csv"], "format"),
-        (["nosuch=1"], "nosuch"),
-        (["bilm.state=carry"], "give bilm.state=warm or zero"),
-        (["format=xml"], "train_senses=FILE"),
+        ("test=nowhere.tsv", "nowhere.tsv: no such file: test names it"), ("draws=3", "draws"), ("nosuch=1", "nosuch"),
+        ("bilm.state=carry", "give bilm.state=warm or zero"), ("format=csv", "format"),
+        ("format=xml", "train_senses=FILE"),
     ],
-)
+)  # fmt: skip
 def test_wrong_arguments_are_one_line_and_nothing_is_written(arguments, tmp_path, changed, match, refused):
-    (line,) = refused(wsd_command, [*arguments, *changed])
+    (line,) = refused(wsd_command, [*arguments, changed])
     assert match in line
     assert not (tmp_path / "analysis").exists()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -44,18 +44,15 @@ def project(tmp_path_factory) -> Path:
 
 
 def test_a_task_is_four_files_and_a_page_of_fewer_than_150_lines():
-    assert set(FILES) == {f"{HERE}{name}" for name in ("README.md", "reader.py", "head.py", "metric.py")} | {
-        "conf/task/chunking.yaml"
-    }
+    names = [f"{HERE}{name}" for name in ("README.md", "reader.py", "head.py", "metric.py")]
+    assert set(FILES) == {*names, "conf/task/chunking.yaml"}
     code = [line for name, text in FILES.items() if not name.endswith(".md") for line in text.splitlines()]
     assert 50 < len(code) < 150
 
 
 def test_it_passes_the_contract_and_the_rules_of_the_layout(project):
-    files, rules = (
-        ["tests/benchmarks/test_contract.py", "tests/project/test_layout.py"],
-        "chunking or no_task or tasks_import",
-    )
+    files, rules = ("benchmarks/test_contract.py", "project/test_layout.py"), "chunking or no_task or tasks_import"
+    files = [f"tests/{name}" for name in files]
     tests = python(project, "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", rules)
     assert tests.returncode == 0, tests.stdout
     assert int(re.search(r"(\d+) passed", tests.stdout)[1]) >= 16
@@ -69,27 +66,19 @@ def test_its_code_is_in_order(project):
 
 
 def test_it_is_trained_reported_and_scored(project):
-    example(project)(project / "data")
+    runpy.run_path(str(project / HERE / "reader.py"))["write_example"](project / "data")
     quick = ["task.fit.epochs=3", "task.batch.batch_size=4", "task.optimizer.lr=0.02"]
-    arguments = ["task=chunking", "scale=open", "arm=baseline", *quick]
-    run = python(project, "elmo_bench", "reproduce", *arguments, f"data_root={project}/data", "trainer=cpu")
+    arguments = ["task=chunking", "scale=open", "arm=baseline", *quick, f"data_root={project}/data", "trainer=cpu"]
+    run = python(project, "elmo_bench", "train", *arguments)
     assert run.returncode == 0, run.stderr
     (path,) = project.glob("results/own/runs/open/chunking/*.json")
     record = json.loads(path.read_text())
     assert (record["task"], record["arm"]) == ("chunking", "baseline")
     assert record["metrics"]["test"]["f1"] > 50
-    assert "chunking, scale open" in run.stdout
+    shown = python(project, "elmo_bench", "reproduce", *arguments)
+    assert "1 of 1 runs are recorded and not run again" in shown.stdout
+    assert "chunking, scale open" in shown.stdout
     assert "## chunking, scale open" in pages_of(project / "results" / "own")
     gold = f"{project}/data/chunking/test.txt"
     done = python(project, "elmo_bench", "score", "task=chunking", f"gold={gold}", f"predictions={gold}")
     assert json.loads(done.stdout)["f1"] == 100
-
-
-def example(project: Path):
-    """The function `write_example` of the example's reader."""
-    spec = importlib.util.spec_from_file_location("chunking_reader", project / HERE / "reader.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.write_example

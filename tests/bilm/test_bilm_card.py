@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,21 +42,16 @@ def folder(tmp_path) -> Path:
     return write(tmp_path / "bilm")
 
 
-def opened(folder: Path) -> None:
-    """By every way at once: biLM, softmax and vocabulary."""
-    load_lm(folder)
-
-
 def test_the_card_names_every_file_and_is_checked(folder):
     card = read_card(folder)
     assert tuple(card["files"]) == FILES
-    opened(folder)
+    load_lm(folder)
     bilm = BilmLayers(folder / "options.json", folder / "weights.hdf5")
     assert bilm.sha256 == card["files"]["weights.hdf5"]
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_no_flipped_bit_is_opened(folder, name):
+def test_no_flipped_bit_is_load_lm(folder, name):
     path, chance = folder / name, random.Random(name)
     content = path.read_bytes()
     for _ in range(40):
@@ -65,21 +59,21 @@ def test_no_flipped_bit_is_opened(folder, name):
         with pytest.raises(
             UserError, match=rf"{name}: damaged or changed.* restore it .*train the biLM again"
         ) as caught:
-            opened(folder)
+            load_lm(folder)
         assert "\n" not in str(caught.value)
     path.write_bytes(content)
-    opened(folder)
+    load_lm(folder)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_truncated_or_missing_file_is_not_opened(folder, name):
+def test_a_truncated_or_missing_file_is_not_load_lm(folder, name):
     path = folder / name
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UserError, match=f"{name}: damaged"):
-        opened(folder)
+        load_lm(folder)
     path.unlink()
     with pytest.raises(UserError, match=f"{name}: missing"):
-        opened(folder)
+        load_lm(folder)
 
 
 def test_no_flipped_bit_of_the_card_is_read(folder):
@@ -101,7 +95,7 @@ def test_no_flipped_bit_of_the_card_is_read(folder):
 def test_a_card_whose_files_are_no_digests_is_refused(folder, files):
     (folder / CARD).write_text(sealed(json.dumps({"files": files}, indent=2) + "\n"))
     with pytest.raises(UserError, match=r"card\.json: damaged: `files`"):
-        opened(folder)
+        load_lm(folder)
 
 
 def test_without_a_card_or_in_an_earlier_one_nothing_is_compared(folder, capsys):
@@ -111,7 +105,7 @@ def test_without_a_card_or_in_an_earlier_one_nothing_is_compared(folder, capsys)
             (folder / CARD).write_text(text)
         assert check_files(folder / "weights.hdf5") == {}
         (folder / "vocabulary.txt").write_text("<S>\n</S>\n<UNK>\nba\ndi\n")
-        opened(folder)
+        load_lm(folder)
         assert capsys.readouterr().err.count("does not name the sha256") == (text is not None)  # once
         (folder / CARD).touch()
 
@@ -128,20 +122,17 @@ def test_ten_of_ten_flips_in_the_biLM_of_the_project_are_refused(tmp_path, name)
         (folder / name).unlink()
         (folder / name).write_bytes(flipped(content, chance))
         with pytest.raises(UserError, match=name):
-            opened(folder)
+            load_lm(folder)
 
 
-def test_a_command_says_it_in_one_line(folder, tmp_path, monkeypatch, capsys):
+def test_a_command_says_it_in_one_line(folder, tmp_path, call):
     (tmp_path / "in.txt").write_text("ba de\n")
     weights = folder / "weights.hdf5"
     weights.write_bytes(flipped(weights.read_bytes(), random.Random(2)))
     given = f"options={folder}/options.json weights={weights} input={tmp_path}/in.txt output={tmp_path}/out.hdf5"
-    monkeypatch.setattr(sys, "argv", ["embed", *given.split()])
-    with pytest.raises(SystemExit) as end:
-        embed.COMMAND.run(embed.main)
-    assert end.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: {weights}: damaged or changed")
+    status, _, said = call(embed, *given.split())
+    assert (status, said.count("\n")) == (2, 1)
+    assert said.startswith(f"error: {weights}: damaged or changed")
     assert not (tmp_path / "out.hdf5").exists()
 
 
@@ -160,7 +151,7 @@ def test_a_damaged_mini_biLM_is_trained_again(tmp_path, monkeypatch):
             path = tmp_path / "bilm" / name
             path.write_bytes(path.read_bytes()[:-9])
         for _ in range(2):
-            opened(ensure_bilm(tmp_path))
+            load_lm(ensure_bilm(tmp_path))
         assert len(made) == number
 
 

@@ -12,18 +12,7 @@ import torch
 
 from elmo_bench.bilm import BiLM, frozen
 from elmo_bench.kernels import encoder
-from tests.reference_bilm import NEAR, PLAIN, SIZES, STRANGE, Files, ReferenceBiLM, near, write_random
-
-
-@pytest.fixture(scope="module", params=SIZES)
-def files(request, tmp_path_factory) -> Files:
-    return write_random(tmp_path_factory.mktemp(request.param), **SIZES[request.param])
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory) -> Files:
-    return write_random(tmp_path_factory.mktemp("bilm"), seed=5)
-
+from tests.reference_bilm import NEAR, PLAIN, STRANGE, Files, ReferenceBiLM, near
 
 # What is prepared for speed follows the weights
 
@@ -91,17 +80,16 @@ def test_threads_share_a_bilm(small):
     assert not wrong
 
 
-def test_two_directions_side_by_side_are_the_same(small):
+@pytest.mark.parametrize("compiled", [True, False])
+def test_two_directions_side_by_side_are_the_same(small, monkeypatch, set_threads, compiled):
+    if not compiled:
+        monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
     bilm = BiLM.from_files(*small)
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        one = bilm.encode(PLAIN)
-        torch.set_num_threads(2)
-        two = bilm.encode(PLAIN)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(threads)
+    set_threads(1)
+    one = bilm.encode(PLAIN)
+    set_threads(2)
+    two = bilm.encode(PLAIN)
+    assert torch.get_num_threads() == 2
     for a, b in zip(one, two, strict=True):
         near(a, b)
 

@@ -10,6 +10,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from functools import cache
 from itertools import chain
 
 import pytest
@@ -53,14 +54,12 @@ def test_every_width_of_vectors_gives_the_same_numbers(fresh, monkeypatch, flags
 
 
 @needs_compiler
-def test_a_biLM_gives_the_same_layers_with_and_without_them(fresh, tmp_path, monkeypatch):
-    files = write_random(tmp_path, seed=3)
-    assert checked.kernels() is not None
-    fast = BiLM.from_files(*files)
+def test_a_biLM_gives_the_same_layers_with_and_without_them(small, monkeypatch):
+    fast = BiLM.from_files(*small)
     layers = fast.encode(PLAIN + STRANGE)
     assert isinstance(fast._frozen[2], CompiledDirections)  # type: ignore[index]
     monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
-    for one, other in zip(BiLM.from_files(*files).encode(PLAIN + STRANGE), layers, strict=True):
+    for one, other in zip(BiLM.from_files(*small).encode(PLAIN + STRANGE), layers, strict=True):
         near(one, other)
 
 
@@ -114,6 +113,12 @@ def test_they_can_be_turned_off(fresh, monkeypatch):
     assert not fresh.exists()
 
 
+@pytest.fixture
+def unoptimized(fresh, monkeypatch):
+    """What is compiled is soon ready."""
+    monkeypatch.setattr(library, "FLAGS", tuple(flag.replace("-O3", "-O0") for flag in library.FLAGS))
+
+
 @needs_compiler
 @pytest.mark.parametrize(
     ("right", "wrong"),
@@ -127,9 +132,8 @@ def test_they_can_be_turned_off(fresh, monkeypatch):
         ("store(c + r * all.cells + p * LANES, load(cell(p, r)))", "store(cell(p, r), V{})"),
     ],
 )
-def test_a_source_that_computes_something_else_is_not_used(fresh, tmp_path, monkeypatch, right, wrong):
-    """Compiled as it is, without optimization, which is soon done, it is used."""
-    monkeypatch.setattr(library, "FLAGS", tuple(flag.replace("-O3", "-O0") for flag in library.FLAGS))
+def test_a_source_that_computes_something_else_is_not_used(unoptimized, tmp_path, monkeypatch, right, wrong):
+    """Compiled as it is, it is used."""
     monkeypatch.setattr(library, "SOURCE", altered(library.SOURCE, right, wrong, tmp_path))
     assert (checked.kernels() is None) == (right != wrong)
 
@@ -144,32 +148,27 @@ def test_a_source_that_cannot_be_used_is_not_used(fresh, tmp_path, monkeypatch, 
 
 
 @needs_compiler
-def test_any_number_of_threads_computes_the_same_numbers(monkeypatch):
+def test_any_number_of_threads_computes_the_same_numbers(monkeypatch, set_threads):
     found = checked.kernels()
     assert found is not None
     stacks = [[layer(72, 40) for _ in range(2)] for _ in range(2)]
     directions, packing = CompiledDirections(stacks, True, found), Packing([15, 2, 7, 30])
     token, starts = torch.randn(54, 72), [[State(torch.randn(4, 72), torch.randn(4, 40))] * 2] * 2
     monkeypatch.setattr(threads, "cores", lambda: 8)
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        alone, end = directions(token, packing, starts)
-        for number in (2, 3, 8):  # of 3 panels of cells and 2 of outputs
-            torch.set_num_threads(number)
-            layers, there = directions(token, packing, starts)
-            assert torch.equal(layers, alone)
-            for one, other in zip(chain(*end), chain(*there), strict=True):
-                assert all(map(torch.equal, one, other))
-    finally:
-        torch.set_num_threads(before)
+    set_threads(1)
+    alone, end = directions(token, packing, starts)
+    for number in (2, 3, 8):  # of 3 panels of cells and 2 of outputs
+        set_threads(number)
+        layers, there = directions(token, packing, starts)
+        assert torch.equal(layers, alone)
+        for one, other in zip(chain(*end), chain(*there), strict=True):
+            assert all(map(torch.equal, one, other))
 
 
 @needs_compiler
-def test_torchs_own_operations_take_one_thread(tmp_path, monkeypatch):
+def test_torchs_own_operations_take_one_thread(small, monkeypatch, set_threads):
     """Beside busy processes its threads would wait for each other longer than they compute."""
-    bilm, before, seen = BiLM.from_files(*write_random(tmp_path, seed=3)), torch.get_num_threads(), []
-    computed = BiLM._compute
+    bilm, computed, seen = BiLM.from_files(*small), BiLM._compute, []
 
     def compute(*given):
         seen.append((torch.get_num_threads(), threads.most_threads()))
@@ -177,45 +176,40 @@ def test_torchs_own_operations_take_one_thread(tmp_path, monkeypatch):
 
     monkeypatch.setattr(BiLM, "_compute", compute)
     monkeypatch.setattr(threads, "cores", lambda: 8)
-    try:
-        torch.set_num_threads(2)
-        bilm.encode(PLAIN)
-        assert torch.get_num_threads() == threads.most_threads() == 2
-        monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
-        BiLM.from_files(*write_random(tmp_path, seed=3)).encode(PLAIN)
-    finally:
-        torch.set_num_threads(before)
+    set_threads(2)
+    bilm.encode(PLAIN)
+    assert torch.get_num_threads() == threads.most_threads() == 2
+    monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
+    BiLM.from_files(*small).encode(PLAIN)
     assert seen == [(1, 2), (2, 2)]
 
 
-def team(folder, *flags):
-    """A program in which a team of up to a hundred threads takes turns: prints members, turns, and whose they were."""
-    program, made = folder / "team.cpp", folder / "team"
-    program.write_text(TEAM)
-    name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
-    command = [
-        name,
-        "-std=c++17",
-        "-O1",
-        "-pthread",
-        *flags,
-        f"-I{library.SOURCE.parent}",
-        str(program),
-        "-o",
-        str(made),
-    ]
-    if (built := subprocess.run(command, capture_output=True, text=True, timeout=120)).returncode:
-        pytest.skip(f"the compiler has no {' '.join(flags)}: {built.stderr[-200:]}")
+@pytest.fixture(scope="module")
+def team(tmp_path_factory):
+    """A program in which a team takes turns, at most as many as it is told: prints members, turns, wrong turns."""
+
+    @cache
+    def made(*flags: str) -> str:
+        folder = tmp_path_factory.mktemp("team")
+        (folder / "team.cpp").write_text(TEAM)
+        name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
+        options = ["-std=c++17", "-O1", "-pthread", *flags, f"-I{library.SOURCE.parent}", "-o", f"{folder}/team"]
+        done = subprocess.run([name, *options, f"{folder}/team.cpp"], capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            pytest.skip(f"the compiler has no {' '.join(flags)}: {done.stderr[-200:]}")
+        return f"{folder}/team"
+
     return made
 
 
 TEAM = r"""
 #include <cstdio>
+#include <cstdlib>
 #include "team.h"
-int main() {
+int main(int, char **given) {
   Team team;
   long turns = 0, wrong = 0;
-  team.run(WANTED, [&](long member) {
+  team.run(std::atol(given[1]), [&](long member) {
     for (long turn = 0; turn < 200 * team.size; turn++) {
       if (turn % team.size == member) wrong += turns++ != turn;
       team.wait();
@@ -228,20 +222,18 @@ int main() {
 
 @needs_compiler
 @pytest.mark.parametrize("flags", [(), ("-fopenmp", "-Wl,--no-as-needed")])
-def test_a_team_goes_on_when_all_its_threads_have_come(tmp_path, flags):
+def test_a_team_goes_on_when_all_its_threads_have_come(team, flags):
     """With threads of its own, and with OpenMP's."""
-    done = subprocess.run(
-        [team(tmp_path, "-DWANTED=4", *flags)], check=True, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([team(*flags), "4"], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout == f"4 800 0 {int('-fopenmp' in flags)}\n"
 
 
 @needs_compiler
-def test_threads_that_cannot_be_had_leave_the_work_to_the_others(tmp_path):
+def test_threads_that_cannot_be_had_leave_the_work_to_the_others(team):
     """There is no memory for the stacks of a hundred threads."""
     enough = 64 << 20
     done = subprocess.run(
-        [team(tmp_path, "-DWANTED=100")], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (enough, enough)),
+        [team(), "100"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (enough, enough)),
         check=True, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     members, turns, wrong, _ = map(int, done.stdout.split())
@@ -295,7 +287,7 @@ def test_without_permission_for_amx_vectors_multiply(by_amx, fresh, tmp_path, mo
 
 
 @needs_compiler
-def test_without_instructions_for_bfloat16_float32_computes(fresh, monkeypatch, capfd):
+def test_without_instructions_for_bfloat16_float32_computes(unoptimized, monkeypatch, capfd):
     monkeypatch.setattr(library, "FLAGS", tuple(flag for flag in library.FLAGS if flag != "-march=native"))
     assert precision.granted("bf16") == "fp32"
     line = capfd.readouterr().err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from elmo_bench.bilm.lm import BidirectionalLM
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.commands.bilm import perplexity
 from elmo_bench.commands.use import compare
+from tests.bilm.pretraining.test_lm import reference_outputs
 from tests.reference_bilm import Files, ReferenceBiLM, write_random
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "boat", "came", "in"]
@@ -39,16 +39,9 @@ def text(tmp_path):
     return tmp_path / "text.txt"
 
 
-def called(module, monkeypatch, capsys, **arguments) -> tuple[int, str, str]:
-    """A command in this process: its exit status, standard output and standard error."""
-    monkeypatch.setattr(sys, "argv", [module.COMMAND.name, *(f"{key}={value}" for key, value in arguments.items())])
-    try:
-        module.COMMAND.run(module.main)
-        code = 0
-    except SystemExit as end:
-        code = int(end.code or 0)
-    said = capsys.readouterr()
-    return code, said.out, said.err
+def arguments(bilm: Files, **given) -> list[str]:
+    """Of a command with the files of a biLM, unless others are given."""
+    return [f"{key}={value}" for key, value in ({"options": bilm.options, "weights": bilm.weights} | given).items()]
 
 
 def expected(files: Files, softmax: dict[str, np.ndarray]) -> tuple[float, float]:
@@ -61,22 +54,18 @@ def expected(files: Files, softmax: dict[str, np.ndarray]) -> tuple[float, float
             words = line.split()[::turn]
             inputs += [opening, *words]
             targets += [*words, closing]
-        xs = [reference.token(word) for word in inputs]
-        for number, state in enumerate(reference.zeros()[direction]):
-            outputs, _ = reference.run(xs, state, direction, number)
-            xs = [out + x for out, x in zip(outputs, xs, strict=True)] if number else outputs
-        logits = np.array(xs) @ softmax["weight"].T + softmax["bias"]  # (T, V)
+        outputs = reference_outputs(reference, inputs, direction)
+        logits = outputs @ softmax["weight"].T + softmax["bias"]  # (T, V)
         log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
         places = [WORDS.index(word) if word in WORDS else WORDS.index("<UNK>") for word in targets]
         found.append(math.exp(-np.mean([log_p[t, place] for t, place in enumerate(places)])))
     return found[0], found[1]
 
 
-def test_the_command_gives_the_perplexity_of_plain_numpy(bilm, text, monkeypatch, capsys):
+def test_the_command_gives_the_perplexity_of_plain_numpy(bilm, text, call):
     from safetensors.numpy import load_file
 
-    given = {"options": bilm.options, "weights": bilm.weights, "text": text}
-    code, out, _ = called(perplexity, monkeypatch, capsys, **given)
+    code, out, _ = call(perplexity, *arguments(bilm, text=text))
     assert code == 0
     measured = json.loads(out)
     softmax = {name: x.astype(np.float64) for name, x in load_file(bilm.weights.parent / "softmax.safetensors").items()}
@@ -88,11 +77,9 @@ def test_the_command_gives_the_perplexity_of_plain_numpy(bilm, text, monkeypatch
     assert (measured["vocabulary"], measured["unknown_words"], measured["distinct_unknown_words"]) == (7, 5, 4)
 
 
-def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, monkeypatch, capsys):
-    given = {"options": bilm.options, "weights": bilm.weights, "text": text}
-
+def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, call):
     def refused(word: str, **changes) -> None:
-        code, out, error = called(perplexity, monkeypatch, capsys, **{**given, **changes})
+        code, out, error = call(perplexity, *arguments(bilm, **{"text": text, **changes}))
         assert (code, out, error.count("\n")) == (2, "", 1), error
         assert word in error
 
@@ -107,10 +94,8 @@ def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, monkeypatch, c
 FIRST, SECOND = "the boat came in", "no boat was seen and the boat sank"
 
 
-def test_a_word_in_two_sentences(bilm, monkeypatch, capsys):
-    sentences = {"word": "boat", "first": FIRST, "second": SECOND, "second_at": 2}
-    given = {"options": bilm.options, "weights": bilm.weights, **sentences}
-    code, out, _ = called(compare, monkeypatch, capsys, **given)
+def test_a_word_in_two_sentences(bilm, call):
+    code, out, _ = call(compare, *arguments(bilm, word="boat", first=FIRST, second=SECOND, second_at=2))
     assert code == 0
     reference = ReferenceBiLM(bilm)
     first, second = (
@@ -146,8 +131,8 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
         ({"state": "carry"}, "state=carry"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(bilm, monkeypatch, capsys, changes, message):
-    given = {"options": bilm.options, "weights": bilm.weights, "word": "boat", "first": FIRST, "second": SECOND}
-    code, out, error = called(compare, monkeypatch, capsys, **{**given, **changes})
+def test_what_cannot_be_compared_is_one_line(bilm, call, changes, message):
+    given = {"word": "boat", "first": FIRST, "second": SECOND, **changes}
+    code, out, error = call(compare, *arguments(bilm, **given))
     assert (code, out, error.count("\n")) == (2, "", 1), error
     assert message in error

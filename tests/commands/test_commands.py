@@ -37,11 +37,15 @@ OWN = list(__main__.COMMANDS)
 
 def console_command(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """`elmo-bench ARGUMENTS`, from the checkout."""
-    command = [sys.executable, "-m", "elmo_bench", *arguments]
+    return python("-m", "elmo_bench", *arguments, cwd=cwd, **environment)
+
+
+def python(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     inherited = {k: v for k, v in os.environ.items() if k not in ("DATA_ROOT", "ELMO_BENCH_CACHE")}
     return subprocess.run(
-        command, cwd=cwd or places.ROOT, env=inherited | environment, capture_output=True, text=True, timeout=300
-    )
+        [sys.executable, *arguments], cwd=cwd or places.ROOT, env=inherited | environment, capture_output=True,
+        text=True, timeout=300,
+    )  # fmt: skip
 
 
 # The console command.
@@ -104,7 +108,7 @@ for i, name in enumerate(__main__.COMMANDS):
 heavy = sorted({"torch", "pytorch_lightning", "datasets", "h5py", "gensim", "matplotlib"} & set(sys.modules))
 print(json.dumps([texts, heavy]))
 """
-    done = subprocess.run([sys.executable, "-c", probe], cwd=places.ROOT, capture_output=True, text=True, timeout=120)
+    done = python("-c", probe)
     assert done.returncode == 0, done.stderr
     texts, heavy = json.loads(done.stdout)
     assert heavy == []
@@ -222,13 +226,12 @@ def test_the_fields_of_dataclasses_are_arguments():
 def installed(tmp_path_factory):
     """A wheel that was built and unpacked, and an empty folder to work in."""
     built, site, work = (tmp_path_factory.mktemp(name) for name in ("built", "site", "work"))
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)]
-    done = subprocess.run(build, cwd=places.ROOT, capture_output=True, text=True)
+    done = python("-m", "hatchling", "build", "-t", "wheel", "-d", str(built))
     assert done.returncode == 0, done.stderr
     (wheel,) = built.glob("*.whl")
     assert wheel.stat().st_size < 50 << 20
-    install = ["pip", "install", "-q", "--no-deps", "--no-index", "--no-compile", "--target", site, wheel]
-    subprocess.run([sys.executable, "-m", *install], check=True)
+    install = ["install", "-q", "--no-deps", "--no-index", "--no-compile", "--target", site, wheel]
+    python("-m", "pip", *map(str, install)).check_returncode()
     return site, work
 
 
@@ -237,18 +240,15 @@ def from_wheel(installed, *arguments: str) -> subprocess.CompletedProcess[str]:
     return console_command(*arguments, cwd=work, PYTHONPATH=str(site))
 
 
-def test_a_wheel_keeps_its_files_where_it_is_called(installed):
-    site, work = installed
-    where = "from elmo_bench.system import places as p; print(p.CHECKOUT, p.CONF, p.ROOT)"
-    done = subprocess.run(
-        [sys.executable, "-c", where],
-        cwd=work,
-        env=os.environ | {"PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.split() == ["False", str(site / "elmo_bench" / "conf"), str(work)]
-    assert (site / "elmo_bench" / "py.typed").is_file()
+IN_ONE_PROCESS = """
+import json, sys
+from elmo_bench import __main__
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["elmo-bench", *arguments]
+    __main__.main()
+from elmo_bench.system import places
+print(places.CHECKOUT, places.CONF, places.ROOT)
+"""
 
 
 def test_a_wheel_reports_scores_and_helps(installed):
@@ -269,21 +269,25 @@ def test_a_wheel_predicts_and_embeds_in_an_empty_folder(installed):
     site, work = installed
     before = {path for path in site.rglob("*") if "__pycache__" not in path.parts}
     (work / "in.jsonl").write_text(json.dumps({"text": "Ida sang in Oslo ."}) + "\n")
-    done = from_wheel(installed, "predict", "task=ner", "input=in.jsonl", "output=out.jsonl")
+    (work / "in.txt").write_text("Ida sang in Oslo .\n")
+    commands = [
+        ["predict", "task=ner", "input=in.jsonl", "output=out.jsonl"], ["embed", "input=in.txt", "output=out.hdf5"],
+        ["train", "task=ner", "scale=open", "--cfg", "job", "--resolve"],
+    ]  # fmt: skip
+    done = python("-c", IN_ONE_PROCESS, json.dumps(commands), cwd=work, PYTHONPATH=str(site))
     assert done.returncode == 0, done.stderr
     assert len(json.loads((work / "out.jsonl").read_text())["tags"]) == 5
-    (work / "in.txt").write_text("Ida sang in Oslo .\n")
-    done = from_wheel(installed, "embed", "input=in.txt", "output=out.hdf5")
-    assert done.returncode == 0, done.stderr
     with h5py.File(work / "out.hdf5") as file:
         assert file["0"].shape == (3, 5, 256)  # type: ignore[union-attr]
-    done = from_wheel(installed, "train", "task=ner", "scale=open", "--cfg", "job", "--resolve")
     assert str(site / "elmo_bench" / "models" / "open" / "weights.hdf5") in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1].split() == ["False", str(site / "elmo_bench" / "conf"), str(work)]
+    assert (site / "elmo_bench" / "py.typed").is_file()
     assert {path for path in site.rglob("*") if "__pycache__" not in path.parts} == before
 
 
 def test_a_wheel_names_no_make_where_data_is_missing(installed):
     done = from_wheel(installed, "train", "task=ner", "scale=open", "arm=baseline")
-    assert done.returncode == 2
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("error: ")
     assert "data_root=FOLDER" in done.stderr
     assert "make" not in done.stderr

@@ -15,8 +15,7 @@ from rich.console import Console
 
 from elmo_bench.system.machine import cores
 from tests import drill
-from tests.drill import crew
-from tests.drill.tally import Tally
+from tests.drill import crew, tally
 from tests.drill.trial import FAULT, Area
 
 
@@ -34,10 +33,8 @@ def main(argv: Sequence[str] | None = None, found: Sequence[Area] | None = None)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     if given.trial is not None:
         return _repeat(chosen, given.seed, given.trial, console)
-    tally = Tally()
-    for area, answers in crew.run(chosen, given.seed, given.fraction, given.jobs):
-        tally.keep(area, answers)
-    return 0 if tally.show(chosen, given.seed, console) else 1
+    answers = dict(crew.run(chosen, given.seed, given.fraction, given.jobs))
+    return 0 if tally.show({area.name: answers[area.name] for area in chosen}, given.seed, console) else 1
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

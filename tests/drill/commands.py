@@ -25,7 +25,6 @@ from elmo_bench.commands.bilm import vocabulary
 from elmo_bench.commands.compare import report
 from elmo_bench.commands.run import reproduce
 from elmo_bench.layers import cache
-from elmo_bench.mini import ensure_data
 from elmo_bench.sweeps import together
 from elmo_bench.system.terminal import console
 from tests.drill import results, scene, warm
@@ -52,6 +51,9 @@ class Ended(NamedTuple):
 
     status: int
     said: str
+
+    def fault(self, what: str) -> Answer:
+        return FAULT, f"{self.said}\n{what}: status {self.status}, {self.said.strip()[-500:]!r}"
 
     @property
     def lines(self) -> list[str]:
@@ -167,7 +169,7 @@ def interrupt(command: Command, draw: random.Random) -> Answer:
     done, what = typed.ended(WITHIN), f"{number.name} after {moment:.2f} s"
     told = done.status == 128 + number and len(done.lines) == 1 and "Traceback" not in done.said
     if not told and done.status not in (0, -number):  # ended before the signal, or had not begun to listen
-        return FAULT, f"{done.said}\n{what}: status {done.status}, {done.said.strip()[-300:]!r}"
+        return done.fault(what)
     return command.typed_again(what)
 
 
@@ -178,7 +180,7 @@ def full_disk(command: Command, draw: random.Random) -> Answer:
     with small_disk(command.scene, int(share * sum(sizes))) as mounted:
         done = command.type(None if mounted else int(share * max(sizes))).ended()
         if done.status and not (done.refused and re.search("no space|no room", done.said)):
-            return FAULT, f"{done.said}\n{what}: status {done.status}, {done.said.strip()[-500:]!r}"
+            return done.fault(what)
         if done.refused and command.left():
             return FAULT, f"{what}; left behind: {command.left()}"
         (command.scene.place / FILLER).unlink(missing_ok=True)
@@ -209,7 +211,7 @@ def at_once(command: Command, draw: random.Random) -> Answer:
     number = draw.randint(2, 8)
     for done in [typed.ended() for typed in [command.type() for _ in range(number)]]:
         if done.status and not done.refused:
-            return FAULT, f"{done.said}\n{number} at once: status {done.status}, {done.said.strip()[-500:]!r}"
+            return done.fault(f"{number} at once")
     if command.left():
         return FAULT, f"{number} at once; left behind: {command.left()}"
     return command.typed_again(f"{number} at once")
@@ -238,21 +240,11 @@ def _reproduce(place: Path) -> Any:
     return results.records(place)
 
 
-def _swept(folder: Path) -> None:
-    scene.bench(folder)
-    scene.sweep(folder)
-
-
 def _report(place: Path) -> Any:
     scene.opened(place)
     with scene.arguments(f"results_root={place}/results"):
         report.main()
     return results.pages(place)
-
-
-def _data(place: Path) -> Any:
-    ensure_data(place / "world", sizes=scene.WORLD)
-    return results.contents(place / "world")
 
 
 def _vocabulary(place: Path) -> Any:
@@ -267,8 +259,8 @@ COMMANDS = {
     "pretrain": Command(scene.text, partial(results.exported, every=0)),
     "sweep": Command(scene.bench, _sweep),
     "reproduce": Command(scene.bench, _reproduce),
-    "report": Command(_swept, _report),
-    "data": Command(scene.text, _data),
+    "report": Command(scene.swept, _report),
+    "data": Command(scene.text, results.world),
     "vectors": Command(scene.bench, results.of_vectors),
     "predict": Command(scene.trained, results.predicted),
     "embed": Command(scene.bilm, results.embedded),

@@ -26,28 +26,24 @@ Works E-ORG
 NER = COLUMNS.replace("S-LOC", "B-LOC").replace("E-ORG", "I-ORG")
 
 
-def conll(documents: list[tuple[str, list[str]]]) -> str:
-    """CoNLL-2012 text of parts, each with the lines of its sentences."""
-    parts = [f"#begin document ({name}); part {i:03}\n" + "\n".join(rows) + "\n#end document\n"
-             for i, (name, rows) in enumerate(documents)]  # fmt: skip
-    return "".join(parts)
+TAKES = """\
+a/b 0 0 Mira NNP (S* - - - Ann (PER) (ARG0*) (0)
+a/b 0 1 takes VBZ * take 01 1 Ann * (V*) -
+a/b 0 2 her PRP$ * - - - Ann * (ARG1* (1|(0)
+a/b 0 3 lamp NN *) - - - Ann * *) 1)
 
+"""
+SHE = """\
+a/b 0 0 She PRP (S* - - - Bo * (ARG0*) * (0)
+a/b 0 1 says VBZ * say 01 1 Bo * (V*) * -
+a/b 0 2 it PRP * - - - Bo * (ARG1* (ARG1*) (1)
+a/b 0 3 glows VBZ *) glow 02 1 Bo * *) (V*) -
 
-TAKES = [
-    "a/b 0 0 Mira NNP (S* - - - Ann (PER) (ARG0*) (0)",
-    "a/b 0 1 takes VBZ * take 01 1 Ann * (V*) -",
-    "a/b 0 2 her PRP$ * - - - Ann * (ARG1* (1|(0)",
-    "a/b 0 3 lamp NN *) - - - Ann * *) 1)",
-    "",
-]
-SHE = [
-    "a/b 0 0 She PRP (S* - - - Bo * (ARG0*) * (0)",
-    "a/b 0 1 says VBZ * say 01 1 Bo * (V*) * -",
-    "a/b 0 2 it PRP * - - - Bo * (ARG1* (ARG1*) (1)",
-    "a/b 0 3 glows VBZ *) glow 02 1 Bo * *) (V*) -",
-    "",
-]
-CONLL = conll([("a/b", [*TAKES, *SHE]), ("c", [*SHE])])
+"""
+CONLL = "".join(
+    f"#begin document ({name}); part {part:03}\n{text}#end document\n"
+    for part, (name, text) in enumerate((("a/b", TAKES + SHE), ("c", SHE)))
+)
 
 PAIRS = [
     {"gold_label": "neutral", "sentence1": "A crow sits.", "sentence2": "It is dark-blue."},

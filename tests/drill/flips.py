@@ -14,7 +14,6 @@ from typing import Any
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.layers.bilm import BilmLayers
-from elmo_bench.mini import ensure_data
 from elmo_bench.system.storage.hashing import MEMORY, REMEMBERED, content_sha256
 from tests.drill import results, scene, warm
 from tests.drill.damage import damage
@@ -96,11 +95,6 @@ def _vectors(folder: Path) -> None:
     shutil.rmtree(folder / "results")
 
 
-def _reported(folder: Path) -> None:
-    scene.bench(folder)
-    scene.sweep(folder)
-
-
 def _large(folder: Path) -> None:
     """A file whose digest is remembered."""
     (folder / "large.txt").write_text("ba de gi\n" * (REMEMBERED // 8))
@@ -109,11 +103,6 @@ def _large(folder: Path) -> None:
 
 def _digest(folder: Path) -> str:
     return content_sha256(folder / "large.txt", folder / MEMORY)
-
-
-def _world(folder: Path) -> Any:
-    ensure_data(folder, sizes=scene.WORLD)
-    return results.contents(folder)
 
 
 KINDS = {
@@ -132,9 +121,9 @@ KINDS = {
     "dev.items.npz": Kind(scene.interrupted, "results/work/*/*/*/dev.items.npz", results.of_run),
     "checkpoint.pt": Kind(_half_pretrained, "cache/pretrain/*/checkpoint.pt", results.exported),
     "vectors": Kind(_vectors, "cache/vectors/*/[!l]*", results.of_vectors),
-    "mini": Kind(_world, "**/*.*", _world),
+    "mini": Kind(results.world, "world/**/*.*", results.world),
     "items.npz": Kind(scene.trained, "results/runs/*/*/*.items.npz", results.of_items),
-    "record": Kind(_reported, "results/runs/*/*/*.json", results.reported),
+    "record": Kind(scene.swept, "results/runs/*/*/*.json", results.reported),
     "digests.json": Kind(_large, MEMORY, _digest),
 }
 AREAS = [Area(f"flips:{name}", 30, partial(Kind.trial, kind), 120.0, warm.ready) for name, kind in KINDS.items()]

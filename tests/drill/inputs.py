@@ -47,7 +47,6 @@ from tests.drill import documents as docs
 from tests.drill.mutations import PACKERS, mutated
 from tests.drill.trial import FAULT, ONE_LINE, RESULT, Answer, Area, of_error
 
-Paths = Mapping[str, Path]
 READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "ner": lambda data: NerReader(data | {"comment": "# "}, min_count=1),
     "srl": SrlReader,
@@ -64,13 +63,13 @@ class Kind(NamedTuple):
 
     Attributes:
         files: content by name; the drill mutates those of `targets`.
-        read: of the paths of the files by their names; an exception other than `UserError` is a fault.
+        read: of the paths of the files in their order; an exception other than `UserError` is a fault.
         packable: whether a target may also be packed: its name then has another ending.
     """
 
     files: Mapping[str, str | bytes]
     targets: tuple[str, ...]
-    read: Callable[[Paths], None]
+    read: Callable[..., None]
     packable: bool = True
 
 
@@ -88,7 +87,7 @@ def trial(kind: Kind, chance: random.Random) -> Answer:
             paths[target] = Path(name, target + suffix)
         for key, path in paths.items():
             path.write_bytes(contents[key])
-        return _outcome(partial(kind.read, paths), f"{paths[target].name}: {_shown(contents[target])}")
+        return _outcome(partial(kind.read, *paths.values()), f"{paths[target].name}: {_shown(contents[target])}")
 
 
 def _outcome(read: Callable[[], None], told: str) -> Answer:
@@ -108,34 +107,36 @@ def _shown(content: bytes) -> str:
 # What reads each kind.
 
 
-def load(task: str, paths: Paths) -> None:
+def read_splits(task: str, *paths: Path) -> tuple[Any, Any]:
+    """A task's reader and what it reads of train, dev and test."""
+    reader = READERS[task](dict(zip(("train", "dev", "test"), map(str, paths), strict=True)))
+    return reader, reader.load()
+
+
+def load(task: str, *paths: Path) -> None:
     """A task's three splits, and a batch of each; also the digest that names the data."""
-    splits: dict[str, Any] = dict(zip(("train", "dev", "test"), map(str, paths.values()), strict=True))
-    reader = READERS[task](splits)
-    loaded = reader.load()
+    reader, loaded = read_splits(task, *paths)
     for rows in loaded.values():
-        batch = [rows[i] for i in range(min(len(rows), 8))]
-        if batch:
+        if batch := [rows[i] for i in range(min(len(rows), 8))]:
             reader.collate(batch)
         json.dumps(batch, ensure_ascii=False, allow_nan=False).encode()
-    for path in paths.values():
+    for path in paths:
         content_sha256(path)
 
 
-def rows_of_text(task: str, paths: Paths) -> None:
+def rows_of_text(task: str, path: Path) -> None:
     """The rows and the echo of the input lines of `predict`."""
-    (path,) = map(str, paths.values())
     reader = trained(task)
-    pairs = prediction.read_rows(reader, path, task)
+    pairs = prediction.read_rows(reader, str(path), task)
     if pairs:
         reader.collate([row for _, row in pairs[:8]])
     for raw, row in pairs:
         json.dumps(prediction.echo(raw, row, reader.fields), ensure_ascii=False, allow_nan=False).encode()
 
 
-def rows_of_file(paths: Paths) -> None:
+def rows_of_file(path: Path) -> None:
     """`predict` of a file of SQuAD's own format."""
-    rows = trained("squad").from_file(str(paths["in.json"]))
+    rows = trained("squad").from_file(str(path))
     trained("squad").collate(rows[:8])
     answers = trained("squad").official([{"answer": ""} for _ in rows], rows)
     json.dumps(answers, ensure_ascii=False).encode()
@@ -145,18 +146,14 @@ def rows_of_file(paths: Paths) -> None:
 def trained(task: str) -> Any:
     """A task's reader with the vocabularies of the valid files."""
     with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):
-        kind = KINDS[task]
-        paths = {name: Path(folder, name) for name in kind.files}
-        for name, path in paths.items():
-            path.write_text(str(kind.files[name]), encoding="utf-8")
-        reader = READERS[task](dict(zip(("train", "dev", "test"), map(str, paths.values()), strict=True)))
-        reader.load()
-        return reader
+        paths = [Path(folder, name) for name in KINDS[task].files]
+        for path in paths:
+            path.write_text(str(KINDS[task].files[path.name]), encoding="utf-8")
+        return read_splits(task, *paths)[0]
 
 
-def scores(task: str, paths: Paths) -> None:
+def scores(task: str, gold: Path, predictions: Path) -> None:
     """The scores of predictions, within 0 to 100, and the same whatever their packing and line ends."""
-    gold, predictions = paths.values()
     scorer = scorer_of(task)
     found = scorer(str(gold), str(predictions))
     json.dumps(found, allow_nan=False)
@@ -165,48 +162,41 @@ def scores(task: str, paths: Paths) -> None:
     if predictions.suffix in PACKERS:
         return
     content = predictions.read_bytes()
-    packed = predictions.with_name(f"again{predictions.name}.gz")
-    packed.write_bytes(PACKERS[".gz"](content))
-    others = [packed]
+    others = {f"again{predictions.name}.gz": PACKERS[".gz"](content)}
     if b"\r" not in content:
-        others.append(predictions.with_name(f"crlf{predictions.name}"))
-        others[-1].write_bytes(content.replace(b"\n", b"\r\n"))
-    for other in others:
-        assert scorer(str(gold), str(other)) == found, f"{other.name} has other scores"
+        others[f"crlf{predictions.name}"] = content.replace(b"\n", b"\r\n")
+    for name, other in others.items():
+        predictions.with_name(name).write_bytes(other)
+        assert scorer(str(gold), str(predictions.with_name(name))) == found, f"{name} has other scores"
 
 
 scorer_of = cache(score.find)
 
 
-def table(paths: Paths) -> None:
+def table(vectors: Path, words: Path | None = None) -> None:
     """Word vectors."""
-    vectors, words = [*paths.values(), None][:2]
-    assert vectors is not None
     found = read_table(Table(vectors, words), {*docs.WORDS, "²", ""}, 4)
     assert all(row.shape == (4,) and torch.isfinite(row).all() for row in found.values())
     content_sha256(vectors)
 
 
-def options(paths: Paths) -> None:
+def options(path: Path) -> None:
     """The options of a biLM: what is read is written and read again as the same."""
-    read = Options.read(paths["options.json"])
+    read = Options.read(path)
     assert Options.parse(read.as_dict()) == read
 
 
-def text(paths: Paths) -> None:
+def text(path: Path) -> None:
     """The text of a biLM, also counted and as the two streams."""
-    source = Source(paths["text.txt"])
-    corpus = Corpus.read([source], seed=1)
-    counts = count_words([source])
-    assert counts.total() == len(corpus.tokens)
+    corpus = Corpus.read([Source(path)], seed=1)
+    assert count_words([Source(path)]).total() == len(corpus.tokens)
     forward, backward = corpus.streams(corpus.vocabulary(20))
     assert len(forward.inputs) == len(backward.targets) == len(corpus.tokens) + len(corpus.ends)
     character_table(corpus.types)
 
 
-def vocabulary(paths: Paths) -> None:
+def vocabulary(path: Path) -> None:
     """The words of a softmax."""
-    (path,) = paths.values()
     corpus = Corpus(["<S>", "</S>", "the", "lamp"], torch.tensor([2, 3, 2]).numpy(), torch.tensor([3]).numpy())
     corpus.by_frequency(read_vocabulary(path, docs.VOCABULARY.count("\n")))
 
@@ -220,52 +210,41 @@ class NoLayers:
         return [torch.zeros(3, len(sentence), 2) for sentence in sentences]
 
 
-def layers(paths: Paths) -> None:
+def layers(path: Path) -> None:
     """The input of `embed`."""
-    (path,) = paths.values()
     embed(NoLayers(), path, path.parent / "layers.hdf5")  # type: ignore[arg-type]
 
 
-def study(paths: Paths) -> None:
+def study(path: Path) -> None:
     """A study of the biLM, of which the report shows the table."""
-    (path,) = paths.values()
     folder = path.parent / "analysis/mini/wsd"
     folder.mkdir(parents=True)
     shutil.move(path, folder / path.name)
     studies(path.parent)
 
 
-def senses(paths: Paths) -> None:
-    """Words with senses, in columns."""
-    (path,) = paths.values()
-    for sentence in sense_corpora.read_columns(path):
+def senses(path: Path, keys: Path | None = None) -> None:
+    """Words with senses: in columns, or in XML with a gold key file."""
+    for sentence in sense_corpora.read_xml(path, keys) if keys else sense_corpora.read_columns(path):
         assert all(one.start < one.end <= len(sentence.words) for one in sentence.instances)
+        assert keys is None or all(one.keys for one in sentence.instances)
 
 
-def senses_xml(paths: Paths) -> None:
-    """Words with senses, in XML with a gold key file."""
-    for sentence in sense_corpora.read_xml(*paths.values()):
-        assert all(one.start < one.end <= len(sentence.words) and one.keys for one in sentence.instances)
-
-
-def sense_index(paths: Paths) -> None:
+def sense_index(path: Path) -> None:
     """The inventory of WordNet."""
-    (path,) = paths.values()
     inventory.first_of_index(inventory.read_index(path))
 
 
-def tags(paths: Paths) -> None:
+def tags(path: Path) -> None:
     """Words with parts of speech, in CoNLL-U."""
-    (path,) = paths.values()
     read = tagged.read(path, PosConfig(word=1, tags={"UPOS": 3, "XPOS": 4}, numbers=0, comment="#"))
     for each in read.tags.values():
         assert list(map(len, each)) == read.lengths
 
 
-def listed(paths: Paths) -> None:
+def listed(path: Path, *_: Path) -> None:
     """A list of files."""
-    splits: dict[str, Any] = dict.fromkeys(("train", "dev", "test"), str(paths["files.list"]))
-    SrlReader(splits).load()
+    read_splits("srl", path, path, path)
 
 
 def _splits(task: str, content: str, suffix: str) -> Kind:
@@ -314,7 +293,7 @@ KINDS: dict[str, Kind] = {
     "vocabulary": Kind({"words.txt": docs.VOCABULARY}, ("words.txt",), vocabulary),
     "embed": Kind({"in.txt": docs.SENTENCES}, ("in.txt",), layers),
     "senses": Kind({"senses.tsv": docs.SENSES}, ("senses.tsv",), senses),
-    "senses.xml": Kind({"a.xml": docs.SENSES_XML, "a.txt": docs.SENSE_KEYS}, ("a.xml", "a.txt"), senses_xml),
+    "senses.xml": Kind({"a.xml": docs.SENSES_XML, "a.txt": docs.SENSE_KEYS}, ("a.xml", "a.txt"), senses),
     "index.sense": Kind({"index.sense": docs.SENSE_INDEX}, ("index.sense",), sense_index),
     "parts of speech": Kind({"a.conllu": docs.CONLLU}, ("a.conllu",), tags),
     "study": Kind({"study.json": json.dumps(docs.STUDY)}, ("study.json",), study, packable=False),

@@ -26,7 +26,7 @@ _TOKEN = re.compile(rb"[^\s\"(){}\[\]:,*|]+")
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?")
 _MARK = re.compile(rb"[\s\"(){}\[\]:,*|-]")
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": lambda content: gzip.compress(content, 1),
+    ".gz": lambda content: gzip.compress(content, 1, mtime=0),  # else other bytes at another time
     ".xz": lambda content: lzma.compress(content, preset=0),
 }
 

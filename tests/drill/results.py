@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,13 @@ from elmo_bench.commands.compare import report
 from elmo_bench.commands.use import embed, predict
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.mini import ensure_data
 from elmo_bench.records import items, store
 from elmo_bench.trained import heads
 from tests.drill import scene
 from tests.running.test_train import result
 
 SENTENCES = [["ba", "de"], ["gi"], ["ko", "lu", "ba", "far"], ["de", "de", "lu"]]
-
-
-def printed(action: Callable[[], Any]) -> str:
-    """What an action prints on stdout."""
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        action()
-    return said.getvalue()
 
 
 def contents(folder: Path, *but: str) -> dict[str, bytes]:
@@ -67,7 +60,9 @@ def language_model(place: Path) -> Any:
 
 def card(place: Path) -> Any:
     """The scene's biLM as `pretrain` shows it, and its layers."""
-    return printed(lambda: scene.pretrained(place)), layers(place)
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        scene.pretrained(place)
+    return said.getvalue(), layers(place)
 
 
 def exported(place: Path, every: float = 300.0) -> Any:
@@ -81,6 +76,12 @@ def cached(place: Path) -> Any:
     first, second = (ActivationCache(source(place), place / "layers") for _ in range(2))
     first.prepare(SENTENCES)
     return [cache.layers(SENTENCES).numpy().tobytes() for cache in (first, second)]
+
+
+def world(place: Path) -> Any:
+    """A generated data set, made if necessary."""
+    ensure_data(place / "world", sizes=scene.WORLD)
+    return contents(place / "world")
 
 
 def of_run(place: Path, *changes: str) -> Any:

@@ -7,15 +7,15 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable
+from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from elmo_bench.commands.bilm import pretrain
 from elmo_bench.commands.run import train
-from elmo_bench.mini import generate
 from elmo_bench.running import launch
 from elmo_bench.system import places
 from tests.command import stop_in_mid_epoch
@@ -84,14 +84,9 @@ def of(make: Callable[[Path], Any]) -> Scene:
     return Scene(make)
 
 
-@contextmanager
-def arguments(*values: str) -> Iterator[None]:
+def arguments(*values: str) -> AbstractContextManager[Any]:
     """The command line that an entry point reads."""
-    before, sys.argv = sys.argv, ["drill", *values]
-    try:
-        yield
-    finally:
-        sys.argv = before
+    return mock.patch.object(sys, "argv", ["drill", *values])
 
 
 # A biLM.
@@ -117,8 +112,20 @@ def pretrained(folder: Path, *more: str) -> Path:
 
 def bilm(folder: Path) -> Path:
     """A text and the biLM trained on it."""
-    text(folder)
-    return pretrained(folder)
+    for name, content in _bilm_files().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder / "bilm"
+
+
+@cache
+def _bilm_files() -> dict[str, bytes]:
+    """The files of both, by their places in the folder: made once, and not again in every fork."""
+    with tempfile.TemporaryDirectory() as folder:
+        text(Path(folder))
+        pretrained(Path(folder))
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def shipped(folder: Path) -> None:
@@ -133,7 +140,9 @@ def bench(folder: Path) -> Bench:
     """The toy task with a small biLM, for this process."""
     made = Bench(folder)
     bilm(folder)
-    (made.conf / "pretrain" / "open.yaml").write_text(VECTORS.lstrip())
+    page = made.conf / "pretrain" / "open.yaml"
+    page.write_text(VECTORS.lstrip())
+    os.utime(page, (0, 0))  # unchanged from scene to scene, so that what Hydra composed serves them all
     (made.data / "lm").mkdir()
     shutil.copy(folder / "train.txt", made.data / "lm" / "one.txt")
     return made
@@ -176,6 +185,12 @@ def interrupted(folder: Path) -> None:
     os.waitpid(warm.start(killed), 0)
 
 
+def swept(folder: Path) -> None:
+    """A toy task and a finished sweep."""
+    bench(folder)
+    sweep(folder)
+
+
 def sweep(folder: Path) -> None:
     """Two arms of two seeds each, as one multirun of the command."""
     seeds = "arm=baseline,elmo", "seed=1,2", "task.fit.epochs=1"
@@ -186,22 +201,15 @@ def sweep(folder: Path) -> None:
 def vectors(folder: Path) -> dict[str, Any]:
     """The record of a run with skip-gram vectors of the text, which are made or found."""
     small = "vectors.size=4", "task.words.size=4", "vectors.epochs=2", "vectors.min_count=2", "task.fit.epochs=1"
-    return run(folder, "vectors=text", "elmo.where=none", *small)
-
-
-def world(folder: Path) -> None:
-    """A generated data set."""
-    generate(folder, sizes=WORLD)
+    return run(folder, "arm=text", *small)
 
 
 @cache
 def rehearse() -> None:
     """Runs and reads once what the trials do, so that all modules are imported; what it says is not shown."""
-    before = places.CONF
-    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as silent, redirect_stdout(silent):
-        try:
-            with redirect_stderr(silent):
-                trained(Path(folder))
-                vectors(Path(folder))
-        finally:
-            places.CONF = before
+    with (
+        tempfile.TemporaryDirectory() as folder, mock.patch.object(places, "CONF", places.CONF),
+        open(os.devnull, "w") as silent, redirect_stdout(silent), redirect_stderr(silent),
+    ):  # fmt: skip
+        trained(Path(folder))
+        vectors(Path(folder))

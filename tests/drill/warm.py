@@ -5,17 +5,18 @@ Nothing that an action does to its process (signals, maps of files, remembered v
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from elmo_bench.system import children
-from tests.drill.trial import FAULT, Answer, of_error
+from tests.drill.trial import FAULT, of_error
 
 VALUE = "value"
 
@@ -60,23 +61,15 @@ def _act(action: Callable[[], Any], report: Callable[[tuple[str, Any]], None]) -
 
 def call(action: Callable[[], Any]) -> tuple[str, Any]:
     """(VALUE, what the action returns), or what its exception or its death is as an outcome of a trial."""
-    reading, writing = os.pipe()
-
-    def report(told: tuple[str, Any]) -> None:
-        with open(writing, "wb") as file:
-            pickle.dump(told, file)
-
-    child = start(action, report)
-    os.close(writing)
-    with open(reading, "rb") as file:
-        content = file.read()
-    _, status = os.waitpid(child, 0)
-    return pickle.loads(content) if content else _died(status)
-
-
-def _died(status: int) -> Answer:
-    code = os.waitstatus_to_exitcode(status)
-    return FAULT, f"the process died of {signal.Signals(-code).name}" if code < 0 else f"exit status {code}, no result"
+    reading, writing = multiprocessing.Pipe(duplex=False)
+    child = start(action, writing.send)
+    writing.close()
+    told = None
+    with reading, suppress(EOFError):
+        told = reading.recv()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    died = f"the process died of {signal.Signals(-code).name}" if code < 0 else f"exit status {code}, no result"
+    return told or (FAULT, died)
 
 
 @cache

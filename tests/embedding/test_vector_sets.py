@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import lzma
 import random
 import zipfile
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,6 @@ from elmo_bench.identity import vector_files
 from elmo_bench.identity.arms import names, placed
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_files
-from elmo_bench.running import run
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system.errors import UserError
@@ -125,32 +124,25 @@ def test_two_files_that_do_not_fit_are_an_error(tmp_path, file, content, message
 LINES = "".join(f"w{i} {i}.5 {i}.25\n" for i in range(200)).encode()
 
 
-def npy() -> bytes:
-    file = io.BytesIO()
-    np.save(file, np.ones((200, 2), dtype=np.float32))
-    return file.getvalue()
+def download(path: Path) -> None:
+    """A table in the format of its name."""
+    if path.suffix == ".npy":
+        np.save(path, np.ones((200, 2), dtype=np.float32))
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("v.txt", LINES)
+    else:
+        path.write_bytes({".gz": gzip.compress, ".xz": lzma.compress}[path.suffix](LINES))
 
 
-def zipped() -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("v.txt", LINES)
-    return file.getvalue()
-
-
-DOWNLOADED = {
-    "v.txt.gz": lambda: gzip.compress(LINES), "v.txt.xz": lambda: lzma.compress(LINES), "v.zip": zipped, "v.npy": npy,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", DOWNLOADED)
+@pytest.mark.parametrize("name", ["v.txt.gz", "v.txt.xz", "v.zip", "v.npy"])
 def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name):
     """Where a format has a checksum, a flipped bit is found or changes nothing; .npy has none, and is in the record."""
-    chance, content = random.Random(name), DOWNLOADED[name]()
-    path = tmp_path / name
+    chance, path = random.Random(name), tmp_path / name
     (tmp_path / "words.lst").write_text("".join(f"w{i}\n" for i in range(200)))
     table = Table(path, tmp_path / "words.lst" if name == "v.npy" else None)
-    path.write_bytes(content)
+    download(path)
+    content = path.read_bytes()
     whole = read(table, {"w7"}, 2)["w7"]
     for length in (1, 20, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
@@ -226,14 +218,6 @@ def test_the_package_of_glove_has_the_vectors_of_its_page():
 
 
 # Runs.
-
-
-@pytest.fixture
-def built(monkeypatch):
-    """The readers of the runs whose models are built."""
-    readers = []
-    monkeypatch.setattr(run, "build", lambda *args, build=run.build: readers.append(args[1]) or build(*args))
-    return readers
 
 
 def words_of(bench, record):
@@ -340,20 +324,17 @@ def test_vectors_that_cannot_be_meant_are_refused(bench, changes, message):
 
 # The paper's vectors at scale=paper.
 
-NAMED = {
-    "ner": "senna", "srl": "glove.6B.100d", "coref": "glove.840B.300d+turian", "snli": "glove.840B.300d",
-    "sst5": "glove.840B.300d", "squad": "glove.840B.300d",
+NAMED = {  # with their dimension, and whether they are trained
+    "ner": ("senna", 50, True), "srl": ("glove.6B.100d", 100, True), "coref": ("glove.840B.300d+turian", 350, False),
+    "snli": ("glove.840B.300d", 300, False), "sst5": ("glove.840B.300d", 300, False),
+    "squad": ("glove.840B.300d", 300, False),
 }  # fmt: skip
-SIZES = {"ner": 50, "srl": 100, "coref": 350, "snli": 300, "sst5": 300, "squad": 300}
-TRAINED = {"ner", "srl"}
 
 
 @pytest.mark.parametrize("task", NAMED)
 def test_scale_paper_has_the_vectors_of_the_paper(task):
     shown = typed(f"task={task}", "scale=paper")
-    assert shown.vectors.label == NAMED[task]
-    assert shown.task.words["size"] == SIZES[task]
-    assert shown.task.words["trainable"] is (task in TRAINED)
+    assert (shown.vectors.label, shown.task.words["size"], shown.task.words["trainable"]) == NAMED[task]
     for scale in ("mini", "open"):
         assert typed(f"task={task}", f"scale={scale}", "data_root=x").vectors.label == "page"
 

@@ -83,11 +83,8 @@ def test_pages_are_composed_once_for_a_hundred_points_and_again_when_one_changes
 @pytest.mark.parametrize("scale", ["mini", "open", "paper"])
 def test_a_scale_names_two_arms_that_differ_only_in_elmo(scale):
     pair = pages.pair(scale)
-    without, with_elmo = (
-        schema.typed(pages.compose([f"scale={scale}", f"arm={arm}", "vectors=senna"] if scale == "paper" else
-                                   [f"scale={scale}", f"arm={arm}"]))
-        for arm in pair
-    )  # fmt: skip
+    chosen = [f"scale={scale}", *["vectors=senna"] * (scale == "paper")]
+    without, with_elmo = (schema.typed(pages.compose([*chosen, f"arm={arm}"])) for arm in pair)
     assert (without.baseline, with_elmo.baseline) == (True, False)
     assert without.vectors.label == with_elmo.vectors.label not in ("page", "random")
     assert without.scale.pair == list(pair)

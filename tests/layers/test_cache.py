@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.options import Options
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import frozen_layers
+from tests import tiny_bilm
 from tests.fakes import FakeBiLM
 
 SENTENCES = [["the", "cat", "sat"], ["a"], ["Zürich", "is", "far", "away", "."], [], ["the", "cat", "sat"]]
@@ -28,15 +28,7 @@ def layers_of(folder, state="warm"):
 
 @pytest.fixture
 def bilm(tmp_path):
-    options = Options.parse(
-        {
-            "lstm": {"dim": 12, "projection_dim": 6, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
-            "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [3, 8]], "n_highway": 1},
-        }
-    )
-    torch.manual_seed(0)
-    BiLM(options).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
-    return layers_of(tmp_path)
+    return tiny_bilm.exported(tmp_path)
 
 
 def never(sentences):
@@ -68,17 +60,8 @@ def test_a_sentence_is_written_once_and_a_new_one_added(bilm, tmp_path):
 
 
 def test_no_two_sentences_share_a_key(bilm, tmp_path):
-    alike = [
-        ["ab", "c"],
-        ["a", "bc"],
-        ["abc"],
-        ["a\x1fb", "c"],
-        ["a", "b\x1fc"],
-        ["a", "b", "c"],
-        ["\ud800"],
-        ["\ud801"],
-        [""],
-    ]
+    joined = "ab|c", "a|bc", "abc", "a\x1fb|c", "a|b\x1fc", "a|b|c", "\ud800", "\ud801", ""
+    alike = [text.split("|") for text in joined]
     cache = ActivationCache(bilm, tmp_path / "cache")
     cache.prepare(alike)
     torch.testing.assert_close(cache.layers(alike), bilm.layers(alike), atol=2e-3, rtol=2e-3)

@@ -9,25 +9,20 @@ import torch
 from omegaconf import OmegaConf
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.options import Options
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.system.errors import UserError
+from tests import tiny_bilm
 from tests.fakes import FakeBiLM
 
 SENTENCES = [["the", "cat"], ["sat"]]
-SIZES = {
-    "lstm": {"dim": 12, "projection_dim": 6, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
-    "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 4], [3, 8]], "n_highway": 1},
-}
 
 
 @pytest.fixture
 def block(tmp_path):
     """As a page of conf/bilm, its own keys last."""
-    torch.manual_seed(0)
-    BiLM(Options.parse(SIZES)).export(tmp_path / "options.json", tmp_path / "weights.hdf5")
+    tiny_bilm.exported(tmp_path)
     common = {"_target_": "elmo_bench.layers.bilm.BilmLayers", "name": "custom", "tuned": False, "cache": True}
     own = {"options": str(tmp_path / "options.json"), "weights": str(tmp_path / "weights.hdf5"), "state": "zero"}
     return {**common, "download": None, "maker": None, "like": None, **own}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -44,12 +41,8 @@ def test_the_encoder_equals_its_definition_on_each_sentence():
     h = lstm(x, lengths)
     expected = torch.cat([by_steps(lstm, sentence) for sentence in x.split(lengths)])
     assert torch.allclose(h, expected, atol=1e-6)
-    h.square().sum().backward()
-    actual = {name: p.grad.clone() for name, p in lstm.named_parameters()}
-    lstm.zero_grad()
-    expected.square().sum().backward()
-    gradients: dict[str, Any] = {name: p.grad for name, p in lstm.named_parameters()}
-    assert all(torch.allclose(actual[name], gradients[name], atol=1e-5) for name in gradients)
+    ours, theirs = (torch.autograd.grad(each.square().sum(), list(lstm.parameters())) for each in (h, expected))
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
 def test_the_encoders_gradients_are_numerically_right():
@@ -156,13 +149,9 @@ def test_span_vectors_and_scores_equal_their_definitions(block):
     assert torch.allclose(table[inside], torch.stack(expected), atol=1e-5)
     places = inside.flatten().nonzero().squeeze(1)
     assert torch.allclose(module.vectors(h, own, widths, places), torch.stack(vectors), atol=1e-6)
-    module(h, own, widths, spans)[inside].square().sum().backward()
-    actual = h.grad.clone(), own.grad.clone(), module.attention.weight.grad.clone()
-    for tensor in (h, own, module.attention.weight):
-        tensor.grad = None
-    torch.stack(expected).square().sum().backward()
-    expected_gradients: list[Any] = [tensor.grad for tensor in (h, own, module.attention.weight)]
-    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(actual, expected_gradients, strict=True))
+    inputs, scores = [h, own, module.attention.weight], (table[inside], torch.stack(expected))
+    ours, theirs = (torch.autograd.grad(each.square().sum(), inputs) for each in scores)
+    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
 
 
 # Antecedents.
@@ -170,16 +159,11 @@ def test_span_vectors_and_scores_equal_their_definitions(block):
 
 def test_pairs_are_the_nearest_before_each_target():
     target, antecedent = pairs(5, 2)
-    assert list(zip(target.tolist(), antecedent.tolist(), strict=True)) == [
-        (1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 2), (4, 3),
-    ]  # fmt: skip
+    nearest = [(1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 2), (4, 3)]
+    assert list(zip(target.tolist(), antecedent.tolist(), strict=True)) == nearest
     some = [pairs(5, 2, first, last) for first, last in ((0, 2), (2, 4), (4, 5))]
     assert torch.equal(torch.cat([t for t, _ in some]), target)
     assert torch.equal(torch.cat([a for _, a in some]), antecedent)
-
-
-def _product(*tensors: Tensor, max_antecedents: int, first: int, last: int) -> Tensor:
-    return PairProduct.apply(*tensors, max_antecedents, first, last)
 
 
 @pytest.mark.slow
@@ -189,11 +173,11 @@ def test_pair_products_equal_their_definition_and_its_gradient(block, monkeypatc
     torch.manual_seed(4)
     sizes = (7, 3), (7, 3), (7, 4), (3, 4)
     a, b, g, w = tensors = [torch.randn(*size, dtype=torch.double, requires_grad=True) for size in sizes]
-    for max_antecedents, first, last in ((2, 0, 7), (10, 0, 7), (3, 2, 6)):
-        target, antecedent = pairs(7, max_antecedents, first, last)
-        product = partial(_product, max_antecedents=max_antecedents, first=first, last=last)
-        assert torch.allclose(product(*tensors), a[target] + b[antecedent] + (g[target] * g[antecedent]) @ w.t())
-        assert torch.autograd.gradcheck(product, tensors)
+    for numbers in ((2, 0, 7), (10, 0, 7), (3, 2, 6)):  # of antecedents, of the first target and behind the last
+        target, antecedent = pairs(7, *numbers)
+        expected = a[target] + b[antecedent] + (g[target] * g[antecedent]) @ w.t()
+        assert torch.allclose(PairProduct.apply(*tensors, *numbers), expected)
+        assert torch.autograd.gradcheck(PairProduct.apply, (*tensors, *numbers))  # type: ignore[arg-type]
 
 
 BINS = [0, 1, 2, 3, 4, 5, 5, 5, *[6] * 8, *[7] * 16, *[8] * 32, *[9] * 100]  # by distance
@@ -208,26 +192,19 @@ def test_antecedent_scores_equal_their_definition(block):
     speakers, genre = torch.randint(3, (80,)), torch.tensor(3)
     scores = module(g, mention, speakers, genre)
     assert scores.shape == (80, 71)
-    joined, sums, expected = [], [], torch.full((80, 71), -torch.inf)
-    places = [(i, j) for i in range(80) for j in range(max(i - 70, 0), i)]
-    for i, j in places:
-        same = int(speakers[i] == speakers[j])
-        features = module.speaker.weight[same], module.genre.weight[3], module.distance.weight[BINS[i - j]]
-        joined.append(torch.cat([g[i], g[j], g[i] * g[j], *features]))
-        sums.append(mention[i] + mention[j])
+    i, j = torch.tensor([(i, j) for i in range(80) for j in range(max(i - 70, 0), i)]).T
+    same, distance = (speakers[i] == speakers[j]).long(), torch.tensor(BINS)[i - j]
+    features = module.speaker.weight[same], module.genre.weight[[3] * len(i)], module.distance.weight[distance]
+    joined = torch.cat([g[i], g[j], g[i] * g[j], *features], dim=1)
+    expected = torch.full((80, 71), -torch.inf)
     expected[:, 0] = 0
-    rows, columns = [i for i, _ in places], [i - j for i, j in places]
-    expected[rows, columns] = torch.stack(sums) + score_of(module.ffnn, torch.stack(joined))
+    expected[i, i - j] = mention[i] + mention[j] + score_of(module.ffnn, joined)
     assert torch.equal(scores == -torch.inf, expected == -torch.inf)
     assert torch.allclose(scores, expected, atol=1e-5)
     clusters = torch.randint(-1, 4, (80,))
-    gradients = []
-    for table in (scores, expected):
-        marginal_loss(table, right_antecedents(clusters, table)).backward(retain_graph=True)
-        gradients.append([p.grad.clone() for p in (g, mention, *module.parameters())])
-        for p in (g, mention, *module.parameters()):
-            p.grad = None
-    assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(*gradients, strict=True))
+    losses = [marginal_loss(table, right_antecedents(clusters, table)) for table in (scores, expected)]
+    ours, theirs = (torch.autograd.grad(loss, [g, mention, *module.parameters()]) for loss in losses)
+    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
 
 
 def test_the_marginal_likelihood_sums_over_all_right_antecedents():

@@ -46,13 +46,11 @@ def gradients(loss: Tensor, crf: torch.nn.Module, emissions: Tensor) -> list[Ten
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spread", [crf_module.SAFE_SPREAD, -1.0], ids=["exponential", "logarithmic"])
 @pytest.mark.parametrize("ends", [True, False])
 @pytest.mark.parametrize(
     ("names", "scheme"), [(BIOES, "bioes"), (IOB2, "iob2"), (IOB2, None)], ids=["bioes", "iob2", "free"]
 )
-def test_loss_gradients_and_viterbi_equal_the_sum_over_all_paths(monkeypatch, names, scheme, ends, spread):
-    monkeypatch.setattr(crf_module, "SAFE_SPREAD", spread)
+def test_loss_gradients_and_viterbi_equal_the_sum_over_all_paths(monkeypatch, names, scheme, ends):
     torch.manual_seed(0)
     allowed = constraints(names, scheme) if scheme else None
     crf = CRF(len(names), allowed, ends).double()
@@ -65,11 +63,12 @@ def test_loss_gradients_and_viterbi_equal_the_sum_over_all_paths(monkeypatch, na
         tags[i, :length] = torch.tensor(gold)
         expected.append(torch.stack(list(scores.values())).logsumexp(0) - scores[gold])
         best.append(list(max(scores, key=lambda path: float(scores[path].detach()))))
-    losses = crf(emissions, tags, mask)
-    assert torch.allclose(losses, torch.stack(expected), atol=1e-10)
     wanted = gradients(torch.stack(expected).sum(), crf, emissions)
-    for ours, theirs in zip(gradients(losses.sum(), crf, emissions), wanted, strict=True):
-        assert torch.allclose(ours, theirs, atol=1e-10)
+    for spread in (crf_module.SAFE_SPREAD, -1.0):  # exponential and logarithmic steps
+        monkeypatch.setattr(crf_module, "SAFE_SPREAD", spread)
+        losses = crf(emissions, tags, mask)
+        assert torch.allclose(losses, torch.stack(expected), atol=1e-10)
+        torch.testing.assert_close(gradients(losses.sum(), crf, emissions), wanted, atol=1e-10, rtol=1e-5)
     assert crf.decode(emissions, mask) == best
 
 
@@ -94,7 +93,7 @@ def test_equals_pytorch_crf_without_constraints():
 
 
 @pytest.mark.parametrize("size", [1.0, 30.0, 1e3, 1e6])
-def test_hard_constraints_never_underflow(size):
+def test_hard_constraints_never_underflow(monkeypatch, size):
     """A valid but very unlikely sentence has the loss that log space in high precision gives; nothing is nan or inf."""
     torch.manual_seed(2)
     crf = CRF(len(BIOES), constraints(BIOES, "bioes"), ends=True)
@@ -104,13 +103,8 @@ def test_hard_constraints_never_underflow(size):
     losses.sum().backward()
     assert (losses >= -1e-3).all()
     assert all(bool(x.grad.isfinite().all()) for x in [emissions, *crf.parameters()])
-    before = crf_module.SAFE_SPREAD
-    crf_module.SAFE_SPREAD = -1.0
-    try:
-        exact = crf(emissions, tags, mask)
-    finally:
-        crf_module.SAFE_SPREAD = before
-    assert torch.allclose(losses, exact, rtol=1e-6)
+    monkeypatch.setattr(crf_module, "SAFE_SPREAD", -1.0)
+    assert torch.allclose(losses, crf(emissions, tags, mask), rtol=1e-6)
 
 
 def test_the_safe_spread_is_safe():
@@ -152,17 +146,3 @@ def test_padding_and_its_content_change_nothing():
     assert torch.allclose(crf(emissions, tags, mask), crf(padded, filled, longer), atol=1e-6)
     assert torch.autograd.grad(crf(padded, filled, longer).sum(), padded)[0].isfinite().all()
     assert crf.decode(emissions, mask) == crf.decode(padded, longer)
-
-
-def test_an_optimised_crf_gives_the_gold_path_all_probability():
-    torch.manual_seed(6)
-    crf = CRF(len(BIOES), constraints(BIOES, "bioes"), ends=True)
-    emissions, mask = batch([5], len(BIOES), dtype=torch.float32)
-    tags = torch.tensor([[BIOES.index(tag) for tag in ("B-PER", "I-PER", "E-PER", "O", "S-LOC")]])
-    optimizer = torch.optim.Adam([emissions, *crf.parameters()], lr=0.3)
-    for _ in range(60):
-        optimizer.zero_grad()
-        crf(emissions, tags, mask).sum().backward()
-        optimizer.step()
-    assert float(crf(emissions, tags, mask).detach()) < 1e-3
-    assert crf.decode(emissions, mask) == tags.tolist()

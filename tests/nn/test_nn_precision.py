@@ -72,13 +72,6 @@ def test_no_lstm_of_16_bits_is_asked_of_a_cpu():
     assert x.grad.isfinite().all()
 
 
-def test_padding_is_never_read_nor_written():
-    layer, x, mask = BiLSTM(4, 5), torch.randn(2, 5, 4), torch.arange(5) < torch.tensor([[5], [2]])
-    y = layer(torch.where(mask[..., None], x, 1e6), mask)
-    assert torch.equal(y, layer(x, mask))
-    assert not y[~mask].any()
-
-
 def test_a_softmax_of_16_bits_is_computed_in_more():
     scores, mask = torch.zeros(2, 300, dtype=BF16), torch.ones(2, 300, dtype=torch.bool)
     mask[1] = False

@@ -72,10 +72,6 @@ def steps(folder: Path) -> list[str]:
     return [" ".join((call.split()[1], call.split()[-1].partition("==")[0])) for call in installed(folder)]
 
 
-def installs(folder: Path) -> int:
-    return len(installed(folder))
-
-
 WHOLE = ["pip torch", "pip uv", "uv .[dev]"]
 
 
@@ -145,7 +141,7 @@ BUSY = (2, ["another process is setting up .venv; wait for it"])
 
 def held(folder: Path, process: subprocess.Popen) -> subprocess.Popen:
     """The process, as soon as its pip is at work."""
-    while not installs(folder):
+    while not installed(folder):
         assert process.poll() is None
         time.sleep(0.02)
     return process
@@ -205,7 +201,7 @@ def test_a_link_is_used_as_it_is(checkout, tmp_path):
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert f"a link to {other}, used as it is" in out
-    assert installs(checkout) == 0
+    assert installed(checkout) == []
     assert not (other / "ready").exists()
     shutil.rmtree(other)
     status, said = end(start(checkout))
@@ -221,7 +217,7 @@ def test_a_copy_of_another_checkouts_venv_is_refused(checkout, tmp_path):
     status, said = end(start(checkout, "report"))
     assert (status, len(said)) == (2, 1)
     assert f"belongs to the checkout {tmp_path / 'elsewhere'}; remove it" in said[0]
-    assert installs(checkout) == 0
+    assert installed(checkout) == []
     (packages / "_elmo_bench.pth").write_text(str(checkout))
     assert end(start(checkout))[0] == 0
 

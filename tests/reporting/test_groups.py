@@ -96,11 +96,7 @@ def one_cell(seed=1, sha256=MINE, data_sha256=MINE, **more):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("other", "mark"),
-    [
-        ({"sha256": OTHER}, "biLM d5d5d5d5"),
-        ({"data_sha256": OTHER}, "data d5d5d5d5"),
-    ],
+    ("other", "mark"), [({"sha256": OTHER}, "biLM d5d5d5d5"), ({"data_sha256": OTHER}, "data d5d5d5d5")]
 )
 @pytest.mark.parametrize("group", [None, "another"])
 def test_records_that_claim_one_cell_have_a_row_each(tmp_path, other, mark, group):
@@ -159,8 +155,10 @@ STUDY = {"title": "A", "note": "", "header": ["x"], "rows": [["1"]]}
 
 
 @pytest.mark.parametrize(
-    "change", [{"rows": 3}, {"rows": ["ab"]}, {"rows": [[1]]}, {"header": None}, {"title": 1}, {"checksum": "0" * 64}]
-)
+    "change",
+    [{"rows": 3}, {"rows": ["ab"]}, {"rows": [[1]]}, {"header": None}, {"title": 1}, {"note": None},
+     {"checksum": "0" * 64}],
+)  # fmt: skip
 def test_a_study_with_a_wrong_value_is_named_and_nothing_is_written(tmp_path, change):
     path = tmp_path / "analysis" / "mini" / "wsd" / "a.json"
     path.parent.mkdir(parents=True)

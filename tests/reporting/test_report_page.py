@@ -13,15 +13,11 @@ from elmo_bench.reporting.pages import answer, cost, pictures
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.outcomes import by_scale, compared
 from tests.records.test_records import fake, save
+from tests.reporting.test_claims import learned
 
 pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def learned(*dev):
-    """The key of a record that says how its dev score rose, ten updates an epoch."""
-    return {"history": {"updates": [10 * (i + 1) for i in range(len(dev))], "dev.f1": list(dev)}}
 
 
 @pytest.fixture
@@ -65,16 +61,14 @@ def test_the_page_is_fit_for_phones_and_readers_without_a_script(page):
     assert all('aria-label="' in tag for tag in re.findall(r"<svg[^>]*>", page))
 
 
-def test_links_of_the_page_lead_somewhere(tmp_path, page):
+def test_every_row_names_its_runs_and_every_link_leads_somewhere(tmp_path, page):
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'(?:href="|url\()#([^")]+)', page)) <= set(ids)
     files = set(re.findall(r'href="([^"#]+)"', page))
     assert [name for name in files if not (tmp_path / name).is_file()] == []
     assert len([name for name in files if name.startswith("runs/")]) == 8
-
-
-def test_every_row_of_scores_gains_and_cost_names_its_runs(tmp_path, page):
+    assert '<a href="runs/open/ner/open-none-2.json">seed 2: 86.00</a>' in page
     chapters = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     for name in ("answer", "gains", "scores", "cost"):
         assert chapters[name]["tables"]
@@ -83,24 +77,14 @@ def test_every_row_of_scores_gains_and_cost_names_its_runs(tmp_path, page):
                 assert any(cell["runs"] for cell in row if isinstance(cell, dict)), (name, row)
 
 
-@pytest.mark.slow
-def test_what_a_run_contributes_stands_beside_its_link(page):
-    assert '<a href="runs/open/ner/open-none-2.json">seed 2: 86.00</a>' in page
-
-
 # The parts.
 
 
 @pytest.mark.parametrize(
     ("seeds", "low", "high", "said"),
-    [
-        ((3, 3), 0.1, 2, "clear"),
-        ((3, 3), -1, 2, "not shown"),
-        ((3, 3), -2, -1, "worse"),
-        ((1, 3), 1, 2, "one seed"),
-        ((3, 3), None, None, "no interval"),
-    ],
-)
+    [((3, 3), 0.1, 2, "clear"), ((3, 3), -1, 2, "not shown"), ((3, 3), -2, -1, "worse"),
+     ((1, 3), 1, 2, "one seed"), ((3, 3), None, None, "no interval")],
+)  # fmt: skip
 def test_how_sure_a_gain_is(records, seeds, low, high, said):
     gain = by_scale(records)["open"][0].main.test
     assert answer.verdict(gain._replace(low=low, high=high, seeds=seeds)) == said
@@ -134,9 +118,7 @@ def test_without_runs_on_a_part_of_the_data_a_line_says_how_to_run_them(records)
 
 def test_figure_2_has_the_weights_of_the_selected_epoch(records):
     chapter = pictures.layer_weights(by_scale(records))
-    assert [chart.data["rows"] for chart in chapter.charts] == 2 * [
-        [{"name": "ner input", "weights": [0.1, 0.3, 0.6]}],
-    ]
+    assert [chart.data["rows"] for chart in chapter.charts] == 2 * [[{"name": "ner input", "weights": [0.1, 0.3, 0.6]}]]
 
 
 def test_cost_counts_the_hours_of_a_scale(records):
@@ -152,22 +134,17 @@ def test_seeds_that_stopped_early_leave_the_band_to_the_others():
 # Pictures.
 
 
-def marks(weight):
-    """The strokes inside the first cell of a heat map of three layers; the others have none."""
-    return svg.drawn(heat.heat_map("open", [("ner input", [weight, 0.5, 0.5])])).count(svg.FAINT)
+@pytest.mark.parametrize(
+    ("others", "none", "small", "large"), [([0.5] * 2, (0.34, 0.66), 0.33, 0.67), ([0.2] * 6, (0.15, 0.28), 0.14, 0.29)]
+)
+def test_the_heat_map_marks_weights_far_from_an_even_share(others, none, small, large):
+    """Of three layers and of seven, whose even share is 0.143."""
 
-
-def test_the_heat_map_marks_small_and_large_weights():
-    assert marks(0.34) == marks(0.66) < marks(0.33)
-    assert marks(0.66) < marks(0.67)
-
-
-def test_seven_layers_are_marked_by_their_own_even_share():
     def strokes(weight):
-        return svg.drawn(heat.heat_map("open", [("ner input", [weight, *[0.2] * 6])], "minilm")).count(svg.FAINT)
+        """Inside the first cell; the others have none."""
+        return svg.drawn(heat.heat_map("open", [("ner input", [weight, *others])], "minilm")).count(svg.FAINT)
 
-    assert strokes(0.15) == strokes(0.28) < strokes(0.14)  # an even share is 0.143
-    assert strokes(0.28) < strokes(0.29)
+    assert strokes(none[0]) == strokes(none[1]) < min(strokes(small), strokes(large))
 
 
 def study(table: int, what: str, source: str, header: list[str], *rows: tuple[str, ...]) -> Section:

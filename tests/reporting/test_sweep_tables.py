@@ -115,7 +115,7 @@ def test_two_keys_make_rows_and_columns(tmp_path):
     assert [row[:2] for row in table[1:]] == [("NER, f1", "baseline"), ("NER, f1", "+ELMo")]
 
 
-def test_what_cannot_be_has_a_dash_also_when_only_the_table_is_asked_for(tmp_path):
+def test_what_cannot_be_has_a_dash_also_when_the_table_alone_or_another_task_is_asked_for(tmp_path):
     settings = [("arm=elmo", "fraction=0.01"), ("arm=elmo", "fraction=1.0")]
     beyond = [(settings[0], 1), (settings[0], 2)]
     asked = Asked("figure1", ["ner"])
@@ -124,13 +124,6 @@ def test_what_cannot_be_has_a_dash_also_when_only_the_table_is_asked_for(tmp_pat
         (row,) = table.section.rows
         assert (row[4], row[8]) == ("–", "missing")
         assert table.section.remarks[0].startswith("ner: 2 of 2 runs are missing: ")
-
-
-def test_what_cannot_be_keeps_its_dash_when_another_task_is_asked_for(tmp_path):
-    settings = [("arm=elmo", "fraction=0.01"), ("arm=elmo", "fraction=1.0")]
-    table_files.write(
-        outcome(tmp_path, Asked("figure1", ["ner"]), settings, beyond=[(settings[0], 1), (settings[0], 2)])
-    )
     save(tmp_path, *made("snli", **{"1.0": [50.0]}))
     table = table_files.write(outcome(tmp_path, Asked("figure1", ["snli"]), settings))
     (row,) = [row for row in table.section.rows if row[0].startswith("NER")]

@@ -8,6 +8,7 @@ import time
 import pytest
 import torch
 
+from elmo_bench.commands.use.predict import predict
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.running.module import BenchModule
 
@@ -110,17 +111,14 @@ def test_killed_a_run_goes_on_with_both_copies(bench):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_predictions_come_from_the_averages(bench, watched, tmp_path):
-    from elmo_bench.commands.use.predict import predict
-
+def test_predictions_come_from_the_averages(bench, watched, monkeypatch, tmp_path):
     record = bench.train(AVERAGE, "task.fit.epochs=2", "task.optimizer.lr=0.05")
     *epochs, _ = watched["scored"]
     used: list[dict[str, torch.Tensor]] = []
     forward = BenchModule.forward
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            BenchModule, "forward", lambda self, batch: used.append(self.state_dict()) or forward(self, batch)
-        )
-        (tmp_path / "in.jsonl").write_text('{"tokens": ["ba", "de"]}\n')
-        predict(str(bench.results / record["checkpoint"]), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
+    monkeypatch.setattr(
+        BenchModule, "forward", lambda self, batch: used.append(self.state_dict()) or forward(self, batch)
+    )
+    (tmp_path / "in.jsonl").write_text('{"tokens": ["ba", "de"]}\n')
+    predict(str(bench.results / record["checkpoint"]), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
     same(used[0], epochs[record["epoch"] - 1], exactly=True)

@@ -6,6 +6,7 @@ import errno
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from elmo_bench.nn.numerics import Watch, all_finite
 from elmo_bench.records import items
 from elmo_bench.running import unfinished
 from elmo_bench.running.blocks import check_blocks
+from elmo_bench.running.module import BenchModule
 from elmo_bench.running.rehearsal import rehearse
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import ran_out, saying
@@ -30,7 +32,7 @@ from tests.damage import refusals
 
 pytestmark = pytest.mark.slow
 
-BARE = ("elmo.where=none", "bilm=none", "task.fit.epochs=3")
+BARE = ("arm=baseline", "bilm=none", "task.fit.epochs=3")
 CPU_FULL = "[enforce fail at alloc_cpu.cpp:119] err == 0. DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"
 
 
@@ -83,8 +85,6 @@ def test_the_first_epoch_leaves_no_checkpoint(bench, monkeypatch):
 
 
 def test_weights_that_the_last_update_broke_are_not_scored(bench, monkeypatch):
-    from elmo_bench.running.module import BenchModule
-
     def broken(module, *_):
         module.head.hidden.weight.data.fill_(float("inf"))
 
@@ -185,16 +185,22 @@ def test_a_sentence_too_long_for_the_memory_is_one_line():
 # Files of an unfinished run.
 
 
-@pytest.fixture
-def stopped(bench):
+@pytest.fixture(scope="module")
+def died(shared_bench):
     """The work folder of a run that died before its record."""
-    return bench.died(*BARE)
+    return shared_bench.died(*BARE)
+
+
+@pytest.fixture
+def stopped(bench, shared_bench, died):
+    """A copy of it, as that of the test's own run."""
+    return Path(shutil.copytree(died, bench.results / died.relative_to(shared_bench.results)))
 
 
 @pytest.mark.parametrize("name", ["last.ckpt", "best.ckpt", items.DEV])
-def test_no_damage_to_an_unfinished_run_passes(stopped, name):
-    path = stopped / name
-    said = refusals(path, lambda: read(stopped), 60, cuts(path))
+def test_no_damage_to_an_unfinished_run_passes(died, name):
+    path = died / name
+    said = refusals(path, lambda: read(died), 60, cuts(path))
     assert len(said) > 40
     assert all(name in line and "force=true" in line for line in said)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.records import items as run_items
 from elmo_bench.records import store
 from elmo_bench.records.items import DEV, PREDICTIONS
+from elmo_bench.running import run
 from elmo_bench.system.errors import UserError
 from tests import toy
 from tests.damage import refusals
@@ -69,36 +71,21 @@ def test_equal_items_are_equal_bytes_at_any_time(tmp_path, monkeypatch):
     assert first.read_bytes() == second.read_bytes()
 
 
-def truncated(data: bytes) -> bytes:
-    return data[: len(data) // 2]
-
-
-def flipped(data: bytes) -> bytes:
-    i = data.index(b"statistics/f1") + 40
-    return data[:i] + bytes([data[i] ^ 255]) + data[i + 1 :]
-
-
-@pytest.mark.parametrize(
-    "damage", [truncated, flipped, lambda data: b"", lambda data: b"{}"], ids=["truncated", "flipped", "empty", "json"]
-)
-def test_a_damaged_file_is_named(tmp_path, damage):
+def test_no_damage_changes_the_items_that_are_read(tmp_path):
     path = tmp_path / "x.items.npz"
     run_items.write(path, {"dev": some(), "test": some()})
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(UserError, match=r"x\.items\.npz: not a readable file of items .* run again") as caught:
-        run_items.read(path)
-    assert "\n" not in str(caught.value)
-
-
-def test_no_flipped_bit_changes_the_items_that_are_read(tmp_path):
-    path = tmp_path / "x.items.npz"
-    run_items.write(path, {"dev": some(), "test": some()})
-    assert len(refusals(path, lambda: run_items.packed(run_items.read(path)), 200)) > 120
+    size = path.stat().st_size
+    said = refusals(path, lambda: run_items.packed(run_items.read(path)), 200, (0, size // 2, size - 1))
+    assert len(said) > 120
+    assert all(re.search(r"x\.items\.npz: not a readable file of items .* run again", line) for line in said)
 
 
 def test_a_file_of_something_else_is_named(tmp_path):
     path = tmp_path / "x.items.npz"
     with pytest.raises(UserError, match=r"x\.items\.npz: no such file of items"):
+        run_items.read(path)
+    path.write_text("{}")
+    with pytest.raises(UserError, match=r"x\.items\.npz: not a readable file of items .* run again"):
         run_items.read(path)
     for arrays, message in (
         ({"a": np.arange(3)}, "not a readable file of items"),
@@ -157,8 +144,6 @@ def test_a_run_keeps_its_items_and_its_predictions_for_test_in_the_order_of_the_
 @pytest.mark.usefixtures("stand_in")
 def test_items_do_not_depend_on_how_rows_were_batched(bench):
     """The head sees each row alone, so that one epoch scores the same however dev and test are cut into batches."""
-    from elmo_bench.running import run
-
     bench.train("task.fit.epochs=1")
     expected = left(bench.results)[1].read_bytes()
     whole = run.Data._whole

@@ -34,8 +34,7 @@ def server():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "fault",
-    "good redirect slow norange cut cut-once stall stall-once busy-once refuse cut-norange-once".split(),
+    "fault", "good redirect slow norange cut cut-once stall stall-once busy-once refuse cut-norange-once".split()
 )
 def test_what_can_be_fetched_is_whole(server, tmp_path, fault):
     download(f"{server.address}/{fault}/a.bin", tmp_path / "a.bin", LIMIT, accept, QUICK)
@@ -46,15 +45,11 @@ def test_what_can_be_fetched_is_whole(server, tmp_path, fault):
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("missing", "404"),
-        ("busy", "503"),
-        ("wrong", "not the file"),
-        ("loop", "without end"),
-        ("file", "neither http nor https .*file:///etc/passwd"),
-        ("endless", "more than"),
+        ("missing", "404"), ("busy", "503"), ("wrong", "not the file"), ("loop", "without end"),
+        ("file", "neither http nor https .*file:///etc/passwd"), ("endless", "more than"),
         ("cut-norange", "broke off|ended after"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_fetched_ends_in_one_line(server, tmp_path, fault, said):
     with pytest.raises(UserError, match=said) as caught:
         download(f"{server.address}/{fault}/a.bin", tmp_path / "a.bin", LIMIT, accept, QUICK)

@@ -15,25 +15,17 @@ from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.machine import bench as command
 from elmo_bench.commands.machine.bench import PARTS, parts, usual
 from elmo_bench.kernels import checked
-from elmo_bench.speed import (
-    bench,
-    bound,
-    cases,
-    device,
-    encode,
-    growth,
-    inputs,
-    memory,
-    pretraining,
-    reference,
-    steps,
-    tables,
-)
+from elmo_bench.speed import bench, cases, device, encode, growth, memory, pretraining, reference, steps, tables
 from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
-from elmo_bench.speed.inputs import read_sentences
+from elmo_bench.speed.inputs import official, read_sentences
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
 pytestmark = pytest.mark.slow
+
+SHAPES = "elmo_bench.speed.bound.SHAPES"
+OPTIONS = Options.parse(
+    {"lstm": {"dim": 2, "projection_dim": 3}, "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 2], [3, 5]]}}
+)
 
 
 def test_work_of_the_official_sizes():
@@ -45,18 +37,15 @@ def test_work_of_the_official_sizes():
 
 
 def test_short_and_repeated_words_are_less_work():
-    options = Options.parse(
-        {"lstm": {"dim": 2, "projection_dim": 3}, "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 2], [3, 5]]}}
-    )
     # "ab" is 4 characters with its marks: 4 windows that hold one of them, and one of padding alone
     windows = 5 * 2 * (1 * 4 * 2 + 3 * 4 * 5)
     project = 2 * 7 * 3
-    assert encoder_flops(options, ["ab"]) == windows + project
-    assert encoder_flops(options, ["ab", "c" * 46]) - encoder_flops(options, ["ab"]) == 2 * (49 * 8 + 48 * 60) + project
-    steps = lstm_flops(options)
-    marks = encoder_flops(options, ["<S>", "</S>"])
-    assert batch_flops(options, [["ab", "ab"], []]) == windows + project + marks + 6 * steps
-    assert batch_flops(options, []) == 0
+    assert encoder_flops(OPTIONS, ["ab"]) == windows + project
+    assert encoder_flops(OPTIONS, ["ab", "c" * 46]) - encoder_flops(OPTIONS, ["ab"]) == 2 * (49 * 8 + 48 * 60) + project
+    steps = lstm_flops(OPTIONS)
+    marks = encoder_flops(OPTIONS, ["<S>", "</S>"])
+    assert batch_flops(OPTIONS, [["ab", "ab"], []]) == windows + project + marks + 6 * steps
+    assert batch_flops(OPTIONS, []) == 0
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -106,10 +95,11 @@ def test_sentences_of_the_open_text(data_root):
     assert all(5 <= len(sentence) <= 50 for sentence in sentences)
 
 
-def test_all_figures_of_a_tiny_plan(monkeypatch, tmp_path):
-    monkeypatch.setattr(bound, "SHAPES", ((8, 16, 32), (4, 4, 4)))
-    monkeypatch.setattr(inputs, "FILTERS", [[1, 4], [3, 8]])
-    sizes = {"a": (inputs.official(8, 4, 1), 2), "b": (inputs.official(12, 6, 2), 1)}
+def test_all_figures_of_a_tiny_plan(monkeypatch, forked):
+    monkeypatch.setattr(growth, "ROUNDS", 1)
+    monkeypatch.setattr(SHAPES, ((8, 16, 32), (4, 4, 4)))
+    monkeypatch.setattr("elmo_bench.speed.inputs.FILTERS", [[1, 4], [3, 8]])
+    sizes = {"a": (official(8, 4, 1), 2), "b": (official(12, 6, 2), 1)}
     plan = bench.Plan(sizes, 2, 40, (), tasks=False, device_parts=(), growth=2)
     told: list[str] = []
     measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), told.append)))
@@ -165,9 +155,12 @@ def test_without_kernels_torch_alone_computes(tmp_path):
         near(a, b)
 
 
-def test_the_memory_of_a_training_step_at_the_papers_sizes(tmp_path):
+def test_a_process_of_its_own_prints_its_figures(tmp_path):
+    assert device.in_own_process("memory", "corpus", *write_random(tmp_path), 2, None) > 50  # MiB
+
+
+def test_the_memory_of_a_training_step_at_the_papers_sizes(data, forked):
     assert "ner" in cases.tasks("mini")
-    data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[12,12,12]}"
     found = memory.step("ner", data)
     assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (12, True, True)  # the page: up to 64
 
@@ -182,12 +175,9 @@ def test_layers_drawn_for_the_memory_are_like_the_releases():
 
 def test_the_work_of_a_pretraining_update_by_hand():
     """Three passes over windows of distinct words, dense layers, steps of the LSTMs and sampled softmax."""
-    options = Options.parse(
-        {"lstm": {"dim": 2, "projection_dim": 3}, "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 2], [3, 5]]}}
-    )
     words = ["<S>", "</S>", "ab", "c" * 46]
-    forward = encoder_flops(options, words) + 4 * lstm_flops(options) + 2 * (2 * 4 * 3 * 3)
-    assert pretraining.batch_flops(options, words, 4, 3) == 3 * forward
+    forward = encoder_flops(OPTIONS, words) + 4 * lstm_flops(OPTIONS) + 2 * (2 * 4 * 3 * 3)
+    assert pretraining.batch_flops(OPTIONS, words, 4, 3) == 3 * forward
 
 
 def test_operations_and_waits_are_counted():
@@ -210,7 +200,7 @@ def test_the_products_of_an_lstm_are_counted():
 
 
 def test_training_steps_are_measured(monkeypatch, tmp_path):
-    monkeypatch.setattr(bound, "SHAPES", ((8, 16, 32),))
+    monkeypatch.setattr(SHAPES, ((8, 16, 32),))
     sentences = ["Ida B-PER\nsang O\n", "the O\nold O\nferry O\nleft O\nOslo B-LOC\n"] * 3
     (tmp_path / "a.txt").write_text("\n".join(sentences), encoding="utf-8")
     files = [f"task.data.{split}={tmp_path / 'a.txt'}" for split in ("train", "dev", "test")]
@@ -226,7 +216,8 @@ def test_training_steps_are_measured(monkeypatch, tmp_path):
     assert steps.open_width(["scale=open", f"data_root={tmp_path}"]) == 256
 
 
-def test_pretraining_is_measured(tmp_path):
+def test_pretraining_is_measured(monkeypatch):
+    monkeypatch.setattr(SHAPES, ((8, 16, 32),))
     lstm = {"dim": 8, "projection_dim": 4, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
     cnn = {"embedding": {"dim": 4}, "filters": [[1, 4], [2, 4]], "max_characters_per_token": 50}
     recipe = Recipe({"lstm": lstm, "char_cnn": cnn}, [], [], 50, 1, rows=4, steps=5, negatives=8)

@@ -95,13 +95,15 @@ def test_parts_for_which_no_time_is_left_are_left(work, tmp_path):
     assert told == ["encode: no time left", "steps.ner: no time left"]
 
 
-def test_a_part_that_fails_says_why(tmp_path, monkeypatch):
+def test_a_part_that_fails_says_why(tmp_path, forked):
     work = Work(CPU, tmp_path / "nowhere", [], ["steps.ner"])
     found = gpu_run.run(work, tmp_path / "gpu.json", 120, lambda line: None)
     assert "nowhere" in found["parts"]["steps.ner"]["failed"]
-    work = work._replace(parts=["encode"])
+
+
+def test_a_part_that_takes_too_long_is_ended(tmp_path, monkeypatch):
     monkeypatch.setitem(gpu_run.LIMITS, "encode", 0.1)
-    found = gpu_run.run(work, tmp_path / "gpu.json", 120, lambda line: None)
+    found = gpu_run.run(Work(CPU, None, [], ["encode"]), tmp_path / "gpu.json", 120, lambda line: None)
     assert found["parts"]["encode"]["failed"] == "not done after 0 s"
 
 
@@ -148,8 +150,7 @@ def test_the_page_has_a_table_of_each_kind():
     assert "| 32-true | 10.0 |" in page  # five seeds of two hours
 
 
-def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(tmp_path):
-    data = "scale=mini", f"scale.folder={tmp_path}", "scale.sizes={lm:[300,50,50],ner:[12,12,12]}"
+def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(data):
     part = "elmo_bench.speed.device_part", ["steps.ner", "cpu", "", *data]
     done = anew(ROOT, *part, clean_environment(), MISSING)
     assert done.returncode == 0, done.stderr
@@ -170,8 +171,7 @@ def test_without_a_gpu_one_line_says_so(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_rows_are_chosen_for_a_machine_without_data(tmp_path, monkeypatch, capsys):
-    data = ["scale=mini", f"scale.folder={tmp_path}/data", "scale.sizes={lm:[300,50,50],ner:[40,12,12]}"]
+def test_rows_are_chosen_for_a_machine_without_data(data, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("elmo_bench.speed.cases.tasks", lambda scale: ["ner"])
     gpu.choose(tmp_path / "rows", data)
     chosen = json.loads(Path(tmp_path, "rows", "ner.json").read_text())

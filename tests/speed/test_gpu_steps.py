@@ -31,13 +31,6 @@ WAITS = {"coref": 2, "ner": 3, "snli": 0, "squad": 2, "srl": 4, "sst5": 0}
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_tf32")]
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> list[str]:
-    """Overrides for a small data set of the mini scale."""
-    folder = tmp_path_factory.mktemp("mini")
-    return ["scale=mini", f"scale.folder={folder}", "scale.sizes={lm:[300,50,50]}"]
-
-
 @pytest.fixture(scope="module", params=TASKS)
 def case_of(request, data) -> Callable[[str], Case]:
     """The largest batch of a task for a place, cut to some rows."""

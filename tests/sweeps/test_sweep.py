@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 
 import pytest
 
+from elmo_bench.commands.run import sweep as command
 from elmo_bench.commands.run import train
 from elmo_bench.configuration import pages, schema
 from elmo_bench.sweeps import asked, together
@@ -27,38 +29,38 @@ pytestmark = pytest.mark.slow
 
 SHORT = "task.fit.epochs=1"
 PAGE = """# @package _global_
-hydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: "none,input", seed: "1,2"}}}
+hydra: {{mode: MULTIRUN, sweeper: {{params: {{{key}: "{values}", seed: "1,2"}}}}}}
 """
+PAGES = {  # the runs of `arms` start sooner than those of `places`
+    "places": PAGE.format(key="elmo.where", values="none,input"),
+    "arms": PAGE.format(key="arm", values="baseline,elmo"),
+    "layers": PAGE.format(key="elmo.layers", values="7,last"),
+}
 
 
 @pytest.fixture
 def toy(bench):
-    """The toy task and two sweeps of two settings of it: `places`, and `arms`, whose runs start sooner."""
-    (bench.conf / "sweep" / "places.yaml").write_text(PAGE)
-    (bench.conf / "sweep" / "arms.yaml").write_text(
-        PAGE.replace("elmo.where", "arm").replace("none,input", "baseline,elmo")
-    )
+    """The toy task and sweeps of two settings of it."""
+    written = {bench.conf / "sweep" / f"{name}.yaml": page for name, page in PAGES.items()}
+    tables = bench.conf / "tables.yaml"
+    written[tables] = tables.read_text() + "\nplaces: {beyond: fewer than a batch}\n"
+    for path, content in written.items():
+        path.write_text(content)
+        os.utime(path, (0, 0))  # unchanged from test to test, so that what Hydra composed serves them all
     return bench
 
 
-def begun(toy, *changes: str) -> subprocess.Popen[str]:
-    """The sweep with one seed and a stand-in for its runs."""
-    arguments = ["sweep", "+sweep=arms", "seeds=1", *toy.overrides(*changes)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.pretend", str(toy.conf), *arguments],
-        cwd=ROOT, env=clean_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+@pytest.fixture
+def sweep(toy, call, monkeypatch):
+    """Runs a sweep with one seed and a stand-in for its runs; returns exit status, stdout and stderr."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(together, "TRAIN", [sys.executable, "-m", "tests.pretend", str(toy.conf), "train"])
+    return lambda *changes, name="arms": call(command, *typed(toy, *changes, name=name))
 
 
-def forked(toy, *changes: str) -> Fork:
-    """The same in a fork of this process."""
-    arguments = ["+sweep=arms", "seeds=1", *toy.overrides(*changes)]
-    return Fork(lambda: pretend.run(toy.conf, "sweep", arguments), clean_environment())
-
-
-def sweep(toy, *changes: str) -> subprocess.CompletedProcess[str]:
-    """The same, to its end."""
-    return subprocess.CompletedProcess("sweep", *forked(toy, *changes).finish())
+def typed(toy, *changes: str, name: str = "arms") -> list[str]:
+    """The arguments of a sweep with one seed."""
+    return [f"+sweep={name}", "seeds=1", *toy.overrides(*changes)]
 
 
 def records(toy) -> dict[str, dict]:
@@ -101,21 +103,6 @@ def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
     assert [run.arm for run in composed] == ["baseline", "elmo", "elmo", "elmo"]
 
 
-def test_what_is_recorded_is_not_run_again_and_what_is_missing_is(toy):
-    first = sweep(toy, SHORT)
-    assert first.returncode == 0, first.stderr
-    assert len(records(toy)) == 2
-    assert "1 of 2 runs are recorded\n" in first.stdout
-    assert first.stdout.splitlines()[-1] == "arms: 2 of 2 runs are recorded"
-    (toy.results / "runs" / "open" / "toy" / f"{min(records(toy))}.json").unlink()
-    more = sweep(toy, SHORT)
-    assert "1 of 2 runs are recorded and not run again (force=true does)\n" in more.stdout
-    assert more.stdout.count(": training\n") == 1
-    again = sweep(toy, SHORT)
-    assert again.stdout.count(": training\n") == 0
-    assert again.stdout.splitlines()[-1] == "arms: 2 of 2 runs are recorded"
-
-
 def test_an_override_replaces_what_the_sweep_varies_or_applies_to_all_runs(toy):
     def settings(*changes):
         return [each.config.elmo.where for each in planned(toy, *changes).composed.values()]
@@ -125,35 +112,43 @@ def test_an_override_replaces_what_the_sweep_varies_or_applies_to_all_runs(toy):
     assert settings("elmo.where=output,none,both", "elmo.dropout=0.2") == ["output", "none", "both"]
 
 
-def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go_on(toy):
-    page = PAGE.replace("elmo.where", "elmo.layers").replace("none,input", "7,last")
-    (toy.conf / "sweep" / "arms.yaml").write_text(page)
-    done = sweep(toy, SHORT, "jobs=1")
-    assert done.returncode == 2
-    (error,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go_on(toy, sweep):
+    status, out, err = sweep(SHORT, "jobs=1", name="layers")
+    assert status == 2
+    (error,) = [line for line in err.splitlines() if line.startswith("error: ")]
     assert "the biLM's layers are 0 (tokens) to 2" in error
     assert error.endswith("(toy/open +ELMo (input; layers=7, task.fit.epochs=1), seed 1)")
-    counts, _, command = done.stdout.splitlines()[-1].partition("; to go on: ")
-    assert counts == "arms: 1 of 2 runs are recorded, 1 failed"
-    assert command.startswith("elmo-bench sweep +sweep=arms task=toy scale=open seeds=1 jobs=1 ")
-    assert f"data_root={toy.data}" in command
-    (written,) = toy.results.glob("tables/arms.open*.md")
+    counts, _, again = out.splitlines()[-1].partition("; to go on: ")
+    assert counts == "layers: 1 of 2 runs are recorded, 1 failed"
+    assert again.startswith("elmo-bench sweep +sweep=layers task=toy scale=open seeds=1 jobs=1 ")
+    assert f"data_root={toy.data}" in again
+    (written,) = toy.results.glob("tables/layers.open*.md")
     assert "| missing |" in written.read_text()
 
 
-@pytest.mark.parametrize("change", ["data_root=/no/such", "elmo.layers=7"])
-def test_an_error_that_all_runs_share_is_said_once(toy, change):
-    done = sweep(toy, SHORT, change)
-    assert (done.returncode, done.stderr.count("error: ")) == (2, 1), done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    begun = change.startswith("elmo.layers")  # the others are known before anything is begun
-    assert ("arms: 0 of 2 runs are recorded, 2 failed; to go on: " in done.stdout) == begun
-    assert not toy.results.joinpath("runs").exists()
+def ending(*errors: UserError):
+    """In the place of `run_jobs`: jobs that end with these errors."""
+    return lambda jobs, at_once, ended: [ended(i, error) for i, error in enumerate(errors)]
+
+
+def test_an_error_that_all_runs_share_is_said_once(toy, sweep, monkeypatch):
+    """Whether it is known before anything is begun, or said by every run."""
+    status, out, err = sweep(SHORT, "data_root=/no/such")
+    assert (status, err.count("error: "), "to go on" in out) == (2, 1, False), err
+    monkeypatch.setattr(together, "run_jobs", ending(UserError("no disk"), UserError("no disk")))
+    status, out, err = sweep(SHORT)
+    assert (status, err.count("error: "), err.count("no disk")) == (2, 1, 1), err
+    assert "Traceback" not in out + err
+    assert "arms: 0 of 2 runs are recorded, 2 failed; to go on: " in out
+    assert not (toy.results / "runs").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_in_one_line_that_says_how_to_go_on(toy, number):
-    process = begun(toy, "task.fit.epochs=5000")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.pretend", str(toy.conf), "sweep", *typed(toy, "task.fit.epochs=5000")],
+        cwd=ROOT, env=clean_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
     assert any(line.endswith(": training\n") for line in process.stdout or ())
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
@@ -162,21 +157,31 @@ def test_a_signal_ends_it_in_one_line_that_says_how_to_go_on(toy, number):
     assert "Traceback" not in said
 
 
-def test_killed_at_any_moment_and_typed_again_it_gives_the_same_records(toy):
+def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_the_same(toy, sweep):
     length = "task.fit.epochs=30"
     started = time.monotonic()
-    assert sweep(toy, length).returncode == 0
+    status, out, err = sweep(length)
     took, undisturbed = time.monotonic() - started, records(toy)
+    assert (status, len(undisturbed)) == (0, 2), err
+    assert "1 of 2 runs are recorded\n" in out
+    assert out.splitlines()[-1] == "arms: 2 of 2 runs are recorded"
+    (toy.results / "runs" / "open" / "toy" / f"{min(undisturbed)}.json").unlink()
+    _, more, _ = sweep(length)
+    assert "1 of 2 runs are recorded and not run again (force=true does)\n" in more
+    _, again, _ = sweep(length)
+    assert again.splitlines()[-1] == "arms: 2 of 2 runs are recorded"
+    assert [said.count(": training\n") for said in (out, more, again)] == [2, 1, 0]
+
     for part in ("runs", "work"):
         (toy.results / part).rename(toy.folder / part)
     draw = random.Random(4)
     for _ in range(3):
-        process = forked(toy, length)
+        process = Fork(lambda: pretend.run(toy.conf, "sweep", typed(toy, length)), clean_environment())
         time.sleep(draw.uniform(0.3, 0.9) * took)
         process.kill()
         process.finish()
-    done = sweep(toy, length)
-    assert done.returncode == 0, done.stderr
+    status, _, err = sweep(length)
+    assert status == 0, err
     assert records(toy) == undisturbed
     assert not list(toy.results.rglob("*.partial"))
 
@@ -227,8 +232,7 @@ def test_the_command_that_goes_on_asks_for_the_same():
 
 
 def test_one_run_with_elmo_starts_then_those_without(toy):
-    (toy.conf / "sweep" / "places.yaml").write_text(PAGE.replace("none,input", "none,input,output"))
-    found = planned(toy, seeds=2)
+    found = planned(toy, "elmo.where=none,input,output", seeds=2)
     ordered = together._in_order(found)
     assert [(point.setting[0].rpartition("=")[2], point.seed) for point in ordered] == [
         ("input", 1), ("none", 1), ("none", 2), ("input", 2), ("output", 1), ("output", 2)
@@ -236,14 +240,8 @@ def test_one_run_with_elmo_starts_then_those_without(toy):
 
 
 def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
-    tables = toy.conf / "tables.yaml"
-    tables.write_text(tables.read_text() + "\nplaces: {beyond: fewer than a batch}\n")
-
-    def run_jobs(jobs, at_once, ended):
-        for i in range(len(jobs)):
-            ended(i, UserError("fraction=0.1: fewer than a batch of 8" if i == 0 else "no disk"))
-
-    monkeypatch.setattr(together, "run_jobs", run_jobs)
+    wrong = UserError("fraction=0.1: fewer than a batch of 8"), UserError("no disk")
+    monkeypatch.setattr(together, "run_jobs", ending(*wrong))
     outcome = together.carry_out(planned(toy))
     assert (len(outcome.beyond), len(outcome.errors)) == (1, 1)
     assert outcome.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")

@@ -30,14 +30,13 @@ from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
 from tests.bilm.pretraining.test_pretraining_runs import inside, place
 from tests.conftest import ROOT
-from tests.drill import documents, scene
+from tests.drill import documents
 from tests.fakes import FakeBiLM
 
 pytestmark = pytest.mark.slow
 
 __all__ = ["place"]  # a fixture
 FULL = r"no space left"
-WORLD = [f"{key}={','.join(map(str, size)) if isinstance(size, list) else size}" for key, size in scene.WORLD.items()]
 
 
 @contextmanager
@@ -238,15 +237,8 @@ def tiny(tmp_path) -> tuple[str, str]:
 
 def test_embed_on_a_full_disk_does_not_crash(tmp_path, tiny):
     """In a process of its own: HDF5 writes what it still holds at the end of the process."""
-    line = [
-        sys.executable,
-        "-m",
-        "elmo_bench",
-        "embed",
-        *tiny,
-        f"input={tmp_path}/text.txt",
-        f"output={tmp_path}/out.h5",
-    ]
+    line = [sys.executable, "-m", "elmo_bench", "embed", *tiny]
+    line += [f"input={tmp_path}/text.txt", f"output={tmp_path}/out.h5"]
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))  # noqa: E731
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, preexec_fn=limit)
     assert done.returncode == 2, done.stderr

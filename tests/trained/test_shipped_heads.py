@@ -67,17 +67,14 @@ def test_a_head_predicts_as_its_checkpoint_does(shelf):
     assert all(torch.allclose(kept[name].float(), whole[name], rtol=1e-3, atol=1e-6) for name in whole)
 
 
-def test_a_head_holds_no_folder_of_this_machine_and_nothing_for_training(shelf, shared_bench):
+def test_a_head_names_its_run_and_holds_no_folder_of_this_machine_and_nothing_for_training(shelf, shared_bench):
     folder = shelf.export()
     assert sorted(path.name for path in folder.iterdir()) == ["card.json", "head.ckpt"]
     saved = load(str(folder / "head.ckpt"))
     assert set(saved) == {"hyper_parameters", "state_dict", "vocabularies", "bilm_sha256"}
     assert saved["hyper_parameters"]["config"]["bilm"]["weights"] == "<models_root>/weights"
     assert not any(str(shared_bench.folder).encode() in path.read_bytes() for path in folder.iterdir())
-
-
-def test_the_card_says_which_run_it_is(shelf):
-    card = read_sealed(shelf.export() / "card.json", "card of a head", "")
+    card = read_sealed(folder / "card.json", "card of a head", "")  # says which run it is
     assert {key: card[key] for key in ("run", "metrics", "bilm")} == {
         key: shelf.record[key] for key in ("run", "metrics", "bilm")
     }
@@ -85,7 +82,7 @@ def test_the_card_says_which_run_it_is(shelf):
 
 
 @pytest.mark.parametrize("name", ["head.ckpt", "card.json"])
-def test_a_damaged_head_is_refused(shelf, name):
+def test_a_head_that_is_damaged_or_lacks_its_card_is_refused(shelf, name):
     shelf.export()
     content = bytearray((shelf.folder / name).read_bytes())
     content[len(content) // 2] ^= 1
@@ -93,10 +90,7 @@ def test_a_damaged_head_is_refused(shelf, name):
     with pytest.raises(UserError, match=f"{name}: .*restore it"):
         shelf.predicted()
     assert not shelf.output.exists()
-
-
-def test_a_head_without_its_card_is_not_opened(shelf):
-    (shelf.export() / "card.json").unlink()
+    (shelf.folder / "card.json").unlink()
     with pytest.raises(UserError, match="not a readable card of a head"):
         shelf.predicted()
 

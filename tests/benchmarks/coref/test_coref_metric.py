@@ -70,9 +70,8 @@ def test_the_counts_are_those_of_the_reference_scorer(case, file, counts):
         recall = 100 * numbers[0] / numbers[1] if numbers[1] else 0
         precision = 100 * numbers[2] / numbers[3] if numbers[3] else 0
         f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0
-        assert [scores[f"{name}_{kind}"] for kind in ("recall", "precision", "f1")] == pytest.approx(
-            [recall, precision, f1]
-        )
+        ours = [scores[f"{name}_{kind}"] for kind in ("recall", "precision", "f1")]
+        assert ours == pytest.approx([recall, precision, f1])
     for kind in ("f1", "precision", "recall"):
         mean = sum(scores[f"{name}_{kind}"] for name in ("muc", "b3", "ceafe")) / 3
         assert scores[f"conll_{kind}"] == pytest.approx(mean)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import warnings
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.tags import SCHEMES, convert, encode, spans
+from elmo_bench.text.tags import SCHEMES, convert
 from tasks.ner.metric import NerMetric, score
 
 Sentences = Sequence[Sequence[str]]
@@ -134,10 +135,6 @@ def test_known_counts(gold, predicted, counts):
     assert (tp + fn, tp + fp, tp) == counts
 
 
-def test_a_span_does_not_run_on_into_the_next_sentence():
-    assert ours([["I-PER"], ["I-PER"]], [["B-PER"], ["B-PER"]]) == {"f1": 100.0, "precision": 100.0, "recall": 100.0}
-
-
 def test_without_entities_all_is_zero_plain_floats_and_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -159,19 +156,7 @@ def test_schemes_may_differ_between_gold_and_predictions(tmp_path):
         assert score(gold, write(tmp_path / "predicted", predicted))["f1"] == 100.0
 
 
-def test_encode_is_the_inverse_of_spans():
-    rng = random.Random(1)
-    for _ in range(100):
-        length = rng.randint(1, 12)
-        expected = random_spans(rng, length, ["PER", "LOC"])
-        for scheme in SCHEMES:
-            assert spans(convert(encode_pairs(expected, length), scheme)) == expected
-    assert encode([], 2, "bioes") == ["O", "O"]
-
-
 def test_score_reads_four_columns_docstart_and_compressed_files(tmp_path):
-    import gzip
-
     gold = "-DOCSTART- -X- -X- O\n\nRoma NNP B-NP I-LOC\nwakes VBZ B-VP O\n\nIda NNP B-NP I-PER\nBell NNP I-NP I-PER\n"
     predicted = "Roma\tB-LOC\nwakes\tO\n\n\nIda\tB-PER\nBell\tB-PER\n"
     (tmp_path / "gold").write_text(gold)

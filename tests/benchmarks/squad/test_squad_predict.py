@@ -12,8 +12,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.running.launch import train
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import sha256
-
-SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,3,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
+from tests.benchmarks.test_contract import SIZES
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("squad")
     record = train(
         pages.compose([
-            "task=squad", "scale=mini", f"scale.folder={folder}/mini", f"scale.sizes={SIZES}", "elmo.where=none",
+            "task=squad", "scale=mini", f"scale.folder={folder}/mini", f"scale.sizes={SIZES}", "arm=baseline",
             "task.fit.epochs=1", "task.head.hidden=8", "trainer=cpu",
             f"results_root={folder}/results", f"cache_root={folder}",
         ])

@@ -23,32 +23,24 @@ TEXT = (
 )
 
 
-def question(id: str, text: str, *answers: str, context: str = TEXT) -> dict:
-    spans = [{"text": answer, "answer_start": context.index(answer)} for answer in answers]
-    return {"id": id, "question": text, "answers": spans}
+def article(title: str, context: str, *asked: tuple[str, ...]) -> dict:
+    """An article of one paragraph, and of each question its id, its text and its answers."""
+    qas = [
+        {"id": id, "question": text, "answers": [{"text": each, "answer_start": context.index(each)} for each in texts]}
+        for id, text, *texts in asked
+    ]
+    return {"title": title, "paragraphs": [{"context": context, "qas": qas}]}
 
 
-def article(title: str, *paragraphs: dict) -> dict:
-    return {"title": title, "paragraphs": list(paragraphs)}
-
-
+IDA = ("a1", "Where was Ida born?", "Arlen"), ("a2", "What did she sell?", "\u201cblue\u201d carts")
 TRAIN = {
     "version": "1.1",
     "data": [
-        article("Ida", {"context": TEXT, "qas": [
-            question("a1", "Where was Ida born?", "Arlen"),
-            question("a2", "What did she sell?", "\u201cblue\u201d carts"),
-            question("a3", "How high?", "902-foot"),
-        ]}),
-        article("Roma", {"context": "Roma is old. Roma is big.", "qas": [
-            question("b1", "What is old?", "Roma", context="Roma is old. Roma is big."),
-        ]}),
-        article("Tarvel", {"context": "Tarvel wept in May.", "qas": [
-            question("c1", "Who wept?", "Tarvel", context="Tarvel wept in May."),
-            question("c2", "When?", "in May", "May", context="Tarvel wept in May."),
-        ]}),
+        article("Ida", TEXT, *IDA, ("a3", "How high?", "902-foot")),
+        article("Roma", "Roma is old. Roma is big.", ("b1", "What is old?", "Roma")),
+        article("Tarvel", "Tarvel wept in May.", ("c1", "Who wept?", "Tarvel"), ("c2", "When?", "in May", "May")),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -87,10 +79,8 @@ def test_rows(folder, capsys):
     assert [told(row) for row in rows] == ["Arlen", "\u201cblue\u201d carts", "1,902-foot", "Roma", "Tarvel", "in May"]
     assert rows[5]["answers"] == ["in May", "May"]
     assert reader.off_borders["train"] == ["train-a3"]
-    assert (
-        "train: 6 questions about 3 paragraphs; 1 answers (16.7 %) begin or end inside a word"
-        in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "train: 6 questions about 3 paragraphs; 1 answers (16.7 %) begin or end inside a word" in said
     assert set(reader.vocabularies) == {"words", "chars"}
 
 
@@ -139,18 +129,10 @@ def test_words_and_characters_by_number(folder):
 @pytest.mark.parametrize(
     ("span", "limit", "expected"),
     [
-        ((0, 3), 100, (0, 4)),
-        ((0, 3), 12, (0, 3)),
-        ((0, 3), 11, (0, 2)),
-        ((0, 3), 1, (0, 1)),
-        ((5, 6), 9, (0, 2)),
-        ((5, 6), 8, (1, 2)),
-        ((12, 13), 12, (1, 4)),
-        ((12, 13), 5, (2, 4)),
-        ((12, 13), 4, (3, 4)),
-        ((5, 9), 3, (1, 3)),
+        ((0, 3), 100, (0, 4)), ((0, 3), 12, (0, 3)), ((0, 3), 11, (0, 2)), ((0, 3), 1, (0, 1)), ((5, 6), 9, (0, 2)),
+        ((5, 6), 8, (1, 2)), ((12, 13), 12, (1, 4)), ((12, 13), 5, (2, 4)), ((12, 13), 4, (3, 4)), ((5, 9), 3, (1, 3)),
     ],
-)
+)  # fmt: skip
 def test_windows_of_whole_sentences(span, limit, expected):
     """Of sentences of 5, 4, 3 and 2 words."""
     assert window([5, 4, 3, 2], span, limit) == expected
@@ -299,26 +281,17 @@ def test_files_of_the_data_set_are_raw_text_too(folder):
             reader.official(answers[: len(wrong)], wrong)
 
 
-def hub_rows() -> list[dict]:
-    rows = []
-    for part in TRAIN["data"]:
-        for paragraph in part["paragraphs"]:
-            for qa in paragraph["qas"]:
-                answers = {key: [a[key] for a in qa["answers"]] for key in ("text", "answer_start")}
-                rows.append({"id": qa["id"], "title": part["title"], "context": paragraph["context"],
-                             "question": qa["question"], "answers": answers})  # fmt: skip
-    return rows
-
-
 def test_the_hub_gives_the_same(folder, on_hub):
-    table = Dataset.from_list(hub_rows())
+    rows = []
+    for paragraph in read_paragraphs(folder / "test.json"):
+        for asked in paragraph.questions:
+            answers = {"text": [each.text for each in asked.answers], "answer_start": [e.start for e in asked.answers]}
+            row = {"id": asked.id, "title": paragraph.title, "context": paragraph.context}
+            rows.append({**row, "question": asked.text, "answers": answers})
+    table = Dataset.from_list(rows)
     on_hub(DatasetDict({"train": table, "validation": table}))
     reader = SquadReader({"hub": "rajpurkar/squad", "train": None}, held_out=1)
-    drawn, plain = load(reader)["test"], load(make(folder))["test"]
-    assert [{**row, "id": ""} for row in drawn] == [{**row, "id": ""} for row in plain]
-    on_hub(DatasetDict({"train": table}))
-    with pytest.raises(UserError, match="no split validation"):
-        reader.load()
+    assert load(reader)["test"] == load(make(folder))["test"]
     odd = table.remove_columns("title")
     on_hub(DatasetDict({"train": odd, "validation": odd}))
     with pytest.raises(UserError, match="other columns"):
@@ -329,7 +302,7 @@ def test_the_official_development_set(data_root):
     paragraphs = read_paragraphs(data_root / "squad" / "dev-v1.1.json.xz")
     assert (len(paragraphs), sum(len(paragraph.questions) for paragraph in paragraphs)) == (2067, 10570)
     reader = SquadReader({})
-    rows = reader._split(paragraphs, "test").to_list()
+    rows = list(reader._rows(paragraphs, "test"))
     assert len(rows) == 10570
     assert len(reader.off_borders["test"]) < 0.005 * 10570
     off = set(reader.off_borders["test"])

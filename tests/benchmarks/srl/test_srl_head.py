@@ -82,15 +82,6 @@ def test_the_best_valid_sequence_is_that_of_brute_force():
         assert violation(tags, "iob2") is None
 
 
-def test_no_constraint_in_training():
-    """A gold sequence that Viterbi could never return has a finite loss."""
-    head = small()
-    texts, rows = batch(gold=torch.full((4, 4), 2))  # I-ARG0 throughout
-    loss = head(texts, rows).loss
-    assert loss is not None
-    assert torch.isfinite(loss)
-
-
 def test_an_answer_for_each_row_and_a_frame_for_each_predicate():
     head, (texts, rows) = small(), batch()
     scores = head(texts, rows)

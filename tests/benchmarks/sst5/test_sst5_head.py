@@ -16,7 +16,6 @@ from tasks.sst5.head import Sst5Head, biattend
 
 LENGTHS, D, E = [5, 2, 1, 4], 6, 3
 RELU = partial(ReluLayers, sizes=[9, 8], dropout=[0.2, 0.3])
-MAXOUT = partial(MaxoutLayers, sizes=[9, 8], dropout=[0.2, 0.3], pool=2)
 
 
 def batch(labels=(0, 4, 2, 3)) -> Batch:
@@ -69,19 +68,6 @@ def test_the_whole_network_is_what_its_equations_say(elmo, output):
         torch.testing.assert_close(logits[b], model.classifier(pooled), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("elmo", "output"), [(False, "encoded"), (True, "encoded"), (True, "raw")])
-@pytest.mark.parametrize("classifier", [RELU, MAXOUT])
-def test_gradients_reach_every_parameter_and_no_padding(elmo, output, classifier):
-    model, texts = head(elmo, classifier, output).eval(), embedded(elmo)
-    text = texts["tokens"]
-    text.x.requires_grad_()
-    model(texts, batch()).loss.backward()
-    assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0] == []
-    assert text.x.grad is not None
-    assert (text.x.grad[~text.mask] == 0).all()
-    assert text.x.grad[text.mask].abs().sum(1).gt(0).all()
-
-
 def test_the_loss_is_mean_cross_entropy_and_the_best_label_is_the_answer():
     model, texts = head().eval(), embedded(True)
     scores = model(texts, batch())
@@ -128,7 +114,5 @@ def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
     assert instantiate(cfg.task.optimizer)(model.parameters()).param_groups[0]["lr"] == 1e-4
     assert (cfg.elmo["where"], cfg.elmo["lambda"]) == ("both", 0.001)
     maxout = "task.head.classifier._target_=elmo_bench.nn.feedforward.MaxoutLayers"
-    model = instantiate(pages.compose(["task=sst5", maxout]).task.head)(
-        input_size=9, elmo_size=0, own_size=9, vocabularies={}
-    )
-    assert isinstance(model.classifier, MaxoutLayers)
+    make = instantiate(pages.compose(["task=sst5", maxout]).task.head)
+    assert isinstance(make(input_size=9, elmo_size=0, own_size=9, vocabularies={}).classifier, MaxoutLayers)

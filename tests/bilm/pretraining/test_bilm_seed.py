@@ -35,16 +35,6 @@ def test_another_seed_is_another_recipe_in_another_folder(tmp_path):
     assert Identity(mini(tmp_path, "arm=baseline")).run == Identity(mini(tmp_path, "arm=baseline", "bilm.seed=2")).run
 
 
-def test_each_seed_is_trained_in_its_own_folder(tmp_path, monkeypatch):
-    made = []
-    monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", lambda *given: made.append(given))
-    for seed in (1, 2):
-        ensure_bilm(tmp_path, seed)
-    assert [recipe.seed for recipe, *_ in made] == [1, 2]
-    folders = [(work.name, output.name) for _, _, work, output, *_ in made]
-    assert folders == [("pretrain", "bilm"), ("pretrain-seed2", "bilm-seed2")]
-
-
 @pytest.mark.parametrize("choice", [("bilm=untrained",), ("scale=open", "data_root=x")])
 def test_a_bilm_that_no_run_trains_has_no_seed(tmp_path, choice):
     with pytest.raises(UserError, match=r"^bilm\.seed=2: bilm=\w+ is not trained by a run; bilm=mini is$"):
@@ -52,11 +42,15 @@ def test_a_bilm_that_no_run_trains_has_no_seed(tmp_path, choice):
 
 
 @pytest.fixture
-def trained(monkeypatch) -> list[int]:
-    """The seeds of the biLMs that were trained instead of copied."""
-    seeds: list[int] = []
-    monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", lambda recipe, *_: seeds.append(recipe.seed))
-    return seeds
+def trained(monkeypatch) -> list[tuple[int, str, str]]:
+    """The seeds and folders of the biLMs that were trained instead of copied."""
+    made: list[tuple[int, str, str]] = []
+
+    def pretrain(recipe, root, work, output, *_):
+        made.append((recipe.seed, work.name, output.name))
+
+    monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", pretrain)
+    return made
 
 
 @pytest.fixture
@@ -84,6 +78,7 @@ def test_the_bilm_that_comes_with_the_project_is_copied(tmp_path, brought, train
 
 @pytest.mark.parametrize("case", ["text", "no text", "seed", *FILES, CARD, "nothing brought"])
 def test_it_is_not_used_for_another_text_or_seed_or_if_damaged(tmp_path, brought, trained, case):
+    """Then one is trained, in folders of its seed's own."""
     text = tmp_path / "v3-seed1/lm/train.txt"
     if case == "text":
         text.write_text("Ada sang .\n")
@@ -95,7 +90,7 @@ def test_it_is_not_used_for_another_text_or_seed_or_if_damaged(tmp_path, brought
         (brought / case).write_bytes(flipped((brought / case).read_bytes(), random.Random(1)))
     seed = 2 if case == "seed" else 1
     assert not list(ensure_bilm(tmp_path / "v3-seed1", seed, brought).glob("*"))
-    assert trained == [seed]
+    assert trained == [(2, "pretrain-seed2", "bilm-seed2") if seed == 2 else (1, "pretrain", "bilm")]
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import sys
 
 import pytest
 
@@ -20,15 +19,10 @@ BENCHMARK = "1-billion-word-language-modeling-benchmark-r13output/training-monol
 
 def test_every_compression_reads_alike(tmp_path):
     text = "".join(f"some words {i} é\n" for i in range(5000)).encode()
-    (tmp_path / "a.txt").write_bytes(text)
-    (tmp_path / "a.gz").write_bytes(gzip.compress(text))
-    (tmp_path / "a.xz").write_bytes(lzma.compress(text))
-    lines = []
-    for path in sorted(tmp_path.iterdir()):
-        with open_text(path) as file:
-            lines.append(list(file))
-    assert len(lines[0]) == 5000
-    assert all(other == lines[0] for other in lines)
+    for name, pack in (("a.txt", bytes), ("a.gz", gzip.compress), ("a.xz", lzma.compress)):
+        (tmp_path / name).write_bytes(pack(text))
+        with open_text(tmp_path / name) as file:
+            assert "".join(file).encode() == text
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz"])
@@ -74,35 +68,25 @@ def test_a_given_vocabulary_is_put_in_order_of_frequency(tmp_path):
     assert found == ["<S>", "</S>", "<UNK>", "a", "c", "b", "absent"]
 
 
-def run_vocabulary(monkeypatch, *arguments: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["vocabulary", *arguments])
-    vocabulary.main()
-
-
-def test_the_vocabulary_command(tmp_path, monkeypatch, capsys):
+def test_the_vocabulary_command(tmp_path, call):
     (tmp_path / "one.txt").write_text("b a a <UNK>\n\nc\n")
     (tmp_path / "two.txt").write_text("c a <S>\n")
     output = tmp_path / "words"
-    run_vocabulary(monkeypatch, f"text={tmp_path}/*.txt", f"output={output}")
-    assert output.read_text().split() == ["<S>", "</S>", "<UNK>", "a", "c", "b"]
-    run_vocabulary(monkeypatch, f"text={tmp_path}/*.txt", f"output={output}", "least=2")
-    assert output.read_text().split() == ["<S>", "</S>", "<UNK>", "a", "c"]
-    run_vocabulary(monkeypatch, f"text={tmp_path}/*.txt", f"output={output}", "size=4")
-    assert output.read_text().split() == ["<S>", "</S>", "<UNK>", "a"]
-    assert "they cover" in capsys.readouterr().out
+    for bounds, words in (([], "a c b"), (["least=2"], "a c"), (["size=4"], "a")):
+        status, out, _ = call(vocabulary, f"text={tmp_path}/*.txt", f"output={output}", *bounds)
+        assert status == 0
+        assert output.read_text().split() == ["<S>", "</S>", "<UNK>", *words.split()]
+        assert "they cover" in out
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"text": "absent*"}, {"text": "empty.txt"}, {"text": "latin.txt"}, {"size": "0"}, {"output": "no/such/f"}],
-)
-def test_what_the_vocabulary_command_refuses(tmp_path, monkeypatch, change):
+@pytest.mark.parametrize("change", ["text=absent*", "text=empty.txt", "text=latin.txt", "size=0", "output=no/such/f"])
+def test_what_the_vocabulary_command_refuses(tmp_path, monkeypatch, call, change):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.txt").write_text("a b\n")
     (tmp_path / "empty.txt").write_text("\n")
     (tmp_path / "latin.txt").write_bytes("fine\n\xe9t\xe9\n".encode("latin-1"))
-    given = {"text": "good.txt", "output": "words", **change}
+    given = [one for one in ("text=good.txt", "output=words") if one.partition("=")[0] != change.partition("=")[0]]
     before = set(tmp_path.iterdir())
-    with pytest.raises(UserError):
-        run_vocabulary(monkeypatch, *(f"{key}={value}" for key, value in given.items()))
+    status, _, said = call(vocabulary, *given, change)
+    assert (status, said.count("\n")) == (2, 1)
     assert set(tmp_path.iterdir()) == before

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +15,10 @@ from safetensors.torch import load_file, save_file
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.corpus import Corpus, Source
-from elmo_bench.bilm.lm import BidirectionalLM, load_lm, read_lm
+from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm import tune
-from elmo_bench.commands.bilm.tune import COMMAND as TUNE
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import placed
 from elmo_bench.identity.identity import Identity
@@ -31,6 +27,8 @@ from elmo_bench.running.launch import train
 from elmo_bench.sweeps.pages import points
 from elmo_bench.system.errors import UserError
 from elmo_bench.tuning import TunedBilm, text
+from tests.bilm.pretraining.answers import answer, content, one_line
+from tests.bilm.pretraining.test_lm_training import recipe
 from tests.reference_bilm import write_random
 
 SIZES = {
@@ -57,7 +55,7 @@ def official(bench) -> Path:
 def whole(bench, official) -> Path:
     """A biLM with its softmax, in float16; some of its numbers are -0.0."""
     torch.manual_seed(0)
-    lm = BidirectionalLM(BiLM.from_files(official / "options.json", official / "weights.hdf5"), 8)
+    lm = BidirectionalLM(BiLM.from_files(*paths(official)), 8)
     for parameter in [*lm.bilm.parameters(), lm.softmax_bias.weight]:
         parameter.data.view(-1)[::3] = -0.0
     (bench.folder / "whole").mkdir()
@@ -67,7 +65,7 @@ def whole(bench, official) -> Path:
 
 def overrides(bench, parent: Path, *changes: str) -> list[str]:
     """For the toy task; of two values for a key, the last counts."""
-    source = [f"bilm.tuning.source.{name}={parent}/{file}" for name, file in FILES.items()]
+    source = f"bilm.tuning.source.options={parent}/options.json", f"bilm.tuning.source.weights={parent}/weights.hdf5"
     chosen = [
         "task=toy", "scale=open", "bilm.parent=custom", *source, f"bilm.tuning.folder={bench.folder}/tuned",
         *(f"bilm.tuning.{key}={value}" for key, value in SMALL.items()), f"data_root={bench.data}",
@@ -76,40 +74,19 @@ def overrides(bench, parent: Path, *changes: str) -> list[str]:
     return list({argument.partition("=")[0]: argument for argument in chosen}.values())
 
 
-FILES = {"options": "options.json", "weights": "weights.hdf5"}
-
-
-def made(bench, parent: Path, *changes: str, force: bool = False) -> Path:
+def made(bench, parent: Path, *changes: str) -> Path:
     """The tuned biLM of the toy task."""
     run = schema.typed(pages.compose(["bilm=tuned", *overrides(bench, parent, *changes)]))
-    return TunedBilm(run.bilm, run.places).make(force)
+    return TunedBilm(run.bilm, run.places).make()
 
 
 def command(bench, parent: Path, *changes: str) -> tuple[int, str]:
     """The command in this process: its exit status and what it said."""
-    said = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
-        patch.setattr(sys, "argv", ["tune", *overrides(bench, parent, *changes)])
-        try:
-            TUNE.run(tune.main)
-            code = 0
-        except SystemExit as end:
-            code = end.code
-    return int(code or 0), said.getvalue()
+    return answer(tune, ["tune", *overrides(bench, parent, *changes)])
 
 
-def one_line(answer: tuple[int, str], *words: str) -> None:
-    """Exit status 2 and one line with these words in it."""
-    code, said = answer
-    errors = [line for line in said.splitlines() if line.startswith("error:")]
-    assert (code, len(errors)) == (2, 1), said
-    assert "Traceback" not in said
-    assert all(word in errors[0] for word in words), errors[0]
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """What a biLM is, without its card: that tells the time."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "card.json"}
+def paths(folder: Path) -> tuple[Path, Path]:
+    return folder / "options.json", folder / "weights.hdf5"
 
 
 def bits(folder: Path) -> dict[str, bytes]:
@@ -188,7 +165,7 @@ def test_the_text_has_whole_sentences(mini):
 
 
 def test_tuning_learns_and_tells_what_it_did(bench, whole):
-    code, said = command(bench, whole, "bilm.tuning.epochs=30", RARELY)
+    code, said = command(bench, whole, "bilm.tuning.epochs=10", RARELY)
     assert code == 0, said
     card = json.loads((bench.folder / "tuned" / "card.json").read_text())
     before, after = card["before"]["dev.txt"], card["perplexity"]["dev.txt"]
@@ -208,10 +185,6 @@ def test_tuning_learns_and_tells_what_it_did(bench, whole):
     assert not list(bench.folder.glob("cache/tuning/*/training"))
 
 
-def paths(folder: Path) -> tuple[Path, Path]:
-    return folder / "options.json", folder / "weights.hdf5"
-
-
 def test_at_learning_rate_0_no_bit_changes(bench, whole):
     assert np.signbit(load_lm(whole)[0].bilm.directions[0][0].bias.numpy()[0])  # type: ignore[index]
     tuned = made(bench, whole, "bilm.tuning.lr=0")
@@ -224,7 +197,7 @@ def test_at_learning_rate_0_no_bit_changes(bench, whole):
 
 
 def test_a_biLM_without_softmax_gets_one_and_is_itself_unchanged(bench, official):
-    tuned = made(bench, official, "bilm.tuning.lr=0", "bilm.tuning.softmax.epochs=30", RARELY)
+    tuned = made(bench, official, "bilm.tuning.lr=0", "bilm.tuning.softmax.epochs=8", RARELY)
     theirs, ours = (BiLM.from_files(*paths(folder)).state_dict() for folder in (official, tuned))
     assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
     card = json.loads((tuned / "card.json").read_text())
@@ -284,10 +257,11 @@ def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
 
 
 def test_the_sweep_has_the_three_arms():
-    runs = [schema.typed(pages.compose(["task=ner", *point])) for point in points("finetune", ["task=ner"])]
-    assert [placed(run) for run in runs[::3]] == [("elmo", {}), ("tuned", {}), ("joint", {})]
-    assert [run.bilm.name for run in runs[::3]] == ["mini", "mini-tuned", "mini"]
-    assert [run.elmo.finetune for run in runs[::3]] == ["none", "none", "joint"]
+    first_seeds = list(points("finetune", ["task=ner"]))[::3]
+    runs = [schema.typed(pages.compose(["task=ner", *point])) for point in first_seeds]
+    assert [placed(run) for run in runs] == [("elmo", {}), ("tuned", {}), ("joint", {})]
+    assert [run.bilm.name for run in runs] == ["mini", "mini-tuned", "mini"]
+    assert [run.elmo.finetune for run in runs] == ["none", "none", "joint"]
 
 
 # What is refused.
@@ -332,17 +306,27 @@ def test_a_task_whose_sentences_all_stand_in_test_has_no_text(bench, whole):
 
 
 def test_half_a_softmax_is_no_softmax(bench, whole):
-    (whole / "softmax.safetensors").unlink()
+    vocabulary, softmax = whole / "vocabulary.txt", whole / "softmax.safetensors"
+    words, numbers = vocabulary.read_text(), softmax.read_bytes()
+    softmax.unlink()
     one_line(command(bench, whole), "softmax.safetensors")
-    save_file({"weight": torch.zeros(8, 3), "bias": torch.zeros(8)}, whole / "softmax.safetensors")
+    cannot_be_read(whole)
+    save_file({"weight": torch.zeros(8, 3), "bias": torch.zeros(8)}, softmax)
     one_line(command(bench, whole), "not the softmax of this biLM")
-    with pytest.raises(UserError):
-        read_lm(*paths(whole))
+    cannot_be_read(whole)
+    softmax.write_bytes(numbers[:-1])
+    cannot_be_read(whole)
+    softmax.write_bytes(numbers)
+    vocabulary.write_text(words + "more\n")
+    cannot_be_read(whole)
+
+
+def cannot_be_read(folder: Path) -> None:
+    with pytest.raises(UserError, match="not the softmax of this biLM"):
+        load_lm(folder)
 
 
 def test_only_tuning_takes_learning_rate_0():
-    from tests.bilm.pretraining.test_lm_training import recipe
-
     assert replace(recipe(), lr=0, parent=("options.json", "weights.hdf5")).lr == 0
     with pytest.raises(UserError, match=r"recipe\.lr=0"):
         recipe(lr=0)

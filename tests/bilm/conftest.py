@@ -1,0 +1,29 @@
+"""Random biLMs, written once for all tests of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from tests.reference_bilm import SIZES, Files, write_random
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def files(request, tmp_path_factory) -> Files:
+    """A random biLM of each shape."""
+    return write_random(tmp_path_factory.mktemp(request.param), **SIZES[request.param])
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Files:
+    return write_random(tmp_path_factory.mktemp("bilm"), seed=5)
+
+
+@pytest.fixture
+def set_threads() -> Iterator[Callable[[int], None]]:
+    """Sets torch's number of threads, for one test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
