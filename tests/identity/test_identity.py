@@ -253,4 +253,5 @@ def test_what_an_arm_changes_besides_elmo_is_part_of_it():
 def test_runs_are_called_by_arm_place_and_variant():
     assert label("baseline", "none", {}) == "baseline"
     assert label("elmo", "both", {"elmo.layers": "last"}) == "+ELMo (both; layers=last)"
+    assert label("elmo", "input", {"elmo": None}) == "+ELMo (input)"  # the page's place alone is another
     assert label("text", "none", {}) == "baseline, text vectors"
