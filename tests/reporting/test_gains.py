@@ -246,7 +246,8 @@ def test_a_damaged_file_of_items_is_named(pair):
 
 def test_equal_seeds_have_no_welch(pair):
     equal = {"metrics": {"test": {"f1": 50.0}}}
-    found = gain(*(Group([{**record, **equal} for record in group.records], "flat") for group in pair))
+    flat = [Group([{**record, **equal} for record in group.records], "flat") for group in pair]
+    found = gain(flat[0], flat[1])
     assert (found.mean, found.low, found.high, found.p_seeds) == (0, 0, 0, None)
 
 
