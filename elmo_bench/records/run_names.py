@@ -20,10 +20,18 @@ TITLES = {
 
 def label(arm: str, where: str, variant: dict[str, Any]) -> str:
     """An arm and a run's changes to it: "baseline", "+ELMo (input)", "+ELMo (input; layers=last)"."""
-    shown = {key: value for key, value in variant.items() if key != "elmo.where" and (key, value) != ("elmo", None)}
-    changes = [f"{key.removeprefix('elmo.')}={value}" for key, value in shown.items()]
+    dotted = by_key(variant, where)
+    changes = [f"{key.removeprefix('elmo.')}={value}" for key, value in dotted.items() if key != "elmo.where"]
     parts = ([] if where == "none" else [where]) + ([", ".join(changes)] if changes else [])
     return TITLES.get(arm, arm) + (f" ({'; '.join(parts)})" if parts else "")
+
+
+def by_key(variant: dict[str, Any], where: str) -> dict[str, Any]:
+    """A variant by single keys: for a whole `elmo`, what the run gives of it, or its place where all are defaults."""
+    if "elmo" not in variant:
+        return variant
+    block = variant["elmo"] or {"where": where}
+    return {key: value for key, value in variant.items() if key != "elmo"} | {f"elmo.{k}": v for k, v in block.items()}
 
 
 def arm_of(record: Record) -> str:

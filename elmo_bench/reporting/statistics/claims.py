@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from elmo_bench.configuration import layouts
 from elmo_bench.configuration.claims import Claim, claims
+from elmo_bench.records.run_names import by_key
 from elmo_bench.records.store import Record
 from elmo_bench.reporting.statistics import efficiency
 from elmo_bench.reporting.statistics.gains import gain
@@ -178,11 +179,8 @@ def _value(config: Mapping[str, Any], key: str) -> Any:
 
 def _context(record: Record, named: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """What a run changes on its arm's page besides the named keys."""
-    changes = {key: value for key, value in record["variant"].items() if key != "vectors"}
-    if "elmo" in changes:  # the whole block: what the run gives of it; its place, where all are defaults
-        block = changes.pop("elmo") or {"where": record["config"]["elmo"]["where"]}
-        changes |= {f"elmo.{name}": value for name, value in block.items()}
-    return tuple(sorted((key, str(value)) for key, value in changes.items() if key not in named))
+    changes = by_key(record["variant"], record["config"]["elmo"]["where"])
+    return tuple(sorted((key, str(value)) for key, value in changes.items() if key not in {*named, "vectors"}))
 
 
 def _alike(one: Group, other: Group, claim: Claim) -> bool:
