@@ -19,6 +19,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import placed
 from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
+from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name
 from elmo_bench.sweeps import together
 from elmo_bench.system import places
@@ -40,18 +41,21 @@ def train() -> None:
     print(f"{run_name('toy', 'open', label(arm, run.elmo.where, variant), run.seed)}: training", flush=True)
     with held(store.work(*names), "another process is training this run"):
         score = sum(_epochs(store.work(*names) / "epochs.json", run.task.fit.epochs, int(identity.run, 16)))
-    named = {"task": "toy", "scale": "open", "arm": arm, "variant": variant, "seed": run.seed}
-    store.write(store.place(*names), named | {"run": identity.run, "group": identity.group} | _measured(float(score)))
+    named = {"arm": arm, "variant": variant, "seed": run.seed, "run": identity.run, "group": identity.group}
+    store.write(store.place(*names), Record(**named, settings=identity.settings, **_measured(float(score))))
 
 
 def _measured(score: float) -> dict[str, Any]:
     """The rest of a record."""
-    shown = {"task": {"monitor": "accuracy"}, "scale": {"note": ""}, "elmo": {"where": "input"}}
-    machine = {"cpu": "", "accelerator": "cpu", "cores": 1, "threads": 1}
     return {
-        "metrics": {split: {"accuracy": score} for split in ("dev", "test")}, "config": shown, "settings": {},
-        "version": 1, "epoch": 1, "epochs": 1, "seconds": 1.0, "bilm": {"name": None, "sha256": None},
-        "machine": machine, "versions": {}, "commit": None, "layer_weights": {}, "gamma": {}, "finished": "2026-01-01",
+        "task": "toy", "scale": "open", "version": 1, "epoch": 1, "epochs": 1, "updates": 1, "selected_updates": 1,
+        "metrics": {split: {"accuracy": score} for split in ("dev", "test")},
+        "history": {"epoch": [0], "updates": [1], "dev.accuracy": [score]}, "layer_weights": {}, "gamma": {},
+        "config": {"task": {"monitor": "accuracy"}, "scale": {"note": ""}, "elmo": {"where": "input"}},
+        "seconds": 1.0, "device_seconds": 1.0, "tokens_per_second": 1.0, "parameters": 1, "checkpoint": "",
+        "bilm": {"name": None, "sha256": None}, "word_vectors": None, "data_sha256": "", "generated_sha256": {},
+        "machine": {"cpu": "", "accelerator": "cpu", "cores": 1, "threads": 1}, "versions": {}, "commit": None,
+        "dirty": None, "finished": "2026-01-01",
     }  # fmt: skip
 
 

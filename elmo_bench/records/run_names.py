@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record, Started
 
 TITLES = {
     "elmo": "+ELMo",
@@ -34,9 +34,9 @@ def by_key(variant: dict[str, Any], where: str) -> dict[str, Any]:
     return {key: value for key, value in variant.items() if key != "elmo"} | {f"elmo.{k}": v for k, v in block.items()}
 
 
-def arm_of(record: Record) -> str:
+def arm_of(record: Started) -> str:
     """The arm of a recorded run in words."""
-    return label(record["arm"], record["config"]["elmo"]["where"], record["variant"])
+    return label(record.arm, record.where, record.variant)
 
 
 def run_name(task: str, scale: str, arm: str, seed: int) -> str:
@@ -46,11 +46,11 @@ def run_name(task: str, scale: str, arm: str, seed: int) -> str:
 
 def title(record: Record) -> str:
     """The name of the run that a record describes."""
-    return run_name(record["task"], record["scale"], arm_of(record), record["seed"])
+    return run_name(record.task, record.scale, arm_of(record), record.seed)
 
 
 def summary(record: Record) -> str:
     """The scores of a record in a few words."""
-    monitor = record["config"]["task"]["monitor"]
-    dev, test = (record["metrics"][split][monitor] for split in ("dev", "test"))
-    return f"dev {monitor} {dev:.2f}, test {monitor} {test:.2f}, {record['epochs']} epochs, {record['seconds']:.0f} s"
+    monitor = record.monitor
+    dev, test = (record.metrics[split][monitor] for split in ("dev", "test"))
+    return f"dev {monitor} {dev:.2f}, test {monitor} {test:.2f}, {record.epochs} epochs, {record.seconds:.0f} s"

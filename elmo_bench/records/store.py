@@ -14,27 +14,17 @@ from statistics import fmean, stdev
 from typing import Any
 
 from elmo_bench.configuration import pages
+from elmo_bench.records.record import Record, of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import read_sealed, sealed
 
-Record = dict[str, Any]
-KEYS = ("task", "scale", "seed", "arm", "variant", "metrics", "config", "bilm", "seconds", "machine", "versions",
-        "commit", "layer_weights", "gamma")  # fmt: skip
 AGAIN = "restore it (git checkout), or remove it and run again"
 BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
 
 
-class Stored(dict[str, Any]):
-    """A record that was read from a file.
-
-    Attributes:
-        path: of the file; the run's items lie beside it.
-    """
-
-    def __init__(self, record: Record, path: Path):
-        super().__init__(record)
-        self.path = path
+class Misfit(UserError):
+    """A record of another shape than records have, or of another run than its place says."""
 
 
 def place(results_root: str | Path, scale: str, task: str, run: str) -> Path:
@@ -52,19 +42,14 @@ def write(path: Path, record: Record, beside: Mapping[Path, bytes] | None = None
 
     Args:
         beside: the contents of these files.
-
-    Raises:
-        ValueError: a required key is missing; nothing is written.
     """
-    if missing := [key for key in KEYS if key not in record]:
-        raise ValueError(f"a record needs {', '.join(missing)}")
     for file, content in {**(beside or {}), path: sealed(dumps(record)).encode()}.items():
         write_bytes(file, content)
 
 
 def dumps(record: Record) -> str:
     """A record as JSON, one line per key; without a checksum."""
-    lines = [f"{json.dumps(key)}: {_value(key, value)}" for key, value in record.items()]
+    lines = [f"{json.dumps(key)}: {_value(key, value)}" for key, value in record.plain().items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -91,29 +76,42 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
     return {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, dict) else {key: value}
 
 
-def read(path: Path) -> Stored:
-    """Reads a record, whose checksum shows that it is as `write` left it.
+def read(path: Path) -> Record:
+    """Reads a record, whose checksum shows that it is as `write` left it, and which says that it belongs here.
 
     Raises:
+        Misfit: it has another shape, or its place is that of another run.
         UserError: the file is not a record, or is damaged or changed.
     """
-    record = read_sealed(path, "record", AGAIN, always=True)
-    if missing := [key for key in (*KEYS, "settings", "version", "run", "group", "epoch") if key not in record]:
-        raise UserError(f"not a record of a run: it lacks {', '.join(missing)}; {AGAIN}", path)
-    return Stored(record, path)
+    plain = read_sealed(path, "record", AGAIN, always=True)
+    try:
+        record = of(plain, path)
+    except ValueError as error:
+        raise Misfit(f"not a record of a run: {error}; {AGAIN}", path) from None
+    if (own := place("", record.scale, record.task, record.run)).parts[-4:] != path.absolute().parts[-4:]:
+        raise Misfit(f"the record of another place, {own}; move or remove it", path)
+    return record
 
 
-def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> list[Stored]:
+def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> list[Record]:
     """All records below `results_root`, or those of a scale or task, in the order of their paths.
 
-    Records of an earlier version of a task, which computed something else, are left out; one line says so.
+    What is no record of its place (a copy, say) is left out, and so are records of an earlier version of a task, which
+    computed something else; a line says so.
+
+    Raises:
+        UserError: a record is damaged.
     """
-    paths = (Path(results_root) / "runs").glob(f"{scale}/{task}/*.json")
-    found = [read(path) for path in sorted(paths)]
-    newest = {name: pages.version(name) for name in {record["task"] for record in found}}
+    found: list[Record] = []
+    for path in sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/*.json")):
+        try:
+            found.append(read(path))
+        except Misfit as error:
+            print(f"left out: {error}", file=sys.stderr)
+    newest = {name: pages.version(name) for name in {record.task for record in found}}
     for record in found:
-        newest[record["task"]] = max(newest[record["task"]], record["version"])
-    current = [record for record in found if record["version"] == newest[record["task"]]]
+        newest[record.task] = max(newest[record.task], record.version)
+    current = [record for record in found if record.version == newest[record.task]]
     if earlier := len(found) - len(current):
         print(f"{results_root}: {earlier} records of earlier versions of their tasks are left out", file=sys.stderr)
     return current
@@ -128,5 +126,5 @@ def grouped(records: Iterable[Record]) -> dict[str, list[Record]]:
     """Runs that differ only in their seed, sorted by seed."""
     groups: dict[str, list[Record]] = {}
     for record in records:
-        groups.setdefault(record["group"], []).append(record)
-    return {key: sorted(group, key=lambda record: record["seed"]) for key, group in groups.items()}
+        groups.setdefault(record.group, []).append(record)
+    return {key: sorted(group, key=lambda record: record.seed) for key, group in groups.items()}

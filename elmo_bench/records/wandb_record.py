@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from elmo_bench.metrics.items import Items
+from elmo_bench.records.record import Record, Started
 from elmo_bench.records.run_names import arm_of
-from elmo_bench.records.store import Record, dumps
+from elmo_bench.records.store import dumps
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.wandb_runs import WandbRun
@@ -23,49 +24,49 @@ FIGURES = ("epochs", "seconds", "device_seconds", "tokens_per_second", "peak_mem
 # The start of a run.
 
 
-def arguments(record: Record, group: str) -> dict[str, Any]:
+def arguments(record: Started, group: str) -> dict[str, Any]:
     """The arguments of `wandb.init`: names, tags and configuration.
 
     Args:
-        record: of the run; of a run that has just started, the keys that are known.
+        record: of the run, finished or not.
         group: the table or sweep that the run belongs to.
     """
     return {
-        "id": record["run"],
-        "name": f"{record['task']} {record['scale']} {arm_of(record)}, seed {record['seed']}",
+        "id": record.run,
+        "name": f"{record.task} {record.scale} {arm_of(record)}, seed {record.seed}",
         "group": group,
-        "job_type": record["arm"],
+        "job_type": record.arm,
         "tags": tags(record),
         "config": configuration(record) | {"table": group},
     }
 
 
-def tags(record: Record) -> list[str]:
+def tags(record: Started) -> list[str]:
     """The task, the scale, the biLM and the commit; a W&B tag has at most 64 characters."""
-    bilm, commit = record["bilm"]["name"], record["commit"]
-    told = [record["task"], record["scale"]]
+    bilm, commit = record.bilm_name, record.commit
+    told = [record.task, record.scale]
     told += [f"biLM {bilm}"] if bilm else []
     told += [f"commit {commit[:12]}"] if commit else []
     return [tag[:64] for tag in told]
 
 
-def configuration(record: Record) -> dict[str, Any]:
+def configuration(record: Started) -> dict[str, Any]:
     """The run's configuration, and what identifies the run; paths of a machine are in neither."""
     left_out = ("logger", "launcher")
-    config = {key: value for key, value in record["config"].items() if key not in left_out}
-    return config | {"arm": record["arm"], "variant": record["variant"], "record": about(record)}
+    config = {key: value for key, value in record.config.items() if key not in left_out}
+    return config | {"arm": record.arm, "variant": record.variant, "record": about(record)}
 
 
-def about(record: Record) -> dict[str, Any]:
+def about(record: Started) -> dict[str, Any]:
     """What a record says of its origin, with its own digest when it is finished."""
-    told = {key: record[key] for key in ABOUT if key in record}
-    told["bilm_sha256"] = record["bilm"].get("sha256")
-    return told | ({"digest": digest(record)} if "metrics" in record else {})
+    told = {key: getattr(record, key) for key in ABOUT if hasattr(record, key)}
+    told["bilm_sha256"] = record.bilm.get("sha256")
+    return told | ({"digest": digest(record)} if isinstance(record, Record) else {})
 
 
 def digest(record: Record) -> str:
     """Identifies the content of a record."""
-    return fingerprint(dumps({key: value for key, value in record.items() if key != "checksum"}), digits=64)
+    return fingerprint(dumps(record), digits=64)
 
 
 # Epochs.
@@ -73,8 +74,8 @@ def digest(record: Record) -> str:
 
 def history(record: Record) -> dict[str, list[Any]]:
     """The columns of a record's epochs, with the layer weights and gamma of each place."""
-    mixes = {f"{key}.{place}": record[key][place] for key in ("layer_weights", "gamma") for place in record[key]}
-    return record["history"] | mixes
+    mixes = {"layer_weights": record.layer_weights, "gamma": record.gamma}
+    return record.history | {f"{key}.{place}": values for key, mix in mixes.items() for place, values in mix.items()}
 
 
 def rows(epochs: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -111,19 +112,17 @@ def conclude(run: WandbRun, record: Record, items: Items | None, predictions: Pa
         predictions: file with a JSON value for each row of the test set; it may be missing.
     """
     if items is not None:
-        run.table("predictions", *table(items, predictions), step=record["updates"] + 1)
+        run.table("predictions", *table(items, predictions), step=record.updates + 1)
     run.conclude(summary(record), {"record": about(record)})
 
 
 def summary(record: Record) -> dict[str, Any]:
     """The scores, layer weights and gamma at the selected epoch, and what the run cost."""
-    chosen = rows(history(record))[record["epoch"] - 1]
+    chosen = rows(history(record))[record.epoch - 1]
     mixes = {key: value for key, value in chosen.items() if key.startswith("elmo/")}
-    scores = {
-        f"{split}/{name}": value for split, metrics in record["metrics"].items() for name, value in metrics.items()
-    }
-    costs = {key: record[key] for key in FIGURES if record.get(key) is not None}
-    return scores | mixes | costs | {"epoch": record["epoch"], "updates": record["updates"]}
+    scores = {f"{split}/{name}": value for split, metrics in record.metrics.items() for name, value in metrics.items()}
+    costs = {key: value for key in FIGURES if (value := getattr(record, key)) is not None}
+    return scores | mixes | costs | {"epoch": record.epoch, "updates": record.updates}
 
 
 def table(items: Items, predictions: Path) -> tuple[list[str], list[list[Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from elmo_bench.identity.arms import placed
 from elmo_bench.identity.identity import Description, Identity, placeless
 from elmo_bench.identity.makers import Makers
 from elmo_bench.records import store
+from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name, summary, title
-from elmo_bench.records.store import Record, Stored
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
 
@@ -31,7 +32,7 @@ def train(cfg: DictConfig) -> Record:
     path = store.place(run.results_root, run.scale.name, run.task.name, identity.run)
     if path.is_file() and not run.force:
         record = store.read(path)
-        print(f"{title(record)}: recorded on {record['finished'][:10]}, not run again (force=true does)", flush=True)
+        print(f"{title(record)}: recorded on {record.finished[:10]}, not run again (force=true does)", flush=True)
         return record
     folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
     with held(folder, f"another process is training this run; waiting for its record, {path}") as waited:
@@ -73,7 +74,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)
-    return Stored(record, path)
+    return replace(record, path=path)
 
 
 def _table(run: RunConfig, arm: str) -> str:

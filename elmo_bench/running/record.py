@@ -13,14 +13,15 @@ from elmo_bench.embedding.vectors import Columns
 from elmo_bench.embedding.words import WordsUsed, WordTable
 from elmo_bench.identity.identity import Description, Identity
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.records.store import Record, columns
+from elmo_bench.records.record import Record
+from elmo_bench.records.store import columns
 from elmo_bench.running.callbacks import KeepBest
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system import machine
 from elmo_bench.system.storage.hashing import content_sha256, sha256
 
 
-def begun(run: RunConfig, described: Description) -> Record:
+def begun(run: RunConfig, described: Description) -> dict[str, Any]:
     """What a record says of the run that is known before it starts."""
     return {
         "task": run.task.name,
@@ -31,6 +32,7 @@ def begun(run: RunConfig, described: Description) -> Record:
         "version": run.task.version,
         "run": described.identity.run,
         "group": described.identity.group,
+        "config": described.placeless,
     }
 
 
@@ -43,44 +45,43 @@ def make_record(
     device: str,
     words: WordsUsed | None,
 ) -> Record:
-    """All keys of a record; `outside` is the time in seconds spent outside the epochs."""
+    """The record of a run; `outside` is the time in seconds spent outside the epochs."""
     history, identity = module.history, described.identity
     best = next(epoch for epoch in history if epoch["epoch"] == keep.epoch)
     generated, digests = _generated(run), _digests(words)
     memory, circumstances = machine.peaks(device), machine.circumstances(device)
-    return {
+    return Record(
         **begun(run, described),
-        "metrics": {"dev": best["dev"], "test": module.tested},
-        "epoch": best["epoch"] + 1,
-        "epochs": len(history),
-        "updates": history[-1]["updates"],
-        "selected_updates": best["updates"],
-        "layer_weights": _by_place(history, "layer_weights"),
-        "gamma": _by_place(history, "gamma"),
-        "seconds": round(_sum(history, "seconds") + outside, 1),
-        "device_seconds": round(_sum(history, "device_seconds"), 1),
-        "tokens_per_second": round(_sum(history, "tokens") / _sum(history, "training_seconds"), 1),
+        metrics={"dev": best["dev"], "test": module.tested},
+        epoch=best["epoch"] + 1,
+        epochs=len(history),
+        updates=history[-1]["updates"],
+        selected_updates=best["updates"],
+        layer_weights=_by_place(history, "layer_weights"),
+        gamma=_by_place(history, "gamma"),
+        seconds=round(_sum(history, "seconds") + outside, 1),
+        device_seconds=round(_sum(history, "device_seconds"), 1),
+        tokens_per_second=round(_sum(history, "tokens") / _sum(history, "training_seconds"), 1),
         **memory,
-        "parameters": sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad),
-        "bilm": {
+        parameters=sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad),
+        bilm={
             "name": None if run.baseline else run.bilm.name,
             "sha256": module.bilm_sha256,
             "tuned": False if run.baseline else bool(run.bilm.tuned or run.elmo.finetune != "none"),
             **_parent(run),
             **_size(module.representation.elmo),
         },
-        "data_sha256": identity.data,
-        "generated_sha256": generated,
+        data_sha256=identity.data,
+        generated_sha256=generated,
         **circumstances,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "checkpoint": keep.best.relative_to(Path(run.results_root).absolute()).as_posix(),
-        "history": columns(
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        checkpoint=keep.best.relative_to(Path(run.results_root).absolute()).as_posix(),
+        history=columns(
             [{key: value for key, value in epoch.items() if key not in ("layer_weights", "gamma")} for epoch in history]
         ),
-        "settings": identity.settings,
-        "config": described.placeless,
-        "word_vectors": None if words is None else _described(words, identity, digests),
-    }
+        settings=identity.settings,
+        word_vectors=None if words is None else _described(words, identity, digests),
+    )
 
 
 def _parent(run: RunConfig) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.running import learning_curve, unfinished
 from elmo_bench.running.build import build
 from elmo_bench.running.callbacks import KeepBest, quiet
@@ -63,7 +63,7 @@ def run_once(
         record = make_record(run, described, module, keep, outside, trainer.strategy.root_device.type, prepared.words)
         scored = items.collect(folder, module.test_items)
         try:
-            items.check(scored, record["metrics"], module.make_metric().from_totals)
+            items.check(scored, record.metrics, module.make_metric().from_totals)
         except ValueError as error:
             raise UserError(f"{error}; are its files of another run? {unfinished.AGAIN}", folder) from error
         tracked.conclude(record, scored, folder / items.PREDICTIONS)

@@ -15,7 +15,8 @@ from elmo_bench.configuration.schema import RunConfig, WandbConfig
 from elmo_bench.identity.identity import Description
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import wandb_record
-from elmo_bench.records.store import Record, columns
+from elmo_bench.records.record import Record, Started
+from elmo_bench.records.store import columns
 from elmo_bench.running.record import begun
 from elmo_bench.system import machine
 from elmo_bench.system.wandb_runs import WandbRun, opened, say
@@ -77,12 +78,8 @@ def tracking(config: RunConfig, described: Description, folder: Path, table: str
 
 def _open(config: RunConfig, options: WandbConfig, described: Description, folder: Path, table: str) -> WandbRun:
     commit, dirty = machine.commit()
-    known = begun(config, described) | {
-        "bilm": {"name": None if config.baseline else config.bilm.name},
-        "commit": commit,
-        "dirty": dirty,
-        "config": described.placeless,
-    }
+    bilm = {"name": None if config.baseline else config.bilm.name}
+    known = Started(**begun(config, described), bilm=bilm, commit=commit, dirty=dirty)
     arguments = wandb_record.arguments(known, options.group or table)
     arguments["job_type"] = options.job_type or arguments["job_type"]
     return opened(folder, project=options.project, **arguments)

@@ -11,8 +11,8 @@ from elmo_bench.identity import arms
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
+from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name
-from elmo_bench.records.store import Record
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.pages import points, with_arm
 from elmo_bench.system.errors import UserError
@@ -117,7 +117,7 @@ def records(asked: Asked, composed: Iterable[Composed]) -> dict[str, Record]:
     """All records of the tasks at the scale, by the name of the run. Raises `UserError` for one that cannot be read."""
     roots = {each.config.results_root for each in composed}
     found = [store.read_all(root, asked.scale, task) for root in roots for task in asked.tasks]
-    return {record["run"]: record for task in found for record in task}
+    return {record.run: record for task in found for record in task}
 
 
 def _shown(errors: Sequence[Exception]) -> Exception:

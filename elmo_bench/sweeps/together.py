@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from elmo_bench.clusters.local import Job, run_jobs
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.sweeps.plan import Plan, Point, records
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores

@@ -13,6 +13,7 @@ from typing import Any
 from elmo_bench.configuration import pages
 from elmo_bench.identity.identity import PLACES
 from elmo_bench.records import store
+from elmo_bench.records.record import Record
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_bytes, write_text
@@ -43,15 +44,15 @@ def export(checkpoint: Path, output: Path) -> Path:
     saved = load(str(checkpoint))
     record = _record(checkpoint)
     _check_pair(saved, record, checkpoint)
-    content, folder = _packed(saved, record["config"], checkpoint), output / record["task"]
+    content, folder = _packed(saved, record.config, checkpoint), output / record.task
     write_bytes(folder / HEAD, content)
-    card = {key: record[key] for key in OF_THE_RECORD}
+    card = {key: getattr(record, key) for key in OF_THE_RECORD}
     card |= {"weights": "float16", "bytes": len(content), "files": digests(folder, [HEAD])}
     write_text(folder / CARD, sealed(json.dumps(card, indent=2) + "\n"))
     return folder
 
 
-def _record(checkpoint: Path) -> store.Record:
+def _record(checkpoint: Path) -> Record:
     """The record of the run to whose work folder a checkpoint belongs."""
     work = checkpoint.absolute().parent
     scale, task, run = ("", "", "", *work.parts)[-3:]
@@ -61,11 +62,11 @@ def _record(checkpoint: Path) -> store.Record:
     return store.read(path)
 
 
-def _check_pair(saved: dict[str, Any], record: store.Record, checkpoint: Path) -> None:
+def _check_pair(saved: dict[str, Any], record: Record, checkpoint: Path) -> None:
     """A run that is trained anew writes its checkpoint long before its record."""
     history = saved.get("history") or [{}]
-    if history[-1].get("dev") != record["metrics"]["dev"] or saved["bilm_sha256"] != record["bilm"]["sha256"]:
-        raise UserError(f"not the checkpoint of its record, run {record['run']}; {AGAIN}", checkpoint)
+    if history[-1].get("dev") != record.metrics["dev"] or saved["bilm_sha256"] != record.bilm["sha256"]:
+        raise UserError(f"not the checkpoint of its record, run {record.run}; {AGAIN}", checkpoint)
 
 
 def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from elmo_bench.records import store
 from elmo_bench.system.places import ROOT
 from tests.command import anew
 from tests.conftest import clean_environment
@@ -72,9 +73,9 @@ def test_it_is_trained_reported_and_scored(project):
     run = python(project, "elmo_bench", "train", *arguments)
     assert run.returncode == 0, run.stderr
     (path,) = project.glob("results/own/runs/open/chunking/*.json")
-    record = json.loads(path.read_text())
-    assert (record["task"], record["arm"]) == ("chunking", "baseline")
-    assert record["metrics"]["test"]["f1"] > 50
+    record = store.read(path)
+    assert (record.task, record.arm) == ("chunking", "baseline")
+    assert record.metrics["test"]["f1"] > 50
     shown = python(project, "elmo_bench", "reproduce", *arguments)
     assert "1 of 1 runs are recorded and not run again" in shown.stdout
     assert "chunking, scale open" in shown.stdout

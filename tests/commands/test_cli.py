@@ -192,7 +192,7 @@ def test_no_litter_where_the_command_is_called(call, bench, tmp_path, monkeypatc
 def model(shared_bench):
     """The checkpoint of a run, as the argument of `predict`."""
     record = shared_bench.train("task.fit.epochs=2", "elmo.where=both")
-    return f"checkpoint={shared_bench.results / record['checkpoint']}"
+    return f"checkpoint={shared_bench.results / record.checkpoint}"
 
 
 def lines(path, *rows):

@@ -32,10 +32,10 @@ print(json.dumps(loaded))
 
 @pytest.mark.slow
 def test_help_errors_and_recorded_runs_load_nothing_that_trains(tmp_path):
-    chosen = ["task=ner", f"results_root={tmp_path}", "seed=987"]
+    chosen = ["task=ner", f"results_root={tmp_path}", "seed=1"]
     path = store.place(tmp_path, "mini", "ner", Identity(schema.typed(pages.compose(chosen))).run)
     path.parent.mkdir(parents=True)
-    shutil.copy(next((places.ROOT / "results" / "runs" / "mini" / "ner").glob("*.json")), path)
+    shutil.copy(places.ROOT / "results" / "runs" / "mini" / "ner" / path.name, path)
     calls = {"help": ["--help"], "a wrong key": ["sed=1"], "a wrong page": ["task=nre"], "a recorded run": chosen}
     done = subprocess.run(
         [sys.executable, "-c", PROBE, json.dumps(calls)], cwd=places.ROOT, capture_output=True, text=True, timeout=300

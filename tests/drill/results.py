@@ -15,6 +15,7 @@ from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.mini import ensure_data
 from elmo_bench.records import items, store
+from elmo_bench.records.record import Record
 from elmo_bench.trained import heads
 from tests.drill import scene
 from tests.running.test_train import result
@@ -94,17 +95,15 @@ def of_vectors(place: Path) -> Any:
     return compared(place, scene.vectors(place))
 
 
-def compared(place: Path, record: dict[str, Any]) -> Any:
+def compared(place: Path, record: Record) -> Any:
     """What of a record and its items does not depend on the time."""
-    path = store.place(place / "results", record["scale"], record["task"], record["run"])
-    told = result(json.loads(path.read_text()))
-    told.pop("checksum", None)  # of the times, too
-    return told, items.path_of(path).read_bytes()
+    path = store.place(place / "results", record.scale, record.task, record.run)
+    return result(store.read(path)), items.path_of(path).read_bytes()
 
 
 def records(place: Path) -> Any:
     """All records and their items."""
-    return [compared(place, json.loads(path.read_text())) for path in sorted((place / "results/runs").rglob("*.json"))]
+    return [compared(place, store.read(path)) for path in sorted((place / "results/runs").rglob("*.json"))]
 
 
 def of_items(place: Path) -> Any:

@@ -16,6 +16,7 @@ from unittest import mock
 
 from elmo_bench.commands.bilm import pretrain
 from elmo_bench.commands.run import train
+from elmo_bench.records.record import Record
 from elmo_bench.running import launch
 from elmo_bench.system import places
 from tests.command import stop_in_mid_epoch
@@ -163,7 +164,7 @@ def overrides(folder: Path, *changes: str) -> list[str]:
     return opened(folder).overrides(*files, *small, *changes)
 
 
-def run(folder: Path, *changes: str) -> dict[str, Any]:
+def run(folder: Path, *changes: str) -> Record:
     """The record of a run: read, or made by training."""
     return launch.train(opened(folder).compose(*overrides(folder, *changes)))
 
@@ -198,7 +199,7 @@ def sweep(folder: Path) -> None:
         train.main()
 
 
-def vectors(folder: Path) -> dict[str, Any]:
+def vectors(folder: Path) -> Record:
     """The record of a run with skip-gram vectors of the text, which are made or found."""
     small = "vectors.size=4", "task.words.size=4", "vectors.epochs=2", "vectors.min_count=2", "task.fit.epochs=1"
     return run(folder, "arm=text", *small)

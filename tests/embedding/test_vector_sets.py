@@ -222,7 +222,7 @@ def test_the_package_of_glove_has_the_vectors_of_its_page():
 
 def words_of(bench, record):
     """The table of word vectors (words, size) in the checkpoint of a run."""
-    saved = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    saved = torch.load(bench.results / record.checkpoint, weights_only=True)
     return saved["state_dict"]["representation.words.weight"]
 
 
@@ -231,13 +231,13 @@ def test_a_run_takes_the_dimension_of_its_set_and_records_what_it_found(bench, b
     (bench.folder / "turian.50d.txt").write_text("ba 1 1 1 1 1\nfresh 2 2 2 2 2\nnowhere 3 3 3 3 3\n")
     chosen = ["vectors=turian", "vectors.sets.turian.size=5", f"vectors_root={bench.folder}", "arm=baseline"]
     record = bench.train(*chosen, "+task.words.trainable=false")
-    told = record["word_vectors"]
-    digest = record["settings"]["vectors"]["sets"]["turian"]["table"].removeprefix("sha256:")
+    told = record.word_vectors
+    digest = record.settings["vectors"]["sets"]["turian"]["table"].removeprefix("sha256:")
     assert told == {
         "source": "sets", "words": 6, "found": 2,
         "sets": [{"name": "turian", "file": "turian.50d.txt", "sha256": digest, "size": 5, "found": 2}],
     }  # fmt: skip
-    assert (record["arm"], record["variant"]) == ("baseline", {"task.words.trainable": False, "vectors": "turian"})
+    assert (record.arm, record.variant) == ("baseline", {"task.words.trainable": False, "vectors": "turian"})
     assert str(bench.folder) not in json.dumps(record)
     weight = words_of(bench, record)
     assert weight.shape == (8, 5)
@@ -245,7 +245,7 @@ def test_a_run_takes_the_dimension_of_its_set_and_records_what_it_found(bench, b
 
     (bench.folder / "turian.50d.txt").unlink()  # a checkpoint has its vectors
     (bench.folder / "in.jsonl").write_text('{"tokens": ["ba", "fresh"]}\n')
-    checkpoint, out = bench.results / record["checkpoint"], bench.folder / "out.jsonl"
+    checkpoint, out = bench.results / record.checkpoint, bench.folder / "out.jsonl"
     assert predict.predict(str(checkpoint), str(bench.folder / "in.jsonl"), str(out)) == 1
 
 
@@ -261,7 +261,7 @@ def test_a_run_with_two_sets_has_them_side_by_side(bench, built):
     assert weight[words["gi"]].tolist() == [0, 0, 0, 1, 0]
     assert not weight[words["ko"]].any()
     assert not weight[1].any()
-    told = record["word_vectors"]
+    told = record.word_vectors
     assert (told["words"], told["found"], [each["found"] for each in told["sets"]]) == (5, 3, [2, 2])
 
 

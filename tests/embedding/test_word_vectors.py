@@ -137,14 +137,14 @@ def test_other_text_is_another_run_and_another_file(text):
 
 def test_a_run_with_vectors_of_the_text_says_so(text):
     plain, record = text.train("elmo.where=none"), text.train("elmo.where=none", *SMALL)
-    assert (plain["arm"], arm_of(plain)) == ("baseline", "baseline")
-    assert record["arm"] == "text"
-    assert record["run"] != plain["run"]
-    assert plain["word_vectors"] == {"source": "random", "words": 5, "found": 0}
-    told = record["word_vectors"]
+    assert (plain.arm, arm_of(plain)) == ("baseline", "baseline")
+    assert record.arm == "text"
+    assert record.run != plain.run
+    assert plain.word_vectors == {"source": "random", "words": 5, "found": 0}
+    told = record.word_vectors
     assert (told["source"], told["found"], told["words"]) == ("text", 3, 5)  # "lu" is not there, "ba" is capitalised
-    assert record["config"]["vectors"]["window"] == 5
-    assert "/" not in str(record["config"]["vectors"]["root"])
+    assert record.config["vectors"]["window"] == 5
+    assert "/" not in str(record.config["vectors"]["root"])
 
 
 def test_words_of_dev_and_test_that_the_file_has_are_known(bench, stand_in, built):
@@ -157,8 +157,8 @@ def test_words_of_dev_and_test_that_the_file_has_are_known(bench, stand_in, buil
     assert "nowhere" not in words
     assert words["odd"] == 1
     digest = hashlib.sha256((bench.folder / "v.txt").read_bytes()).hexdigest()
-    assert record["word_vectors"] == {"source": "file", "file": "v.txt", "sha256": digest, "words": 6, "found": 2}
-    saved = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    assert record.word_vectors == {"source": "file", "file": "v.txt", "sha256": digest, "words": 6, "found": 2}
+    saved = torch.load(bench.results / record.checkpoint, weights_only=True)
     assert saved["vocabularies"]["words"]["items"][-1] == "fresh"
     assert (saved["state_dict"]["representation.words.weight"][-1] == 2).all()  # no training sentence has it
 

@@ -124,9 +124,9 @@ def bilm(files):
 
 def test_the_three_states_are_three_runs_and_one_that_breaks_off_goes_on_alike(bench, files, monkeypatch):
     runs = {state: bench.train(*bilm(files), f"bilm.state={state}") for state in ("zero", "warm", "carry")}
-    assert len({record["run"] for record in runs.values()}) == 3
-    assert len({tuple(record["history"]["loss"]) for record in runs.values()}) == 3
-    assert runs["carry"]["variant"] == {"bilm.state": "carry"}
+    assert len({record.run for record in runs.values()}) == 3
+    assert len({tuple(record.history["loss"]) for record in runs.values()}) == 3
+    assert runs["carry"].variant == {"bilm.state": "carry"}
     torn = f"results_root={bench.folder}/torn"
     with monkeypatch.context() as patch:
         patch.setattr(BenchModule, "training_step", broken_off(BenchModule.training_step))
@@ -135,7 +135,7 @@ def test_the_three_states_are_three_runs_and_one_that_breaks_off_goes_on_alike(b
     resumed = bench.train(*bilm(files), "bilm.state=carry", torn)
     for key in ("metrics", "layer_weights", "gamma"):
         assert resumed[key] == json.loads(json.dumps(runs["carry"][key]))
-    assert resumed["history"]["loss"] == runs["carry"]["history"]["loss"]
+    assert resumed.history["loss"] == runs["carry"].history["loss"]
 
 
 def broken_off(step):
@@ -152,10 +152,10 @@ def test_predictions_are_those_of_the_run_where_the_text_is_the_same(bench, file
     rows = toy.read(bench.data / "toy" / "test.txt")
     (bench.folder / "in.jsonl").write_text("".join(json.dumps({"tokens": row["tokens"]}) + "\n" for row in rows))
     output = bench.folder / "out.jsonl"
-    predict(str(bench.results / record["checkpoint"]), str(bench.folder / "in.jsonl"), str(output), "plain")
+    predict(str(bench.results / record.checkpoint), str(bench.folder / "in.jsonl"), str(output), "plain")
     metric = toy.ToyMetric()
     metric.update([json.loads(line) for line in output.read_text().splitlines()], rows)
-    assert metric.compute() == pytest.approx(record["metrics"]["test"])
+    assert metric.compute() == pytest.approx(record.metrics["test"])
 
 
 def test_what_does_not_go_together_is_refused_in_one_line(bench, files):

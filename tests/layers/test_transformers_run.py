@@ -13,6 +13,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import typed
 from elmo_bench.identity.settings import settings
 from elmo_bench.layers.model_folder import sha256
+from elmo_bench.records import store
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -43,7 +44,7 @@ def command(name: str, *arguments: str, **environment: str) -> subprocess.Comple
 
 def record_in(folder: Path):
     (path,) = folder.glob("runs/mini/ner/*.json")
-    return json.loads(path.read_text())
+    return store.read(path)
 
 
 @pytest.mark.slow
@@ -51,9 +52,9 @@ def test_a_run_over_hidden_states(arguments, tmp_path):
     whole = train(pages.compose(arguments("whole")))
     (cached,) = tmp_path.glob("cache/activations/*/*.bin")
     written = cached.stat().st_mtime_ns
-    assert whole["bilm"].items() >= {"name": "bert", "sha256": sha256(tmp_path / "bert"), "tuned": False}.items()
-    assert [len(weights) for weights in whole["layer_weights"]["input"]] == [3] * 2
-    assert whole["settings"]["bilm"]["pooling"] == "mean"
+    assert whole.bilm.items() >= {"name": "bert", "sha256": sha256(tmp_path / "bert"), "tuned": False}.items()
+    assert [len(weights) for weights in whole.layer_weights["input"]] == [3] * 2
+    assert whole.settings["bilm"]["pooling"] == "mean"
 
     killed = command("train", *arguments("torn"), STOP="1,2")
     assert killed.returncode == -9, killed.stderr
@@ -63,15 +64,16 @@ def test_a_run_over_hidden_states(arguments, tmp_path):
     assert list(tmp_path.glob("cache/activations/*/*.bin")) == [cached]  # the first run's layers served the others
     assert cached.stat().st_mtime_ns == written
     torn = record_in(tmp_path / "torn")
-    assert {key: torn[key] for key in SAME} == json.loads(json.dumps({key: whole[key] for key in SAME}))
-    assert torn["history"]["loss"] == whole["history"]["loss"]
+    same = [json.loads(json.dumps({key: getattr(each, key) for key in SAME})) for each in (torn, whole)]
+    assert same[0] == same[1]
+    assert torn.history["loss"] == whole.history["loss"]
 
     report = command("report", f"results_root={tmp_path}/torn")
     assert report.returncode == 0, report.stderr
     lines = pages_of(tmp_path / "torn").splitlines()
     (row,) = [line for line in lines if line.startswith("|") and "| bert |" in line]
-    assert f"{whole['metrics']['test']['f1']:.2f}" in row
-    predictions_follow_the_model(tmp_path, tmp_path / "torn" / torn["checkpoint"])
+    assert f"{whole.metrics['test']['f1']:.2f}" in row
+    predictions_follow_the_model(tmp_path, tmp_path / "torn" / torn.checkpoint)
 
 
 def predictions_follow_the_model(folder: Path, checkpoint: Path) -> None:

@@ -15,6 +15,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.settings import relevant
 from elmo_bench.records import store
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics.groups import flat
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system import places
@@ -33,7 +34,7 @@ def committed() -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def records() -> Mapping[Path, store.Record]:
+def records() -> Mapping[Path, Record]:
     """The committed records by their paths."""
     read = {path: store.read(path) for path in committed()}
     if not read:
@@ -43,34 +44,34 @@ def records() -> Mapping[Path, store.Record]:
 
 def test_the_id_of_every_committed_record_follows_from_what_it_stores(records):
     for path, record in records.items():
-        settings = record["settings"]
-        assert record["run"] == path.stem == fingerprint(settings)
-        assert record["group"] == fingerprint({key: value for key, value in settings.items() if key != "seed"})
+        settings = record.settings
+        assert record.run == path.stem == fingerprint(settings)
+        assert record.group == fingerprint({key: value for key, value in settings.items() if key != "seed"})
         data = [settings["scale"], settings["task"]["reader"].get("data")]
-        assert record["data_sha256"] == fingerprint(data, digits=64)
+        assert record.data_sha256 == fingerprint(data, digits=64)
 
 
 def test_the_settings_of_every_committed_record_follow_from_its_configuration(records):
     """Apart from digests and recipes, they are the values of the configuration that differ from the defaults."""
     for path, record in records.items():
-        run = schema.from_plain(record["config"])
-        settings, values = flat(record["settings"]), flat(relevant(run))
+        run = schema.from_plain(record.config)
+        settings, values = flat(record.settings), flat(relevant(run))
         for key, value in values.items():
             stored = settings.get(key, settings.get("bilm.recipe.version") or settings.get("vectors.recipe.version"))
             digest = str(stored).startswith(("sha256:", "made:"))
             made = key.split(".")[0] in ("bilm", "vectors") and key not in settings
             assert stored == value or digest or made, (path, key)
-        assert (record["arm"], record["seed"], record["version"]) == (run.arm, run.seed, run.task.version)
+        assert (record.arm, record.seed, record.version) == (run.arm, run.seed, run.task.version)
 
 
 def test_every_committed_record_is_of_its_tasks_version(records):
-    assert all(record["version"] == pages.version(record["task"]) for record in records.values())
+    assert all(record.version == pages.version(record.task) for record in records.values())
 
 
 @pytest.mark.parametrize("task", pages.tasks())
 def test_the_runs_of_table_1_at_mini_are_recorded_under_their_ids(task, records):
-    ids = {record["run"] for record in records.values()}
-    recorded = {each["arm"] for each in records.values() if (each["scale"], each["task"]) == ("mini", task)}
+    ids = {record.run for record in records.values()}
+    recorded = {each.arm for each in records.values() if (each.scale, each.task) == ("mini", task)}
     for arm in ("baseline", "elmo", *(arm for arm in pages.pair("mini") if arm in recorded)):
         for seed in (1, 2, 3):
             cfg = pages.compose([f"task={task}", f"arm={arm}", f"seed={seed}"])
@@ -79,7 +80,7 @@ def test_the_runs_of_table_1_at_mini_are_recorded_under_their_ids(task, records)
 
 @pytest.mark.parametrize("task", pages.tasks())
 def test_the_runs_of_table_1_at_open_are_recorded_under_their_ids(task, records, data_root):
-    ids = {record["run"] for record in records.values()}
+    ids = {record.run for record in records.values()}
     chosen = [f"task={task}", "scale=open", f"data_root={data_root}"]
     for arm in ("baseline", "elmo"):  # the controls take hours more
         assert Identity(schema.typed(pages.compose([*chosen, f"arm={arm}"]))).run in ids, arm
@@ -98,7 +99,7 @@ def libraries_are_pinned():
 def test_the_committed_records_are_readable_and_the_report_is_theirs():
     names = {path.stem for path in committed()}
     there = store.read_all(RESULTS)
-    found = [record for record in there if record["run"] in names]  # not a user's own runs
+    found = [record for record in there if record.run in names]  # not a user's own runs
     if not found:
         pytest.skip("no record is committed here")
     if len(found) == len(there):

@@ -4,15 +4,18 @@ import hashlib
 import json
 import statistics
 import subprocess
+from typing import Any
 
 import pytest
 
 from elmo_bench.commands.compare import report
 from elmo_bench.records import store
+from elmo_bench.records.record import Record, without_seed
 from elmo_bench.reporting.statistics.scores import ranges
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.hashing import fingerprint
 from tests.damage import refusals
 from tests.fakes import pages_of
 
@@ -22,8 +25,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions", "plain
 
 
 def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
-    """A record with what the report reads."""
-    settings = {
+    """A record with what the report reads; `group` makes its settings those of another group."""
+    elmo, task, version = where != "none", more.get("task", "ner"), more.get("version", 1)
+    config = {
         "elmo": {"where": where},
         "scale": {"note": f"note on {scale}"},
         "task": {
@@ -32,36 +36,45 @@ def fake(where="input", seed=1, f1=90.0, scale="open", group=None, **more):
         },
         "trainer": {"devices": 1},
     }  # fmt: skip
-    elmo = where != "none"
-    group = group or where
-    return {
-        "task": "ner", "scale": scale, "seed": seed, "arm": "elmo" if elmo else "baseline", "version": 1,
-        "settings": {"seed": seed, "elmo": {"group": group}}, "metrics": {"dev": {"f1": f1 + 1}, "test": {"f1": f1}},
-        "config": settings, "bilm": {"name": "open" if elmo else None, "sha256": None, "tuned": False},
-        "seconds": 100.0, "machine": {"cpu": "A CPU", "cores": 2, "threads": 2, "accelerator": "cpu"},
-        "versions": {}, "commit": None, "dirty": False, "finished": "2026-01-01T00:00:00+00:00",
-        "layer_weights": {"input": [[0.2, 0.3, 0.5], [0.1, 0.3, 0.6]]} if elmo else {},
-        "gamma": {"input": [1.0, 1.25]} if elmo else {}, "epoch": 2, "epochs": 2,
-        "run": f"{scale}-{group}-{seed}", "group": f"{scale}-{group}", "variant": {}, **more,
-    }  # fmt: skip
+    told = {"seed": seed, "scale": {"name": scale}, "task": {"name": task, "version": version}}
+    settings = more.get("settings", told | {"elmo": {"group": group or where}})
+    history = more.get("history", {"epoch": [0, 1], "updates": [10, 20], "dev.f1": [f1, f1 + 1]})
+    epochs = len(history["epoch"])
+    return Record(**{
+        "task": task, "scale": scale, "seed": seed, "arm": "elmo" if elmo else "baseline", "variant": {},
+        "version": version, "run": fingerprint(settings), "group": fingerprint(without_seed(settings)),
+        "metrics": {"dev": {"f1": f1 + 1}, "test": {"f1": f1}}, "epoch": 2, "epochs": epochs,
+        "updates": 20, "selected_updates": 20,
+        "layer_weights": {"input": [[0.2, 0.3, 0.5], *[[0.1, 0.3, 0.6]] * (epochs - 1)]} if elmo else {},
+        "gamma": {"input": [1.0, *[1.25] * (epochs - 1)]} if elmo else {}, "seconds": 100.0, "device_seconds": 90.0,
+        "tokens_per_second": 10.0, "parameters": 10,
+        "bilm": {"name": "open" if elmo else None, "sha256": None, "tuned": False}, "data_sha256": "0",
+        "generated_sha256": {}, "machine": {"cpu": "A CPU", "cores": 2, "threads": 2, "accelerator": "cpu"},
+        "versions": {}, "commit": None, "dirty": False, "finished": "2026-01-01T00:00:00+00:00", "checkpoint": "",
+        "history": history, "settings": settings,
+        "config": config, "word_vectors": None, **more,
+    })  # fmt: skip
+
+
+def at(folder, record):
+    """The place of a record."""
+    return store.place(folder, record.scale, record.task, record.run)
 
 
 def save(folder, *made):
     for record in made:
-        store.write(store.place(folder, record["scale"], record["task"], record["run"]), record)
+        store.write(at(folder, record), record)
 
 
 def test_a_record_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "runs" / "open" / "ner" / "x.json"
+    path = at(tmp_path, fake())
     store.write(path, fake())
     assert store.read(path) == fake()
-    with pytest.raises(ValueError, match="gamma"):
-        store.write(path, {key: value for key, value in fake().items() if key != "gamma"})
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError, match="disk"):
         store.write(path, fake(f1=1.0))
     assert store.read(path) == fake()
-    assert [file.name for file in path.parent.iterdir()] == ["x.json"]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"task": "ner"}'])
@@ -86,7 +99,7 @@ def test_a_record_ends_with_the_checksum_of_its_text(tmp_path):
 
 
 def test_no_flipped_bit_of_a_record_is_read(tmp_path):
-    path = tmp_path / "x.json"
+    path = at(tmp_path, fake())
     store.write(path, fake())
     lengths = range(0, path.stat().st_size - 1, 97)
     assert len(refusals(path, lambda: store.read(path), 0, lengths)) == len(lengths)
@@ -104,7 +117,7 @@ def test_a_number_that_is_none_is_refused(tmp_path, value):
 
 
 def test_the_report_stops_at_a_damaged_record(results, monkeypatch, capsys):
-    path = results / "runs" / "open" / "ner" / "open-input-1.json"
+    path = at(results, fake("input"))
     path.write_text(path.read_text().replace("89.0", "99.0"))
     monkeypatch.setattr("sys.argv", ["report", f"results_root={results}"])
     with pytest.raises(SystemExit) as end:
@@ -117,9 +130,10 @@ def test_the_report_stops_at_a_damaged_record(results, monkeypatch, capsys):
 
 def test_runs_of_one_group_must_have_the_same_metrics_and_layers(tmp_path):
     scores = {"f1": 90.0, "recall": 80.0}
-    for other in ({"metrics": {"dev": scores, "test": scores}}, {"gamma": {}, "layer_weights": {}}):
-        save(tmp_path, fake(seed=1), fake(seed=2) | other)
-        with pytest.raises(UserError, match="open-input-1 and open-input-2 .* other metrics or layers"):
+    others: list[dict[str, Any]] = [{"metrics": {"dev": scores, "test": scores}}, {"gamma": {}, "layer_weights": {}}]
+    for other in others:
+        save(tmp_path, fake(seed=1), fake(seed=2, **other))
+        with pytest.raises(UserError, match=f"{fake(seed=1).run} and {fake(seed=2).run} .* other metrics or layers"):
             report.refresh(tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,10 @@ def run(where, seed, f1, **more):
     return fake(where, seed, f1, variant={} if where in ("none", "input") else {"elmo.where": where}, **more)
 
 
-def learned(*dev):
+def learned(*dev) -> dict[str, Any]:
     """The history of a run's dev scores, ten updates an epoch."""
-    return {"history": {"dev.f1": list(dev), "updates": [10 * (i + 1) for i in range(len(dev))]}}
+    epochs = list(range(len(dev)))
+    return {"history": {"epoch": epochs, "updates": [10 * (i + 1) for i in epochs], "dev.f1": list(dev)}}
 
 
 def rows(monkeypatch, records, folder="nowhere", **claim):
@@ -51,7 +53,7 @@ def test_the_rule(low, high, region, said):
 def test_settings_are_compared_where_nothing_else_differs(monkeypatch):
     runs = [run(where, seed, f1 + seed) for where, f1 in (("both", 80), ("input", 70)) for seed in (1, 2, 3)]
     other = run("both", 4, 99.0, group="other")
-    other["variant"]["task.batch.batch_size"] = 99
+    other.variant["task.batch.batch_size"] = 99
     (row,) = rows(monkeypatch, [*runs, other], more=BETTER, less=WORSE)
     assert (row.value, row.verdict) == (pytest.approx(10.0), "shown")
     assert [len(group.records) for group in row.groups] == [3, 3]
@@ -84,7 +86,7 @@ def test_a_run_at_another_place_differs_also_where_its_settings_are_all_defaults
     runs = of_arm("both", 80.0, {}) + of_arm("input", 90.0, {"elmo": None}, finished=LATER)
     runs += of_arm("both", 79.0, {"elmo.gamma": False}, group="fixed")
     for record in runs:
-        record["config"]["elmo"]["gamma"] = "elmo.gamma" not in record["variant"]
+        record.config["elmo"]["gamma"] = "elmo.gamma" not in record.variant
     (row,) = rows(
         monkeypatch, runs, more={"arm": "elmo", "elmo.gamma": True}, less={"arm": "elmo", "elmo.gamma": False}
     )
@@ -94,8 +96,8 @@ def test_a_run_at_another_place_differs_also_where_its_settings_are_all_defaults
 
 
 def test_errors_and_updates_are_shares_of_the_baselines(monkeypatch):
-    runs = [run("none", seed, 80.0) | learned(60.0, 70.0) for seed in (1, 2, 3)]
-    runs += [run("input", seed, 85.0) | learned(71.0, 72.0) for seed in (1, 2, 3)]
+    runs = [run("none", seed, 80.0, **learned(60.0, 70.0)) for seed in (1, 2, 3)]
+    runs += [run("input", seed, 85.0, **learned(71.0, 72.0)) for seed in (1, 2, 3)]
     more, less = {"arm": "elmo"}, {"arm": "baseline"}
     (row,) = rows(monkeypatch, runs, measure="error", more=more, less=less)
     assert (row.value, row.unit) == (pytest.approx(25.0), "%")
@@ -104,10 +106,8 @@ def test_errors_and_updates_are_shares_of_the_baselines(monkeypatch):
 
 
 def test_weights_are_those_of_the_selected_epoch(monkeypatch):
-    runs = [run("both", seed, 80.0) for seed in (1, 2)]
-    for record in runs:
-        assert record["epoch"] == 2
-        record["layer_weights"] = {"input": [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]}
+    weights = {"input": [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]}
+    runs = [run("both", seed, 80.0, epoch=2, layer_weights=weights) for seed in (1, 2)]
     (row,) = rows(monkeypatch, runs, more=BETTER, measure="first_layer")
     assert row.value == pytest.approx(0.2)
     (row,) = rows(monkeypatch, runs, more=BETTER, measure="spread", region=[None, 1 / 3])

@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 from elmo_bench.reporting.statistics.efficiency import Reached, Saving, passed, saving, savings
+from tests.records.test_records import fake
 
 
 def record(scores, seed=1, step=10, **config):
     task = {"monitor": "f1", "batch": {"batch_size": 8}}
     updates = [step * (i + 1) for i in range(len(scores))]
-    return {
-        "run": f"r{seed}", "seed": seed, "task": "srl", "scale": "mini", "version": 1, "data_sha256": "d",
-        "config": {"task": task, "trainer": {"devices": 1}, **config},
-        "history": {"dev.f1": scores, "dev.recall": [99.0] * len(scores), "updates": updates},
-    }  # fmt: skip
+    history = {"epoch": list(range(len(scores))), "dev.f1": scores, "dev.recall": [99.0] * len(scores)}
+    chosen = {"task": task, "trainer": {"devices": 1}, "elmo": {"where": "none"}, **config}
+    return fake("none", seed, history=history | {"updates": updates}, config=chosen)
 
 
 def test_the_papers_example():

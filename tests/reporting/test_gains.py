@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from elmo_bench.reporting.statistics.gains import Gain, gain, holm, shown_by
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.intervals import Arm, interval
 from elmo_bench.system.errors import UserError
-from tests.records.test_records import fake
+from tests.records.test_records import at, fake
 
 pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
 
@@ -38,10 +39,9 @@ def sentences(seed: int, better: float = 0.0, n: int = 150, size: int = 1) -> It
 def saved(folder, seed, scored, where="none", **more):
     """A record on disk with its items of both splits; its scores are theirs."""
     metrics = precision_recall_f1(scored.totals())
-    record = fake(where, seed, **more)
-    record["metrics"] = {"dev": metrics, "test": metrics}
-    record["config"]["task"]["metric"] = METRIC
-    path = store.place(folder, "open", "ner", record["run"])
+    record = fake(where, seed, metrics={"dev": metrics, "test": metrics}, **more)
+    record.config["task"]["metric"] = METRIC
+    path = at(folder, record)
     store.write(path, record, {items.path_of(path): items.packed({"dev": scored, "test": scored})})
     return store.read(path)
 
@@ -51,7 +51,7 @@ def arm(folder, where, seeds=(1, 2, 3), better=0.0, **shape):
 
 
 def without_items(group):
-    return Group([dict(record) for record in group.records], group.name)
+    return Group([replace(record, path=None) for record in group.records], group.name)
 
 
 def bounds(found: Gain) -> tuple[float, float]:
@@ -155,7 +155,7 @@ def test_without_a_difference_the_intervals_of_three_seeds_hold_0(noise, most):
 
 def test_a_gain_has_an_interval_and_tests(pair):
     found = gain(*pair)
-    means = [np.mean([record["metrics"]["test"]["f1"] for record in group.records]) for group in pair]
+    means = [np.mean([record.metrics["test"]["f1"] for record in group.records]) for group in pair]
     assert found.mean == pytest.approx(means[0] - means[1])
     low, high = bounds(found)
     assert 0 < low < found.mean < high
@@ -169,7 +169,7 @@ def test_a_gain_has_an_interval_and_tests(pair):
 
 def test_welch_and_seeds_alone_where_there_are_no_items(pair):
     found = gain(without_items(pair[0]), without_items(pair[1]))
-    scores = [[record["metrics"]["test"]["f1"] for record in group.records] for group in pair]
+    scores = [[record.metrics["test"]["f1"] for record in group.records] for group in pair]
     expected: Any = stats.ttest_ind(*scores, equal_var=False)
     interval = expected.confidence_interval()
     assert found.p_seeds == pytest.approx(expected.pvalue)
@@ -197,7 +197,7 @@ def test_one_seed_in_each_arm_is_about_the_items(tmp_path):
 def test_a_single_seed_is_taken_to_vary_as_the_other_arm_does(tmp_path):
     many, single = arm(tmp_path, "input", better=1.5), arm(tmp_path, "none", [2])
     found = gain(without_items(many), without_items(single))
-    deviation = np.std([record["metrics"]["test"]["f1"] for record in many.records], ddof=1)
+    deviation = np.std([record.metrics["test"]["f1"] for record in many.records], ddof=1)
     expected = stats.t.ppf(0.975, 2) * deviation * (1 / 3 + 1) ** 0.5
     assert half(found) == pytest.approx(expected, rel=0.05)
     assert found.note.endswith("is taken to vary as the other arm's")
@@ -228,11 +228,11 @@ def test_items_that_are_not_the_same_are_not_paired(tmp_path, other):
 def test_items_of_another_version_of_the_metric_are_left_out(tmp_path, pair):
     treated, control = pair
     changed = treated.records[0]
-    changed["metrics"]["test"]["f1"] += 1.0
+    changed.metrics["test"]["f1"] += 1.0
     assert "over seeds alone" in gain(treated, control).note
     unknown = control.records[0]
     for name in ("no.such.Metric", "tasks.ner.metric.NoSuch", "this.Poem"):
-        unknown["config"]["task"]["metric"] = {"_target_": name}
+        unknown.config["task"]["metric"] = {"_target_": name}
         assert "over seeds alone" in gain(arm(tmp_path, "input"), control).note
     assert "this" not in sys.modules  # no record has code imported that no page names
 
@@ -245,8 +245,8 @@ def test_a_damaged_file_of_items_is_named(pair):
 
 
 def test_equal_seeds_have_no_welch(pair):
-    equal = {"metrics": {"test": {"f1": 50.0}}}
-    flat = [Group([{**record, **equal} for record in group.records], "flat") for group in pair]
+    equal: Any = {"test": {"f1": 50.0}}
+    flat = [Group([replace(record, metrics=equal) for record in group.records], "flat") for group in pair]
     found = gain(flat[0], flat[1])
     assert (found.mean, found.low, found.high, found.p_seeds) == (0, 0, 0, None)
 

@@ -55,7 +55,7 @@ def test_many_settings_are_cut_short():
 
 def test_records_of_earlier_versions_are_left_out_and_one_line_says_so(tmp_path, monkeypatch, capsys):
     for number, f1 in ((1, 60.0), (2, 80.0)):
-        save(tmp_path, *(fake(where, seed, f1 + 10 * (where == "input"), version=number, run=f"{where}{seed}{number}")
+        save(tmp_path, *(fake(where, seed, f1 + 10 * (where == "input"), version=number)
                          for where in ("none", "input") for seed in (1, 2)))  # fmt: skip
     page.refresh(tmp_path)
     assert "4 records of earlier versions of their tasks are left out" in capsys.readouterr().err
@@ -102,7 +102,7 @@ def one_cell(seed=1, sha256=MINE, data_sha256=MINE, **more):
 def test_records_that_claim_one_cell_have_a_row_each(tmp_path, other, mark, group):
     """Whatever group the other names, it neither joins the runs nor hides them."""
     runs = [one_cell(seed, f1=58.0 + seed) for seed in (1, 2, 3)]
-    save(tmp_path, *runs, one_cell(1, f1=1.0, group=group, run="other", **other))
+    save(tmp_path, *runs, one_cell(4, f1=1.0, group=group, **other))
     save(tmp_path, fake("none", f1=50.0, data_sha256=MINE))
     page.refresh(tmp_path)
     records = page.read_all(tmp_path)
@@ -131,10 +131,10 @@ def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():
     runs = [one_cell(seed, digest, f1=58.0 + seed) for seed, digest in ((1, MINE), (2, OTHER))]
     assert len(in_groups(runs)) == 2
     for record in runs:
-        record["settings"]["bilm"] = {"recipe": {"version": 1}}
+        record.settings["bilm"] = {"recipe": {"version": 1}}
     (group,) = in_groups(runs)
-    assert [record["seed"] for record in group.records] == [1, 2]
-    runs[1]["settings"]["bilm"] = {"recipe": {"version": 2}}
+    assert [record.seed for record in group.records] == [1, 2]
+    runs[1].settings["bilm"] = {"recipe": {"version": 2}}
     assert len(in_groups(runs)) == 2
 
 

@@ -105,7 +105,7 @@ def test_the_papers_own_files_fill_the_row_of_their_task(task, tmp_path):
     ]  # fmt: skip
     for arm in pages.pair("paper"):
         record = train(pages.compose([*given, f"arm={arm}"]))
-        assert (record["arm"], record["variant"]) == (arm, {"vectors": "glove.6B.50d"})
+        assert (record.arm, record.variant) == (arm, {"vectors": "glove.6B.50d"})
     (table,) = tables.overview(store.read_all(tmp_path / "results"))
     ((name, _, named, without, with_elmo, gain, _),) = table.rows
     assert (name, named, table.remarks) == (task, "glove.6B.50d", [])
@@ -164,7 +164,7 @@ def arm_of(name: str, f1: float, **more):
     record = fake(
         "input" if "elmo" in name else "none", more.pop("seed", 1), f1, group=name, arm=name, variant={}, **more
     )
-    record["config"]["vectors"] = GLOVE if "glove" in name else {"source": "page"}
+    record.config["vectors"] = GLOVE if "glove" in name else {"source": "page"}
     return record
 
 

@@ -22,8 +22,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture
 def records(tmp_path):
-    baseline = [fake("none", seed, 84.0 + seed) | learned(70.0, 80.0 + seed) for seed in (1, 2, 3)]
-    elmo = [fake("input", seed, 88.0 + seed) | learned(75.0, 83.0, 86.0 + seed) for seed in (1, 2, 3)]
+    baseline = [fake("none", seed, 84.0 + seed, **learned(70.0, 80.0 + seed)) for seed in (1, 2, 3)]
+    elmo = [fake("input", seed, 88.0 + seed, **learned(75.0, 83.0, 86.0 + seed)) for seed in (1, 2, 3)]
     save(tmp_path, *baseline, *elmo, fake("none", 1, 70.0, scale="mini"), fake("input", 1, 72.0, scale="mini"))
     return store.read_all(tmp_path)
 
@@ -37,7 +37,7 @@ def page(tmp_path, records):
 def part(share, where, seed, f1):
     """A record of a run on a part of the training data."""
     record = fake(where, seed, f1, group=f"{where}-{share}", variant={"fraction": share})
-    record["config"]["fraction"] = share
+    record.config["fraction"] = share
     return record
 
 
@@ -68,7 +68,7 @@ def test_every_row_names_its_runs_and_every_link_leads_somewhere(tmp_path, page)
     files = set(re.findall(r'href="([^"#]+)"', page))
     assert [name for name in files if not (tmp_path / name).is_file()] == []
     assert len([name for name in files if name.startswith("runs/")]) == 8
-    assert '<a href="runs/open/ner/open-none-2.json">seed 2: 86.00</a>' in page
+    assert f'<a href="runs/open/ner/{fake("none", 2).run}.json">seed 2: 86.00</a>' in page
     chapters = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     for name in ("answer", "gains", "scores", "cost"):
         assert chapters[name]["tables"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from elmo_bench.configuration import pages, schema
@@ -24,13 +22,12 @@ LAYERS = {"mini": 3, "minilm": 7}
 
 def made(task: str, name: str, seed: int, f1: float):
     """The record of a run with the source of this name."""
-    given = {"task": task, "group": f"mini-{name}", "run": f"mini-{task}-{name}-{seed}"}
-    record: dict[str, Any] = fake("none" if name == "none" else "input", seed, f1, scale="mini") | given
-    if name != "none":
-        sizes = {"parameters": 1000 * LAYERS[name], "token_bytes": 2 * LAYERS[name]}
-        record["bilm"] = {"name": name, "sha256": None, "tuned": False, **sizes}
-        record["config"]["bilm"] = {"_target_": CLASSES[name], "seen": ["snli"] if name == "minilm" else []}
-        record["layer_weights"] = {"input": [[1 / LAYERS[name]] * LAYERS[name]] * 2}
+    if name == "none":
+        return fake("none", seed, f1, "mini", task=task)
+    bilm = {"name": name, "sha256": None, "parameters": 1000 * LAYERS[name], "token_bytes": 2 * LAYERS[name]}
+    weights = {"input": [[1 / LAYERS[name]] * LAYERS[name]] * 2}
+    record = fake("input", seed, f1, "mini", name, task=task, bilm=bilm, layer_weights=weights)
+    record.config["bilm"] = {"_target_": CLASSES[name], "seen": ["snli"] if name == "minilm" else []}
     return record
 
 
@@ -48,14 +45,13 @@ def folder(tmp_path):
 def written(folder) -> table_files.Table:
     asked, run = Asked("sources", ["ner", "snli"], seeds=2), schema.typed(pages.compose([f"results_root={folder}"]))
     composed = {
-        Point(task, (f"arm={arm}", f"bilm={bilm}"), seed, ()): Composed(
-            run, f"mini-{task}-{name}-{seed}", f"mini-{name}"
-        )
+        Point(task, (f"arm={arm}", f"bilm={bilm}"), seed, ()): Composed(run, one.run, one.group)
         for task in asked.tasks
         for name, (arm, bilm) in SETTINGS.items()
         for seed in (1, 2)
+        for one in [made(task, name, seed, 0.0)]
     }
-    records = {record["run"]: record for record in store.read_all(folder)}
+    records = {record.run: record for record in store.read_all(folder)}
     return table_files.write(Outcome(Plan(asked, list(composed), composed, {}, records, []), records, {}, {}))
 
 
@@ -94,4 +90,4 @@ def test_the_report_shows_all_of_it_and_table_1_is_elmo_alone(folder):
     records = store.read_all(folder)
     (tables,) = table_files.written(folder, records).values()
     assert [table.title.rpartition(": ")[2] for table in tables[1:]] == ["gains", "weights of the layers", "cost"]
-    assert {record["bilm"]["name"] for record in records if is_pair(record)} == {None, "mini"}
+    assert {record.bilm_name for record in records if is_pair(record)} == {None, "mini"}

@@ -31,14 +31,15 @@ def outcome(folder, asked: Asked, settings: list[tuple[str, ...]], seeds=(1, 2),
     """What has become of runs whose groups are named as those of `fake`: the last part of the setting."""
     listed = [Point(task, setting, seed, ()) for task in asked.tasks for setting in settings for seed in seeds]
     run = schema.typed(pages.compose([f"task={asked.tasks[0]}", f"results_root={folder}"]))
-    composed = {point: Composed(run, name(asked, point), name(asked, point).rpartition("-")[0]) for point in listed}
-    records = {record["run"]: record for task in asked.tasks for record in store.read_all(folder, asked.scale, task)}
+    runs = {point: fake(name(point), point.seed, scale=asked.scale, task=point.task) for point in listed}
+    composed = {point: Composed(run, each.run, each.group) for point, each in runs.items()}
+    records = {record.run: record for task in asked.tasks for record in store.read_all(folder, asked.scale, task)}
     lost = {point: UserError("cannot be") for point in listed if (point.setting, point.seed) in beyond}
     return Outcome(Plan(asked, listed, composed, {}, records, []), records, {}, lost)
 
 
-def name(asked: Asked, point: Point) -> str:
-    return f"{asked.scale}-{point.setting[-1].rpartition('=')[2].strip('{}').rpartition(':')[2]}-{point.seed}"
+def name(point: Point) -> str:
+    return point.setting[-1].rpartition("=")[2].strip("{}").rpartition(":")[2]
 
 
 def rows(folder, *arguments, **more) -> list[tuple[str, ...]]:
@@ -142,7 +143,7 @@ def test_the_json_has_the_cells_with_their_runs(tmp_path):
     table = table_files.write(outcome(tmp_path, Asked("table3", ["ner"]), TABLE3))
     read = json.loads(table.path.with_suffix(".json").read_text())
     first, *_ = read["cells"]
-    assert first["runs"] == ["mini-input-1", "mini-input-2"]
+    assert first["runs"] == [record.run for record in made(input=[81.0, 83.0])]
     assert (first["column"], first["seeds"], first["metric"]) == ("elmo.where=input", [1, 2], "f1")
     assert first["dev"] == pytest.approx([82.0, 2**0.5])
     assert [read["header"], *read["rows"]] == [list(row) for row in (table.section.header, *table.section.rows)]
@@ -225,7 +226,7 @@ def test_the_report_has_the_tables_of_sweeps_made_again_from_the_records(tmp_pat
     assert "All runs with elmo.dropout=0.2." in changed
     assert files[f"tables/{path.name}"] == changed
     (table,) = json.loads(files["report.json"])["sweeps"]["tables"]
-    runs = [f"mini-input-{seed}" for seed in (1, 2, 3)]
+    runs = [record.run for record in made("srl", input=[0.0] * 3)]
     assert table["rows"][1][2] == {"text": "72.00 ± 1.00 (3)", "below": [], "runs": runs}
 
 

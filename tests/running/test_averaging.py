@@ -68,12 +68,12 @@ def test_averages_are_scored_kept_tested_and_recorded(bench, watched):
         same(scored, expected[5 * epoch + 4])
         with pytest.raises(AssertionError):
             same(scored, watched["updates"][5 * epoch + 4])  # not the trained weights
-    saved = torch.load(bench.results / record["checkpoint"], weights_only=True)
-    same(saved["state_dict"], epochs[record["epoch"] - 1], exactly=True)
+    saved = torch.load(bench.results / record.checkpoint, weights_only=True)
+    same(saved["state_dict"], epochs[record.epoch - 1], exactly=True)
     same(tested, saved["state_dict"], exactly=True)
     for place in ("input", "output"):  # the record's layer weights are those of the model that it scores
         w = epochs[-1][f"representation.elmo.mixes.{place}.w"]
-        assert record["layer_weights"][place][-1] == pytest.approx(w.softmax(0).tolist(), abs=1e-5)
+        assert record.layer_weights[place][-1] == pytest.approx(w.softmax(0).tolist(), abs=1e-5)
 
 
 class Later(AdditiveMetric):
@@ -100,11 +100,11 @@ def test_killed_a_run_goes_on_with_both_copies(bench):
     assert done.returncode == 0, done.stderr
     (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
     resumed = json.loads(path.read_text())
-    assert (resumed["epoch"], resumed["updates"]) == (4, 20)
-    assert resumed["layer_weights"] == whole["layer_weights"]
-    assert resumed["history"]["loss"] == whole["history"]["loss"]
+    assert (resumed.epoch, resumed.updates) == (4, 20)
+    assert resumed.layer_weights == whole.layer_weights
+    assert resumed.history["loss"] == whole.history["loss"]
     one, other = (
-        torch.load(root / record["checkpoint"], weights_only=True)["state_dict"]
+        torch.load(root / record.checkpoint, weights_only=True)["state_dict"]
         for root, record in ((bench.results, whole), (bench.folder / "torn", resumed))
     )
     same(one, other, exactly=True)
@@ -120,5 +120,5 @@ def test_predictions_come_from_the_averages(bench, watched, monkeypatch, tmp_pat
         BenchModule, "forward", lambda self, batch: used.append(self.state_dict()) or forward(self, batch)
     )
     (tmp_path / "in.jsonl").write_text('{"tokens": ["ba", "de"]}\n')
-    predict(str(bench.results / record["checkpoint"]), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
-    same(used[0], epochs[record["epoch"] - 1], exactly=True)
+    predict(str(bench.results / record.checkpoint), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
+    same(used[0], epochs[record.epoch - 1], exactly=True)

@@ -38,7 +38,7 @@ def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator
     plain = ("task.optimizer._target_=torch.optim.SGD", "task.optimizer.lr=1.0", "task.clip.value=null")
     limits = "task.fit.epochs=1", "trainer.limit_batches=1"
     record = bench.train(*TWO, *plain, *limits, f"trainer.accelerator={accelerator}")
-    saved = torch.load(bench.results / record["checkpoint"], "cpu", weights_only=True)["state_dict"]
+    saved = torch.load(bench.results / record.checkpoint, "cpu", weights_only=True)["state_dict"]
 
     run = schema.typed(bench.compose(*TWO, *plain))
     torch.manual_seed(run.seed)
@@ -50,7 +50,7 @@ def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator
     batches = BucketSampler(lengths, run.task.batch.batch_size, run.seed).batches(0)[:2]
     loss = torch.stack([module(reader.collate([rows[i] for i in batch])).loss for batch in batches]).mean()
     loss.backward()
-    assert record["updates"] == 1
+    assert record.updates == 1
     rtol, atol = CLOSE[accelerator]
     for name, parameter in module.named_parameters():
         assert parameter.grad is not None
@@ -70,18 +70,18 @@ def whole(shared_bench):
 
 def test_every_row_is_scored_once_and_predictions_are_complete(shared_bench, whole):
     bench, record = shared_bench, whole
-    folder = store.work(bench.results, "open", "toy", record["run"])
+    folder = store.work(bench.results, "open", "toy", record.run)
     predictions = [json.loads(line) for line in (folder / items.PREDICTIONS).read_text().splitlines()]
     lines = (bench.data / "toy" / "test.txt").read_text().splitlines()
     gold = [[word.split("/")[1] for word in line.split()] for line in lines]
     assert [len(tags) for tags in predictions] == [len(tags) for tags in gold]
     pairs = list(zip(itertools.chain(*gold), itertools.chain(*predictions), strict=True))
-    assert record["metrics"]["test"]["accuracy"] == pytest.approx(100 * sum(a == b for a, b in pairs) / len(pairs))
-    kept = items.read(items.path_of(store.place(bench.results, "open", "toy", record["run"])))
+    assert record.metrics["test"]["accuracy"] == pytest.approx(100 * sum(a == b for a, b in pairs) / len(pairs))
+    kept = items.read(items.path_of(store.place(bench.results, "open", "toy", record.run)))
     assert kept["test"].rows.tolist() == kept["dev"].rows.tolist() == list(range(40))
     words = sum(len(line.split()) for line in (bench.data / "toy" / "train.txt").read_text().splitlines())
-    assert record["history"]["tokens"][0] <= words  # the fifth of five batches does not go round
-    assert record["updates"] == 12 * (5 // 2)
+    assert record.history["tokens"][0] <= words  # the fifth of five batches does not go round
+    assert record.updates == 12 * (5 // 2)
 
 
 def test_the_number_of_devices_is_part_of_a_run(bench):
@@ -99,7 +99,7 @@ def others(monkeypatch):
 
 
 def test_a_killed_rank_ends_the_run_in_one_line_and_the_run_is_resumed(bench, whole, others):
-    folder = store.work(bench.results, "open", "toy", whole["run"])
+    folder = store.work(bench.results, "open", "toy", whole.run)
 
     def kill() -> None:
         while not (folder / "last.ckpt").is_file():
@@ -114,8 +114,8 @@ def test_a_killed_rank_ends_the_run_in_one_line_and_the_run_is_resumed(bench, wh
     assert (folder / "last.ckpt").is_file()
     assert not list(bench.results.rglob("runs/*/*/*.json"))
     resumed = bench.train(*LONG)
-    assert resumed["metrics"] == whole["metrics"]
-    assert resumed["history"]["loss"] == whole["history"]["loss"]
+    assert resumed.metrics == whole.metrics
+    assert resumed.history["loss"] == whole.history["loss"]
 
 
 def test_an_error_of_a_rank_is_told_by_the_first(tmp_path, others):

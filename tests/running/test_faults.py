@@ -229,14 +229,14 @@ def test_a_damaged_run_ends_in_one_line_and_force_starts_it_again(bench, stopped
         bench.train(*BARE)
     (stopped / "forced").touch()  # an earlier force=true was interrupted: it is not resumed from damaged files
     (stopped / "csv" / "version_0" / "metrics.csv").write_bytes(b"\xff\x00 no metrics")
-    assert bench.train(*BARE, "force=true")["epochs"] == 3
+    assert bench.train(*BARE, "force=true").epochs == 3
 
 
 def test_a_damaged_log_changes_no_record(bench, stopped):
     for log in stopped.rglob("metrics.csv"):
         log.write_bytes(b"\xff\x00 no metrics")
     whole = bench.train(*BARE, f"results_root={bench.folder}/whole")
-    assert bench.train(*BARE)["metrics"] == whole["metrics"]
+    assert bench.train(*BARE).metrics == whole.metrics
 
 
 def test_a_checkpoint_of_another_run_is_refused(bench, stopped):

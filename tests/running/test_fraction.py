@@ -89,17 +89,17 @@ def test_an_epoch_passes_over_a_small_part_several_times(bench, fraction, batche
 def test_a_run_on_a_fraction_trains_on_it_alone(bench):
     changed = json.dumps(toy.read(bench.data / "toy" / "train.txt"))
     record = bench.train("fraction=0.5", "seed=3")
-    assert record["settings"]["fraction"] == 0.5
-    assert record["variant"] == {"fraction": 0.5}
-    assert record["history"]["updates"] == [6, 12, 18, 24]  # two passes over 20 sentences in batches of 8
+    assert record.settings["fraction"] == 0.5
+    assert record.variant == {"fraction": 0.5}
+    assert record.history["updates"] == [6, 12, 18, 24]  # two passes over 20 sentences in batches of 8
     kept = Part(0.5, 3).of(json.loads(changed), "sentences")
-    assert record["history"]["tokens"] == [2 * sum(len(row["tokens"]) for row in kept)] * 4
+    assert record.history["tokens"] == [2 * sum(len(row["tokens"]) for row in kept)] * 4
 
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_reader_that_knows_no_parts_still_reads_everything(bench, monkeypatch):
     whole = toy.ToyReader.load
     monkeypatch.setattr(toy.ToyReader, "load", lambda self: whole(self))
-    assert bench.train("task.fit.epochs=1")["updates"] == 5
+    assert bench.train("task.fit.epochs=1").updates == 5
     with pytest.raises(UserError, match="the reader of task=toy can only read all"):
         bench.train("fraction=0.5")

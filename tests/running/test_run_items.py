@@ -15,6 +15,7 @@ from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.records import items as run_items
 from elmo_bench.records import store
 from elmo_bench.records.items import DEV, PREDICTIONS
+from elmo_bench.records.record import Record
 from elmo_bench.running import run
 from elmo_bench.system.errors import UserError
 from tests import toy
@@ -118,11 +119,11 @@ def test_items_must_give_the_recorded_metrics():
 # What a run leaves.
 
 
-def left(results: Path) -> tuple[dict, Path, Path]:
+def left(results: Path) -> tuple[Record, Path, Path]:
     """The record of the only run, its items' file, and its work folder."""
     (path,) = results.glob("runs/*/*/*.json")
     record = store.read(path)
-    return record, run_items.path_of(path), (results / record["checkpoint"]).parent
+    return record, run_items.path_of(path), (results / record.checkpoint).parent
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -130,14 +131,14 @@ def test_a_run_keeps_its_items_and_its_predictions_for_test_in_the_order_of_the_
     bench.train("elmo.where=both")
     record, path, work = left(bench.results)
     items = run_items.read(path)
-    run_items.check(items, record["metrics"], toy.ToyMetric.from_totals)
+    run_items.check(items, record.metrics, toy.ToyMetric.from_totals)
     rows = {split: toy.read(bench.data / "toy" / f"{split}.txt") for split in ("dev", "test")}
     for split in rows:
         assert items[split].statistics["all"].tolist() == [len(row["tokens"]) for row in rows[split]]
     assert [file.name for file in path.parent.iterdir() if file.name.startswith(".")] == []
     metric = toy.ToyMetric()
     metric.update([json.loads(line) for line in (work / PREDICTIONS).read_text().splitlines()], rows["test"])
-    assert metric.compute() == record["metrics"]["test"]
+    assert metric.compute() == record.metrics["test"]
     same(metric.items().in_row_order(np.arange(40)), items["test"])
 
 

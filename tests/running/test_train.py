@@ -10,7 +10,7 @@ from pytorch_lightning.plugins.precision import MixedPrecision
 from pytorch_lightning.utilities.enums import GradClipAlgorithmType
 
 from elmo_bench.records import items
-from elmo_bench.records.store import KEYS, read
+from elmo_bench.records.store import read
 from elmo_bench.running import launch, run
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system.errors import UserError
@@ -32,7 +32,7 @@ EVERYTHING = (  # all that a checkpoint has to bring back: both places, biLM, av
 
 def result(record):
     """A record without what may differ between two identical runs."""
-    kept = json.loads(json.dumps({key: value for key, value in record.items() if key not in TIMES}))
+    kept = json.loads(json.dumps({key: value for key, value in record.plain().items() if key not in TIMES}))
     for column in ("seconds", "training_seconds", "device_seconds"):
         del kept["history"][column]
     return kept
@@ -41,25 +41,24 @@ def result(record):
 @pytest.mark.usefixtures("stand_in")
 def test_a_run_leaves_a_whole_record(bench):
     record = bench.train("elmo.where=both", "seed=3")
-    path = bench.results / "runs" / "open" / "toy" / f"{record['run']}.json"
-    assert read(path) == json.loads(json.dumps(record))
-    assert set(KEYS) <= set(record)
-    assert (record["task"], record["scale"], record["seed"]) == ("toy", "open", 3)
-    assert record["config"]["task"]["elmo"]["where"] == "both"
-    assert set(record["metrics"]) == {"dev", "test"}
-    assert 0 < record["metrics"]["test"]["accuracy"] <= 100
-    assert record["epochs"] == 4
-    assert record["updates"] == 20
-    assert 50 < record["peak_memory_mib"] < 100_000
-    assert set(record["layer_weights"]) == set(record["gamma"]) == {"input", "output"}
-    assert [len(s) for s in record["layer_weights"]["input"]] == [3] * 4
-    assert all(abs(sum(s) - 1) < 1e-5 for s in record["layer_weights"]["output"])
-    assert record["bilm"]["name"] == "custom"
-    assert len(record["bilm"]["sha256"]) == 64
-    assert record["bilm"]["tuned"] is False
-    assert (bench.results / record["checkpoint"]).is_file()
+    path = bench.results / "runs" / "open" / "toy" / f"{record.run}.json"
+    assert read(path).plain() == json.loads(json.dumps(record.plain()))
+    assert (record.task, record.scale, record.seed) == ("toy", "open", 3)
+    assert record.config["task"]["elmo"]["where"] == "both"
+    assert set(record.metrics) == {"dev", "test"}
+    assert 0 < record.metrics["test"]["accuracy"] <= 100
+    assert record.epochs == 4
+    assert record.updates == 20
+    assert 50 < record.peak_memory_mib < 100_000
+    assert set(record.layer_weights) == set(record.gamma) == {"input", "output"}
+    assert [len(s) for s in record.layer_weights["input"]] == [3] * 4
+    assert all(abs(sum(s) - 1) < 1e-5 for s in record.layer_weights["output"])
+    assert record.bilm["name"] == "custom"
+    assert len(record.bilm["sha256"]) == 64
+    assert record.bilm["tuned"] is False
+    assert (bench.results / record.checkpoint).is_file()
     assert str(bench.folder) not in path.read_text()  # no place of this machine
-    csv = (bench.results / record["checkpoint"]).with_name("csv") / "version_0" / "metrics.csv"
+    csv = (bench.results / record.checkpoint).with_name("csv") / "version_0" / "metrics.csv"
     header = csv.read_text().splitlines()[0].split(",")
     assert {"dev/accuracy", "test/accuracy", "train/loss", "elmo/input/s0", "elmo/output/gamma"} <= set(header)
 
@@ -67,7 +66,7 @@ def test_a_run_leaves_a_whole_record(bench):
 @pytest.mark.usefixtures("stand_in")
 def test_a_run_is_the_same_with_a_cache_and_without_with_room_and_without_and_with_damage(bench, monkeypatch):
     def losses(name: str, *changes: str) -> list[float]:
-        return bench.train("task.fit.epochs=2", f"results_root={bench.folder}/{name}", *changes)["history"]["loss"]
+        return bench.train("task.fit.epochs=2", f"results_root={bench.folder}/{name}", *changes).history["loss"]
 
     cached = losses("cached")
     (data,) = (bench.folder / "cache" / "activations").glob("*/*.bin")
@@ -97,9 +96,9 @@ def test_a_recorded_run_is_not_run_again_unless_forced(bench, monkeypatch, capsy
 @pytest.mark.usefixtures("stand_in")
 def test_two_seeds_differ_and_are_of_one_group(bench):
     one, other = (bench.train("task.fit.epochs=2", f"seed={seed}") for seed in (1, 2))
-    assert one["layer_weights"] != other["layer_weights"]
-    assert one["run"] != other["run"]
-    assert one["group"] == other["group"]
+    assert one.layer_weights != other.layer_weights
+    assert one.run != other.run
+    assert one.group == other.group
 
 
 @pytest.mark.parametrize("changes", [(), EVERYTHING, ("fraction=0.5",)], ids=["frozen", "everything", "fraction"])
@@ -116,7 +115,7 @@ def test_killed_in_mid_epoch_a_run_goes_on_to_the_same_result(bench, changes):
     (path,), (other,) = (folder.glob("runs/*/*/*.json") for folder in (bench.results, bench.folder / "torn"))
     assert result(read(other)) == result(whole)
     assert items.path_of(other).read_bytes() == items.path_of(path).read_bytes()
-    one, two = bench.results / whole["checkpoint"], bench.folder / "torn" / whole["checkpoint"]
+    one, two = bench.results / whole.checkpoint, bench.folder / "torn" / whole.checkpoint
     for name in (items.DEV, items.PREDICTIONS):
         assert two.with_name(name).read_bytes() == one.with_name(name).read_bytes()
     weights, others = (torch.load(path, weights_only=True)["state_dict"] for path in (one, two))
@@ -139,9 +138,9 @@ def test_killed_after_its_last_epoch_a_stopped_run_trains_no_more(bench, monkeyp
     bench.died(*changes)
     monkeypatch.setattr(toy.ScriptedMetric, "script", [55])  # the test alone
     record = bench.train(*changes)
-    assert record["epochs"] == 4
-    assert record["epoch"] == 2
-    assert record["metrics"] == {"dev": {"accuracy": 30.0}, "test": {"accuracy": 55.0}}
+    assert record.epochs == 4
+    assert record.epoch == 2
+    assert record.metrics == {"dev": {"accuracy": 30.0}, "test": {"accuracy": 55.0}}
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -156,10 +155,10 @@ def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
     monkeypatch.setattr(run, "make_record", spy)
     monkeypatch.setattr(toy.ScriptedMetric, "script", [10, 40, 40, 20, 33])
     record = bench.train("task.metric._target_=tests.toy.ScriptedMetric")
-    assert (record["epoch"], record["epochs"], record["selected_updates"]) == (2, 4, 10)
-    scored = items.read(items.path_of(bench.results / "runs" / "open" / "toy" / f"{record['run']}.json"))
+    assert (record.epoch, record.epochs, record.selected_updates) == (2, 4, 10)
+    scored = items.read(items.path_of(bench.results / "runs" / "open" / "toy" / f"{record.run}.json"))
     assert [scored[split].totals() for split in ("dev", "test")] == [{"accuracy": 40.0}, {"accuracy": 33.0}]
-    best = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    best = torch.load(bench.results / record.checkpoint, weights_only=True)
     assert len(best["history"]) == 2
     for name, value in best["state_dict"].items():
         torch.testing.assert_close(seen[name], value, rtol=0, atol=0)
@@ -168,21 +167,21 @@ def test_the_best_epoch_on_dev_is_the_one_tested(bench, monkeypatch):
 @pytest.mark.usefixtures("stand_in")
 def test_checkpoints_hold_plain_containers_and_no_frozen_bilm(bench):
     record = bench.train("task.fit.epochs=1")
-    saved = torch.load(bench.results / record["checkpoint"], weights_only=True)
+    saved = torch.load(bench.results / record.checkpoint, weights_only=True)
     assert saved["hyper_parameters"]["config"]["task"]["name"] == "toy"
-    assert saved["bilm_sha256"] == record["bilm"]["sha256"]
+    assert saved["bilm_sha256"] == record.bilm["sha256"]
     assert saved["vocabularies"]["labels"] == {"items": ["A", "B"], "special": False}
     assert not any("bilm" in name or "table" in name for name in saved["state_dict"])
     joint = bench.train("task.fit.epochs=1", "elmo.finetune=joint")
-    saved = torch.load(bench.results / joint["checkpoint"], weights_only=True)
+    saved = torch.load(bench.results / joint.checkpoint, weights_only=True)
     assert "representation.elmo.bilm.table.weight" in saved["state_dict"]
-    assert joint["bilm"]["tuned"] is True
+    assert joint.bilm["tuned"] is True
 
 
 @pytest.mark.usefixtures("stand_in")
 def test_the_penalty_pulls_the_layer_weights_together(bench):
     def spread(*changes):
-        s = bench.train("task.optimizer.lr=0.1", *changes)["layer_weights"]["input"][-1]
+        s = bench.train("task.optimizer.lr=0.1", *changes).layer_weights["input"][-1]
         return max(s) - min(s)
 
     assert spread("elmo.lambda=10") < 0.2 * spread("elmo.lambda=0")
@@ -208,16 +207,16 @@ def test_gradients_are_clipped(bench, monkeypatch, by, bound):
 def test_a_schedule_may_step_by_update(bench):
     halve = "{_target_:torch.optim.lr_scheduler.StepLR,_partial_:true,step_size:1,gamma:0.5}"
     record = bench.train(f"task.schedule={{scheduler:{halve},interval:step}}", "task.fit.epochs=2")
-    assert record["history"]["learning_rate"][-1] == pytest.approx(0.01 * 0.5**10)
+    assert record.history["learning_rate"][-1] == pytest.approx(0.01 * 0.5**10)
 
 
 @pytest.mark.usefixtures("stand_in")
 def test_the_baseline_needs_no_bilm(bench):
     bare = bench.train("elmo.where=none", "bilm=none")
     same = bench.compose("elmo.where=none", "elmo.lambda=0.5", "bilm.weights=/nowhere/at/all")
-    assert launch.train(same)["run"] == bare["run"]
-    assert bare["bilm"] == {"name": None, "sha256": None, "tuned": False}
-    assert bare["layer_weights"] == bare["gamma"] == {}
+    assert launch.train(same).run == bare.run
+    assert bare.bilm == {"name": None, "sha256": None, "tuned": False}
+    assert bare.layer_weights == bare.gamma == {}
 
 
 @pytest.mark.usefixtures("stand_in")

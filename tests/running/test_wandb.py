@@ -19,6 +19,7 @@ from elmo_bench.commands.compare import publish as command
 from elmo_bench.configuration import pages
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store, wandb_record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import dashboards, publishing
 from elmo_bench.system import places, wandb_runs
 from elmo_bench.system.errors import UserError
@@ -90,14 +91,14 @@ def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(be
     (path,) = bench.results.glob("runs/open/toy/*.json")
     record = store.read(path)
     openings, rows = zip(*map(logged, (first, second)), strict=True)
-    assert {opening["run_id"] for opening in openings} == {record["run"]}
+    assert {opening["run_id"] for opening in openings} == {record.run}
     assert all(opening["resume"] for opening in openings)
     steps = [row["_step"] for part in rows for row in part]
-    expected = [*record["history"]["updates"], record["updates"] + 1]
+    expected = [*record.history["updates"], record.updates + 1]
     # W&B writes from a process of its own: on a busy machine, SIGKILL may take the last rows of the first part.
     assert steps == [step for step in expected if step in steps or step >= expected[-2]]
-    epochs = zip(record["layer_weights"]["input"], record["gamma"]["input"], strict=True)
-    logged_then = dict(zip(record["history"]["updates"], epochs, strict=True))
+    epochs = zip(record.layer_weights["input"], record.gamma["input"], strict=True)
+    logged_then = dict(zip(record.history["updates"], epochs, strict=True))
     for row in [row for part in rows for row in part if row["_step"] in logged_then]:
         weights, gamma = logged_then[row["_step"]]
         assert [row[f"elmo/input/s{j}"] for j in range(3)] == weights
@@ -109,7 +110,7 @@ def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(be
     assert whole["config"]["record"]["digest"] == wandb_record.digest(record)
     assert "config" not in whole["config"]
     assert paths(whole["config"]) == []
-    for split, metrics in record["metrics"].items():
+    for split, metrics in record.metrics.items():
         assert all(whole["summary"][f"{split}/{name}"] == pytest.approx(value) for name, value in metrics.items())
     assert whole["summary"]["predictions"]["nrows"] == 40
 
@@ -232,14 +233,15 @@ def finished(seed=1, **more):
     """A record with a history."""
     columns = {"epoch": [0, 1], "updates": [5, 10], "loss": [2.0, 1.0], "learning_rate": [0.1, 0.1],
                "dev.f1": [80.0, 91.0], "tokens": [100, 100]}  # fmt: skip
-    record = fake(seed=seed, run=f"{seed:016x}", updates=10, commit="c" * 40, history=columns, **more)
-    return record | {"config": record["config"] | {"task": {**record["config"]["task"], "name": "ner"}}}
+    record = fake(seed=seed, updates=10, commit="c" * 40, history=columns, **more)
+    record.config["task"]["name"] = "ner"
+    return record
 
 
-def save(root: Path, *records: dict) -> None:
+def save(root: Path, *records: Record) -> None:
     scored = Items({"correct": np.ones(4)}, np.arange(4), np.arange(4), ())
     for record in records:
-        path = store.place(root, record["scale"], record["task"], record["run"])
+        path = store.place(root, record.scale, record.task, record.run)
         store.write(path, record, {items.path_of(path): items.packed({"dev": scored, "test": scored})})
 
 
@@ -256,7 +258,7 @@ def test_every_record_is_published_once(tmp_path):
     assert publish(tmp_path) == {publishing.WRITTEN: 2}
     first, second = published(tmp_path)
     opening, rows = logged(first)
-    assert (opening["run_id"], opening["run_group"], opening["job_type"]) == ("0" * 15 + "1", "table1/open/ner", "elmo")
+    assert (opening["run_id"], opening["run_group"], opening["job_type"]) == (finished().run, "table1/open/ner", "elmo")
     assert opening["tags"] == ["ner", "open", "biLM open", "commit cccccccccccc"]
     assert [(row["_step"], row["epoch"], row["dev/f1"], row["train/loss"]) for row in rows[:2]] == [
         (5, 1, 80.0, 2.0), (10, 2, 91.0, 1.0),
@@ -286,8 +288,8 @@ def test_a_record_that_has_changed_replaces_its_offline_run(tmp_path):
 
 def test_a_run_that_was_logged_while_it_trained_is_not_published_again(tmp_path):
     save(tmp_path, finished())
-    work = store.work(tmp_path, "open", "ner", f"{1:016x}")
-    (work / "wandb" / f"offline-run-20260101_000000-{1:016x}").mkdir(parents=True)
+    work = store.work(tmp_path, "open", "ner", finished().run)
+    (work / "wandb" / f"offline-run-20260101_000000-{finished().run}").mkdir(parents=True)
     assert publish(tmp_path) == {publishing.LOGGED: 1}
 
 
@@ -295,7 +297,7 @@ def test_what_the_server_has_is_not_published_again(tmp_path, monkeypatch):
     save(tmp_path, finished(1), finished(2))
     record = finished(1)
     monkeypatch.setattr(publishing, "has_key", lambda: True)
-    monkeypatch.setattr(publishing, "on_server", lambda *_: {record["run"]: wandb_record.digest(record)})
+    monkeypatch.setattr(publishing, "on_server", lambda *_: {record.run: wandb_record.digest(record)})
     assert publish(tmp_path) == {publishing.THERE: 1, publishing.WRITTEN: 1}
 
 

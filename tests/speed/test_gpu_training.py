@@ -64,13 +64,13 @@ def test_a_run_from_data_to_record_is_the_cpus(bench, stand_in):
                     "elmo.dropout=0.0")
         for each in ("cpu", "gpu")
     )  # fmt: skip
-    assert record["machine"]["accelerator"] == "cuda"
-    assert record["history"]["loss"] == pytest.approx(expected["history"]["loss"], rel=1e-3)
-    assert record["run"] == expected["run"]
+    assert record.machine["accelerator"] == "cuda"
+    assert record.history["loss"] == pytest.approx(expected.history["loss"], rel=1e-3)
+    assert record.run == expected.run
 
 
 @pytest.mark.parametrize("precision", ["bf16-mixed", "16-mixed"])
 @pytest.mark.gpu
 def test_a_run_in_16_bits_learns(precision, bench, stand_in):
     record = bench.train("trainer.accelerator=gpu", f"trainer.precision={precision}")
-    assert record["history"]["loss"][-1] < record["history"]["loss"][0]
+    assert record.history["loss"][-1] < record.history["loss"][0]

@@ -6,7 +6,6 @@ cache that `ELMO_BENCH_CACHE` names spares it the training of the biLM.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
@@ -20,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.clusters.slurm import cancel, queue
-from elmo_bench.records import items
+from elmo_bench.records import items, store
 from elmo_bench.sweeps import queued
 from elmo_bench.system import places
 from tests import fakes, slurm_cluster
@@ -121,9 +120,7 @@ def records(results: Path) -> dict[str, tuple]:
     """All records and their items, without the times."""
     found = {}
     for path in sorted((results / "runs").rglob("*.json")):
-        told = result(json.loads(path.read_text()))
-        told.pop("checksum", None)
-        found[path.stem] = told, items.path_of(path).read_bytes()
+        found[path.stem] = result(store.read(path)), items.path_of(path).read_bytes()
     return found
 
 

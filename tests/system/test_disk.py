@@ -192,8 +192,8 @@ def test_a_run_on_a_full_disk_goes_on_when_there_is_room(bench, capsys):
         assert "no space left" in line
         assert not partial(bench.folder)
     again = bench.train()
-    assert again["metrics"] == whole["metrics"]
-    assert again["history"]["loss"] == whole["history"]["loss"]
+    assert again.metrics == whole.metrics
+    assert again.history["loss"] == whole.history["loss"]
 
 
 def test_a_cache_without_room_is_computed_around(tmp_path, capsys):

@@ -99,10 +99,10 @@ def test_the_plain_answers_are_a_file_that_score_reads(tmp_path):
         "".join(json.dumps({"premise": one, "hypothesis": two}) + "\n" for _, one, two in pairs)
     )
     (tmp_path / "gold.txt").write_text("".join(f"{label}\n" for label, *_ in pairs))
-    checkpoint = str(tmp_path / "results" / record["checkpoint"])
+    checkpoint = str(tmp_path / "results" / record.checkpoint)
     predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "labels.txt"), format="plain")
     scores = score("snli", str(tmp_path / "gold.txt"), str(tmp_path / "labels.txt"))
-    assert scores == pytest.approx(record["metrics"]["dev"])
+    assert scores == pytest.approx(record.metrics["dev"])
     predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["label"] for line in lines] == [

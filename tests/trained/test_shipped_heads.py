@@ -26,7 +26,7 @@ class Shelf:
 
     def __init__(self, folder, record):
         self.models, self.folder = folder, folder / "heads" / "toy"
-        self.record, self.checkpoint = record, folder / "results" / record["checkpoint"]
+        self.record, self.checkpoint = record, folder / "results" / record.checkpoint
         self.input = folder / "in.jsonl"
         self.input.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in SENTENCES))
         self.output = folder / "out.jsonl"

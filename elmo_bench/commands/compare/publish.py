@@ -12,7 +12,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command
 
 if TYPE_CHECKING:  # --help is quick without it
-    from elmo_bench.records.store import Record
+    from elmo_bench.records.record import Record
 
 COMMAND = Command(
     "publish",

@@ -67,7 +67,7 @@ def main() -> None:
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 console.show(error)  # at once, before the rest of the sweep runs
             return None
-        return record["metrics"]["dev"][record["config"]["task"]["monitor"]]
+        return record.metrics["dev"][record.monitor]
 
     with children.told():
         command()

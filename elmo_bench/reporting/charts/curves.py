@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.charts.svg import COLOURS, DASHES, FAINT, LAYERS, Chart, axes_in, band
-from elmo_bench.reporting.statistics.groups import Group, fraction
+from elmo_bench.reporting.statistics.groups import Group
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,17 +36,17 @@ def over_seeds(columns: Sequence[Sequence[float | None]]) -> list[list[float]]:
 def layers_over_epochs(group: Group, place: str) -> Chart:
     """s_j of every layer, and gamma below, after each epoch, at one place where ELMo enters the model."""
     records = group.records
-    depth = len(records[0]["layer_weights"][place][0])
-    weights = [over_seeds([[row[j] for row in r["layer_weights"][place]] for r in records]) for j in range(depth)]
-    data = {"weights": weights, "gamma": over_seeds([record["gamma"][place] for record in records])}
+    depth = len(records[0].layer_weights[place][0])
+    weights = [over_seeds([[row[j] for row in r.layer_weights[place]] for r in records]) for j in range(depth)]
+    data = {"weights": weights, "gamma": over_seeds([record.gamma[place] for record in records])}
     last = ", ".join(f"s_{j} {_mean(rows[-1]):.2f}" for j, rows in enumerate(weights))
     alt = f"{BAND} After the last epoch: {last}, gamma {_mean(data['gamma'][-1]):.2f}."
-    name = f"layers-{group.first['scale']}-{group.first['task']}-{place}"
+    name = f"layers-{group.first.scale}-{group.first.task}-{place}"
     return Chart(name, f"{_title(group.first)}, {place}", alt, (3.6, 2.9), data, _draw_layers)
 
 
 def _title(record: Record) -> str:
-    return f"{record['task']}, scale {record['scale']}"
+    return f"{record.task}, scale {record.scale}"
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -78,17 +78,17 @@ def training(arms: Sequence[Group], metric: str) -> Chart:
     """The score on dev after each epoch, for the arms of one task and scale."""
     first = arms[0].first
     lines = [
-        {"arm": g.first["arm"], "name": g.name, "dev": over_seeds([_dev(r, metric) for r in g.records])} for g in arms
+        {"arm": g.first.arm, "name": g.name, "dev": over_seeds([_dev(r, metric) for r in g.records])} for g in arms
     ]
     lines = [line for line in lines if line["dev"]]
     best = "; ".join(f"{line['name']}, best mean {max(map(_mean, line['dev'])):.1f}" for line in lines)
-    name = f"training-{first['scale']}-{first['task']}"
+    name = f"training-{first.scale}-{first.task}"
     data = {"metric": metric, "lines": lines}
     return Chart(name, f"{_title(first)}: dev {metric}", f"{BAND} {best}.", (3.6, 2.4), data, _draw_training)
 
 
 def _dev(record: Record, metric: str) -> list[float | None]:
-    return record.get("history", {}).get(f"dev.{metric}", [])
+    return record.history.get(f"dev.{metric}", [])
 
 
 def _draw_training(figure: Figure, data: Mapping[str, Any]) -> None:
@@ -123,14 +123,14 @@ def fractions(arms: Mapping[str, Sequence[Group]], metric: str) -> Chart:
     first = next(iter(arms.values()))[0].first
     lines = [{"arm": arm, "points": _points(groups, metric)} for arm, groups in arms.items()]
     told = "; ".join(f"{line['arm']}: " + ", ".join(map(_in_words, line["points"])) for line in lines)
-    name = f"fractions-{first['scale']}-{first['task']}"
+    name = f"fractions-{first.scale}-{first.task}"
     data = {"metric": metric, "lines": lines}
     return Chart(name, f"{_title(first)}: test {metric}", f"{BAND} {told}.", (3.6, 2.4), data, _draw_fractions)
 
 
 def _points(groups: Sequence[Group], metric: str) -> list[dict[str, Any]]:
     points = [
-        {"percent": 100 * fraction(g.first), "test": [round(r["metrics"]["test"][metric], 2) for r in g.records]}
+        {"percent": 100 * g.first.fraction, "test": [round(r.metrics["test"][metric], 2) for r in g.records]}
         for g in groups
     ]
     return sorted(points, key=lambda point: point["percent"])

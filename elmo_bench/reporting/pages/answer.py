@@ -74,7 +74,7 @@ def _row(task: str, scales: Mapping[str, Sequence[Comparison]]) -> tuple[str, ..
 
 
 def _cell(main: Comparison) -> Number:
-    metric = main.treated.first["config"]["task"]["monitor"]
+    metric = main.treated.first.monitor
     before, after = (statistics.score(g.records, "test", metric)[0] for g in (main.control, main.treated))
     seeds, sure = min(main.test.seeds), verdict(main.test)
     lines = [

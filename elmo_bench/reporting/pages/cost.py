@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages.parts import Chapter
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
@@ -28,28 +28,28 @@ def cost(scales: Scales) -> Chapter:
 
 def _total(scale: str, outcomes: Sequence[Outcome]) -> str:
     records = [record for outcome in outcomes for record in outcome.records]
-    hours = sum(record["seconds"] for record in records) / 3600
-    dirty = sum(bool(record.get("dirty")) for record in records)
+    hours = sum(record.seconds for record in records) / 3600
+    dirty = sum(bool(record.dirty) for record in records)
     changed = f" {dirty} of them: code with uncommitted changes." if dirty else ""
     return f"Scale {scale}: {len(records)} recorded runs took {hours:.1f} hours together.{changed}"
 
 
 def _table(outcome: Outcome) -> Section:
-    rows = [_row(group) for group in outcome.groups if not group.first["variant"]]
+    rows = [_row(group) for group in outcome.groups if not group.first.variant]
     return Section(f"{outcome.task}, scale {outcome.scale}", "", HEADER, rows)
 
 
 def _row(group: Group) -> tuple[str, ...]:
     time, *others = (mean_of(group, _values(group, key), text) for key, text in COLUMNS.items())
-    seeds = statistics.ranges([record["seed"] for record in group.records])
+    seeds = statistics.ranges([record.seed for record in group.records])
     return group.name, seeds, time, *map(str, others), "; ".join(sorted({*map(_device, group.records)}))
 
 
 def _values(group: Group, key: str) -> dict[str, float]:
-    return {record["run"]: record[key] for record in group.records if record.get(key)}
+    return {record.run: value for record in group.records if (value := getattr(record, key))}
 
 
 def _device(record: Record) -> str:
-    machine = record["machine"]
+    machine = record.machine
     name = machine.get("gpu") or machine["cpu"]
     return f"{name}, {machine['accelerator']}, {machine['threads']} of {machine['cores']} cores"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.statistics.outcomes import by_place
 from elmo_bench.reporting.tables import tables
@@ -41,7 +41,7 @@ def report(entity: str, project: str, records: Iterable[Record]) -> Any:
     own = list(records)
     blocks: list[Any] = [wr.TableOfContents(), wr.MarkdownBlock(text=page.markdown(NAME, "", tables.sections(own)))]
     for chosen in by_place(own):
-        title = f"Curves: {chosen[0]['task']}, scale {chosen[0]['scale']}"
+        title = f"Curves: {chosen[0].task}, scale {chosen[0].scale}"
         blocks += [wr.H2(text=title), _grid(wr, entity, project, chosen)]
     return wr.Report(entity=entity, project=project, title=NAME, blocks=blocks)
 
@@ -69,7 +69,7 @@ def _library() -> tuple[Any, Any]:
 
 def _grid(wr: Any, entity: str, project: str, records: Sequence[Record]) -> Any:
     """The panels of one task at one scale."""
-    task, scale = records[0]["task"], records[0]["scale"]
+    task, scale = records[0].task, records[0].scale
     filters = f"Tags() in ['{task}'] and Tags() in ['{scale}']"
     runs = wr.Runset(entity=entity, project=project, name=f"{task}, {scale}", filters=filters, groupby=["config.arm"])
     return wr.PanelGrid(runsets=[runs], panels=[panel for each in _panels(wr, records).values() for panel in each])
@@ -77,8 +77,8 @@ def _grid(wr: Any, entity: str, project: str, records: Sequence[Record]) -> Any:
 
 def _panels(wr: Any, records: Sequence[Record]) -> Mapping[str, list[Any]]:
     """The panels of some runs, by section."""
-    monitors = sorted({record["config"]["task"]["monitor"] for record in records})
-    places = sorted({place for record in records for place in record["gamma"]})
+    monitors = sorted({record.monitor for record in records})
+    places = sorted({place for record in records for place in record.gamma})
     layers = {place: max(_layers(record, place) for record in records) for place in places}
     return {
         "Scores": [wr.BarPlot(title=f"test {name}", metrics=[f"test/{name}"]) for name in monitors],
@@ -92,7 +92,7 @@ def _panels(wr: Any, records: Sequence[Record]) -> Mapping[str, list[Any]]:
 
 def _layers(record: Record, place: str) -> int:
     """The number of layers that are weighted at a place; 0 if ELMo is not there."""
-    weights = record["layer_weights"].get(place)
+    weights = record.layer_weights.get(place)
     return len(weights[0]) if weights else 0
 
 

@@ -12,7 +12,7 @@ from elmo_bench.reporting.charts.svg import Chart
 from elmo_bench.reporting.pages.parts import Chapter
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.groups import Group, fraction, from_bilm
+from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales, compared, newest_record
 
 # The paper's Figure 1.
@@ -35,13 +35,13 @@ def fewer_examples(scales: Scales) -> Chapter:
 
 def _by_fraction(outcome: Outcome) -> dict[str, list[Group]]:
     """Baseline and +ELMo, each with its groups, of the biLM of the newest runs on a part; nothing without such runs."""
-    parts = [group for group in outcome.groups if fraction(group.first) != 1]
+    parts = [group for group in outcome.groups if group.first.fraction != 1]
     if not parts:
         return {}
-    newest = max(parts, key=lambda group: (group.has_elmo, newest_record(group.records)["finished"]))
+    newest = max(parts, key=lambda group: (group.has_elmo, newest_record(group.records).finished))
     fits = [g for g in outcome.groups if g.sha256 in (None, newest.sha256)]
-    plain = [group for group in fits if not {*group.first["variant"]} - {"fraction"}]
-    arms = {arm: [group for group in plain if group.first["arm"] == arm] for arm in ("baseline", "elmo")}
+    plain = [group for group in fits if not {*group.first.variant} - {"fraction"}]
+    arms = {arm: [group for group in plain if group.first.arm == arm] for arm in ("baseline", "elmo")}
     return {arm: groups for arm, groups in arms.items() if groups}
 
 
@@ -60,7 +60,7 @@ def layer_weights(scales: Scales) -> Chapter:
     charts = []
     for scale, outcomes in scales.items():
         for source, placed in {"": _placed(outcomes), **_of_other_sources(outcomes)}.items():
-            named = [(f"{g.first['task']} {place}", g.records, place) for g, place in placed]
+            named = [(f"{g.first.task} {place}", g.records, place) for g, place in placed]
             rows = [(name, statistics.mean_weights(records, place)[:-1]) for name, records, place in named]
             charts += [heat_map(scale, rows, source)] if rows else []
     title = "Weights of the layers (the paper's Figure 2)"
@@ -74,10 +74,10 @@ def _placed(outcomes: Sequence[Outcome]) -> list[tuple[Group, str]]:
     """
     found: dict[tuple[str, str], tuple[Group, str]] = {}
     for outcome in outcomes:
-        moved = [g for g in outcome.groups if g.first["arm"] == "elmo" and {*g.first["variant"]} == {"elmo.where"}]
+        moved = [g for g in outcome.groups if g.first.arm == "elmo" and {*g.first.variant} == {"elmo.where"}]
         mains = [outcome.main.treated] if outcome.main else []
         for group in [*mains, *(g for g in moved if g.bilm != "untrained")]:
-            for where in group.first["layer_weights"]:
+            for where in group.first.layer_weights:
                 found.setdefault((outcome.task, where), (group, where))
     return [found[key] for key in sorted(found)]
 
@@ -86,9 +86,9 @@ def _of_other_sources(outcomes: Sequence[Outcome]) -> dict[str, list[tuple[Group
     """By the name of a source that is no biLM: its groups with the word vectors of the pair, and their places."""
     found: dict[str, list[tuple[Group, str]]] = {}
     for group in (group for outcome in outcomes for group in outcome.groups):
-        paired = group.first["arm"] == pages.pair(group.first["scale"]).with_elmo and not group.first["variant"]
-        if paired and not from_bilm(group.first):
-            found.setdefault(str(group.bilm), []).extend((group, place) for place in group.first["layer_weights"])
+        paired = group.first.arm == pages.pair(group.first.scale).with_elmo and not group.first.variant
+        if paired and not group.first.from_bilm:
+            found.setdefault(str(group.bilm), []).extend((group, place) for place in group.first.layer_weights)
     return found
 
 
@@ -98,7 +98,7 @@ def _of_other_sources(outcomes: Sequence[Outcome]) -> dict[str, list[tuple[Group
 def over_epochs(scales: Scales) -> Chapter:
     """s_j and gamma of +ELMo after every epoch, at every place."""
     groups = [main.treated for mains in compared(scales).values() for main in mains]
-    charts = [curves.layers_over_epochs(group, place) for group in groups for place in group.first["layer_weights"]]
+    charts = [curves.layers_over_epochs(group, place) for group in groups for place in group.first.layer_weights]
     words = [BY_EPOCH + curves.BAND] if charts else []
     return Chapter("epochs", "Layer weights and γ over epochs", words, charts=charts)
 

@@ -12,9 +12,9 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from elmo_bench.records import items, store, wandb_record
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import dashboards
-from elmo_bench.reporting.statistics.groups import from_bilm, is_pair
+from elmo_bench.reporting.statistics.groups import is_pair
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -62,15 +62,15 @@ def _publish(
 ) -> str:
     """What was done about a record."""
     digest = wandb_record.digest(record)
-    if known.get(record["run"]) == digest or _whole(folder, record["run"], digest):
+    if known.get(record.run) == digest or _whole(folder, record.run, digest):
         return THERE
-    work = store.work(results_root, record["scale"], record["task"], record["run"])
-    if unsynced(work, record["run"]):
+    work = store.work(results_root, record.scale, record.task, record.run)
+    if unsynced(work, record.run):
         return LOGGED
-    for earlier in unsynced(folder, record["run"]):
+    for earlier in unsynced(folder, record.run):
         shutil.rmtree(earlier)
     run = opened(folder, load=False, project=project, entity=entity, **wandb_record.arguments(record, table(record)))
-    for row in [] if record["run"] in known else wandb_record.rows(wandb_record.history(record)):
+    for row in [] if record.run in known else wandb_record.rows(wandb_record.history(record)):
         run.log(row, row["updates"])
     wandb_record.conclude(run, record, _items(results_root, record), work / items.PREDICTIONS)
     where, offline = run.folder, run.offline
@@ -79,12 +79,12 @@ def _publish(
         return FAILED
     if offline:
         write_text(where / DIGEST, digest + "\n")
-    return UPDATED if record["run"] in known else WRITTEN
+    return UPDATED if record.run in known else WRITTEN
 
 
 def _items(results_root: Path, record: Record) -> Any:
     """The items of the test set; None where they are not recorded."""
-    path = items.path_of(store.place(results_root, record["scale"], record["task"], record["run"]))
+    path = items.path_of(store.place(results_root, record.scale, record.task, record.run))
     return items.read(path).get("test") if path.is_file() else None
 
 
@@ -107,13 +107,13 @@ def table(record: Record) -> str:
     """The table or sweep that a run belongs to: table1 for its scale's pair, sources where the layers are no biLM's,
     another arm by its name, and a variant by the page of the sweep that explains it.
     """
-    variant, pages = record["variant"], _pages()
+    variant, pages = record.variant, _pages()
     fitting = [name for name, params in pages.items() if _explains(params, variant)]
     fitting.sort(key=lambda name: (not name.startswith("table"), name))  # of equally near ones the paper's tables first
     nearest = max(fitting, key=lambda name: len(variant.keys() & pages[name].keys()), default="others")
-    plain = record["arm"] if from_bilm(record) else "sources"
+    plain = record.arm if record.from_bilm else "sources"
     name = "table1" if is_pair(record) else nearest if variant else plain
-    return f"{name}/{record['scale']}/{record['task']}"
+    return f"{name}/{record.scale}/{record.task}"
 
 
 def _explains(params: Mapping[str, str], variant: Mapping[str, Any]) -> bool:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elmo_bench.configuration import layouts
-from elmo_bench.records.store import Record, read_all
+from elmo_bench.records.record import Record
+from elmo_bench.records.store import read_all
 from elmo_bench.reporting.pages import html as page
 from elmo_bench.reporting.section import Section, inert, pipes
 from elmo_bench.reporting.statistics.claims import Finding, findings

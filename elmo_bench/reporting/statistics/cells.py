@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from elmo_bench.configuration import layouts
 from elmo_bench.configuration.layouts import Layout
+from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import TITLES
-from elmo_bench.records.store import Record
 from elmo_bench.reporting.statistics.groups import Group, in_groups
 from elmo_bench.sweeps.plan import Point
 from elmo_bench.sweeps.together import Outcome
@@ -34,12 +34,12 @@ class Cell(NamedTuple):
 
     def runs(self, records: Iterable[Record]) -> Group | None:
         """The recorded runs, of all seeds; with another biLM or data, those with most seeds, then the newest."""
-        found = in_groups(each for each in records if (each["task"], each["group"]) == (self.task, self.group))
+        found = in_groups(each for each in records if (each.task, each.group) == (self.task, self.group))
         return max(found, key=_weight, default=None)
 
     def missing(self, group: Group | None) -> list[int]:
         """The seeds asked for that have no record."""
-        there = {record["seed"] for record in group.records} if group else set()
+        there = {record.seed for record in group.records} if group else set()
         return [seed for seed in self.seeds if seed not in {*there, *self.beyond}]
 
     @classmethod
@@ -92,7 +92,7 @@ def in_words(setting: str) -> str:
 
 
 def _weight(group: Group) -> tuple[int, str]:
-    return len(group.records), max(record["finished"] for record in group.records)
+    return len(group.records), max(record.finished for record in group.records)
 
 
 def cells(outcome: Outcome) -> list[Cell]:

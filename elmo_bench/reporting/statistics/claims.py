@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from elmo_bench.configuration import layouts
 from elmo_bench.configuration.claims import Claim, claims
+from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import by_key
-from elmo_bench.records.store import Record
 from elmo_bench.reporting.statistics import efficiency
 from elmo_bench.reporting.statistics.gains import gain
-from elmo_bench.reporting.statistics.groups import Group, fraction, from_bilm, in_groups, vectors
-from elmo_bench.reporting.statistics.scores import selected_weights
+from elmo_bench.reporting.statistics.groups import Group, in_groups
 from elmo_bench.system.storage.integrity import read_sealed
 
 SHOWN, CONTRADICTED, OPEN, UNTESTED = VERDICTS = ("shown", "contradicted", "not shown", "not tested")
@@ -75,7 +74,7 @@ def findings(records: Sequence[Record], scale: str, results_root: str | Path) ->
     Raises:
         UserError: an entry of the page that is not right, a damaged record of a study.
     """
-    here = [record for record in records if record["scale"] == scale and from_bilm(record)]
+    here = [record for record in records if record.scale == scale and record.from_bilm]
     return [
         Finding(name, claim, scale, _rows(claim, here, Path(results_root) / "analysis" / scale))
         for name, claim in claims(scale).items()
@@ -97,8 +96,8 @@ def _rows(claim: Claim, records: Sequence[Record], studies: Path) -> list[Row]:
         return [Row("", None, None, None, UNTESTED, note=claim.untested)]
     if claim.study:
         return [_of_study(claim, studies)]
-    spoken = claim.tasks or layouts.in_order({record["task"] for record in records} | set(layouts.titles()))
-    return [_of_task(claim, task, [record for record in records if record["task"] == task]) for task in spoken]
+    spoken = claim.tasks or layouts.in_order({record.task for record in records} | set(layouts.titles()))
+    return [_of_task(claim, task, [record for record in records if record.task == task]) for task in spoken]
 
 
 # Runs.
@@ -121,8 +120,8 @@ def _of_task(claim: Claim, task: str, records: Sequence[Record]) -> Row:
     value, low, high = difference.mean, difference.low, difference.high
     unit, enough = "points", min(difference.seeds) > 1
     if claim.measure == "error":
-        metric = less.first["config"]["task"]["monitor"]
-        errors = 100 - fmean(record["metrics"]["test"][metric] for record in less.records)
+        metric = less.first.monitor
+        errors = 100 - fmean(record.metrics["test"][metric] for record in less.records)
         if not errors:
             return Row(task, None, None, None, UNTESTED, note="the baseline makes no error")
         share = 100 / errors
@@ -135,7 +134,7 @@ def _of_task(claim: Claim, task: str, records: Sequence[Record]) -> Row:
 def _words(claim: Claim, *groups: Group) -> str:
     """What a reader must know of compared runs: single seeds, the word vectors, and changes that both have."""
     single = "one seed in an arm" if min(len(group.records) for group in groups) < 2 else ""
-    source = {vectors(group.first) for group in groups}
+    source = {group.first.vectors for group in groups}
     shared = ", ".join(f"{key}={value}" for key, value in _context(groups[0].first, _named(claim)))
     return "; ".join(filter(None, [single, f"{'/'.join(sorted(source))} vectors", shared]))
 
@@ -158,12 +157,12 @@ def _chosen(records: Iterable[Record], values: Mapping[str, Any], claim: Claim) 
 
 
 def _whole(record: Record) -> bool:
-    return fraction(record) == 1
+    return record.fraction == 1
 
 
 def _has(record: Record, values: Mapping[str, Any]) -> bool:
-    return record["arm"] == values["arm"] and all(
-        _value(record["config"], key) == value for key, value in values.items() if key != "arm"
+    return record.arm == values["arm"] and all(
+        _value(record.config, key) == value for key, value in values.items() if key != "arm"
     )
 
 
@@ -179,13 +178,13 @@ def _value(config: Mapping[str, Any], key: str) -> Any:
 
 def _context(record: Record, named: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """What a run changes on its arm's page besides the named keys."""
-    changes = by_key(record["variant"], record["config"]["elmo"]["where"])
+    changes = by_key(record.variant, record.where)
     return tuple(sorted((key, str(value)) for key, value in changes.items() if key not in {*named, "vectors"}))
 
 
 def _alike(one: Group, other: Group, claim: Claim) -> bool:
     named = _named(claim)
-    same = [(_context(g.first, named), vectors(g.first), g.data) for g in (one, other)]
+    same = [(_context(g.first, named), g.first.vectors, g.data) for g in (one, other)]
     bilms = {group.sha256 for group in (one, other)} - {None}
     tuned = claim.more.get("arm") == "tuned"
     return same[0] == same[1] and (len(bilms) < 2 or tuned)
@@ -193,7 +192,7 @@ def _alike(one: Group, other: Group, claim: Claim) -> bool:
 
 def _weight(pair: tuple[Group, Group], claim: Claim) -> tuple:
     seeds = [len(group.records) for group in pair]
-    newest = max(record["finished"] for group in pair for record in group.records)
+    newest = max(record.finished for group in pair for record in group.records)
     return not _context(pair[0].first, _named(claim)), min(seeds), sum(seeds), newest
 
 
@@ -202,8 +201,7 @@ def _weight(pair: tuple[Group, Group], claim: Claim) -> tuple:
 
 def _saved(more: Group, less: Group) -> list[float]:
     """For each seed the percentage of updates saved; one that never passes the baseline's best has saved none."""
-    known = [[record for record in group.records if record.get("history")] for group in (less, more)]
-    return [max(0.0, each.saved or 0.0) for each in efficiency.savings(*known)]
+    return [max(0.0, each.saved or 0.0) for each in efficiency.savings(less.records, more.records)]
 
 
 def _first_layer(weights: Sequence[float]) -> float:
@@ -222,11 +220,11 @@ WEIGHTS = {"first_layer": _first_layer, "spread": _spread, "lower_layers": _lowe
 
 
 def _of_weights(claim: Claim, task: str, records: Sequence[Record]) -> Row:
-    groups = [group for group in _chosen(records, claim.more, claim) if claim.place in group.first["layer_weights"]]
+    groups = [group for group in _chosen(records, claim.more, claim) if claim.place in group.first.layer_weights]
     found = max(groups, key=lambda group: (not _context(group.first, _named(claim)), len(group.records)), default=None)
     if found is None:
         return Row(task, None, None, None, UNTESTED)
-    values = [WEIGHTS[claim.measure](selected_weights(record, claim.place)) for record in found.records]
+    values = [WEIGHTS[claim.measure](record.weights_at(claim.place)) for record in found.records]
     return _over_seeds(claim, task, values, (found,), "", _words(claim, found))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 
 
 class Reached(NamedTuple):
@@ -40,14 +40,9 @@ class Saving(NamedTuple):
         return None if self.elmo is None else 100 * (1 - self.elmo.updates / self.baseline.updates)
 
 
-def dev_scores(record: Record) -> list[float]:
-    """The monitored dev metric after every epoch, in percent."""
-    return record["history"][f"dev.{record['config']['task']['monitor']}"]
-
-
 def passed(record: Record, score: float) -> Reached | None:
     """Where a run's dev score first exceeds a score; None if it never does."""
-    return _first(record, [dev > score for dev in dev_scores(record)])
+    return _first(record, [dev > score for dev in record.dev_scores])
 
 
 def saving(baseline: Record, elmo: Record) -> Saving:
@@ -58,28 +53,27 @@ def saving(baseline: Record, elmo: Record) -> Saving:
     """
     ours, theirs = _compared(elmo), _compared(baseline)
     if different := [key for key in ours if ours[key] != theirs[key]]:
-        raise ValueError(f"the runs {baseline['run']} and {elmo['run']} differ in {', '.join(different)}")
-    scores = dev_scores(baseline)
+        raise ValueError(f"the runs {baseline.run} and {elmo.run} differ in {', '.join(different)}")
+    scores = baseline.dev_scores
     first = _first(baseline, [dev == max(scores) for dev in scores])
     assert first is not None
-    return Saving(baseline["seed"], max(scores), first, passed(elmo, max(scores)))
+    return Saving(baseline.seed, max(scores), first, passed(elmo, max(scores)))
 
 
 def savings(baselines: Iterable[Record], elmos: Iterable[Record]) -> list[Saving]:
     """`saving` of the seeds that both groups of runs have, in their order."""
-    by_seed = {record["seed"]: record for record in elmos}
-    pairs = [(record, by_seed[record["seed"]]) for record in baselines if record["seed"] in by_seed]
+    by_seed = {record.seed: record for record in elmos}
+    pairs = [(record, by_seed[record.seed]) for record in baselines if record.seed in by_seed]
     return sorted(saving(*pair) for pair in pairs)
 
 
 def _compared(record: Record) -> dict[str, Any]:
     """What two runs must have in common for their updates to compare."""
-    config = record["config"]
+    task, trainer = record.config["task"], record.config.get("trainer", {})
     return {
-        **{key: record.get(key) for key in ("seed", "task", "scale", "version", "data_sha256")},
-        "fraction": config.get("fraction", 1),
-        "batch": config["task"]["batch"]["batch_size"],
-        "devices": config["trainer"]["devices"],
+        **{key: getattr(record, key) for key in ("seed", "task", "scale", "version", "data_sha256", "fraction")},
+        "batch": task.get("batch", {}).get("batch_size"),
+        "devices": trainer.get("devices", 1),
     }
 
 
@@ -87,4 +81,4 @@ def _first(record: Record, reached: Sequence[bool]) -> Reached | None:
     if True not in reached:
         return None
     epoch = reached.index(True)
-    return Reached(epoch + 1, record["history"]["updates"][epoch])
+    return Reached(epoch + 1, record.history["updates"][epoch])

@@ -13,7 +13,7 @@ from hydra.utils import get_class
 from elmo_bench.configuration import code
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items
-from elmo_bench.records.store import Record, Stored
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics import resampling
 
 FromTotals = Callable[[Mapping[str, float]], Mapping[str, float]]
@@ -75,12 +75,12 @@ def of_run(record: Record, split: str, metric: str) -> Evidence | None:
     Raises:
         UserError: the file of items is damaged.
     """
-    path = items.path_of(record.path) if isinstance(record, Stored) else None
+    path = record.path and items.path_of(record.path)
     metric_class = _metric_class(record)
     if path is None or metric_class is None or not path.is_file():
         return None
     found = _read(path, path.stat().st_mtime_ns, split, metric_class, metric)
-    recorded = record["metrics"][split][metric]
+    recorded = record.metrics[split][metric]
     return found if found is not None and abs(found.value - recorded) <= items.TOLERANCE else None
 
 
@@ -96,7 +96,7 @@ def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) 
 
 def _metric_class(record: Record) -> Any:
     """The class of the task's metric; None if the record does not name one that is here and known."""
-    name = (record["config"]["task"].get("metric") or {}).get("_target_")
+    name = (record.config["task"].get("metric") or {}).get("_target_")
     try:
         return get_class(str(name)) if code.known(name) else None
     except ImportError:

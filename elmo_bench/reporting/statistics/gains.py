@@ -49,8 +49,8 @@ def gain(treated: Group, control: Group, split: str = "test", *, permute: bool =
     Raises:
         UserError: a damaged file of items.
     """
-    metric = treated.first["config"]["task"]["monitor"]
-    scores = [[r["metrics"][split][metric] for r in group.records] for group in (treated, control)]
+    metric = treated.first.monitor
+    scores = [[r.metrics[split][metric] for r in group.records] for group in (treated, control)]
     evidence = _paired(treated, control, split, metric)
     arms = Arm.of(scores[0], evidence and evidence[0]), Arm.of(scores[1], evidence and evidence[1])
     p_items: list[float | None] = [None] * len(treated.records)
@@ -63,7 +63,7 @@ def gain(treated: Group, control: Group, split: str = "test", *, permute: bool =
 
 
 def _by_seed(group: Group, evidence: Sequence[Evidence]) -> dict[int, Evidence]:
-    return {record["seed"]: each for record, each in zip(group.records, evidence, strict=True)}
+    return {record.seed: each for record, each in zip(group.records, evidence, strict=True)}
 
 
 def _paired(treated: Group, control: Group, split: str, metric: str) -> tuple[list[Evidence], list[Evidence]] | None:

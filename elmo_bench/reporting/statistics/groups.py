@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration import pages
 from elmo_bench.records import run_names
-from elmo_bench.records.store import Record, grouped
+from elmo_bench.records.record import Record
+from elmo_bench.records.store import grouped
 from elmo_bench.system.errors import UserError
-
-BILM = "elmo_bench.layers.bilm.BilmLayers"  # the source of layers that is ELMo
 
 
 class Group(NamedTuple):
@@ -28,80 +25,34 @@ class Group(NamedTuple):
     @property
     def bilm(self) -> str | None:
         """The name of the biLM; None for a baseline."""
-        return self.first["bilm"]["name"]
+        return self.first.bilm_name
 
     @property
     def has_elmo(self) -> bool:
-        return has_elmo(self.first)
+        return self.first.has_elmo
 
     @property
     def sha256(self) -> str | None:
-        """`weights` of its runs."""
-        return weights(self.first)
+        """`Record.weights` of its runs."""
+        return self.first.weights
 
     @property
-    def data(self) -> str | None:
-        return data(self.first)
-
-
-def has_elmo(record: Record) -> bool:
-    """Whether ELMo is part of the model."""
-    return record["config"]["elmo"]["where"] != "none"
-
-
-def weights(record: Record) -> str | None:
-    """The digest of the biLM's weights; None for a baseline.
-
-    Of a biLM that a run makes itself, as at mini, it is the digest of the recipe, as in the run's identity: on another
-    processor the same training rounds otherwise, and runs on both are seeds of one arm.
-    """
-    recipe = record["settings"].get("bilm", {}).get("recipe")
-    if recipe is None:
-        return record["bilm"]["sha256"]
-    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-
-
-def data(record: Record) -> str | None:
-    """The digest of the data; None in a record without one."""
-    return record.get("data_sha256")
-
-
-def fraction(record: Record) -> float:
-    """The share of the training data that the run was trained on."""
-    return record["config"].get("fraction", 1.0)
-
-
-def vectors(record: Record) -> str:
-    """The name of the static word vectors; "random" for those that are trained with the model alone."""
-    if "vectors" in record["variant"]:
-        return record["variant"]["vectors"]
-    block: Any = record["config"].get("vectors") or {"source": "page"}
-    sets = block["sets"].values() if block["source"] == "sets" else ()
-    return "+".join(each["name"] for each in sets) or ("random" if block["source"] == "page" else block["source"])
-
-
-def from_bilm(record: Record) -> bool:
-    """Whether its layers, if it has any, are those of a biLM, and not of another source such as a Transformer."""
-    return not has_elmo(record) or (record["config"].get("bilm") or {}).get("_target_", BILM) == BILM
-
-
-def has_seen(record: Record) -> bool:
-    """Whether its source of layers was trained on data of its task, as the page of the source says (`bilm.seen`)."""
-    return has_elmo(record) and record["task"] in (record["config"].get("bilm") or {}).get("seen", ())
+    def data(self) -> str:
+        return self.first.data_sha256
 
 
 def is_pair(record: Record) -> bool:
     """Whether it is of the paper's comparison: an arm of its scale's pair, as its page has it but for the vectors."""
-    if not from_bilm(record):
+    if not record.from_bilm:
         return False
-    bare = record["variant"].get("vectors") == "random"
-    return record["arm"] in pages.pair(record["scale"]) and not record["variant"].keys() - {"vectors"} and not bare
+    bare = record.variant.get("vectors") == "random"
+    return record.arm in pages.pair(record.scale) and not record.variant.keys() - {"vectors"} and not bare
 
 
 def is_control(record: Record) -> bool:
     """Whether it is of the same comparison without pre-trained word vectors."""
-    plain = from_bilm(record) and record["arm"] in ("baseline", "elmo") and not record["variant"].keys() - {"vectors"}
-    return plain and not is_pair(record) and vectors(record) == "random"
+    plain = record.from_bilm and record.arm in ("baseline", "elmo") and not record.variant.keys() - {"vectors"}
+    return plain and not is_pair(record) and record.vectors == "random"
 
 
 def in_groups(records: Iterable[Record]) -> list[Group]:
@@ -115,7 +66,7 @@ def in_groups(records: Iterable[Record]) -> list[Group]:
     members = [each for group in grouped(records).values() for each in _alike(group)]
     same: dict[tuple, list[list[Record]]] = {}
     for group in members:
-        same.setdefault((run_names.arm_of(group[0]), group[0]["bilm"]["name"]), []).append(group)
+        same.setdefault((run_names.arm_of(group[0]), group[0].bilm_name), []).append(group)
     named = []
     for (name, _), groups in same.items():
         for group, settings, files in zip(groups, distinctions(groups), _files(groups), strict=True):
@@ -129,7 +80,7 @@ def _alike(group: list[Record]) -> list[list[Record]]:
     """The runs of a group, apart by biLM and data."""
     parts: dict[tuple, list[Record]] = {}
     for record in group:
-        parts.setdefault((str(weights(record)), str(data(record))), []).append(record)
+        parts.setdefault((str(record.weights), record.data_sha256), []).append(record)
     for part in parts.values():
         _check(part)
     return [parts[key] for key in sorted(parts)]
@@ -140,22 +91,22 @@ def _check(group: list[Record]) -> None:
     for record in group[1:]:
         if _columns(record) != _columns(group[0]):
             raise UserError(
-                f"the records {group[0]['run']} and {record['run']} ({record['task']}, scale {record['scale']}) differ "
+                f"the records {group[0].run} and {record.run} ({record.task}, scale {record.scale}) differ "
                 "only in their seed, but have other metrics or layers; restore or remove the wrong one"
             )
 
 
 def _columns(record: Record) -> tuple:
     """The names of the metrics, and how many layers are weighted at each place."""
-    layers = {place: len(rows[0]) for place, rows in record["layer_weights"].items()}
-    return layers, *({*record["metrics"][split]} for split in ("dev", "test"))
+    layers = {place: len(rows[0]) for place, rows in record.layer_weights.items()}
+    return layers, *({*record.metrics[split]} for split in ("dev", "test"))
 
 
 def _files(groups: Sequence[list[Record]]) -> list[list[str]]:
     """How the files of groups of one arm differ: "biLM 1a2b3c4d", "data 5e6f7a8b"."""
     digests = {
-        "biLM": [weights(group[0]) for group in groups],
-        "data": [data(group[0]) for group in groups],
+        "biLM": [group[0].weights for group in groups],
+        "data": [group[0].data_sha256 for group in groups],
     }
     told = {kind: values for kind, values in digests.items() if len(set(values)) > 1}
     return [[f"{kind} {short(values[i])}" for kind, values in told.items()] for i in range(len(groups))]
@@ -186,7 +137,7 @@ def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
 
 
 def _settings(record: Record) -> dict[str, Any]:
-    return {key: value for key, value in flat(record["settings"]).items() if key != "seed"}
+    return {key: value for key, value in flat(record.settings).items() if key != "seed"}
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby, product
 from typing import Any, NamedTuple
 
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics.gains import Gain, gain, holm
-from elmo_bench.reporting.statistics.groups import Group, in_groups, is_control, is_pair, vectors
+from elmo_bench.reporting.statistics.groups import Group, in_groups, is_control, is_pair
 from elmo_bench.system.errors import UserError
 
 COMPARED = {"baseline", "elmo", "glove", "elmo+glove", "text", "elmo+text", "untrained"}
@@ -25,7 +25,7 @@ class Comparison(NamedTuple):
 
     @property
     def task(self) -> str:
-        return self.treated.first["task"]
+        return self.treated.first.task
 
     @property
     def is_main(self) -> bool:
@@ -48,16 +48,16 @@ class Outcome(NamedTuple):
 
     @property
     def task(self) -> str:
-        return self.records[0]["task"]
+        return self.records[0].task
 
     @property
     def scale(self) -> str:
-        return self.records[0]["scale"]
+        return self.records[0].scale
 
     @property
     def note(self) -> str:
         """What the scale is, as the configuration says it."""
-        return newest_record(self.records)["config"]["scale"]["note"]
+        return newest_record(self.records).note
 
     @property
     def main(self) -> Comparison | None:
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
     def arms(self) -> list[Group]:
         """The groups of the main comparison, and of the same without pre-trained word vectors: one for each arm."""
         here = [g for g in self.groups if is_pair(g.first) or is_control(g.first)]
-        return list(largest(here, lambda group: group.first["arm"]).values())
+        return list(largest(here, lambda group: group.first.arm).values())
 
 
 Scales = Mapping[str, Sequence[Outcome]]  # the tasks of every scale
@@ -106,19 +106,19 @@ def compared(scales: Scales) -> dict[str, list[Comparison]]:
 
 def _compares(group: Group, baseline: Group) -> bool:
     """Whether they differ only in ELMo: the word vectors, too, are the same."""
-    if not group.has_elmo or baseline.has_elmo or not {group.first["arm"], baseline.first["arm"]} <= COMPARED:
+    if not group.has_elmo or baseline.has_elmo or not {group.first.arm, baseline.first.arm} <= COMPARED:
         return False
-    one, other = ((g.data, vectors(g.first), _others(g)) for g in (group, baseline))
-    return not any(key.startswith("elmo.") for key in group.first["variant"]) and one == other
+    one, other = ((g.data, g.first.vectors, _others(g)) for g in (group, baseline))
+    return not any(key.startswith("elmo.") for key in group.first.variant) and one == other
 
 
 def _others(group: Group) -> dict[str, Any]:
     """What it changes on its arm's page besides the word vectors."""
-    return {key: value for key, value in group.first["variant"].items() if key != "vectors"}
+    return {key: value for key, value in group.first.variant.items() if key != "vectors"}
 
 
 def _rank(each: Comparison) -> tuple:
-    return min(each.test.seeds), newest_record(each.treated.records)["finished"]
+    return min(each.test.seeds), newest_record(each.treated.records).finished
 
 
 # Records and groups in order.
@@ -128,22 +128,22 @@ def by_place(records: Iterable[Record]) -> list[list[Record]]:
     """The records of each task and scale, in the order of the report."""
     places: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        places.setdefault((record["scale"], record["task"]), []).append(record)
+        places.setdefault((record.scale, record.task), []).append(record)
     order = {scale: i for i, scale in enumerate(SCALES)}
     return [places[place] for place in sorted(places, key=lambda place: (order.get(place[0], len(SCALES)), place))]
 
 
 def newest_record(records: Sequence[Record]) -> Record:
     """The one whose run finished last."""
-    return max(records, key=lambda record: record["finished"])
+    return max(records, key=lambda record: record.finished)
 
 
 def monitored(records: Sequence[Record]) -> str:
     """The metric that the newest record of a task monitors. Raises `UserError` if another record lacks it."""
-    metric = newest_record(records)["config"]["task"]["monitor"]
+    metric = newest_record(records).monitor
     for record in records:
-        if any(metric not in record["metrics"][split] for split in ("dev", "test")):
-            where = f"{record['run']} ({record['task']}, scale {record['scale']})"
+        if any(metric not in record.metrics[split] for split in ("dev", "test")):
+            where = f"{record.run} ({record.task}, scale {record.scale})"
             raise UserError(f"the record {where} has no {metric}, unlike others of the task; restore or remove it")
     return metric
 
@@ -151,7 +151,7 @@ def monitored(records: Sequence[Record]) -> str:
 def row_order(group: Group) -> tuple:
     """Sorts the groups of a table: without ELMo first; the scale's pair, the same without vectors, the others."""
     place = 0 if is_pair(group.first) else 1 if is_control(group.first) else 2
-    return group.has_elmo, place, group.bilm or "", group.name, group.first["group"]
+    return group.has_elmo, place, group.bilm or "", group.name, group.first.group
 
 
 def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:
@@ -164,4 +164,4 @@ def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, G
 
 
 def _weight(group: Group) -> tuple:
-    return len(group.records), newest_record(group.records)["finished"], group.first["group"]
+    return len(group.records), newest_record(group.records).finished, group.first.group

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from elmo_bench.records.store import Record, mean_and_deviation
+from elmo_bench.records.record import Record
+from elmo_bench.records.store import mean_and_deviation
 
 
 def score(records: Sequence[Record], split: str, metric: str) -> tuple[float, float | None]:
     """Mean and sample deviation of a metric, in percent; no deviation for a single run."""
-    return mean_and_deviation([record["metrics"][split][metric] for record in records])
+    return mean_and_deviation([record.metrics[split][metric] for record in records])
 
 
 def scores(records: Sequence[Record], split: str, metric: str) -> str:
@@ -21,7 +22,7 @@ def scores(records: Sequence[Record], split: str, metric: str) -> str:
 
 def of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:
     """The paper's figures for the baseline and +ELMo."""
-    given = record["config"]["task"].get("paper") or {}
+    given = record.paper
     before, after = (given.get(key) for key in ("baseline", "elmo"))
     if isinstance(before, dict):
         before = before.get(metric)
@@ -32,25 +33,20 @@ def of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:
 
 def gain_of_paper(record: Record) -> float | None:
     """The paper's gain of ELMo in the monitored metric."""
-    before, after = of_paper(record, record["config"]["task"]["monitor"])
+    before, after = of_paper(record, record.monitor)
     return None if before is None or after is None else round(after - before, 2)
-
-
-def selected_weights(record: Record, place: str) -> list[float]:
-    """The weights s_j of the layers at one place, at the selected epoch."""
-    return record["layer_weights"][place][record["epoch"] - 1]
 
 
 def mean_weights(records: Sequence[Record], place: str) -> list[float]:
     """The mean of each s_j over the seeds, then that of gamma."""
-    chosen = [[*selected_weights(record, place), record["gamma"][place][record["epoch"] - 1]] for record in records]
+    chosen = [[*record.weights_at(place), record.gamma_at(place)] for record in records]
     return [fmean(column) for column in zip(*chosen, strict=True)]
 
 
 def layer_weights(records: Sequence[Record]) -> str:
     """Mean layer weights and gamma, for each place where ELMo enters."""
     cells = []
-    for place in records[0]["layer_weights"]:
+    for place in records[0].layer_weights:
         *weights, gamma = (f"{mean:.2f}" for mean in mean_weights(records, place))
         cells.append(f"{place}: {' '.join(weights)}; {gamma}")
     return ", ".join(cells)
@@ -58,7 +54,7 @@ def layer_weights(records: Sequence[Record]) -> str:
 
 def duration(records: Sequence[Record]) -> str:
     """The mean duration of a run."""
-    seconds = mean_and_deviation([record["seconds"] for record in records])[0]
+    seconds = mean_and_deviation([record.seconds for record in records])[0]
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

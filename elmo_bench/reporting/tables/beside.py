@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from elmo_bench.records.store import Record, grouped, read_all
+from elmo_bench.records.record import Record
+from elmo_bench.records.store import grouped, read_all
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group, in_groups, is_pair
@@ -19,17 +20,17 @@ NOTE = "The authors' figures are those of their records with the same settings: 
 
 def beside(records: Iterable[Record]) -> list[Section]:
     """A table for every task and scale of a user's records. Raises `UserError` for records that contradict."""
-    return [_section(own, read_all(places.RECORDED, own[0]["scale"], own[0]["task"])) for own in by_place(records)]
+    return [_section(own, read_all(places.RECORDED, own[0].scale, own[0].task)) for own in by_place(records)]
 
 
 def _section(own: Sequence[Record], authors: Sequence[Record]) -> Section:
     """The arms of one task at one scale, and below them the gain of +ELMo."""
-    metric = own[0]["config"]["task"]["monitor"]
+    metric = own[0].monitor
     theirs = grouped(authors)
     groups = sorted(in_groups(own), key=lambda group: (group.has_elmo, group.name))
-    pairs = [(group, theirs.get(group.first["group"], [])) for group in groups]
+    pairs = [(group, theirs.get(group.first.group, [])) for group in groups]
     rows = [_row(group, recorded, metric) for group, recorded in pairs]
-    title = f"{own[0]['task']}, scale {own[0]['scale']}: yours beside the authors' and the paper's"
+    title = f"{own[0].task}, scale {own[0].scale}: yours beside the authors' and the paper's"
     header = tuple(cell.format(m=metric) for cell in HEADER)
     remarks = [] if any(recorded for _, recorded in pairs) else ["The authors have recorded no run of these arms."]
     return Section(title, NOTE, header, [*rows, *_gain(pairs, metric)], remarks)
@@ -44,7 +45,7 @@ def _cells(records: list[Record], metric: str) -> tuple[str, str]:
     """The test score with its deviation, and the seeds."""
     if not records:
         return "", ""
-    return statistics.scores(records, "test", metric), statistics.ranges([record["seed"] for record in records])
+    return statistics.scores(records, "test", metric), statistics.ranges([record.seed for record in records])
 
 
 def _gain(pairs: Sequence[tuple[Group, list[Record]]], metric: str) -> list[tuple[str, ...]]:

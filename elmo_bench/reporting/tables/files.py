@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.records import store
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.section import Section, inert
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.cells import Cell, Content, cells
@@ -89,12 +89,12 @@ def _from_file(path: Path, records: Sequence[Record]) -> list[Section]:
     except (LookupError, TypeError):
         raise UserError(f"not a readable table: its cells are not those of a sweep; {AGAIN}", path) from None
     asked = Asked(sweep, list(dict.fromkeys(cell.task for cell in known)), scale, page.get("seeds"), overrides=changes)
-    here = [record for record in records if record["scale"] == scale]
+    here = [record for record in records if record.scale == scale]
     groups = {cell: cell.runs(here) for cell in known}
     if not any(groups.values()):
         return []
     content = Content(asked.layout, scale, groups, _of_records(here), asked.command_for)
-    first = section(content, newest_record(here)["config"]["scale"]["note"], *_changed(changes))
+    first = section(content, newest_record(here).note, *_changed(changes))
     return [first, *sources.sections(content)]
 
 
@@ -123,8 +123,8 @@ def _metrics(outcome: Outcome, records: Sequence[Record]) -> dict[str, str]:
 
 
 def _of_records(records: Sequence[Record]) -> dict[str, str]:
-    newest = sorted(records, key=lambda record: record["finished"])
-    return {record["task"]: record["config"]["task"]["monitor"] for record in newest}
+    newest = sorted(records, key=lambda record: record.finished)
+    return {record.task: record.monitor for record in newest}
 
 
 def _earlier(path: Path) -> list[Cell]:
@@ -145,6 +145,6 @@ def _json(made: Section, asked: Asked, content: Content) -> str:
 def _plain(content: Content, cell: Cell) -> dict[str, Any]:
     """A cell with the names of its runs and their mean scores, in percent."""
     group, metric = content.groups[cell], content.metrics.get(cell.task)
-    runs = [record["run"] for record in group.records] if group else []
+    runs = [record.run for record in group.records] if group else []
     scores = {split: statistics.score(group.records, split, metric) for split in SPLITS} if group and metric else {}
     return {**cell._asdict(), "metric": metric, "runs": runs, **scores}

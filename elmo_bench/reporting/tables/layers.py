@@ -14,7 +14,7 @@ def weights(content: Content) -> tuple[Row, list[Row]]:
     """The header, and a row for each place where ELMo enters: mean s_j and γ over the seeds, at the selected epoch."""
     cells = [(cell, content.groups[cell]) for task in content.tasks for cell in content.of(task)]
     layers = max(
-        (len(rows[0]) for _, group in cells if group for rows in group.first["layer_weights"].values()), default=0
+        (len(rows[0]) for _, group in cells if group for rows in group.first.layer_weights.values()), default=0
     )
     header = ("task", "ELMo at", *(f"s_{j}" for j in range(layers)), "γ", "seeds")
     return header, [row for cell, group in cells for row in _rows(cell, group, layers)]
@@ -25,7 +25,7 @@ def _rows(cell: Cell, group: Group | None, layers: int) -> list[Row]:
     if group is None:
         return [(name, "missing", *[""] * (layers + 2))]
     rows = []
-    for place in group.first["layer_weights"]:
+    for place in group.first.layer_weights:
         *each, gamma = mean_weights(group.records, place)
         marked = (*(_marked(weight, 1 / len(each)) for weight in each), *[""] * (layers - len(each)))
         rows.append((name, place, *marked, f"{gamma:.2f}", f"{len(group.records)}"))

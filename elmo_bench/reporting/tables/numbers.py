@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from elmo_bench.records import store
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.section import Number, Run
 from elmo_bench.reporting.statistics import scores
 from elmo_bench.reporting.statistics.groups import Group
@@ -15,14 +15,14 @@ WALL_CLOCK = "Times are wall-clock times, which other work on the machine length
 
 def linked(record: Record, value: str) -> Run:
     """A run and what it contributes to a number, as "seed 1: 68.12"."""
-    path = store.place(".", record["scale"], record["task"], record["run"])
-    return Run(record["run"], f"seed {record['seed']}: {value}", path.as_posix())
+    path = store.place(".", record.scale, record.task, record.run)
+    return Run(record.run, f"seed {record.seed}: {value}", path.as_posix())
 
 
 def seeds(group: Group, metric: str) -> Number:
     """The seeds of a group, each with its score on test."""
-    runs = [linked(record, f"{record['metrics']['test'][metric]:.2f}") for record in group.records]
-    return Number(scores.ranges([record["seed"] for record in group.records]), runs)
+    runs = [linked(record, f"{record.metrics['test'][metric]:.2f}") for record in group.records]
+    return Number(scores.ranges([record.seed for record in group.records]), runs)
 
 
 def runs_of(*groups: Group) -> list[Run]:
@@ -37,9 +37,9 @@ def mean_of(group: Group, values: Mapping[str, float], text: str) -> Number:
         values: by id of the run.
         text: how one value is written, as "{:.0f} s".
     """
-    found = [record for record in group.records if record["run"] in values]
+    found = [record for record in group.records if record.run in values]
     if not found:
         return Number("")
-    shown = [values[record["run"]] for record in found]
+    shown = [values[record.run] for record in found]
     runs = [linked(record, text.format(value)) for record, value in zip(found, shown, strict=True)]
     return Number(text.format(sum(shown) / len(shown)), runs)

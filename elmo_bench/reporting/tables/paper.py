@@ -93,7 +93,7 @@ def _gain(content: Content, groups: Sequence[Group]) -> str:
     if len(groups) < 2:
         return MISSING
     split = content.layout.split
-    before, after = (statistics.score(g.records, split, content.metrics[g.first["task"]])[0] for g in groups)
+    before, after = (statistics.score(g.records, split, content.metrics[g.first.task])[0] for g in groups)
     gain = f"{after - before:.2f}"
     return gain if before >= 100 else f"{gain} / {100 * (after - before) / (100 - before):.1f} %"
 

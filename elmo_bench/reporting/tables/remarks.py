@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group, is_pair
 from elmo_bench.system.storage.integrity import read_sealed
@@ -26,7 +26,7 @@ def rising(groups: Sequence[Group]) -> list[str]:
     """The arms of the scale's pair whose dev score was best in the last epoch that the page allows."""
     told = []
     for group in (group for group in groups if is_pair(group.first)):
-        last = [record["epoch"] == _allowed(record) for record in group.records]
+        last = [record.epoch == _allowed(record) for record in group.records]
         if any(last):
             told.append(f"{group.name}, {sum(last)} of {len(last)} runs")
     more = "More epochs might raise the score"
@@ -34,7 +34,7 @@ def rising(groups: Sequence[Group]) -> list[str]:
 
 
 def _allowed(record: Record) -> int | None:
-    return record["config"]["task"].get("fit", {}).get("epochs")
+    return record.config["task"].get("fit", {}).get("epochs")
 
 
 def read(results_root: str | Path, scales: Iterable[str]) -> Read:
@@ -64,9 +64,9 @@ def _details(groups: Sequence[Group], metric: str) -> list[str]:
     """The other test metrics and the peak memory, for each arm."""
     remarks = []
     for group in groups:
-        names = [name for name in group.first["metrics"]["test"] if name != metric]
+        names = [name for name in group.first.metrics["test"] if name != metric]
         others = [f"{name} {statistics.scores(group.records, 'test', name)}" for name in names]
-        peaks = [record["peak_memory_mib"] for record in group.records if record.get("peak_memory_mib")]
+        peaks = [record.peak_memory_mib for record in group.records if record.peak_memory_mib]
         told = [f"test {', '.join(others)}"] if others else []
         told += [f"peak memory {max(peaks):,} MiB"] if peaks else []
         if told:
@@ -77,11 +77,11 @@ def _details(groups: Sequence[Group], metric: str) -> list[str]:
 
 def _machines(records: Sequence[Record]) -> list[str]:
     described = {(m.get("gpu") or m["cpu"], m["cores"], m["threads"], m["accelerator"])
-                 for m in (record["machine"] for record in records)}  # fmt: skip
+                 for m in (record.machine for record in records)}  # fmt: skip
     shown = [
         f"{name} ({cores} cores, {threads} threads, {accelerator})"
         for name, cores, threads, accelerator in sorted(described)
     ]
-    dirty = sum(bool(record.get("dirty")) for record in records)
+    dirty = sum(bool(record.dirty) for record in records)
     changed = f" {dirty} of {len(records)} runs: code with uncommitted changes." if dirty else ""
     return [f"Machine: {'; '.join(shown)}.{changed}"]

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from elmo_bench.configuration import layouts
 from elmo_bench.configuration.claims import Claim
-from elmo_bench.records.store import Record, place
+from elmo_bench.records.record import Record
+from elmo_bench.records.store import place
 from elmo_bench.reporting.section import Number, Section, pipes
 from elmo_bench.reporting.statistics.claims import RULE, UNTESTED, VERDICTS, Finding, Row
 from elmo_bench.reporting.tables.numbers import runs_of
@@ -127,7 +128,7 @@ def runs(row: Row, scale: str) -> str:
 
 
 def _link(record: Record, scale: str) -> str:
-    return f"[{record['seed']}]({place('', scale, record['task'], record['run']).as_posix()})"
+    return f"[{record.seed}]({place('', scale, record.task, record.run).as_posix()})"
 
 
 def _how(finding: Finding) -> str:

@@ -11,7 +11,7 @@ from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.cells import Cell, Content, in_words
 from elmo_bench.reporting.statistics.gains import gain, holm, p_in_words
 from elmo_bench.reporting.statistics.gains import in_words as gain_in_words
-from elmo_bench.reporting.statistics.groups import Group, has_seen
+from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.tables.layers import weights
 from elmo_bench.reporting.tables.numbers import WALL_CLOCK, runs_of
 
@@ -47,7 +47,7 @@ def sections(content: Content) -> list[Section]:
 def unfair(content: Content) -> list[str]:
     """A line for each source that was trained on data of a task."""
     groups = [group for group in content.groups.values() if group]
-    seen = dict.fromkeys((group.first["task"], group.bilm) for group in groups if has_seen(group.first))
+    seen = dict.fromkeys((group.first.task, group.bilm) for group in groups if group.first.has_seen)
     return [
         f"{MARK} {_task(task)}: {name} was trained on data of this task; its figures here are no evidence."
         for task, name in seen
@@ -56,7 +56,7 @@ def unfair(content: Content) -> list[str]:
 
 def mark(*groups: Group) -> str:
     """What stands behind a number that is no evidence."""
-    return f" {MARK}" if any(has_seen(group.first) for group in groups) else ""
+    return f" {MARK}" if any(group.first.has_seen for group in groups) else ""
 
 
 def _gains(content: Content) -> list[tuple[str, ...]]:
@@ -84,8 +84,8 @@ def _pairs(content: Content, cells: list[Cell]) -> Iterable[tuple[Cell, Cell]]:
 
 
 def _cost(content: Content, cell: Cell, group: Group) -> tuple[str, ...]:
-    weighed = next(iter(group.first["layer_weights"].values()), None)
-    peaks = [record["peak_memory_mib"] for record in group.records if record.get("peak_memory_mib")]
+    weighed = next(iter(group.first.layer_weights.values()), None)
+    peaks = [record.peak_memory_mib for record in group.records if record.peak_memory_mib]
     return (
         _task(cell.task),
         _title(content, cell),
@@ -99,7 +99,7 @@ def _cost(content: Content, cell: Cell, group: Group) -> tuple[str, ...]:
 
 def _number(group: Group, key: str) -> str:
     """A number of a source; empty without one, and in records that do not have it yet."""
-    value = next((each["bilm"][key] for each in group.records if each["bilm"].get(key)), None)
+    value = next((each.bilm[key] for each in group.records if each.bilm.get(key)), None)
     return "" if value is None else f"{value:,}"
 
 

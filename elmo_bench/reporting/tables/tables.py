@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from elmo_bench.configuration import pages
-from elmo_bench.records.store import Record
+from elmo_bench.records.record import Record
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.groups import Group, has_elmo, in_groups, is_control, is_pair, short, vectors
+from elmo_bench.reporting.statistics.groups import Group, in_groups, is_control, is_pair, short
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_place, largest, monitored, outcome, row_order
 from elmo_bench.reporting.tables import comparisons, numbers, remarks
 from elmo_bench.reporting.tables.remarks import NOTHING, Read
@@ -65,9 +65,9 @@ def paper_score(record: Record, metric: str) -> str:
     if not is_pair(record):
         return ""
     before, after = statistics.of_paper(record, metric)
-    if not has_elmo(record):
+    if not record.has_elmo:
         return "" if before is None else f"{before}"
-    deviation = record["config"]["task"]["paper"].get("elmo_deviation") if after is not None else None
+    deviation = record.paper.get("elmo_deviation") if after is not None else None
     return "" if after is None else f"{after}" + ("" if deviation is None else f" ± {deviation}")
 
 
@@ -82,9 +82,9 @@ CONTROL = (
 def overview(records: Iterable[Record]) -> list[Section]:
     """For each scale the paper's comparison, by its pair of arms, and the same without pre-trained word vectors."""
     sections = []
-    for scale, tasks in groupby(by_place(records), key=lambda place: place[0]["scale"]):
+    for scale, tasks in groupby(by_place(records), key=lambda place: place[0].scale):
         here = list(tasks)
-        title, note = f"all tasks, scale {scale}", here[0][0]["config"]["scale"]["note"]
+        title, note = f"all tasks, scale {scale}", here[0][0].note
         pair, control = ([row for place in here for row in _side_by_side(place, of)] for of in (is_pair, is_control))
         sections.append(Section(title, note, SIDE_BY_SIDE, pair, not_recorded(here)))
         if control:
@@ -94,9 +94,9 @@ def overview(records: Iterable[Record]) -> list[Section]:
 
 def not_recorded(tasks: Sequence[list[Record]]) -> list[str]:
     """A line that says what lacks of the paper's comparison, for the tasks of one scale; nothing if it is whole."""
-    arms = pages.pair(scale := tasks[0][0]["scale"])
-    there = {(each["task"], each["arm"]) for place in tasks for each in place if is_pair(each)}
-    lacking = {arm: [place[0]["task"] for place in tasks if (place[0]["task"], arm) not in there] for arm in arms}
+    arms = pages.pair(scale := tasks[0][0].scale)
+    there = {(each.task, each.arm) for place in tasks for each in place if is_pair(each)}
+    lacking = {arm: [place[0].task for place in tasks if (place[0].task, arm) not in there] for arm in arms}
     told = [f"{arm} of {', '.join(of)}" for arm, of in lacking.items() if of]
     return [f"Not recorded yet: {'; '.join(told)} (`make reproduce TASK=... SCALE={scale}`)."] if told else []
 
@@ -107,9 +107,9 @@ def _side_by_side(records: list[Record], belongs: Callable[[Record], bool]) -> l
     metric, paper = monitored(records), _gain_of_paper(records[0], monitored(records))
     rows = []
     for pair, marks in zip(pairs, _marks(pairs), strict=True):
-        task = records[0]["task"] + (f" ({'; '.join(marks)})" if marks else "")
+        task = records[0].task + (f" ({'; '.join(marks)})" if marks else "")
         shown = (f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in pair)
-        rows.append((task, metric, vectors(_known(pair).first), *shown, _gain(*reversed(pair)), paper))
+        rows.append((task, metric, _known(pair).first.vectors, *shown, _gain(*reversed(pair)), paper))
     return rows
 
 
@@ -118,8 +118,8 @@ Pair = tuple[Group | None, Group | None]  # the baseline and +ELMo
 
 def _pairs(groups: Sequence[Group]) -> list[Pair]:
     """Every biLM beside the baseline with the same word vectors and data; None where there is no such arm."""
-    baselines = largest([g for g in groups if not g.has_elmo], lambda g: (vectors(g.first), g.data))
-    elmos = largest([g for g in groups if g.has_elmo], lambda g: (vectors(g.first), g.data, g.bilm, g.sha256))
+    baselines = largest([g for g in groups if not g.has_elmo], lambda g: (g.first.vectors, g.data))
+    elmos = largest([g for g in groups if g.has_elmo], lambda g: (g.first.vectors, g.data, g.bilm, g.sha256))
     pairs: list[Pair] = [(baselines.get(alike[:2]), elmo) for alike, elmo in elmos.items()]
     alone = baselines.keys() - {alike[:2] for alike in elmos}
     return [*pairs, *((group, None) for alike, group in baselines.items() if alike in alone)]
@@ -131,7 +131,7 @@ def _known(pair: Pair) -> Group:
 
 def _marks(pairs: Sequence[Pair]) -> list[list[str]]:
     """How each pair differs from the others in biLM and data, and the name of a biLM that is not the scale's own."""
-    own = {_known(pair).first["config"]["scale"].get("bilm") or _known(pair).first["scale"] for pair in pairs}
+    own = {_known(pair).first.config["scale"].get("bilm") or _known(pair).first.scale for pair in pairs}
     bilms = {elmo.bilm for _, elmo in pairs if elmo}
     weights, data = {elmo.sha256 for _, elmo in pairs if elmo}, {_known(pair).data for pair in pairs}
     marks: list[list[str]] = []

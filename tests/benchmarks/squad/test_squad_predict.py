@@ -32,12 +32,12 @@ def trained(tmp_path_factory):
 @pytest.mark.slow
 def test_the_official_file_scores_as_the_run_did(trained, tmp_path):
     folder, record = trained
-    checkpoint, gold = folder / "results" / record["checkpoint"], folder / "mini" / "squad" / "test-v1.1.json"
+    checkpoint, gold = folder / "results" / record.checkpoint, folder / "mini" / "squad" / "test-v1.1.json"
     number = predict(str(checkpoint), str(gold), str(tmp_path / "answers.json"))
     answers = json.loads((tmp_path / "answers.json").read_text())
     assert len(answers) == number > 10
-    assert score("squad", str(gold), str(tmp_path / "answers.json")) == pytest.approx(record["metrics"]["test"])
-    assert record["generated_sha256"]["test"] == sha256(gold)  # beside the recipe that identifies the data
+    assert score("squad", str(gold), str(tmp_path / "answers.json")) == pytest.approx(record.metrics["test"])
+    assert record.generated_sha256["test"] == sha256(gold)  # beside the recipe that identifies the data
 
 
 def test_raw_paragraphs(trained, tmp_path):
@@ -45,7 +45,7 @@ def test_raw_paragraphs(trained, tmp_path):
     context = "Ida \u201cBell\u201d sold a cart.  Tarvel  didn't."
     asked = [{"context": context, "question": "Who sold?"}, {"context": "x", "question": "What?", "id": "q2"}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
-    checkpoint = str(folder / "results" / record["checkpoint"])
+    checkpoint = str(folder / "results" / record.checkpoint)
     assert predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")) == 2
     first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     assert context[first["start"] : first["end"]] == first["answer"]

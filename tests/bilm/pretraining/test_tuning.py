@@ -246,10 +246,10 @@ def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
     parent = {"name": "custom", "sha256": BiLM.from_files(*paths(whole)).sha256}
     tuned = BiLM.from_files(*paths(bench.folder / "tuned")).sha256
     told = {"name": "custom-tuned", "sha256": tuned, "tuned": True, "parent": parent}
-    assert record["bilm"].items() >= told.items()
-    assert record["arm"] == "tuned"
+    assert record.bilm.items() >= told.items()
+    assert record.arm == "tuned"
     assert str(bench.folder) not in json.dumps(record)
-    assert record["run"] == before == Identity(run).run
+    assert record.run == before == Identity(run).run
     others = ["bilm.tuning.lr=0.01", "bilm.tuning.softmax.epochs=3"]
     ids = {Identity(schema.typed(pages.compose([*chosen, other]))).run for other in others}
     assert len({*ids, before}) == 3

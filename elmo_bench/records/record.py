@@ -1,0 +1,210 @@
+"""The record of a finished run: its keys on disk, their types, and how they belong together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.records.shape import KEYS, RECORD, fault
+from elmo_bench.system.storage.hashing import fingerprint
+
+BILM = "elmo_bench.layers.bilm.BilmLayers"  # the source of layers that is ELMo
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """What is known of a run before it ends.
+
+    Attributes:
+        arm, variant: its page of conf/arm/, and what differs from it by dotted key.
+        version: of the task's computation.
+        run, group: 16 hexadecimal digits, hashes of the settings with and without the seed.
+        bilm: the name and sha256 of the biLM, null for a baseline, and whether it was tuned.
+        commit, dirty: of the code; None without git.
+        config: the resolved configuration, without folders of a machine.
+    """
+
+    task: str
+    scale: str
+    arm: str
+    variant: Plain
+    seed: int
+    version: int
+    run: str
+    group: str
+    bilm: Plain
+    commit: str | None
+    dirty: bool | None
+    config: Plain
+
+    @property
+    def where(self) -> str:
+        """Where ELMo enters: "none", "input", "output" or "both"."""
+        return self.config["elmo"]["where"]
+
+    @property
+    def has_elmo(self) -> bool:
+        """Whether ELMo is part of the model."""
+        return self.where != "none"
+
+    @property
+    def bilm_name(self) -> str | None:
+        """The name of the biLM; None for a baseline."""
+        return self.bilm["name"]
+
+    @property
+    def monitor(self) -> str:
+        """The metric by which the task selects an epoch."""
+        return self.config["task"]["monitor"]
+
+    @property
+    def note(self) -> str:
+        """What the scale is, as the configuration says it."""
+        return self.config["scale"]["note"]
+
+    @property
+    def paper(self) -> Plain:
+        """The paper's figures: `baseline`, `elmo`, each a number or one for each metric, and `elmo_deviation`."""
+        return self.config["task"].get("paper") or {}
+
+    @property
+    def fraction(self) -> float:
+        """The share of the training data that the run was trained on."""
+        return self.config.get("fraction", 1.0)
+
+    @property
+    def vectors(self) -> str:
+        """The name of the static word vectors; "random" for those that are trained with the model alone."""
+        if "vectors" in self.variant:
+            return self.variant["vectors"]
+        block: Plain = self.config.get("vectors") or {"source": "page"}
+        sets = block.get("sets", {}).values() if block["source"] == "sets" else ()
+        return "+".join(each["name"] for each in sets) or ("random" if block["source"] == "page" else block["source"])
+
+    @property
+    def from_bilm(self) -> bool:
+        """Whether its layers, if it has any, are a biLM's, and not those of another source such as a Transformer."""
+        return not self.has_elmo or (self.config.get("bilm") or {}).get("_target_", BILM) == BILM
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether its source of layers was trained on data of its task, as the source's page says (`bilm.seen`)."""
+        return self.has_elmo and self.task in (self.config.get("bilm") or {}).get("seen", ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Started):
+    """A finished run.
+
+    Attributes:
+        metrics: of the selected epoch, in percent, by split ("dev", "test") and name.
+        epoch: the selected one, from 1.
+        epochs, updates: all of them; `selected_updates`: those until the selected epoch.
+        layer_weights, gamma: by place of ELMo, for each epoch the weights s_j of all layers, and gamma.
+        seconds, device_seconds: of the run; of the processor or GPU in it.
+        history: a list over the epochs for each key; dev metrics as `dev.<metric>`.
+        settings: what the result depends on; `run` is its hash.
+        more: further keys, as another version may write.
+        path: of its file; the run's items lie beside it. None if it was not read from one.
+    """
+
+    metrics: dict[str, dict[str, float]]
+    epoch: int
+    epochs: int
+    updates: int
+    selected_updates: int
+    layer_weights: dict[str, list[list[float]]]
+    gamma: dict[str, list[float]]
+    seconds: float
+    device_seconds: float
+    tokens_per_second: float
+    peak_memory_mib: int | None = None
+    device_peak_memory_mib: int | None = None
+    parameters: int
+    data_sha256: str
+    generated_sha256: dict[str, str]
+    machine: Plain
+    versions: dict[str, str]
+    finished: str
+    checkpoint: str
+    history: dict[str, list[Any]]
+    settings: Plain
+    word_vectors: Plain | None
+    more: Plain = field(default_factory=dict)
+    path: Path | None = field(default=None, compare=False)
+
+    @property
+    def weights(self) -> str | None:
+        """The digest of the biLM's weights; None for a baseline.
+
+        Of a biLM that a run makes itself, as at mini, it is the digest of the recipe, as in the run's identity: on
+        another processor the same training rounds otherwise, and runs on both are seeds of one arm.
+        """
+        recipe = self.settings.get("bilm", {}).get("recipe")
+        if recipe is None:
+            return self.bilm["sha256"]
+        return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def dev_scores(self) -> list[float]:
+        """The monitored metric on dev after every epoch, in percent."""
+        return self.history[f"dev.{self.monitor}"]
+
+    def weights_at(self, place: str) -> list[float]:
+        """The weights s_j of the layers at one place, at the selected epoch."""
+        return self.layer_weights[place][self.epoch - 1]
+
+    def gamma_at(self, place: str) -> float:
+        """Gamma at one place, at the selected epoch."""
+        return self.gamma[place][self.epoch - 1]
+
+    def plain(self) -> Plain:
+        """Its keys on disk, in their order."""
+        known = {key: getattr(self, key) for key in KEYS}
+        return {key: value for key, value in known.items() if f"{key}?" not in RECORD or value is not None} | self.more
+
+
+def of(plain: Plain, path: Path | None = None) -> Record:
+    """A record from its keys on disk.
+
+    Raises:
+        ValueError: what is not of its type, or does not belong to the rest; in one line.
+    """
+    if wrong := fault(plain, RECORD):
+        raise ValueError(wrong)
+    known = {key: plain[key] for key in KEYS if key in plain}
+    record = Record(**known, more={key: value for key, value in plain.items() if key not in known}, path=path)
+    if misfit := _misfit(record):
+        raise ValueError(misfit)
+    return record
+
+
+def _misfit(record: Record) -> str | None:
+    """What of a record does not belong to the rest of it; None if all does."""
+    settings, task, dev = record.settings, record.settings["task"], f"dev.{record.monitor}"
+    named = task.get("name"), settings["scale"].get("name"), settings["seed"], task.get("version", 1)
+    columns = [*record.history.values(), *record.layer_weights.values(), *record.gamma.values()]
+    layers = {len(row) for place in record.layer_weights.values() for row in place}
+    belongs = {
+        "run is not the hash of its settings": record.run == fingerprint(settings),
+        "group is not the hash of its settings": record.group == fingerprint(without_seed(settings)),
+        "its settings name another task, scale, seed or version": named
+        == (record.task, record.scale, record.seed, record.version),
+        f"metrics lack {record.monitor}": all(record.monitor in scores for scores in record.metrics.values()),
+        "layer_weights and gamma have other places": record.layer_weights.keys() == record.gamma.keys(),
+        "layer_weights have several lengths": len(layers) <= 1 and 0 not in layers,
+        "a list of epochs has another length": {len(column) for column in columns} == {record.epochs},
+        "epoch is beyond its epochs": record.epoch <= record.epochs,
+        f"history lacks {dev}": dev in record.history and fault(record.history[dev], [float]) is None,
+    }
+    return next((reason for reason, fits in belongs.items() if not fits), None)
+
+
+def without_seed(settings: Mapping[str, Any]) -> Plain:
+    """What runs of one group have in common."""
+    return {key: value for key, value in settings.items() if key != "seed"}
