@@ -57,9 +57,13 @@ class Section(NamedTuple):
 
 
 def pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """A Markdown table; a line break in a cell is a space."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines)
+    return "\n".join("| " + " | ".join(map(_cell, cells)) + " |" for cells in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("\n", " ").replace("|", "\\|")
 
 
 def inert(markdown: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from netrc import NetrcParseError, netrc
@@ -50,8 +51,11 @@ class WandbRun:
         self._do(update)
 
     def close(self, failed: bool = False) -> None:
-        """Ends the run. Online, what cannot be uploaded within a minute stays on disk."""
+        """Ends the run. Online, what cannot be uploaded within a minute stays on disk; offline, W&B's own log goes."""
+        folder, offline = self.folder, self.offline
         self._do(lambda run: run.finish(exit_code=int(failed)))
+        if folder is not None and offline:
+            shutil.rmtree(folder / "logs", ignore_errors=True)  # it names folders of this machine
 
     @property
     def folder(self) -> Path | None:
@@ -121,7 +125,7 @@ def _stored(url: str) -> bool:
 def _init(wandb: Any, folder: Path, mode: str, load: bool, arguments: Mapping[str, Any]) -> Any:
     settings = wandb.Settings(
         silent=True, console="off", init_timeout=SECONDS, finish_timeout=LAST_SECONDS, finish_timeout_raises=True,
-        x_disable_stats=not load, disable_git=True,
+        x_disable_stats=not load, disable_git=True, host="", symlink=False,
         x_disable_meta=True,  # it names paths of this machine
         x_transaction_log_flush_interval=0.2,  # a killed process leaves what it has logged
     )  # fmt: skip

@@ -134,7 +134,7 @@ def test_the_three_states_are_three_runs_and_one_that_breaks_off_goes_on_alike(b
             bench.train(*bilm(files), "bilm.state=carry", torn)
     resumed = bench.train(*bilm(files), "bilm.state=carry", torn)
     for key in ("metrics", "layer_weights", "gamma"):
-        assert resumed[key] == json.loads(json.dumps(runs["carry"][key]))
+        assert getattr(resumed, key) == json.loads(json.dumps(getattr(runs["carry"], key)))
     assert resumed.history["loss"] == runs["carry"].history["loss"]
 
 

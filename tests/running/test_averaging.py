@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
@@ -10,6 +9,7 @@ import torch
 
 from elmo_bench.commands.use.predict import predict
 from elmo_bench.metrics.items import AdditiveMetric
+from elmo_bench.records import store
 from elmo_bench.running.module import BenchModule
 
 pytestmark = pytest.mark.slow
@@ -99,7 +99,7 @@ def test_killed_a_run_goes_on_with_both_copies(bench):
     done = bench.command("train", *bench.overrides(torn, *changes))
     assert done.returncode == 0, done.stderr
     (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
-    resumed = json.loads(path.read_text())
+    resumed = store.read(path)
     assert (resumed.epoch, resumed.updates) == (4, 20)
     assert resumed.layer_weights == whole.layer_weights
     assert resumed.history["loss"] == whole.history["loss"]

@@ -9,7 +9,7 @@ from elmo_bench.configuration import layouts
 from elmo_bench.configuration.claims import Claim
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import place
-from elmo_bench.reporting.section import Number, Section, pipes
+from elmo_bench.reporting.section import Number, Section, inert, pipes
 from elmo_bench.reporting.statistics.claims import RULE, UNTESTED, VERDICTS, Finding, Row
 from elmo_bench.reporting.tables.numbers import runs_of
 
@@ -44,7 +44,7 @@ def markdown(by_scale: Sequence[Sequence[Finding]]) -> str:
     for found in by_scale:
         parts.append(f"# Runs and commands, scale {found[0].scale}")
         parts += [part for each in found for part in _detail(each)]
-    return "\n\n".join(parts) + "\n"
+    return inert("\n\n".join(parts) + "\n")
 
 
 def glance(found: Sequence[Finding], mark: str = "") -> Section:

@@ -1,0 +1,148 @@
+"""Records that somebody else made, moved or copied: left out aloud, never averaged, answered with or made a path."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elmo_bench.commands.compare import report
+from elmo_bench.records import store
+from elmo_bench.records.record import without_seed
+from elmo_bench.records.shape import KEYS
+from elmo_bench.reporting.statistics.claims import findings
+from elmo_bench.reporting.statistics.outcomes import by_scale
+from elmo_bench.reporting.tables import replication
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.hashing import fingerprint
+from tests.records.test_records import at, fake, save
+
+pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+
+ONE = fake(seed=1)
+
+
+def left_out(folder: Path, capsys) -> str:
+    """What is said of the only record that is left out; the own one is read."""
+    assert store.read_all(folder) == [ONE]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"left out: {folder}")
+    return line
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize("name", ["{} copy.json", "{}.1.json", "{} (conflict).json", "0123456789abcdef.json"])
+def test_a_copy_or_a_link_under_another_name_counts_once(tmp_path, capsys, name, link):
+    save(tmp_path, ONE)
+    other = at(tmp_path, ONE).with_name(name.format(ONE.run))
+    other.symlink_to(at(tmp_path, ONE)) if link else shutil.copy(at(tmp_path, ONE), other)
+    assert "the record of another place" in left_out(tmp_path, capsys)
+    with pytest.raises(UserError, match="another place"):
+        store.read(other)
+
+
+@pytest.mark.parametrize("place", ["runs/mini/ner", "runs/open/srl"])
+def test_a_record_in_the_folder_of_another_scale_or_task_is_none_of_it(tmp_path, capsys, place):
+    save(tmp_path, ONE)
+    (tmp_path / place).mkdir(parents=True)
+    shutil.copy(at(tmp_path, ONE), tmp_path / place)
+    assert "the record of another place" in left_out(tmp_path, capsys)
+
+
+def test_five_seeds_and_their_copies_are_five_seeds(tmp_path, capsys):
+    save(tmp_path, *(fake(where, seed, 80.0 + seed) for where in ("none", "input") for seed in range(1, 6)))
+    for path in sorted(tmp_path.glob("runs/*/*/*.json")):
+        shutil.copy(path, path.with_name(f"{path.stem} copy.json"))
+    (outcome,) = by_scale(store.read_all(tmp_path))["open"]
+    assert [len(group.records) for group in outcome.groups] == [5, 5]
+    assert len(capsys.readouterr().err.splitlines()) == 10
+
+
+OUTSIDE: list[dict[str, Any]] = [
+    {"run": "*/../../../victim"},
+    {"run": "../../../../victim"},
+    {"run": "0123456789ABCDEF"},
+    {"task": "../../.."},
+    {"task": "a/b"},
+    {"task": ".."},
+    {"task": "a\nb"},
+    {"scale": "/tmp"},
+    {"scale": ""},
+    {"arm": "../../page"},
+    {"arm": "x" * 300},
+]
+
+
+@pytest.mark.parametrize("changes", OUTSIDE)
+def test_a_word_of_a_record_becomes_no_path(tmp_path, capsys, changes):
+    """Anyone can seal a record, and make its hashes those of its settings."""
+    save(tmp_path, ONE)
+    changed = replace(fake(seed=2), **changes)
+    store.write(at(tmp_path, fake(seed=2)), changed)
+    before = sorted(tmp_path.rglob("*"))
+    assert f"{next(iter(changes))} is no" in left_out(tmp_path, capsys)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_record_of_another_seed_or_settings_than_its_hash_is_left_out(tmp_path, capsys):
+    """The same run with another seed typed into it, its settings, or both; its name is that of the hash, or not."""
+    two = fake(seed=2)
+    edited = {**ONE.settings, "seed": 2}
+    for changed in (
+        replace(ONE, seed=2, run=two.run),
+        replace(two, seed=3),
+        replace(two, version=2),
+        replace(two, group=ONE.run),
+        replace(ONE, settings=edited, run=fingerprint(edited), group=fingerprint(without_seed(edited))),
+    ):
+        save(tmp_path, ONE)
+        store.write(at(tmp_path, two), changed)
+        assert "settings" in left_out(tmp_path, capsys)
+
+
+SHAPES: list[dict[str, Any]] = [
+    {"metrics": []}, {"metrics": {"dev": {"f1": 1.0}}}, {"metrics": {"dev": {"f1": "1"}, "test": {"f1": 1.0}}},
+    {"metrics": {"dev": {"f1": 1e300}, "test": {"f1": 1.0}}}, {"metrics": {"dev": {"x": 1.0}, "test": {"x": 1.0}}},
+    {"metrics": {"dev": {"f1": True}, "test": {"f1": 1.0}}}, {"variant": ["elmo.where"]}, {"variant": {"elmo": "x"}},
+    {"variant": {"vectors": 3}}, {"seed": "2"}, {"seed": True}, {"version": None}, {"epoch": 3}, {"epoch": 0},
+    {"epochs": 0}, {"layer_weights": {}}, {"layer_weights": {"input": [[0.1], [0.1, 0.2]]}},
+    {"layer_weights": {"input": [[], []]}}, {"gamma": {"input": [1.0, None]}}, {"gamma": {"input": [1.0]}},
+    {"history": {}}, {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0]}},
+    {"history": {"epoch": [0, 1], "updates": [1, 2], "dev.f1": [1.0, None]}}, {"history": "x"}, {"config": None},
+    {"config": {"task": {"monitor": "f1"}, "elmo": {"where": "none"}, "scale": 3}},
+    {"bilm": {"name": 3, "sha256": None}},
+    {"machine": {}}, {"finished": 3}, {"seconds": -1.0}, {"settings": {"seed": 2, "scale": "open", "task": {}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", SHAPES)
+def test_a_sealed_record_of_another_shape_is_left_out_and_the_report_is_written(tmp_path, capsys, changes):
+    save(tmp_path, ONE)
+    store.write(at(tmp_path, fake(seed=2)), replace(fake(seed=2), **changes))
+    assert "not a record of a run" in left_out(tmp_path, capsys)
+
+
+def test_the_report_leaves_strangers_out_in_one_line_each(tmp_path, capsys):
+    save(tmp_path, ONE, fake("none"))
+    store.write(at(tmp_path, fake(seed=2)), replace(fake(seed=2), config={}))
+    report.refresh(tmp_path)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "config lacks elmo" in line
+    assert fake(seed=2).run not in (tmp_path / "report.html").read_text()
+
+
+def test_a_record_keeps_keys_that_this_version_does_not_know(tmp_path):
+    more = replace(ONE, more={"later": [1]})
+    save(tmp_path, more)
+    assert store.read(at(tmp_path, ONE)).plain() == more.plain()
+    assert tuple(ONE.plain()) == tuple(key for key in KEYS if "peak" not in key)
+
+
+def test_the_findings_show_what_records_say_as_text(monkeypatch):
+    monkeypatch.setattr(replication, "_detail", lambda each: ["<script>alert(1)</script>"])
+    text = replication.markdown([findings([], "mini", "nowhere")])
+    assert "<script" not in text
+    assert "&lt;script>" in text
