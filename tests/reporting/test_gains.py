@@ -114,6 +114,7 @@ def test_the_permutation_test_is_exact_where_it_can_be():
     higher, lower = (differences >= differences[0] - 1e-9).mean(), (differences <= differences[0] + 1e-9).mean()
     assert resampling.permutation_p(one, other, f1) == pytest.approx(min(1, 2 * min(higher, lower)))
     assert resampling.permutation_p(one, one, f1) == 1
+    assert resampling.permutation_p(one, np.concatenate([other[:1], one[1:]]), f1) == 1
 
 
 # Intervals.
