@@ -35,7 +35,12 @@ class Identity:
         self.settings = plain = settings(run)
         self.run = fingerprint(plain)
         self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})
-        self.data = fingerprint([plain["scale"], plain["task"]["reader"].get("data")], digits=64)
+        self.data = data_of(plain)
+
+
+def data_of(settings: Plain) -> str:
+    """A hash of the data that a run's settings name."""
+    return fingerprint([settings["scale"], settings["task"]["reader"].get("data")], digits=64)
 
 
 class Description(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,6 @@ class Accuracy(AdditiveMetric):
             gold = row[self.field]
             if gold not in (None, NO_GOLD):
                 self.tally.add(predicted == gold, 1, cluster=self.cluster(row))
-
-    def cluster(self, row: Mapping[str, Any]) -> Hashable:
-        """A key shared by rows that are not independent; None if the row is independent."""
-        return None
 
     @staticmethod
     def from_totals(totals: Mapping[str, float]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -62,6 +62,21 @@ class Items:
             for name, values in self.statistics.items()
         }
 
+    def clustered(self, keys: Sequence[Hashable]) -> Items:
+        """The same items in the clusters of their rows, where these join whole clusters of ours; else as they are.
+
+        Args:
+            keys: of the rows of the split, as `AdditiveMetric.cluster` gives them.
+
+        Raises:
+            ValueError: an item of a row beyond these.
+        """
+        if len(self) and self.rows.max() >= len(keys):
+            raise ValueError(f"items of row {self.rows.max()}, where the data have {len(keys)}")
+        clusters, names = _by_key(keys[row] for row in self.rows)
+        joins = len({*zip(self.clusters.tolist(), clusters.tolist(), strict=True)}) == len({*self.clusters.tolist()})
+        return Items(self.statistics, self.rows, clusters, names) if joins else self
+
     def in_row_order(self, order: np.ndarray) -> Items:
         """The items sorted by row; the i-th counted row is row order[i] of the split.
 
@@ -77,6 +92,14 @@ class Items:
             smallest(clusters),
             tuple(self.names[i] for i in old) if self.names else (),
         )
+
+
+def _by_key(keys: Iterable[Hashable]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The cluster of each item by its key, and the names of the clusters; an item without a key is alone in its own."""
+    numbers: dict[Hashable, int] = {}
+    clusters = [numbers.setdefault(object() if key is None else key, len(numbers)) for key in keys]
+    names = tuple(key for key in numbers if isinstance(key, str))
+    return smallest(clusters), names if len(names) == len(numbers) else ()
 
 
 def _numbered(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -107,9 +130,7 @@ class Tally:
     def __init__(self, *statistics: str):
         self._values: dict[str, list[float]] = {name: [] for name in statistics}
         self._rows: list[int] = []
-        self._clusters: list[int] = []
-        self._numbers: dict[Hashable, int] = {}
-        self._size = 0  # clusters so far
+        self._keys: list[Hashable] = []
         self._row = -1
 
     def pairs(self, predictions: Sequence[P], rows: Sequence[R]) -> Iterator[tuple[P, R]]:
@@ -123,38 +144,37 @@ class Tally:
 
         Args:
             values: of the statistics, in their order.
-            cluster: a key that identifies the item's cluster; a string is also kept as the cluster's name. None: the
-                item is the only one of its cluster.
+            cluster: the key of its cluster, as `AdditiveMetric.cluster` gives it.
         """
         for column, value in zip(self._values.values(), values, strict=True):
             column.append(value)
         self._rows.append(self._row if self._row >= 0 else len(self._rows))
-        new = self._size
-        number = new if cluster is None else self._numbers.setdefault(cluster, new)
-        self._size = max(self._size, number + 1)
-        self._clusters.append(number)
+        self._keys.append(cluster)
 
     def items(self) -> Items:
         """All items, in the order in which they were added."""
-        names = [key for key in self._numbers if isinstance(key, str)]
-        return Items(
-            {name: smallest(values) for name, values in self._values.items()},
-            smallest(self._rows),
-            smallest(self._clusters),
-            tuple(names) if len(names) == self._size else (),
-        )
+        statistics = {name: smallest(values) for name, values in self._values.items()}
+        return Items(statistics, smallest(self._rows), *_by_key(self._keys))
 
 
 class AdditiveMetric(ABC):
     """Base class of metrics computed from sums over items: `elmo_bench.task.Metric` without `update`.
 
     A subclass names its `statistics`, adds items to `tally`, and computes the metric from the sums in `from_totals`.
+
+    Attributes:
+        units: what a cluster is called where clusters have names, and where they have none.
     """
 
     statistics: ClassVar[tuple[str, ...]]
+    units: ClassVar[tuple[str, str]] = ("documents", "sentences")
 
     def __init__(self):
         self.tally = Tally(*self.statistics)
+
+    def cluster(self, row: Mapping[str, Any]) -> Hashable:
+        """The key of the cluster of a row's items, a string if it is a name; None if the row is independent."""
+        return row.get("document")
 
     def items(self) -> Items:
         """All items so far."""

@@ -33,7 +33,7 @@ class SpanMetric(AdditiveMetric):
                 raise ValueError(f"{len(tags)} predicted tags for {len(row['tags'])} tokens")
             predicted, gold = set(spans(tags)), set(spans(row["tags"]))
             right = len(predicted & gold)
-            self.tally.add(right, len(predicted) - right, len(gold) - right, cluster=row.get("document"))
+            self.tally.add(right, len(predicted) - right, len(gold) - right, cluster=self.cluster(row))
 
     @staticmethod
     def from_totals(totals: Mapping[str, float]) -> dict[str, float]:

@@ -11,7 +11,7 @@ from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
-from elmo_bench.text import tags
+from elmo_bench.text import documents, tags
 from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.part import WHOLE, Part
@@ -29,10 +29,13 @@ class Sentence(NamedTuple):
     tags: list[str]
     path: Path | None
     lines: list[int] | None
+    document: str = ""  # its name, if the source tells it
 
 
 class TaggingReader:
     """A row is {"tokens": [str], "tags": [str]}; the tags are converted from the source's scheme to `scheme`.
+
+    A row also has its "document" where a file tells several apart, see `documents.of_blocks`.
 
     Vocabularies, all from the training split: "words", those that occur at least `min_count` times, so that the unknown
     word is trained on rarer ones; "chars" likewise; "labels", all tags of the scheme for the types that occur. A type
@@ -93,8 +96,9 @@ class TaggingReader:
 
     def _from_file(self, split: str) -> Iterator[Sentence]:
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
-        for block in read_blocks(self.source.path(split), comment=self.data.get("comment"), minimum=2):
-            yield Sentence(block.column(word), block.column(tag), block.path, block.lines)
+        blocks = list(read_blocks(self.source.path(split), comment=self.data.get("comment"), minimum=2))
+        for block, document in zip(blocks, documents.of_blocks(blocks), strict=True):
+            yield Sentence(block.column(word), block.column(tag), block.path, block.lines, document)
 
     def _from_hub(self, split: Dataset) -> Iterator[Sentence]:
         """On the hub, tags are numbers, whose names are in the features of the data set."""
@@ -118,13 +122,14 @@ class TaggingReader:
             for sentence in sentences:
                 kept.append(sentence)
                 spans = read(sentence.tags)
-                rows.append({"tokens": sentence.tokens, "tags": tags.encode(spans, len(sentence.tokens), self.scheme)})
+                encoded = tags.encode(spans, len(sentence.tokens), self.scheme)
+                rows.append({"tokens": sentence.tokens, "tags": encoded, "document": sentence.document})
             settled = read.settle()
         except tags.TagError as error:
             raise _fault(error, kept[error.sentence]) from None
         if settled.exceptions:
             self.repairs.append(_repairs(settled, kept, split))
-        return rows
+        return documents.told_apart(rows)
 
     def _make_vocabularies(self, train: Sequence[Row], part: Part) -> None:
         words = [word for row in train for word in row["tokens"]]

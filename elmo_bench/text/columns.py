@@ -22,6 +22,7 @@ class Block(NamedTuple):
     lines: list[int]  # line numbers of the rows, from 1, or of the comment if the block is one
     comments: list[str]  # comment lines since the previous block
     path: Path
+    document: int = 0  # how many -DOCSTART- lines stand before it in the file
 
     def column(self, index: int) -> list[str]:
         """One column, counted from 0 or, if negative, from the end. Raises `UserError` if a row lacks it."""
@@ -42,7 +43,7 @@ def read_blocks(
     """The sentences of a column file, plain, `.gz` or `.xz`, read as a stream.
 
     Columns are separated by tabs if the file's first row has one (a field may then contain spaces), else by spaces
-    and tabs. `-DOCSTART-` lines end a sentence and are skipped.
+    and tabs. `-DOCSTART-` lines end a sentence and begin a document.
 
     Args:
         path: the file.
@@ -56,7 +57,7 @@ def read_blocks(
         UserError: no such file, not UTF-8, rows of different widths, an empty field, a file without sentences.
     """
     path = Path(path)
-    split, width, has_sentence = None, 0, False
+    split, width, has_sentence, document = None, 0, False, 0
     block = Block([], [], [], path)
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -65,10 +66,13 @@ def read_blocks(
             if remark and not apart:
                 block.comments.append(line)
                 continue
-            if remark or not line.strip(" \t") or line.startswith(DOCSTART):
+            begins = line.startswith(DOCSTART)
+            if remark or begins or not line.strip(" \t"):
+                document += begins
                 if block.rows:
                     yield block
                     has_sentence, block = True, Block([], [], [], path)
+                block = block._replace(document=document)
                 if remark:
                     yield Block([], [number], [line], path)
                 continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -124,6 +124,7 @@ class CorefMetric(AdditiveMetric):
     An item is a part of a document; the parts of one document are a cluster.
     """
 
+    units = ("documents", "parts")
     statistics = tuple(f"{metric}_{count}" for metric in METRICS for count in COUNTS)
 
     def __init__(self):
@@ -133,9 +134,9 @@ class CorefMetric(AdditiveMetric):
     def update(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> None:
         """Both sides hold "clusters", lists of [first word, last word] (counted over the document, both inclusive)."""
         for prediction, row in self.tally.pairs(predictions, rows):
-            self.add(chains(row["clusters"]), chains(prediction["clusters"]), row.get("document"))
+            self.add(chains(row["clusters"]), chains(prediction["clusters"]), self.cluster(row))
 
-    def add(self, key: Chains, response: Chains, document: str | None = None) -> None:
+    def add(self, key: Chains, response: Chains, document: Hashable = None) -> None:
         """One part of a document, and the document's name, if known."""
         response, repeats = without_repeats(key, response)
         self.repeats += repeats

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from elmo_bench.system.storage.files import open_text
+from elmo_bench.text.documents import ENDING
 
+SENTENCE = "# sent_id = "
 WNUT = {"train": "wnut17train.conll", "dev": "emerging.dev.conll", "test": "emerging.test.annotated"}
 
 
@@ -16,7 +18,7 @@ def uner(sources: Mapping[str, Path]) -> dict[str, str]:
 
     The final training file is larger than a hosted repository shows of it, so that train is its first version, with the
     two changes that the authors made later: class OTH is dropped, and the tag B-O, which stands at the last token of a
-    document's first sentence by mistake, is replaced.
+    document's first sentence by mistake, is replaced. Beside dev and test stands the document of each sentence.
 
     Args:
         sources: `final` and `first`, the folders of the two versions of the repository.
@@ -26,6 +28,7 @@ def uner(sources: Mapping[str, Path]) -> dict[str, str]:
     """
     paths = {split: sources["final"] / f"en_ewt-ud-{split}.iob2" for split in ("dev", "test")}
     made = {f"ner_uner_ewt/{split}.iob2": _columns(_uner_rows(path)) for split, path in paths.items()}
+    made |= {f"ner_uner_ewt/{split}.iob2{ENDING}": _documents(path) for split, path in paths.items()}
     first = _uner_rows(sources["first"] / "en_ewt-ud-train.iob2")
     return {**made, "ner_uner_ewt/train.iob2": _columns(_repaired(first))}
 
@@ -54,6 +57,13 @@ def _uner_rows(path: Path) -> Iterator[Row]:
                 yield None
             elif re.fullmatch(r"\d+", columns[0]):
                 yield columns[1], columns[2]
+
+
+def _documents(path: Path) -> str:
+    """The document of each sentence, a line each: `# sent_id = NAME-0001` without the number."""
+    with open_text(path) as lines:
+        ids = [line.rstrip("\n").removeprefix(SENTENCE) for line in lines if line.startswith(SENTENCE)]
+    return "".join(f"{name.rpartition('-')[0]}\n" for name in ids)
 
 
 def _repaired(rows: Iterable[Row]) -> Iterator[Row]:

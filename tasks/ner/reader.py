@@ -6,6 +6,6 @@ from elmo_bench.tagging.reader import TaggingReader
 
 
 class NerReader(TaggingReader):
-    """A row is {"tokens": [str], "tags": [str]}; all else as in `TaggingReader`."""
+    """A row is {"tokens": [str], "tags": [str]}, with its "document" if known; all else as in `TaggingReader`."""
 
     hub_tags = "ner_tags"

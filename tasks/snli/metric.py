@@ -14,6 +14,8 @@ LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's
 class SnliMetric(Accuracy):
     """The share of pairs whose predicted label is the gold one."""
 
+    units = ("premises", "premises")
+
     def cluster(self, row: Mapping[str, Any]) -> tuple[str, ...] | None:
         """The premise, which as a rule three pairs share."""
         return tuple(row.get("premise", ())) or None

@@ -51,16 +51,21 @@ class SquadMetric(AdditiveMetric):
     """Means over the questions, which are the items; those about one article are a cluster."""
 
     statistics = ("exact_match", "f1", "questions")
+    units = ("articles", "questions")
 
     def update(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> None:
         """Predictions with "answer", and rows with "answers", the texts of all gold answers."""
         for prediction, row in self.tally.pairs(predictions, rows):
-            self.add(prediction["answer"], row["answers"], row.get("title"))
+            self.add(prediction["answer"], row["answers"], self.cluster(row))
+
+    def cluster(self, row: Mapping[str, Any]) -> str | None:
+        """The title of the article, if known."""
+        return row.get("title") or None
 
     def add(self, prediction: str | None, golds: Sequence[str], title: str | None = None) -> None:
         """Counts one question about the article `title`; None is no answer, which is wrong."""
         scores = [0.0 if prediction is None else best(measure, prediction, golds) for measure in (exact, overlap)]
-        self.tally.add(*scores, 1, cluster=title or None)
+        self.tally.add(*scores, 1, cluster=title)
 
     @staticmethod
     def from_totals(totals: Mapping[str, float]) -> dict[str, float]:

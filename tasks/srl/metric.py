@@ -74,7 +74,8 @@ def arguments(spans: Iterable[Span]) -> list[Argument]:
 class SrlMetric(AdditiveMetric):
     """Arguments of all predicates together, V left out.
 
-    An item is a proposition, a predicate with its arguments; those of one sentence are a cluster.
+    An item is a proposition, a predicate with its arguments; those of one document are a cluster, or those of one
+    sentence where documents are not known.
     """
 
     statistics = COUNTS
@@ -86,10 +87,13 @@ class SrlMetric(AdditiveMetric):
         for answer, row in self.tally.pairs(predictions, rows):
             for frame, gold in zip(answer["frames"], row["tags"], strict=True):
                 predicted = [Span(a["label"], a["start"], a["end"]) for a in frame["arguments"]]
-                self.add(tags.spans(gold), predicted, row.get("sentence"))
+                self.add(tags.spans(gold), predicted, self.cluster(row))
 
-    def add(self, gold: Iterable[Span], predicted: Iterable[Span], sentence: int | None = None) -> None:
-        """One predicate: its phrases in gold and prediction, and the number of its sentence, if known."""
+    def cluster(self, row: Mapping[str, Any]) -> str | int | None:
+        return row.get("document", row.get("sentence"))
+
+    def add(self, gold: Iterable[Span], predicted: Iterable[Span], cluster: str | int | None = None) -> None:
+        """One predicate: its phrases in gold and prediction, and its cluster, if known."""
         tp = fp = 0
         left = {argument.place: argument for argument in arguments(gold)}
         for argument in arguments(predicted):
@@ -100,7 +104,7 @@ class SrlMetric(AdditiveMetric):
                 tp += right
                 fp += not right
         fn = sum(argument.label != LEFT_OUT for argument in left.values())
-        self.tally.add(tp, fp, fn, cluster=sentence)
+        self.tally.add(tp, fp, fn, cluster=cluster)
 
     @staticmethod
     def from_totals(totals: Mapping[str, float]) -> dict[str, float]:

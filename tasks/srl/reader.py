@@ -12,7 +12,7 @@ from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
-from elmo_bench.text import tags
+from elmo_bench.text import documents, tags
 from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.conll2012 import Predicate, Sentence, named_files, read_documents
 from elmo_bench.text.part import WHOLE, Part
@@ -24,9 +24,10 @@ SCHEME = "iob2"
 
 
 class SrlReader:
-    """A row is {"tokens": [str], "predicates": [int], "tags": [[str]], "sentence": int}.
+    """A row is {"tokens": [str], "predicates": [int], "tags": [[str]], "sentence": int, "document": str}.
 
-    These are words, predicates, IOB2 tags for each predicate, and the number of the sentence in its split.
+    These are words, predicates, IOB2 tags for each predicate, the number of the sentence in its split, and the name of
+    its document, unless the whole split is one.
 
     In a data set, each row has one predicate: a sentence gives as many rows as it has predicates. A row of raw text has
     all the predicates that are asked for. `collate` makes one line of the batch per predicate, and the biLM reads each
@@ -64,7 +65,7 @@ class SrlReader:
             UserError: a missing setting or file, malformed columns or brackets, overlapping arguments, no predicates at
                 all; it names file and line.
         """
-        splits = {split: list(self._rows(split)) for split in SPLITS}
+        splits = {split: documents.told_apart(list(self._rows(split))) for split in SPLITS}
         for split, rows in splits.items():
             if not rows:
                 hint = " whose part of speech is VB*; set predicates=all" if self.chosen == "verbs" else ""
@@ -80,9 +81,9 @@ class SrlReader:
         return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
 
     def _rows(self, split: str) -> Iterator[Row]:
-        documents = read_documents(named_files(self.data, split))
-        sentences = (sentence for document in documents for sentence in document.sentences)
-        for number, sentence in enumerate(sentences):
+        found = read_documents(named_files(self.data, split))
+        sentences = ((document.name, sentence) for document in found for sentence in document.sentences)
+        for number, (document, sentence) in enumerate(sentences):
             if split == "train" and (
                 number % self.every or len(sentence.words) > (self.longest or len(sentence.words))
             ):
@@ -91,7 +92,8 @@ class SrlReader:
             for predicate in sentence.predicates():
                 if self.chosen == "all" or pos[predicate.index].startswith("VB"):
                     gold = _tags(sentence, predicate)
-                    yield {"tokens": words, "predicates": [predicate.index], "tags": [gold], "sentence": number}
+                    row = {"tokens": words, "predicates": [predicate.index], "tags": [gold], "sentence": number}
+                    yield row | {"document": document}
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens" with B lines, one per predicate; a row without predicates gives one line without a mark.

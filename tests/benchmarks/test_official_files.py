@@ -45,8 +45,8 @@ def test_marks_of_documents_blank_lines_and_ends_of_lines(tmp_path, end, docstar
     text = "\n".join([docstart, blank, *first, blank, docstart, *second]) + last
     rows = NerReader(ner_data(tmp_path, text.replace("\n", end))).load()["train"].to_list()
     assert rows == [
-        {"tokens": ["Ida", "sang"], "tags": ["S-PER", "O"]},
-        {"tokens": ["#", "Pell"], "tags": ["O", "S-LOC"]},
+        {"tokens": ["Ida", "sang"], "tags": ["S-PER", "O"], "document": "document 1"},
+        {"tokens": ["#", "Pell"], "tags": ["O", "S-LOC"], "document": "document 2"},
     ]
 
 

@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 
+DOCUMENTS = "web-1\nweb-1\nmail 2\n"  # of the sentences of COLUMNS
 COLUMNS = """\
 # one
 Mira B-PER

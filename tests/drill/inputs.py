@@ -265,6 +265,8 @@ def _labels(task: str) -> Kind:
 
 KINDS: dict[str, Kind] = {
     "ner": _splits("ner", docs.NER, ".iob2"),
+    "ner documents": Kind({**_splits("ner", docs.NER, ".iob2").files, "test.iob2.documents": docs.DOCUMENTS},
+                          ("test.iob2.documents",), lambda *paths: load("ner", *paths[:3]), packable=False),
     "srl": _splits("srl", docs.CONLL, ".conll"),
     "coref": _splits("coref", docs.CONLL, ".conll"),
     "snli": _splits("snli", docs.SNLI_TSV, ".tsv"),

@@ -18,6 +18,8 @@ from elmo_bench.reporting.statistics import evidence, resampling
 from elmo_bench.reporting.statistics.gains import Gain, gain, holm, shown_by
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.intervals import Arm, interval
+from elmo_bench.reporting.statistics.outcomes import Comparison
+from elmo_bench.reporting.tables import comparisons
 from elmo_bench.system.errors import UserError
 from tests.records.test_records import at, fake
 
@@ -114,6 +116,7 @@ def test_the_permutation_test_is_exact_where_it_can_be():
     higher, lower = (differences >= differences[0] - 1e-9).mean(), (differences <= differences[0] + 1e-9).mean()
     assert resampling.permutation_p(one, other, f1) == pytest.approx(min(1, 2 * min(higher, lower)))
     assert resampling.permutation_p(one, one, f1) == 1
+    assert resampling.permutation_p(one, np.concatenate([other[:1], one[1:]]), f1) == 1
 
 
 # Intervals.
@@ -216,6 +219,31 @@ def _alike(folder, where, size):
     counts = {"tp": right, "fp": 0 * right, "fn": 3 - right}
     arrays = {name: smallest(values) for name, values in counts.items()}
     return saved(folder, 1, Items(arrays, smallest(np.arange(120)), smallest(np.arange(120) // size)), where)
+
+
+def test_the_cluster_that_carries_most_of_a_gain_by_brute_force(tmp_path):
+    carried = sentences(1, size=10)
+    carried.statistics["fn"][30:40] += carried.statistics["tp"][30:40]
+    carried.statistics["tp"][30:40] = 0
+    control = Group([saved(tmp_path, 1, carried, "none")], "none")
+    treated = Group([saved(tmp_path, seed, sentences(1, size=10), "input") for seed in (1, 2)], "input")
+    found = gain(treated, control)
+    without = []
+    for left_out in range(15):
+        kept = np.arange(150) // 10 != left_out
+        scores = [
+            precision_recall_f1({name: float(values[kept].sum()) for name, values in scored.statistics.items()})["f1"]
+            for scored in (sentences(1, size=10), carried)
+        ]
+        without.append(scores[0] - scores[1])
+    assert found.influence is not None
+    assert found.clusters == "15 sentences"
+    assert found.influence.name == "4"
+    assert found.influence.without == pytest.approx(without[3], abs=1e-9) == pytest.approx(min(without), abs=1e-9)
+    assert found.influence.share == pytest.approx(1 - without[3] / found.mean)
+    row = comparisons._influences([Comparison(treated, control, found, found)])
+    assert row == [f"Row 1, of 15 sentences: without 4 the gain is {without[3]:+.2f} (100 % less)."]
+    assert gain(control, control).influence is None
 
 
 @pytest.mark.parametrize("other", [{"n": 151}, {"size": 2}])

@@ -41,7 +41,7 @@ def table(text: str) -> str:
 
 
 def test_uner_keeps_words_and_tags_and_repairs_the_first_version(tmp_path):
-    text = "# text = Oslo !\n" + table("1 Oslo B-LOC - -\n2 ! O - -\n\n")
+    text = "# sent_id = blog-x_1-0001\n# text = Oslo !\n" + table("1 Oslo B-LOC - -\n2 ! O - -\n\n")
     final = write(tmp_path / "final", {f"en_ewt-ud-{split}.iob2": text for split in ("dev", "test")})
     rows = [
         "1 Ann B-PER - x", "2 Berg B-O - x", "",  # the entity goes on
@@ -52,6 +52,7 @@ def test_uner_keeps_words_and_tags_and_repairs_the_first_version(tmp_path):
     first = write(tmp_path / "first", {"en_ewt-ud-train.iob2": text})
     made = uner({"final": final, "first": first})
     assert made["ner_uner_ewt/dev.iob2"] == table("Oslo B-LOC\n! O\n\n")
+    assert made["ner_uner_ewt/dev.iob2.documents"] == "blog-x_1\n"
     assert made["ner_uner_ewt/train.iob2"] == table("Ann B-PER\nBerg I-PER\n\nRome B-LOC\n! O\n\nDane O\nwins O\n\n")
 
 

@@ -11,11 +11,12 @@ import numpy as np
 from hydra.utils import get_class
 
 from elmo_bench.configuration import code
-from elmo_bench.metrics.items import Items
+from elmo_bench.metrics.items import AdditiveMetric, Items
 from elmo_bench.records import items
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics import resampling
 
+UNITS = AdditiveMetric.units
 FromTotals = Callable[[Mapping[str, float]], Mapping[str, float]]
 
 
@@ -39,15 +40,19 @@ class Evidence:
         scored: the items.
         from_totals: of the task's metric.
         metric: which of its numbers.
+        units: of the task's metric, see `AdditiveMetric`.
 
     Attributes:
         table: (K, M) the sums of the M statistics over the items of each of the K clusters.
+        names: of the clusters; empty if they have none.
+        unit: what the clusters are, such as "documents".
         value: the metric over all clusters, in percent.
     """
 
-    def __init__(self, scored: Items, from_totals: FromTotals, metric: str):
+    def __init__(self, scored: Items, from_totals: FromTotals, metric: str, units: tuple[str, str] = UNITS):
         self.metric = Metric(from_totals, metric, tuple(scored.statistics))
-        self.rows, self.clusters = scored.rows, scored.clusters
+        self.rows, self.clusters, self.names = scored.rows, scored.clusters, scored.names
+        self.unit = units[not scored.names]
         columns = [np.bincount(scored.clusters, weights=values) for values in scored.statistics.values()]
         self.table = np.stack(columns, axis=1)
         self.value = float(from_totals(scored.totals())[metric])
@@ -56,6 +61,11 @@ class Evidence:
     def drawn(self) -> np.ndarray:
         """(DRAWS,) the metric on each draw of clusters, which are the same draws for all runs on the same items."""
         return self.metric.of(resampling.resampled_sums(self.table))
+
+    @cached_property
+    def without(self) -> np.ndarray:
+        """(K,) the metric without each of the clusters, in percent."""
+        return self.metric.of(self.table.sum(0) - self.table)
 
     def pairs_with(self, other: Evidence) -> bool:
         """Whether both are of the same items."""
@@ -89,7 +99,8 @@ def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) 
     """Remembered, because a run is compared with several others; `written` is the file's time."""
     scored = items.read(path).get(split)
     try:
-        return None if scored is None else Evidence(scored, metric_class.from_totals, metric)
+        units = getattr(metric_class, "units", UNITS)
+        return None if scored is None else Evidence(scored, metric_class.from_totals, metric, units)
     except KeyError:  # the counts of another version of the metric
         return None
 

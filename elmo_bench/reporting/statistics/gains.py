@@ -8,6 +8,7 @@ from typing import NamedTuple
 from elmo_bench.reporting.statistics import resampling
 from elmo_bench.reporting.statistics.evidence import Evidence, of_arm
 from elmo_bench.reporting.statistics.groups import Group
+from elmo_bench.reporting.statistics.influence import Influence, most_influential
 from elmo_bench.reporting.statistics.intervals import Arm, interval, smallest_shown
 
 
@@ -25,6 +26,8 @@ class Gain(NamedTuple):
             noise of seeds; None without items.
         seeds: their numbers in the treated arm and in the control.
         note: what the interval leaves out, in words; empty if nothing.
+        clusters: how many clusters of items are resampled, such as "316 documents"; empty without items.
+        influence: of the cluster on which the gain depends most.
     """
 
     mean: float
@@ -36,6 +39,8 @@ class Gain(NamedTuple):
     smallest: float | None
     seeds: tuple[int, int]
     note: str
+    clusters: str = ""
+    influence: Influence | None = None
 
 
 def gain(treated: Group, control: Group, split: str = "test", *, permute: bool = True) -> Gain:
@@ -59,7 +64,11 @@ def gain(treated: Group, control: Group, split: str = "test", *, permute: bool =
     low, high = interval(*arms)
     mean = float(arms[0].scores.mean() - arms[1].scores.mean())
     sizes = arms[0].size, arms[1].size
-    return Gain(mean, low, high, p_items, _welch(*arms), None, smallest_shown(*arms), sizes, _note(*arms))
+    found = Gain(mean, low, high, p_items, _welch(*arms), None, smallest_shown(*arms), sizes, _note(*arms))
+    if evidence is None:
+        return found
+    first = evidence[0][0]
+    return found._replace(clusters=f"{len(first.table):,} {first.unit}", influence=most_influential(*evidence))
 
 
 def _by_seed(group: Group, evidence: Sequence[Evidence]) -> dict[int, Evidence]:
@@ -119,11 +128,12 @@ def _tested(gain: Gain) -> float | None:
 # In words.
 
 READING = (
-    "[low, high] after a gain is its 95 % interval, from 2,000 draws of seeds and of clusters of items (sentences, "
-    "articles, documents). p: items is a paired permutation test over the test items, for each seed; p: seeds is "
-    "Welch's t over the seeds; p: Holm corrects the latter (with one seed, the former) for the number of gains in the "
-    "table. smallest is the true gain that the test items would show four times out of five, were there no noise of "
-    "seeds. Dev has chosen the epochs, so that its scores are a little high. Nothing is averaged over tasks."
+    "[low, high] after a gain is its 95 % interval, from 2,000 draws of seeds and of clusters of items: documents or "
+    "articles where the data tell them. p: items is a paired permutation test over the test items, for each seed; "
+    "p: seeds is Welch's t over the seeds; p: Holm corrects the latter (with one seed, the former) for the number of "
+    "gains in the table. smallest is the true gain that the test items would show four times out of five, were there "
+    "no noise of seeds. Dev has chosen the epochs, so that its scores are a little high. Nothing is averaged over "
+    "tasks."
 )
 
 

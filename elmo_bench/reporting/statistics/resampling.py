@@ -66,7 +66,7 @@ def permutation_p(treated: np.ndarray, control: np.ndarray, metric: Callable[[np
     from scipy.stats import permutation_test
 
     differences = _bundled((treated - control)[(treated != control).any(1)])  # (B, M)
-    if not len(differences):
+    if len(differences) < 2:  # one difference is as large in either direction
         return 1.0
     sums = treated.sum(0), control.sum(0)  # (M,) each
 

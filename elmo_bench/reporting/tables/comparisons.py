@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elmo_bench.reporting.section import Number, Section
+from elmo_bench.reporting.statistics import influence
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.gains import in_words, p_in_words, shown_by
 from elmo_bench.reporting.statistics.groups import Group, other_changes
@@ -12,7 +13,7 @@ from elmo_bench.reporting.statistics.groups import in_words as settings_in_words
 from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome
 from elmo_bench.reporting.tables.numbers import runs_of
 
-HEADER = ("arm", "over", "seeds", "dev {m}", "test {m}", "p: items", "p: seeds", "p: Holm", "smallest")
+HEADER = ("arm", "over", "seeds", "dev {m}", "test {m}", "p: items", "p: seeds", "p: Holm", "smallest", "clusters")
 NOTE = "In percent points, with 95 % intervals."
 
 
@@ -29,6 +30,7 @@ def table(outcome: Outcome) -> Section | None:
         remarks=[
             *_besides(found),
             *_notes(found),
+            *_influences(found),
             *([] if paper is None else [f"The paper's gain: {paper:+.2f}."]),
             *(shown_by(seeds) for seeds in sorted({min(each.test.seeds) for each in found})),
         ],
@@ -47,6 +49,7 @@ def _row(each: Comparison) -> tuple[str, ...]:
         _p(test.p_seeds),
         _p(test.p_holm),
         "" if test.smallest is None else f"{test.smallest:.2f}",
+        test.clusters,
     )
 
 
@@ -78,6 +81,13 @@ def _notes(found: Sequence[Comparison]) -> list[str]:
         if each.test.note:
             rows.setdefault(each.test.note, []).append(i)
     return [f"{_places(numbers, len(found))}: {note}." for note, numbers in rows.items()]
+
+
+def _influences(found: Sequence[Comparison]) -> list[str]:
+    """The cluster that carries much of a gain, with the row (from 1) that it is about."""
+    known = [(i, each.test.clusters, each.test.influence) for i, each in enumerate(found, start=1)]
+    large = [(i, clusters, one) for i, clusters, one in known if one is not None and one.share > influence.LARGE]
+    return [f"Row {i}, of {clusters}: {influence.in_words(one)}." for i, clusters, one in large]
 
 
 def _places(numbers: list[int], rows: int) -> str:

@@ -35,6 +35,32 @@ def test_rows_in_the_scheme_that_is_learned(data):
     assert NerReader(data(), scheme="iob2").load()["train"][0]["tags"] == ["B-PER", "I-PER", "O", "O", "B-LOC"]
 
 
+DOCSTART = "-DOCSTART- O\n\n"
+
+
+def test_documents_begin_at_their_marks_and_one_alone_is_none(data):
+    marked = f"Ida B-PER\n\n{DOCSTART}Bell B-PER\n\nin O\n{DOCSTART}{DOCSTART}Roma B-LOC\n"
+    splits = NerReader(data(marked.replace("\t", " "), dev=f"{DOCSTART}Bell O\n\nin O\n")).load()
+    assert splits["train"]["document"][:] == ["document 0", "document 1", "document 1", "document 3"]
+    assert "document" not in splits["dev"].column_names
+
+
+def test_documents_are_named_beside_the_file(data):
+    place = data()
+    beside = Path(place["folder"], "train.documents")
+    beside.write_text("weblog-1\nmail 2\n")
+    reader = NerReader(place)
+    splits = reader.load()
+    assert splits["train"]["document"][:] == ["weblog-1", "mail 2"]
+    assert "document" not in splits["test"].column_names
+    assert reader.collate(splits["train"].to_list()).labels["tags"].shape == (2, 5)
+    for text, message, line in (("a\n", "1 lines, but train has 2 sentences", None), ("a\n \n", "no name", 2)):
+        beside.write_text(text)
+        with pytest.raises(UserError, match=message) as error:
+            NerReader(place).load()
+        assert (error.value.path, error.value.line) == (beside, line)
+
+
 def test_tags_of_another_scheme_and_letter_give_the_same(data):
     train = "Ida\tx\tS-PER\nRoma\tx\tS-PER\nin\tx\tO\nBell\tx\tU-LOC\n"
     assert NerReader(data(train)).load()["train"]["tags"][:] == [["S-PER", "S-PER", "O", "S-LOC"]]

@@ -59,6 +59,15 @@ def test_a_row_for_every_predicate(data):
     assert sorted(reader.vocabularies["words"].items[2:]) == ["bo", "give", "glad", "ida", "sings", "to", "up", "was"]
 
 
+def test_rows_name_their_document_unless_it_is_the_only_one(data):
+    second = ROWS.replace("made_{n}", "other")
+    folder = data(test=("#end document\n", f"#end document\n{second}"))
+    assert [row["document"] for row in rows_of(SrlReader(folder), "test")] == ["nw/made/00/made_2"] * 4 + [
+        "nw/made/00/other"
+    ] * 4
+    assert "document" not in rows_of(SrlReader(folder), "dev")[0]
+
+
 def test_verbs_alone(data):
     rows = rows_of(SrlReader({**data(), "predicates": "verbs"}), "dev")
     assert [row["predicates"] for row in rows] == [[1], [4], [1]]

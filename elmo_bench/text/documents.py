@@ -1,0 +1,42 @@
+"""The document of each sentence: as sentences of a document are not independent, intervals draw whole documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import read_text
+from elmo_bench.text.columns import Block
+
+ENDING = ".documents"  # of the file beside a column file: a line for each sentence, the name of its document
+
+
+def of_blocks(blocks: Sequence[Block]) -> list[str]:
+    """The document of each sentence of a column file.
+
+    Its name stands in the file FILE.documents beside it, if there is one; else `-DOCSTART-` lines number the documents.
+
+    Raises:
+        UserError: FILE.documents has another number of lines than the file has sentences, or an empty line.
+    """
+    beside = blocks[0].path.with_name(f"{blocks[0].path.name}{ENDING}")
+    return _read(beside, blocks) if beside.is_file() else [f"document {block.document}" for block in blocks]
+
+
+def _read(path: Path, blocks: Sequence[Block]) -> list[str]:
+    names = [line.strip() for line in read_text(path).splitlines()]
+    if len(names) != len(blocks):
+        expected = f"{blocks[0].path.name} has {len(blocks)} sentences"
+        raise UserError(f"{len(names)} lines, but {expected}; make it again or remove it", path)
+    if "" in names:
+        raise UserError("no name; each line names the document of a sentence", path, names.index("") + 1)
+    return names
+
+
+def told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with a "document" each; without it if all have the same, as in a file that does not mark documents."""
+    if len({row["document"] for row in rows}) > 1:
+        return rows
+    return [{key: value for key, value in row.items() if key != "document"} for row in rows]

@@ -1,0 +1,71 @@
+"""Recorded items get the documents of their data; scores, records and runs on other data stay as they are."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from elmo_bench.commands.compare import regroup
+from elmo_bench.configuration import pages, schema
+from elmo_bench.identity.identity import data_of
+from elmo_bench.identity.settings import settings
+from elmo_bench.metrics.f1 import precision_recall_f1
+from elmo_bench.records import items, store
+from elmo_bench.system.errors import UserError
+from tasks.ner.metric import NerMetric
+from tests.records.test_records import fake
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
+
+
+def record(root, rows, data, run) -> store.Stored:
+    metric = NerMetric()
+    metric.update([["B-PER"], ["O"], ["O"], ["B-PER"]][: len(rows)], rows)
+    scored = metric.items()
+    scores = precision_recall_f1(scored.totals())
+    more = {"metrics": {"dev": scores, "test": scores}, "data_sha256": data, "run": run}
+    path = store.place(root, "open", "ner", run)
+    content = items.packed({"dev": scored, "test": scored})
+    store.write(path, fake(**more), {items.path_of(path): content})
+    return store.read(path)
+
+
+def test_runs_on_the_same_data_get_its_documents(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "ner_uner_ewt"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        (folder / f"{split}.iob2").write_text("Ida\tB-PER\n\n" * 4)
+    roots = [f"{key}_root={tmp_path}" for key in ("data", "results", "cache")]
+    arguments = ["task=ner", "scale=open", *roots]
+    monkeypatch.setattr(sys, "argv", ["elmo-bench regroup", *arguments])
+    data = data_of(settings(schema.typed(pages.compose([*arguments, "arm=baseline"]))))
+    rows = [{"tags": ["B-PER"]}] * 4
+    same, other = record(tmp_path, rows, data, "same"), record(tmp_path, rows, "0" * 64, "other")
+    files = {each["run"]: items.path_of(each.path) for each in (same, other)}
+    before = {path: path.read_bytes() for path in tmp_path.glob("runs/open/ner/*")}
+
+    regroup.main()  # documents are not known
+    assert {path: path.read_bytes() for path in before} == before
+    for split in ("dev", "test"):
+        (folder / f"{split}.iob2.documents").write_text("a\nb\nb\na\n")
+    regroup.main()
+    assert [path for path in before if path.read_bytes() != before[path]] == [files["same"]]
+    found = items.read(files["same"])
+    assert [found[split].clusters.tolist() for split in found] == [[0, 1, 1, 0]] * 2
+    assert found["test"].names == ("a", "b")
+    items.check(found, same["metrics"], NerMetric.from_totals)
+    assert "dev 2, test 2; 1 of 2 runs changed, 1 are of other data" in capsys.readouterr().out
+
+    for split in ("dev", "test"):
+        (folder / f"{split}.iob2.documents").unlink()
+    now = files["same"].read_bytes()
+    regroup.main()  # documents are not known any more
+    assert files["same"].read_bytes() == now
+
+
+def test_items_that_are_not_those_of_the_record_are_named(tmp_path):
+    wrong = record(tmp_path, [{"tags": ["B-PER"]}] * 2, "", "wrong")
+    wrong["metrics"]["test"]["f1"] += 1
+    with pytest.raises(UserError, match=r"wrong\.items\.npz: test/f1: the items give .* run again"):
+        regroup._regrouped(wrong, {"dev": "ab", "test": "ab"}, NerMetric.from_totals)
