@@ -112,9 +112,12 @@ format: $(READY) ## sort imports and format the code
 	@.venv/bin/ruff check --fix --select I
 	@.venv/bin/ruff format
 
+# What this project has made in the cache has a lock in it; nothing else is removed.
 clean-cache: ## remove generated data, trained mini biLMs and word vectors, and cached activations
 	@cd "$${ELMO_BENCH_CACHE:-.cache}" 2>/dev/null || exit 0; \
-	for part in activations mini tuning vectors; do if [ -d $$part ]; then du -sh "$$PWD/$$part" && rm -rf $$part; fi; done
+	for lock in activations/*/lock mini/*/lock tuning/*/lock vectors/*/lock; do \
+	  if [ -f "$$lock" ]; then du -sh "$$PWD/$${lock%/lock}" && rm -rf "$${lock%/lock}"; fi; \
+	done
 
 # A sweep is a page of conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
 given = $(if $(filter command environment override,$(origin $(1))),'$(2)=$($(1))')

@@ -198,12 +198,17 @@ def _claimed(common: Path) -> IO[bytes]:
     """A new file with a random name, locked; tried again where another process removed it before it was locked."""
     while True:
         path = common.with_name(f"{common.stem}~{secrets.token_hex(4)}.partial")
-        file = open(path, "xb")  # noqa: SIM115 (closed by the caller)
+        file = open(path, "xb", opener=_private)  # noqa: SIM115 (closed by the caller)
         with suppress(OSError):  # not every disk has locks
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.exists():
             return file
         file.close()
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a file that its owner alone may write, whatever the umask: it may be trusted (`integrity.others`)."""
+    return os.open(path, flags, 0o644)
 
 
 @contextmanager
