@@ -9,6 +9,7 @@ import io
 import lzma
 import os
 import secrets
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -173,8 +174,10 @@ def replacement(path: str | PathLike[str]) -> Iterator[Path]:
         kind = "a folder" if path.is_dir() else "a device or a pipe"
         raise Refused(f"is {kind}; give the name of a file", path)
     with writing(path), _own(path.with_name(f".{path.name}.partial")) as beside:
+        mode = stat.S_IMODE(beside.stat().st_mode)
         try:
             yield beside
+            beside.chmod(mode)  # a library may have put a file of its own there
             _sync(beside)
             os.replace(beside, path)
             _sync_folder(path.parent)
@@ -207,7 +210,7 @@ def _claimed(common: Path) -> IO[bytes]:
 
 
 def _private(path: str, flags: int) -> int:
-    """Opens a file that its owner alone may write, whatever the umask: it may be trusted (`integrity.others`)."""
+    """Opens a file that its owner alone may write, whatever the umask: it may be trusted (`owners.others`)."""
     return os.open(path, flags, 0o644)
 
 

@@ -61,7 +61,7 @@ def alone(folder: Path, message: str, wanted: bool = True) -> Iterator[None]:
 
 def _lock(folder: Path) -> BaseFileLock:
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # the cache trusts no folder that others may write to
     return FileLock(folder / "lock", fallback_to_soft=False)
 
 
