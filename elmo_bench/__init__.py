@@ -2,12 +2,20 @@
 
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 
-from elmo_bench.system import children
-from elmo_bench.system.terminal import signals
+COMMAND = os.path.basename(sys.argv[0]) in ("-m", "elmo-bench")  # a command of ours, or one of its processes
+if COMMAND:  # before anything else is imported
+    from elmo_bench.system.start import settle
 
-if os.path.basename(sys.argv[0]) in ("-m", "elmo-bench"):  # a command of ours, before it imports anything large
+    settle()
+    os.environ["PYTHONSAFEPATH"] = "1"  # for what libraries start
+
+from importlib.metadata import PackageNotFoundError, version  # noqa: E402
+
+from elmo_bench.system import children  # noqa: E402
+from elmo_bench.system.terminal import signals  # noqa: E402
+
+if COMMAND:
     signals.at_once()
     children.end_with_parent()
 

@@ -26,7 +26,7 @@ from hydra.core.global_hydra import GlobalHydra
 from elmo_bench import __main__
 from elmo_bench.layers import bilm
 from elmo_bench.sweeps import together
-from elmo_bench.system import places
+from elmo_bench.system import children, places
 from elmo_bench.system.terminal import console
 from tests import fakes
 
@@ -95,7 +95,7 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
         stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
     module = importlib.import_module(__main__.module(name))
     for other in ("train", "prepare"):
-        setattr(together, other.upper(), [sys.executable, "-m", "tests.command", str(places.CONF), other])
+        setattr(together, other.upper(), children.python("tests.command", str(places.CONF), other))
     module.COMMAND.run(module.main)
 
 

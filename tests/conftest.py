@@ -22,7 +22,7 @@ from omegaconf import DictConfig
 
 from elmo_bench.configuration import pages
 from elmo_bench.kernels import checked, compiler
-from elmo_bench.system import places
+from elmo_bench.system import children, places
 from elmo_bench.system.machine import cores
 from tests import fakes, toy
 
@@ -192,7 +192,7 @@ class Bench:
     def process(self, name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """The same in a new process, as a user starts it."""
         return subprocess.run(
-            [sys.executable, "-m", "tests.command", str(self.conf), name, *arguments],
+            children.python("tests.command", str(self.conf), name, *arguments),
             cwd=ROOT, env=clean_environment() | environment, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from typing import Any
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.integrity import check_digests, check_note, digests, read_sealed, sealed
+from elmo_bench.system.storage.owners import private
 
 CARD = "card.json"
 FILES = ("options.json", "weights.hdf5", "softmax.safetensors", "vocabulary.txt")
@@ -65,6 +66,11 @@ def check_files(*paths: str | PathLike[str]) -> dict[Path, str]:
 def check_folder(folder: Path, remedy: str = RESTORE) -> None:
     """Compares all files that the card in a folder names. Raises `UserError` if one is missing, damaged or changed."""
     check_digests(folder, _files(folder), remedy)
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody else could have written the biLM in a folder of the cache."""
+    return private(*(folder / name for name in (*FILES, CARD)))
 
 
 def _files(folder: Path) -> dict[str, str]:

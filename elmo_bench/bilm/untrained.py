@@ -14,7 +14,7 @@ from elmo_bench.bilm.card import check_files
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import read_text
-from elmo_bench.system.storage.integrity import is_as_noted
+from elmo_bench.system.storage.integrity import is_made_here
 from elmo_bench.system.storage.locks import held
 
 SEED = 1
@@ -81,6 +81,6 @@ class UntrainedBilm:
         from elmo_bench.bilm.options import Options
 
         try:
-            return is_as_noted(self.weights) and Options.read(self.options) == Options.parse(sizes)
+            return is_made_here(self.weights) and Options.read(self.options) == Options.parse(sizes)
         except UserError:
             return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 import io
 import os
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.clusters.settings import ClusterSettings, JobSettings
+from elmo_bench.system import children
 from elmo_bench.system.errors import UserError, printable
 
 NAMES = {"minutes": "timeout_min", "mem_gb": "mem_gb", "cpus_per_task": "cpus_per_task"}  # else slurm_<key>
@@ -70,7 +72,8 @@ def submit(
     except ImportError:
         raise UserError("on=slurm needs the extra `slurm`: pip install -c constraints.txt -e '.[slurm]'") from None
     try:
-        executor = submitit.AutoExecutor(folder, cluster="slurm", slurm_max_num_timeout=settings.attempts)
+        attempts, started = settings.attempts, shlex.join(children.python("")[:-2])  # submitit adds -m and its module
+        executor = submitit.AutoExecutor(folder, cluster="slurm", slurm_max_num_timeout=attempts, slurm_python=started)
         executor.update_parameters(**_parameters(settings, job, name, after))
         with _outside_of_jobs(), said_by_us(), executor.batch():
             queued = [executor.submit(task) for task in tasks]

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
 from torch import cuda, distributed
 
+from elmo_bench.system import children
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
 
@@ -113,7 +114,7 @@ def _start(rank: Rank, task: dict[str, Any], folder: Path) -> subprocess.Popen[b
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"rank{rank.number}.log", "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "elmo_bench.running.follower"],
+            children.python("elmo_bench.running.follower"),
             stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
     assert process.stdin is not None

@@ -20,7 +20,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
-from elmo_bench.system.storage.integrity import is_as_noted, note
+from elmo_bench.system.storage.integrity import is_made_here, note
 from elmo_bench.system.storage.locks import held
 
 MODEL = ("size", "lower", "window", "negative", "sample", "alpha", "min_count", "epochs", "seed")
@@ -59,10 +59,10 @@ class SkipgramVectors:
         digested = {**recipe, "text": [[content_sha256(path, self.memory), tokens] for path, tokens in recipe["text"]]}
         folder = self.cache / "vectors" / fingerprint(digested)
         path = folder / "vectors.txt"
-        if is_as_noted(path):
+        if is_made_here(path):
             return path
         with held(folder, f"another process is training the word vectors in {folder}; waiting for it"):
-            if not is_as_noted(path):
+            if not is_made_here(path):
                 write_text(folder / "settings.json", json.dumps(digested, indent=1) + "\n")
                 train(recipe, path)
                 note(path)

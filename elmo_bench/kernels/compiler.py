@@ -15,7 +15,8 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import replacement, write_text
 from elmo_bench.system.storage.hashing import fingerprint
-from elmo_bench.system.storage.integrity import check_digests, digests, others
+from elmo_bench.system.storage.integrity import check_digests, digests
+from elmo_bench.system.storage.owners import others, private
 
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 COMPILERS = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
@@ -54,7 +55,7 @@ def _whole(folder: Path) -> bool:
     """Whether the folder holds a library as it was built: a damaged one would end the process, one that somebody else
     could write would run their code in it.
     """
-    if others(folder) or others(folder / LIBRARY):
+    if not private(folder, folder / LIBRARY, folder / CARD):
         return False
     try:
         check_digests(folder, json.loads((folder / CARD).read_text(encoding="utf-8")), "")
@@ -69,5 +70,4 @@ def _compile(command: Sequence[str], folder: Path) -> None:
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     with replacement(folder / LIBRARY) as library:
         subprocess.run([*command, "-o", str(library)], check=True, capture_output=True, timeout=PATIENCE)
-        library.chmod(0o755)
     write_text(folder / CARD, json.dumps(digests(folder, [LIBRARY])) + "\n")

@@ -3,7 +3,7 @@
 Each source has a folder, named by a hash of everything that determines its numbers: files, settings, dtype. It contains
 shards (`shards.py`): readers map them into memory, and one writer at a time adds to the folder, so that the runs of a
 sweep and several processes can share it. What is not in it, for want of room or because it was damaged, is computed
-when it is needed and rounded as if it had been stored; so is everything where other users may write to the folder.
+when it is needed and rounded as if it had been stored; so is what other users may have written.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from elmo_bench.layers.shards import Damaged, Shards
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.layers.stored import Stored, stored
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import others
 from elmo_bench.system.storage.locks import held
+from elmo_bench.system.storage.owners import others
 
 FORMAT = 2
 SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
@@ -195,7 +195,8 @@ class ActivationCache:
     def _report(self, damaged: Sequence[Path]) -> None:
         """One line about damaged shards, named by their indices; nothing about those that were reported before."""
         if new := [index.stem for index in damaged if index not in self._reported]:
-            self._say(f"damaged layers in {self.folder} ({', '.join(new)}): they are computed again")
+            what = "damaged layers, or such as others could have written,"
+            self._say(f"{what} in {self.folder} ({', '.join(new)}): they are computed again")
         self._reported.update(damaged)
 
     def _say(self, message: str) -> None:

@@ -2,7 +2,7 @@
 
 A shard's `.bin` file contains the blocks one after another; the `.npz` file beside it is their index, with checksums. A
 shard is complete once its `.npz` exists. The index is checked when it is opened, a block when a process first reads it;
-a shard in which anything is damaged is removed, and what it held is computed again.
+a shard in which anything is damaged, or that others may have written, is removed, and what it held is computed again.
 
 (Written by hand because a raw file read through the page cache was as fast as any storage library tried, and the only
 one that was also fast when cold.)
@@ -24,6 +24,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.storage.integrity import UNREADABLE, check_archive
+from elmo_bench.system.storage.owners import private
 
 REMEMBERED = 1 << 18  # sentences whose blocks are found without computing their digests again
 
@@ -61,7 +62,7 @@ class Shards:
         self._checked: dict[tuple[str, ...], np.ndarray] = {}
 
     def refresh(self) -> list[Path]:
-        """Maps new shards into memory. Removes damaged ones, and returns the paths of their indices."""
+        """Maps new shards into memory. Removes damaged ones and those of others, whose indices it returns."""
         damaged = []
         for index in sorted(self.folder.glob("*.npz")):
             if index.name in self._known:
@@ -75,6 +76,8 @@ class Shards:
         return damaged
 
     def _open(self, index: Path) -> None:
+        if not private(index, index.with_suffix(".bin")):
+            raise ValueError("somebody else may have written it")
         check_archive(index, "removed")
         with open(index, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             digests, offsets, tokens, checksums = (arrays[n] for n in ("digests", "offsets", "tokens", "checksums"))

@@ -24,6 +24,7 @@ from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.integrity import check_digests
 from elmo_bench.system.storage.locks import held
+from elmo_bench.system.storage.owners import private
 
 MANIFEST = "mini.json"
 
@@ -64,7 +65,8 @@ def generate(
 
 
 def ensure_data(folder: str | PathLike[str], seed: int = 1, sizes: Sizes | Mapping[str, Any] | None = None) -> Path:
-    """Returns the folder with the data set, which is generated (with a progress bar) if it is missing or damaged.
+    """Returns the folder with the data set, which is generated (with a progress bar) if it is missing, damaged,
+    or may be somebody else's.
 
     Several processes may call it at once: all write the same bytes, and each file is replaced atomically.
 
@@ -148,7 +150,7 @@ def _intact(folder: Path, digests: Mapping[str, str]) -> bool:
         check_digests(folder, digests, "generate it again")
     except (OSError, UserError):
         return False
-    return True
+    return private(folder / MANIFEST, *(folder / name for name in digests))
 
 
 def _generate_visibly(folder: Path, seed: int, sizes: Sizes) -> None:

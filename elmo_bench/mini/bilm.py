@@ -53,10 +53,10 @@ def ensure_bilm(folder: Path, seed: int = 1, brought: Path | None = None) -> Pat
     """
     output, work = (folder / composing.seeded(name, seed) for name in ("bilm", "pretrain"))
     cfg = _page(folder, seed)
-    if _trained(output, cfg.recipe):
+    if _trained(output, cfg.recipe, ours=True):
         return output
     with held(work, f"another process is training the biLM of {output}; waiting for it"):
-        if _trained(output, cfg.recipe):
+        if _trained(output, cfg.recipe, ours=True):
             return output
         if brought is not None and _trained(brought, cfg.recipe, text=folder):
             return _copied(brought, output)
@@ -86,19 +86,21 @@ def _recipe(conf: Path, folder: Path, seed: int) -> dict[str, Any]:
     return recipe
 
 
-def _trained(output: Path, recipe: DictConfig, text: Path | None = None) -> bool:
-    """Whether there is a whole biLM whose card names this recipe and, with `text`, what that folder holds."""
-    from elmo_bench.bilm.card import check_folder, read_card  # imports torch, which a recorded run does not need
+def _trained(output: Path, recipe: DictConfig, text: Path | None = None, ours: bool = False) -> bool:
+    """Whether there is a whole biLM whose card names this recipe and, with `text`, what that folder holds; with `ours`,
+    that nobody else could have written.
+    """
+    from elmo_bench.bilm import card as cards  # imports torch, which a recorded run does not need
 
     try:
-        card = read_card(output)
-        check_folder(output)
+        card = cards.read_card(output)
+        cards.check_folder(output)
         if text is not None:
             check_digests(text, card["sha256"], "train the biLM")
     except (KeyError, UserError):
         return False
     named = card.get("recipe")
-    if not isinstance(named, dict):
+    if not isinstance(named, dict) or (ours and not cards.is_private(output)):
         return False
     wanted = OmegaConf.to_container(recipe, resolve=True)
     return isinstance(wanted, dict) and all(named.get(key) == value for key, value in wanted.items())

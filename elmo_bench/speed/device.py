@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from elmo_bench.system import children
 from elmo_bench.system.machine import peak_mib
 
 DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16}  # of products, by Lightning's name of a precision
@@ -48,7 +48,7 @@ def in_own_process(module: str, *arguments: object, limit: float | None = None) 
         subprocess.SubprocessError: the process failed, or did not end within the limit.
     """
     words = ["" if argument is None else str(argument) for argument in arguments]
-    command = [sys.executable, "-m", f"elmo_bench.speed.{module}", *words]
+    command = children.python(f"elmo_bench.speed.{module}", *words)
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit)
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from xml.etree import ElementTree
 import torch
 
 from elmo_bench.speed import device, device_part, tables
-from elmo_bench.system import machine, places
+from elmo_bench.system import children, machine, places
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -129,9 +128,11 @@ def _tests(work: Work, limit: float) -> Figures:
     chosen = "gpu" if work.place.type == "cuda" else "not gpu"
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-m", chosen, "-p", "no:cacheprovider", "-o", "minversion=7",
-                   f"--junitxml={report}", *map(str, sorted(folder.rglob("test_gpu_*.py"))),
-                   *([str(folder / "running" / "test_devices.py")] if work.place.type == "cuda" else [])]  # fmt: skip
+        command = children.python(
+            "pytest", "-q", "-m", chosen, "-p", "no:cacheprovider", "-o", "minversion=7", f"--junitxml={report}",
+            *map(str, sorted(folder.rglob("test_gpu_*.py"))),
+            *([str(folder / "running" / "test_devices.py")] if work.place.type == "cuda" else []),
+        )  # fmt: skip
         done = subprocess.run(
             command, cwd=places.ROOT, env=os.environ | DETERMINISTIC, capture_output=True, text=True, timeout=limit
         )

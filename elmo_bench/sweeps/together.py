@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,12 +9,13 @@ from elmo_bench.clusters.local import Job, run_jobs
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.records.record import Record
 from elmo_bench.sweeps.plan import Plan, Point, records
+from elmo_bench.system import children
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
 from elmo_bench.system.terminal import console
 
-TRAIN = [sys.executable, "-m", "elmo_bench", "train"]
-PREPARE = [sys.executable, "-m", "elmo_bench", "prepare"]
+TRAIN = children.python("elmo_bench", "train")
+PREPARE = children.python("elmo_bench", "prepare")
 
 
 class Outcome(NamedTuple):

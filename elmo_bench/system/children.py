@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, also where that one is killed and cannot end them itself."""
+"""Processes of Python that run this very code, and end with the one that started them, also where that is killed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from elmo_bench.system import start
+
 PARENT = "ELMO_BENCH_PARENT"  # set in the environment of a process that is to end with its parent: the parent's id
 POLL = 0.2  # seconds
 PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """The command line of a process that runs a module with this copy of the project (`start`)."""
+    return [sys.executable, "-P", start.__file__, "-m", module, *arguments]
 
 
 def environment() -> dict[str, str]:

@@ -16,6 +16,7 @@ from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import outputs
 from elmo_bench.system.storage.files import write_bytes, write_text
 from elmo_bench.system.storage.integrity import check_digests, digests, read_sealed, sealed
 from elmo_bench.trained.checkpoint import AGAIN, load
@@ -45,6 +46,7 @@ def export(checkpoint: Path, output: Path) -> Path:
     record = _record(checkpoint)
     _check_pair(saved, record, checkpoint)
     content, folder = _packed(saved, record.config, checkpoint), output / record.task
+    outputs.apart(folder / HEAD, [checkpoint])
     write_bytes(folder / HEAD, content)
     card = {key: getattr(record, key) for key in OF_THE_RECORD}
     card |= {"weights": "float16", "bytes": len(content), "files": digests(folder, [HEAD])}

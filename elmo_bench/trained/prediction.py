@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.files import open_text, replacing
 from elmo_bench.trained.checkpoint import AGAIN, load
 
 if TYPE_CHECKING:
     from elmo_bench.trained.answers import Answer
+
+LAYERS = ("options", "weights", "path")  # the files of a source of layers
 
 
 def predict(
@@ -44,6 +47,7 @@ def predict(
 
     from elmo_bench.configuration import schema
     from elmo_bench.task import ReadsFiles, WritesOfficial
+    from elmo_bench.trained import heads
 
     if not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
@@ -53,6 +57,8 @@ def predict(
         if value is not None:
             OmegaConf.update(cfg, key if key != "batch_size" else "task.batch.batch_size", value)
     cfg = schema.from_plain(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
+    head = task and places.shipped(cfg.models_root, heads.FOLDER) / task
+    outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
     reader = instantiate(cfg.task.reader)
     official = _own_format(reader, WritesOfficial, output, cfg.task.name)
     own_input = _own_format(reader, ReadsFiles, input, cfg.task.name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.bilm.card import CARD, read_card
+from elmo_bench.bilm.card import CARD, is_private, read_card
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import has_softmax, read_lm, read_vocabulary, softmax_files
 from elmo_bench.bilm.pretraining.recipe import Recipe
@@ -59,7 +59,7 @@ def _with_softmax(
     recipe = _recipe(
         tuning, read, parent, vocabulary=new.vocabulary, frozen=True, epochs=new.epochs, lr=new.lr, dropout=0.0
     )
-    done = (folder / CARD).is_file() and is_of(read_card(folder), recipe, work / "text")
+    done = (folder / CARD).is_file() and is_private(folder) and is_of(read_card(folder), recipe, work / "text")
     if force or not done:
         _train(tuning, recipe, work, folder, force)
     return folder / "options.json", folder / "weights.hdf5"

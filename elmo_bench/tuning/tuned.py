@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ class TunedBilm:
         if self.parent is not None:
             self.parent.make()
         self._check_places()
-        work = self.cache / "tuning" / fingerprint(str(self.folder.absolute()))
+        work = self.cache / "tuning" / fingerprint(os.path.realpath(self.folder))
         with held(work, f"another process is tuning the biLM {self.folder}; waiting for it"):
             if force or not self.check():
                 self._tune(work, force)

@@ -13,7 +13,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from elmo_bench.commands.compare import report
 from elmo_bench.commands.run import reproduce
 from elmo_bench.layers import cache
 from elmo_bench.sweeps import together
+from elmo_bench.system import children
 from elmo_bench.system.terminal import console
 from tests.drill import results, scene, warm
 from tests.drill.trial import EQUAL, FAULT, ONE_LINE, Answer, Area
@@ -234,7 +234,7 @@ def _sweep(place: Path) -> Any:
 def _reproduce(place: Path) -> Any:
     """Runs in processes of their own."""
     os.environ["REAL"] = "1"
-    together.TRAIN = [sys.executable, "-m", "tests.command", str(place / "conf"), "train"]
+    together.TRAIN = children.python("tests.command", str(place / "conf"), "train")
     with scene.arguments(*scene.overrides(place, "jobs=2", "task.fit.epochs=1")):
         reproduce.main()
     return results.records(place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import multiprocessing
+import os
 import random
 import shutil
 from pathlib import Path
@@ -175,6 +176,36 @@ def test_layers_that_others_could_have_written_are_not_read(bilm, tmp_path, monk
         torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
         said = capsys.readouterr().err
         assert f"no layers are kept in {cache.folder}: other users may write to it (chmod go-w)" in said
+
+
+@pytest.mark.parametrize("suffix", [".bin", ".npz"])
+def test_a_shard_that_others_could_have_written_is_computed_again(bilm, tmp_path, capsys, suffix):
+    """The folder is this user's alone by now; the file was written when it was not."""
+    expected = bilm.layers(SENTENCES)
+    ActivationCache(FakeBiLM(), tmp_path / "cache").prepare(SENTENCES)
+    (theirs,) = (tmp_path / "cache").iterdir()
+    theirs.rename(folder := ActivationCache(bilm, tmp_path / "cache").folder)
+    (file,) = folder.glob(f"*{suffix}")
+    file.chmod(0o666)
+    cache = ActivationCache(bilm, tmp_path / "cache")
+    assert f"damaged layers, or such as others could have written, in {folder}" in capsys.readouterr().err
+    torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
+    cache.prepare(SENTENCES)
+    ActivationCache(bilm, tmp_path / "cache").read([])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_cache_made_under_any_umask_is_read_and_by_a_group_too(bilm, tmp_path, monkeypatch):
+    before = os.umask(0)
+    try:
+        ActivationCache(bilm, tmp_path / "cache").prepare(SENTENCES)
+    finally:
+        os.umask(before)
+    for path in ActivationCache(bilm, tmp_path / "cache").folder.iterdir():
+        path.chmod(path.stat().st_mode & 0o750)  # as a team has it
+    cache = ActivationCache(bilm, tmp_path / "cache")
+    monkeypatch.setattr(bilm, "batches", lambda sentences: never(sentences) if sentences else iter(()))
+    cache.layers(SENTENCES)
 
 
 def test_what_a_killed_writer_left_goes(bilm, tmp_path):

@@ -168,7 +168,7 @@ def test_make_says_in_one_line_what_is_not_there(arguments):
 
 @needs_make
 def test_a_table_of_the_bilm_alone_is_a_command_of_its_own():
-    assert "-m elmo_bench analysis.wsd 'scale=open'" in make("-n", "table", "N=5", "SCALE=open").stdout
+    assert "start.py -m elmo_bench analysis.wsd 'scale=open'" in make("-n", "table", "N=5", "SCALE=open").stdout
 
 
 def test_every_requirement_is_pinned_to_a_version_in_its_range():

@@ -1,13 +1,18 @@
 """Damaged files are found before anything in them is used."""
 
+import json
 import os
 
 import numpy as np
 import pytest
 import torch
 
+from elmo_bench import mini
+from elmo_bench.bilm import card
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import check_archive, check_digests, digests, load_checkpoint, others
+from elmo_bench.system.storage import hashing, integrity
+from elmo_bench.system.storage.integrity import check_archive, check_digests, digests, load_checkpoint
+from elmo_bench.system.storage.owners import others
 from tests.damage import refusals
 
 
@@ -74,6 +79,41 @@ def test_what_others_may_write_is_told(tmp_path, monkeypatch, mode, told):
     assert told in (others(path) or "") if told else others(path) is None
     monkeypatch.setattr(os, "getegid", lambda: path.stat().st_gid + 1)
     assert (others(path) is None) == (mode == 0o755)
+
+
+def test_a_noted_file_that_others_could_have_written_is_made_again(tmp_path):
+    (path := tmp_path / "vectors.txt").write_text("a 1.0\n")
+    integrity.note(path)
+    for changed in (path, tmp_path / "vectors.txt.sha256"):
+        assert integrity.is_made_here(path)
+        changed.chmod(0o666)
+        assert not integrity.is_made_here(path)
+        assert integrity.is_as_noted(path)
+        changed.chmod(0o644)
+
+
+def test_generated_data_and_bilms_that_others_could_have_written_are_made_again(tmp_path):
+    for name in ("mini.json", "a.txt", *card.FILES, card.CARD):
+        (tmp_path / name).write_text("text")
+    for name in ("mini.json", "a.txt", card.CARD, card.FILES[1]):
+        assert mini._intact(tmp_path, digests(tmp_path, ["a.txt"]))
+        assert card.is_private(tmp_path)
+        (tmp_path / name).chmod(0o666)
+        assert not (mini._intact(tmp_path, digests(tmp_path, ["a.txt"])) and card.is_private(tmp_path))
+        (tmp_path / name).chmod(0o644)
+
+
+def test_digests_that_others_could_have_written_are_not_remembered(tmp_path, monkeypatch):
+    memory, large = tmp_path / "digests.json", tmp_path / "large"
+    monkeypatch.setattr(hashing, "REMEMBERED", 0)
+    large.write_text("text")
+    right = hashing.content_sha256(large, memory)
+    ((key, entry),) = json.loads(memory.read_text()).items()
+    memory.write_text(json.dumps({key: hashing._entry(key, tuple(entry[:4]), ["0" * 64])}))
+    for mode, found in ((0o644, "0" * 64), (0o666, right)):
+        memory.chmod(mode)
+        hashing._remembered.cache_clear()
+        assert hashing.content_sha256(large, memory) == found
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")

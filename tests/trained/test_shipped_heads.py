@@ -95,6 +95,18 @@ def test_a_head_that_is_damaged_or_lacks_its_card_is_refused(shelf, name):
         shelf.predicted()
 
 
+@pytest.mark.parametrize("name", ["weights", "options.json"])
+def test_the_biLM_of_a_head_is_not_the_output(shelf, name):
+    """Nobody has typed its path: the head's configuration names it."""
+    shelf.export()
+    shelf.output = shelf.models / "link"
+    shelf.output.symlink_to(shelf.models / name)
+    before = (shelf.models / name).read_bytes()
+    with pytest.raises(UserError, match="link: is what the command reads"):
+        shelf.predicted()
+    assert (shelf.models / name).read_bytes() == before
+
+
 def test_another_bilm_is_refused(shelf):
     shelf.export()
     (shelf.models / "weights").write_text("4")

@@ -1,8 +1,8 @@
 """Training in several processes, each with its share of the rows (data parallelism over torch.distributed).
 
-Started by `torchrun --nproc-per-node=N -m elmo_bench pretrain ...`: NCCL on GPUs, gloo on CPUs. All processes read the
-whole text and draw the same negatives, so that they all touch the same rows of the softmax, and gradients can be
-averaged without sparse tensors.
+Started by `torchrun --no-python --nproc-per-node=N elmo-bench pretrain ...`: NCCL on GPUs, gloo on CPUs. All processes
+read the whole text and draw the same negatives, so that they all touch the same rows of the softmax, and gradients can
+be averaged without sparse tensors.
 """
 
 from __future__ import annotations

@@ -104,6 +104,11 @@ class Recipe:
         decay = max(0.05, 1 - update / self.updates) if self.decay else 1.0
         return self.lr * min(1.0, (update - first + 1) / self.warmup) * decay
 
+    def files(self, root: Path) -> list[Path]:
+        """What the training reads: files, folders and patterns."""
+        named = [*(path for path, _ in (*self.text, *self.heldout)), *filter(None, (self.words, self.start))]
+        return [*(root / path for path in named), *(parent_files(root, self.parent) if self.parent else ())]
+
     def content(self, root: Path) -> dict:
         """Everything that determines the result: settings that differ from their defaults, and the sha256 of each file.
 

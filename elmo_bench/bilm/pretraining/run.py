@@ -7,7 +7,7 @@ fine-tuning), and a card with perplexities. An interrupted run resumes from its 
 from __future__ import annotations
 
 import math
-import shutil
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -19,14 +19,14 @@ from rich.console import Console
 from rich.table import Table
 from safetensors.torch import save
 
-from elmo_bench.bilm.card import write_card
+from elmo_bench.bilm.card import CARD, write_card
 from elmo_bench.bilm.corpus import Corpus, sources
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.parallel import Group, choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.disk import writing
+from elmo_bench.system.storage import outputs
 from elmo_bench.system.storage.files import write_bytes, write_text
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.locks import alone
@@ -65,7 +65,8 @@ def pretrain(
     """
     folder, place = work / recipe.key(root), choose_device(device)
     group = Group.join(place)
-    written = work / "outputs" / fingerprint(str(output.absolute()))
+    outputs.apart(output, recipe.files(root))
+    written = work / "outputs" / fingerprint(os.path.realpath(output))  # one lock, whatever links lead to it
     with (
         alone(folder, "another process is training this biLM; wait for it, or stop it first", group.first),
         alone(written, f"another process is training a biLM for {output}; wait for it, or stop it first", group.first),
@@ -73,30 +74,20 @@ def pretrain(
         if force and group.first:
             (folder / "checkpoint.pt").unlink(missing_ok=True)
         group.wait()
+        before = outputs.mark(output, CARD)
         trainer = Trainer(recipe, root, folder, every, compile, place, group, wandb)
         trainer.fit(stop)
-        card = _write(trainer, root, output, about or {}) if group.first else {}
+        card = _write(trainer, root, output, before, about or {}) if group.first else {}
         group.wait()
     return card
 
 
-def _write(trainer: Trainer, root: Path, output: Path, about: Mapping[str, Any]) -> dict:
+def _write(trainer: Trainer, root: Path, output: Path, before: bytes | None, about: Mapping[str, Any]) -> dict:
     """Exports the biLM and computes perplexities; `output` appears only when it is complete. Under its lock."""
-    partial = output.with_name(f".{output.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # of a killed process
-    try:
-        with writing(partial):
-            partial.mkdir(parents=True)
+    with outputs.filled(output, CARD, before) as partial:
         export(trainer.lm, trainer.words, partial, trainer.dtype)
         measured = perplexities(partial, root, trainer.recipe.heldout, trainer.device)
-        card = write_card(partial, {**trainer.card(), **about, "perplexity": measured})
-        with writing(output):
-            if output.exists():
-                shutil.rmtree(output)
-            partial.rename(output)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return card
+        return write_card(partial, {**trainer.card(), **about, "perplexity": measured})
 
 
 def export(lm: BidirectionalLM, words: list[str], folder: Path, dtype: torch.dtype = torch.float16) -> None:

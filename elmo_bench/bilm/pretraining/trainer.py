@@ -47,6 +47,7 @@ from elmo_bench.nn.numerics import Fault, Watch, all_finite
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
+from elmo_bench.system.storage.owners import others
 from elmo_bench.system.terminal.progress import tell
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
@@ -310,6 +311,8 @@ class Trainer:
     def _resume(self) -> None:
         if not self._checkpoint.exists():
             return
+        if why := others(self._checkpoint):
+            raise UserError(f"{why}; {AGAIN}", self._checkpoint)
         state = load_checkpoint(self._checkpoint, AGAIN)
         if "param_groups" not in state["row_optimiser"]:
             raise UserError(f"written by an earlier version of this package; {AGAIN}", self._checkpoint)

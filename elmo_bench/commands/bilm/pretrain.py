@@ -35,7 +35,7 @@ COMMAND = Command(
     (
         "Writes options.json and weights.hdf5 in the official layout, the softmax and its vocabulary, and a card with "
         "perplexities. Running the command again resumes from the last checkpoint.",
-        "On several GPUs: torchrun --nproc-per-node=N -m elmo_bench pretrain KEY=VALUE ...",
+        "On several GPUs: torchrun --no-python --nproc-per-node=N elmo-bench pretrain KEY=VALUE ...",
     ),
     again="running the command again resumes from the last checkpoint",
     overrides=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +50,7 @@ DOWNLOADS = ".downloads"  # in data_root
 def main() -> None:
     """The entry point."""
     from elmo_bench.sources import licences, pages
+    from elmo_bench.system.storage import outputs
     from elmo_bench.system.storage.locks import alone
 
     given = COMMAND.parse()
@@ -62,12 +62,13 @@ def main() -> None:
     downloads = roots["data_root"] / DOWNLOADS
     fetching = _fetching(given, downloads)
     print(licences.shown(chosen), flush=True)
+    outputs.scratch(downloads)
     with alone(downloads, "another process fetches data into this folder; wait for it"):
         licences.record(roots["data_root"], known, chosen, roots)
         failures = _make_all(chosen, roots, fetching)
     if failures:
         raise UserError(failures[0]) if len(failures) == 1 else UserError("not all could be made:", faults=failures)
-    shutil.rmtree(downloads, ignore_errors=True)
+    outputs.remove(downloads)
     _tell_next(given, chosen, roots["data_root"])
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from elmo_bench.commands.usage import BILM_FILES, bilm_files
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.storage import outputs
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import open_text, replacing
 from elmo_bench.system.terminal.command import Argument, Command, choice, whole
@@ -117,8 +118,10 @@ def main() -> None:
 
     given = COMMAND.parse()
     ways = given["state"], given["token_budget"], given["precision"]
-    bilm, source = BiLM.from_files(*bilm_files(given), *ways), Path(given["input"])
-    count = embed(bilm, source, Path(given["output"]), given["group"])
+    source, output, files = Path(given["input"]), Path(given["output"]), bilm_files(given)
+    outputs.apart(output, files)  # those of the open biLM, which nobody has typed
+    bilm = BiLM.from_files(*files, *ways)
+    count = embed(bilm, source, output, given["group"])
     print(f"{count} lines -> {given['output']}", file=sys.stderr)
     if bilm.precision != "fp32":
         print(_stated(bilm, source), file=sys.stderr)

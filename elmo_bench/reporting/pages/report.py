@@ -22,10 +22,11 @@ from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.reporting.tables import remarks, replication, tables
 from elmo_bench.reporting.tables.studies import studies
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.files import read_text, write_text
 
+WRITTEN = "Written by `elmo-bench report`"
 INTRODUCTION = (
-    "Written by `elmo-bench report` from the records under `runs/`, one a finished run. Figures are percent, mean ± "
+    f"{WRITTEN} from the records under `runs/`, one a finished run. Figures are percent, mean ± "
     "sample standard deviation over the seeds; dev is that of the selected epoch. A number belongs to its scale: "
     "numbers of different scales, or of different biLMs, do not compare."
 )
@@ -45,6 +46,9 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
     if readme is not None:
         text = embedded(readme.read_text(encoding="utf-8"), tables.overview(records))
         files[readme] = between(text, VERDICTS, [replication.summary(made.findings)])
+    front = Path(results_root) / "README.md"
+    if front.is_file() and WRITTEN not in read_text(front):
+        raise UserError(f"not {WRITTEN[0].lower()}{WRITTEN[1:]}; move it away, or give another results_root", front)
     for path, text in files.items():
         write_text(path, text)
     return made.sections

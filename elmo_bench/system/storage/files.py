@@ -9,6 +9,7 @@ import io
 import lzma
 import os
 import secrets
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -173,8 +174,10 @@ def replacement(path: str | PathLike[str]) -> Iterator[Path]:
         kind = "a folder" if path.is_dir() else "a device or a pipe"
         raise Refused(f"is {kind}; give the name of a file", path)
     with writing(path), _own(path.with_name(f".{path.name}.partial")) as beside:
+        mode = stat.S_IMODE(beside.stat().st_mode)
         try:
             yield beside
+            beside.chmod(mode)  # a library may have put a file of its own there
             _sync(beside)
             os.replace(beside, path)
             _sync_folder(path.parent)
@@ -198,12 +201,17 @@ def _claimed(common: Path) -> IO[bytes]:
     """A new file with a random name, locked; tried again where another process removed it before it was locked."""
     while True:
         path = common.with_name(f"{common.stem}~{secrets.token_hex(4)}.partial")
-        file = open(path, "xb")  # noqa: SIM115 (closed by the caller)
+        file = open(path, "xb", opener=_private)  # noqa: SIM115 (closed by the caller)
         with suppress(OSError):  # not every disk has locks
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.exists():
             return file
         file.close()
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a file that its owner alone may write, whatever the umask: it may be trusted (`owners.others`)."""
+    return os.open(path, flags, 0o644)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import IO, Any
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import OPENERS as TEXT_OPENERS
 from elmo_bench.system.storage.files import open_bytes, open_member, replacing
+from elmo_bench.system.storage.owners import private
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
 MEMORY = "digests.json"  # in the cache: digests of large files
@@ -81,6 +82,8 @@ def _entry(path: str, state: tuple[int, ...], digest: list[Any]) -> list[Any]:
 
 
 def _read(memory: Path) -> dict[str, Any]:
+    if not private(memory):
+        return {}
     try:
         known = json.loads(memory.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

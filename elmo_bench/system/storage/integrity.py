@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 import struct
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -24,6 +23,7 @@ from elmo_bench.system.storage import files, json_text
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.hashing import sha256
+from elmo_bench.system.storage.owners import private
 
 CHECKSUM = "checksum"  # the last key of a sealed JSON object
 FILES = "files"  # the key of the sha256 of each file that a card is about, by name
@@ -176,26 +176,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# What others could have written, with checksums that match.
-
-
-def others(path: Path) -> str | None:
-    """Why a file or folder may hold what somebody else wrote, in words; None where only those can write to it whose
-    code runs here anyway: this user, root and the owner of this package. A missing one is nobody's.
-
-    A group may write only if it is this user's own, as many systems give each user one.
-    """
-    try:
-        found = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if found.st_uid not in (os.geteuid(), 0, Path(__file__).stat().st_uid):
-        return "it belongs to another user"
-    if found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid()):
-        return "other users may write to it (chmod go-w)"
-    return None
-
-
 # Single files.
 
 
@@ -210,6 +190,11 @@ def is_as_noted(path: Path) -> bool:
         return _note(path).read_text(encoding="utf-8") == f"{sha256(path)}  {path.name}\n"
     except (OSError, ValueError):
         return False
+
+
+def is_made_here(path: Path) -> bool:
+    """The same of a file of the cache: also whether nobody else could have written it or its note."""
+    return private(path, _note(path)) and is_as_noted(path)
 
 
 def check_note(path: Path, remedy: str) -> None:

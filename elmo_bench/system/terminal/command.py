@@ -12,11 +12,13 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import limits
+from elmo_bench.system.storage import limits, outputs
 from elmo_bench.system.terminal import console
 
 T = TypeVar("T")
 HELP = ("--help", "-h")
+OUTPUT = "output"  # the argument that names what a command writes
+FILES = ("FILE", "FOLDER", "TEXT")  # how the placeholders of paths begin
 WIDTH = 100  # of a help text, in characters
 
 
@@ -45,6 +47,11 @@ class Argument:
     default: Any = REQUIRED
     value: str = "VALUE"
     parse: Callable[[str], Any] = str
+
+    @property
+    def names_files(self) -> bool:
+        """Whether the value is the path of a file or a folder."""
+        return self.value.startswith(FILES)
 
     @property
     def usage(self) -> str:
@@ -105,14 +112,19 @@ class Command:
     def parse(self, argv: Sequence[str] | None = None) -> dict[str, Any]:
         """The values of all arguments, or their defaults; without `debug`.
 
+        An argument `output` is compared with all that name a file or a folder: it must be none of these.
+
         Raises:
-            UserError: an argument without "=", an unknown or missing key, an invalid value.
+            UserError: an argument without "=", an unknown or missing key, an invalid value, an output that is an input.
         """
         required = [argument.name for argument in self.arguments if argument.default is REQUIRED]
         optional = [argument.name for argument in self.arguments if argument.default is not REQUIRED]
         given = console.arguments(sys.argv[1:] if argv is None else argv, required, optional)
         DEBUG.read(given.get("debug", "false"))
-        return {a.name: a.read(given[a.name]) if a.name in given else a.default for a in self.arguments}
+        values = {a.name: a.read(given[a.name]) if a.name in given else a.default for a in self.arguments}
+        if output := values.get(OUTPUT):
+            outputs.apart(output, [values[a.name] for a in self.arguments if a.names_files and a.name != OUTPUT])
+        return values
 
     def help(self) -> str:
         """The text of `--help`."""

@@ -18,6 +18,7 @@ from elmo_bench.bilm.lm import load_lm
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import pretrain
 from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.system.errors import UserError
 
 OPTIONS = {
     "lstm": {
@@ -162,6 +163,33 @@ def test_other_recipes_are_other_runs(root):
     assert len(weights) == 6
     first, *others = weights.values()
     assert not any(torch.equal(first, other) for other in others)
+
+
+def test_a_folder_that_somebody_makes_meanwhile_is_left_alone(root, monkeypatch):
+    output, fit = root / "models" / "tiny", Trainer.fit
+
+    def interrupted(self, stop):
+        fit(self, stop)
+        output.mkdir(parents=True)
+        (output / "theirs").write_text("theirs")
+
+    monkeypatch.setattr(Trainer, "fit", interrupted)
+    with pytest.raises(UserError, match="somebody else has made it meanwhile; give another output"):
+        pretrain(recipe(tokens=480), root, root / "work", output)
+    assert [path.read_text() for path in output.iterdir()] == ["theirs"]
+    monkeypatch.setattr(Trainer, "fit", fit)
+    assert pretrain(recipe(tokens=480), root, root / "work", root / "models" / "other")["updates"] == 10
+
+
+@pytest.mark.parametrize("changes", [{"start": "tiny"}, {"text": [("tiny/text", None)]}, {"words": "tiny/words"}])
+def test_what_a_training_reads_is_not_its_output(root, changes):
+    (root / "tiny").mkdir()
+    for name in ("card.json", "text", "words", "weights.hdf5", "softmax.safetensors"):
+        (root / "tiny" / name).write_text("some words\n")
+    (root / "link").symlink_to(root / "tiny")
+    with pytest.raises(UserError, match="link: is what the command reads .*tiny.*; give another output"):
+        pretrain(recipe(**changes), root, root / "work", root / "link")
+    assert len(list((root / "tiny").iterdir())) == 5
 
 
 def test_what_pretraining_writes_is_a_biLM(root):

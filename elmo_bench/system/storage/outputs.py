@@ -1,0 +1,134 @@
+"""What a command writes where its user says: never over what it reads, and never in the place of what others have made.
+
+Single files go through `files.replacement`, which writes beside them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import glob
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.disk import writing
+from elmo_bench.system.storage.files import write_text
+
+TAG = "CACHEDIR.TAG"  # of a folder that can be made again, by which backups know it too: https://bford.info/cachedir
+SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by elmo-bench, which removes this folder.\n"
+Named = str | PathLike[str]
+
+
+def apart(output: Named, inputs: Iterable[Named | None]) -> None:
+    """Compares an output with the inputs by device and inode: links of either kind lead to the same file.
+
+    Args:
+        output: a file or a folder, which need not exist.
+        inputs: files, folders and patterns; all files below a folder count.
+
+    Raises:
+        UserError: a file of the output is one of the inputs.
+    """
+    there = set(_files(output))
+    for given in inputs if there else ():
+        if given is not None and not there.isdisjoint(_files(given)):
+            raise UserError(f"is what the command reads ({given}), and would be replaced; give another output", output)
+
+
+def _files(named: Named) -> Iterator[tuple[int, int]]:
+    """Device and inode of a file, of the files below a folder, or of those that a pattern matches."""
+    named = os.fspath(named)
+    for path in [named] if os.path.lexists(named) else glob.iglob(named, recursive=True):
+        below = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+        for file in below if os.path.isdir(path) else [path]:
+            with suppress(OSError):
+                found = os.stat(file)
+                yield found.st_dev, found.st_ino
+
+
+def mark(folder: Path, name: str) -> bytes | None:
+    """The file by which a folder shows what has made it; empty if it has none, None if there is no such folder."""
+    if not os.path.lexists(folder):
+        return None
+    try:
+        return (folder / name).read_bytes()
+    except OSError:
+        return b""
+
+
+@contextmanager
+def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
+    """A folder beside another one, whose place it takes at the end, or whose files its own files replace.
+
+    After an error it is gone, and `folder` as it was. That of a killed process goes with the next.
+
+    Args:
+        folder: need not exist; of a link, where it leads to.
+        marker: the file that shows what has made it; replaced last.
+        before: its `mark` before the work began. What else lies in the folder stays.
+
+    Raises:
+        UserError: meanwhile somebody else has made the folder, or changed its marker.
+        Refused: as `files.replacement`.
+    """
+    folder = Path(os.path.realpath(folder))
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _beside(folder) as partial:
+            yield partial
+            try:
+                os.rename(partial, folder)  # the place is free, or an empty folder
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                if mark(folder, marker) != before:
+                    raise UserError("somebody else has made it meanwhile; give another output", folder) from None
+                for name in sorted(os.listdir(partial), key=lambda name: name == marker):
+                    os.replace(partial / name, folder / name)
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[Path]:
+    for other in folder.parent.glob(f".{glob.escape(folder.name)}~????????.partial"):
+        with suppress(OSError), _locked(other):
+            shutil.rmtree(other, ignore_errors=True)
+    partial = Path(tempfile.mkdtemp(".partial", f".{folder.name}~", folder.parent))
+    partial.chmod(0o755)
+    try:
+        with _locked(partial):
+            yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Raises `OSError` where another process holds the lock."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+# Folders of what is fetched or made on the way, and removed at the end.
+
+
+def scratch(folder: Path) -> None:
+    """Makes such a folder. Raises `UserError` if it exists, and other things lie in it."""
+    if mark(folder, TAG) == b"" and (not folder.is_dir() or os.listdir(folder)):
+        raise UserError("was not made by this command, which would remove it; move it away", folder)
+    write_text(folder / TAG, SIGNATURE)
+
+
+def remove(folder: Path) -> None:
+    """Removes a folder that `scratch` has made, and no other."""
+    if mark(folder, TAG) == SIGNATURE.encode():
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,63 @@
+"""What a process that we start imports: this very code, and nothing that the current folder holds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.devices import ranks
+from elmo_bench.speed import device
+from elmo_bench.sweeps import together
+from elmo_bench.system.places import ROOT
+
+SCORE = ("score", "task=sst5", "gold=gold", "predictions=gold")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with files of the names of Python's own modules and of libraries, and another `elmo_bench` beside it."""
+    here, other = tmp_path / "here", tmp_path / "other"
+    for name in ("random", "yaml", "queue", "csv", "tempfile", "omegaconf", "submitit"):
+        (here / f"{name}.py").parent.mkdir(exist_ok=True)
+        (here / f"{name}.py").write_text("raise SystemExit('imported from the current folder')")
+    for name in ("elmo_bench", "tasks"):
+        (other / name).mkdir(parents=True)
+        (other / name / "__init__.py").write_text("raise SystemExit('another copy of the project')")
+    (here / "gold").write_text("1\n2\n")
+    return here
+
+
+def said(folder: Path, *command: str, **environment: str) -> str:
+    done = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_job_imports_the_code_of_its_parent_and_nothing_from_the_current_folder(folder):
+    other = str(folder.parent / "other")
+    assert said(folder, *together.TRAIN[:-1], *SCORE, PYTHONPATH=other) == '{"accuracy": 100.0}\n'
+    shown = said(folder, *together.TRAIN[:-1], "prepare", "task=nosuch")
+    assert shown.startswith("error: task=nosuch: there is no such task")
+
+
+@pytest.mark.slow
+def test_python_m_is_the_same_as_the_console_command(folder):
+    assert said(folder, sys.executable, "-m", "elmo_bench", *SCORE, PYTHONPATH=str(ROOT)) == '{"accuracy": 100.0}\n'
+
+
+def test_ranks_and_measurements_are_started_like_jobs(tmp_path, monkeypatch):
+    started = []
+
+    def noted(command, **_):
+        started.append(command[: len(together.TRAIN) - 2])
+        raise FileNotFoundError
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
+    for start in (lambda: ranks._start(ranks.ALONE, {}, tmp_path), lambda: device.in_own_process("memory")):
+        with pytest.raises(FileNotFoundError):
+            start()
+    assert started == [[sys.executable, "-P", *together.TRAIN[2:-2]]] * 2
