@@ -11,7 +11,7 @@ import sys
 
 from elmo_bench import __version__
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
+from elmo_bench.system.terminal import console, streams
 from elmo_bench.system.terminal.command import HELP, Section, printed
 
 HEADINGS = {
@@ -75,6 +75,7 @@ def module(name: str) -> str:
 
 def main() -> None:
     """Runs the command that the first argument names."""
+    streams.ready()
     name, *rest = sys.argv[1:] or ["--help"]
     if name not in COMMANDS:
         console.report(lambda: _other(name))

@@ -18,6 +18,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig, key
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits, yaml_text
 
 
 def file(help: str) -> Any:
@@ -128,7 +129,7 @@ def _pages(name: str, scale: str) -> list[Any]:
     if not (folder / name / f"{scale}.yaml").is_file():
         known = ", ".join(f"scale={path.stem}" for path in sorted((folder / name).glob("*.yaml")))
         raise UserError(f"analysis.{name} has no page for scale={scale}; it offers {known}")
-    return [OmegaConf.load(path) for path in (folder / f"{name}.yaml", folder / name / f"{scale}.yaml")]
+    return [yaml_text.read(path) for path in (folder / f"{name}.yaml", folder / name / f"{scale}.yaml")]
 
 
 def names(cls: type) -> set[str]:
@@ -160,7 +161,7 @@ def missing_data(run: RunConfig, settings: StudyConfig) -> list[str]:
     if run.data_root is None and any(str(path).startswith("None") for path in files(settings).values()):
         return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set{_source(settings)}"]
     absent = {name: path for name, path in files(settings).items() if not path.exists()}
-    return [f"{path}: no such file: {name} names it{_source(settings)}" for name, path in absent.items()]
+    return [f"{path}: {limits.absent(path)}: {name} names it{_source(settings)}" for name, path in absent.items()]
 
 
 def _source(settings: StudyConfig) -> str:

@@ -11,7 +11,7 @@ from os import PathLike
 from typing import Any
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import limits
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.terminal.console import choices
 
@@ -60,18 +60,7 @@ class Options:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Options:
         """Reads a file. Raises `UserError` if it is missing or not JSON, or for an unknown, missing or wrong value."""
-        limits.regular(path)
-        try:
-            with open(path, encoding="utf-8") as file:
-                return cls.parse(json.load(file, object_pairs_hook=_once), path)
-        except FileNotFoundError:
-            raise UserError("no such options file; give the options.json that came with the weights", path) from None
-        except json.JSONDecodeError as error:
-            raise UserError(f"not valid JSON ({error.msg})", path, error.lineno) from None
-        except OSError as error:
-            raise UserError(f"cannot be read: {error.strerror or error}", path) from None
-        except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, nested too deep
-            raise UserError(f"not the options of a biLM: {error}", path) from None
+        return cls.parse(json_text.read(path), path)
 
     @classmethod
     def parse(cls, data: Any, path: str | PathLike[str] | None = None) -> Options:
@@ -129,15 +118,6 @@ class Options:
         """Writes options.json whole or not at all."""
         with replacing(path) as file:
             file.write(json.dumps(self.as_dict(), indent=2) + "\n")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of the file. Raises `ValueError` if a key occurs twice: json would take the last."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {reprlib.repr(next(key for key in keys if keys.count(key) > 1))} occurs twice")
-    return values
 
 
 class _Section:

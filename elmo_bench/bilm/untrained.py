@@ -8,12 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.bilm.card import check_files
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import read_text
+from elmo_bench.system.storage import json_text, yaml_text
 from elmo_bench.system.storage.integrity import is_made_here
 from elmo_bench.system.storage.locks import held
 
@@ -64,18 +63,18 @@ class UntrainedBilm:
             if not self._fits(sizes):
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(SEED)
-                    BiLM(Options.parse(sizes)).export(self.options, self.weights, noted=True)
+                    BiLM(Options.parse(sizes, self.like)).export(self.options, self.weights, noted=True)
         return self.weights
 
     def _sizes(self) -> dict[str, Any]:
         check_files(self.like)
-        text = read_text(self.like)
-        try:
-            yaml = self.like.suffix == ".yaml"
-            plain = OmegaConf.to_container(OmegaConf.create(text)) if yaml else json_text.parse(text)
-            return plain["recipe"]["options"] if yaml else plain  # type: ignore[index]
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"does not contain the options of a biLM ({error})", self.like) from None
+        if self.like.suffix != ".yaml":
+            return json_text.read(self.like)
+        sizes = OmegaConf.select(yaml_text.read(self.like), "recipe.options")
+        if not isinstance(sizes, DictConfig):
+            raise UserError("does not contain the options of a biLM, a block `recipe.options`", self.like)
+        plain: Any = OmegaConf.to_container(sizes)
+        return plain
 
     def _fits(self, sizes: dict[str, Any]) -> bool:
         from elmo_bench.bilm.options import Options

@@ -188,7 +188,7 @@ def _read_safetensors(options: Options, path: Path) -> dict[str, Tensor]:
         with safe_open(path, "pt") as file:
             recorded = (file.metadata() or {}).get(CHECKSUM)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        message = f"neither official HDF5 nor safetensors ({error}); download the weights again"
+        message = f"neither official HDF5 nor safetensors ({error}): is it the file of the weights, and whole?"
         raise UserError(message, path) from None
     if recorded is not None and recorded != _digest(tensors):
         raise UserError(

@@ -11,6 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal import console
 
 
@@ -61,8 +62,8 @@ def read(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
         raise UserError(
             f"on={name}: there is no such page of conf/cluster; {console.choices(name, ['local', *known()])}"
         )
+    page = yaml_text.read(places.CONF / "cluster" / f"{name}.yaml")
     try:
-        page = OmegaConf.load(places.CONF / "cluster" / f"{name}.yaml")
         merged = OmegaConf.merge(OmegaConf.structured(ClusterSettings), page, OmegaConf.from_dotlist(list(changes)))
         settings: Any = OmegaConf.to_object(merged)
     except OmegaConfBaseException as error:

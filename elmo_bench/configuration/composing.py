@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from elmo_bench.configuration import schema
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal.console import choices
 
 
@@ -53,9 +54,9 @@ def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> An
     if not path.is_file():
         known = sorted(other.stem for other in path.parent.glob("*.yaml"))
         raise UserError(f"{group}={name}: there is no such page; {choices(name, known)}")
-    page = OmegaConf.load(path)
+    page = yaml_text.read(path)
     page._set_parent(_root_)  # its interpolations are those of the run
-    return OmegaConf.select(page, key) if isinstance(page, DictConfig) else None
+    return OmegaConf.select(page, key)
 
 
 register()  # at import, so that the worker processes of a launcher have them too

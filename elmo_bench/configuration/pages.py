@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from elmo_bench.configuration.composing import compose
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import files, yaml_text
 from elmo_bench.system.terminal import console
 from elmo_bench.system.terminal.console import choices
 
@@ -83,15 +85,23 @@ def read(path: Path) -> Any:
 
 @cache
 def _parsed(path: Path, changed: int) -> Any:
-    return OmegaConf.load(path)
+    return yaml_text.read(path)
 
 
 def _explain(error: BaseException) -> str | None:
-    """One line for an error of Hydra or OmegaConf, with the alternatives; None for any other error."""
-    text = str(error)
+    """One line for an error of Hydra, OmegaConf or their YAML, with the alternatives; None for any other error."""
+    text = str(error) or str(error.__cause__ or "")  # a ConfigCompositionException has no words of its own
+    if error.__class__.__name__ == "OverrideParseException":
+        override = str(getattr(error, "override", ""))
+        return f"{override}: {QUOTE if '=' in override else 'arguments are written key=value, without spaces'}"
+    if several := re.match(r"Ambiguous value for argument '(.*)'", text):
+        return f"{several[1]}: several values are a sweep: add -m (see also elmo-bench sweep --help)"
     if text.startswith("Config group override must be"):  # task=3
         return f"{_line(error)}; elmo-bench train --help lists the pages of every group"
-    if error.__class__.__module__.split(".")[0] not in ("hydra", "omegaconf"):
+    if isinstance(error, UnicodeDecodeError):
+        return _other_encoding()
+    page_is_wrong = isinstance(error, ValueError | OSError) and _theirs(_origin(error))
+    if not _theirs(error.__class__.__module__) and not page_is_wrong:
         return None
     if "UserError raised while resolving interpolation" in text:
         return text.partition(": ")[2].partition("\n")[0]
@@ -112,6 +122,30 @@ def _explain(error: BaseException) -> str | None:
     return _line(error)
 
 
+def _theirs(module: str) -> bool:
+    return module.partition(".")[0] in ("hydra", "omegaconf", "yaml")
+
+
+def _origin(error: BaseException) -> str:
+    """The module that has raised an error."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return str(frames[-1][0].f_globals.get("__name__")) if frames else ""
+
+
+def _other_encoding() -> str | None:
+    """The page that is not UTF-8, if there is one: Hydra's error names none."""
+    for path in sorted(places.CONF.rglob("*.yaml")):
+        try:
+            files.read_text(path)
+        except UserError as error:
+            return str(error)
+    return None
+
+
+QUOTE = (
+    "the value has a sign that Hydra reads as its own, or a letter that it does not know; quote it for Hydra and the "
+    "shell, as in 'key=\"Zoë, 3=x\"'"
+)
 NEEDED = {
     "could not be converted to Integer": "a whole number is needed",
     "could not be converted to Float": "a number is needed",
@@ -131,14 +165,25 @@ def _needed(error: str) -> str:
 def unknown_key(key: str) -> str:
     """The message for a configuration key that does not exist, listing the keys of the same block."""
     known: list[str] = []
+    elsewhere: list[str] = []
     parent, _, name = key.rpartition(".")
     try:
-        node = compose(_groups(sys.argv[1:]))
-        node = OmegaConf.select(node, parent) if parent else node
+        whole = compose(_groups(sys.argv[1:]))
+        node = OmegaConf.select(whole, parent) if parent else whole
         known = [str(k) for k in node] if isinstance(node, DictConfig) else []
+        elsewhere = [path for path in _paths(OmegaConf.to_container(whole)) if path.rpartition(".")[2] == name]
     except Exception:  # the list is optional; the message must not fail
-        known = []
+        pass
+    if len(elsewhere) == 1:
+        return f"{key}: there is no such key; did you mean {elsewhere[0]}?"
     return f"{key}: there is no such key; " + (choices(name, known) if known else "see conf/train.yaml and --cfg job")
+
+
+def _paths(node: Any, prefix: str = "") -> Iterator[str]:
+    """The dotted keys of all values in nested blocks."""
+    for key, inner in node.items() if isinstance(node, dict) else ():
+        yield f"{prefix}{key}"
+        yield from _paths(inner, f"{prefix}{key}.")
 
 
 def _groups(arguments: Sequence[str]) -> list[str]:
@@ -148,7 +193,7 @@ def _groups(arguments: Sequence[str]) -> list[str]:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    return " ".join((str(error) or str(error.__cause__)).split())
 
 
 console.EXPLAINERS.append(_explain)

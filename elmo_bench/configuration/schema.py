@@ -25,6 +25,7 @@ from elmo_bench.system.terminal import console
 Plain = dict[str, Any]
 T = TypeVar("T")
 KEYS = {"penalty": "lambda"}  # field: its name in a configuration; `lambda` is a Python keyword
+PRECISIONS = "32-true", "bf16-mixed", "16-mixed", "64-true"  # with which frozen layers, in 32 bits, can be used
 FORMER = {"task.arms"}  # keys that checkpoints of earlier releases hold and nothing reads: passed over
 
 
@@ -298,11 +299,11 @@ class TaskConfig:
 class TrainerConfig:
     """Hardware and how it is used; devices, precision and limit_batches change results."""
 
-    accelerator: str = key("auto", "cpu, gpu or auto", identity=False)
+    accelerator: str = key("auto", "what trains", choices=("auto", "cpu", "gpu", "cuda", "mps"), identity=False)
     devices: int = key(1, "how many; each takes a batch of every update, which changes results", least=1, most=64)
     threads: int | None = key(None, "threads of torch; null: one per core", least=1, most=1024, identity=False)
     progress: Any = key("auto", "a progress bar; auto: on a terminal", choices=("auto", True, False), identity=False)
-    precision: str = key("32-true", "a precision as Lightning names it, such as bf16-mixed")
+    precision: str = key("32-true", "of the products; 16-mixed: on a GPU", choices=PRECISIONS)
     limit_batches: Any = key(None, "train on only this many batches of each epoch, for a quick test")
 
 

@@ -18,6 +18,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import Places, VectorsConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
 from elmo_bench.system.storage.integrity import is_made_here, note
@@ -55,7 +56,7 @@ class SkipgramVectors:
         recipe = self.recipe()
         for path, _ in recipe["text"]:
             if not os.path.isfile(path):
-                raise UserError("no such file; vectors=text reads the text of the biLM", path)
+                raise UserError(f"{limits.absent(path)}; vectors=text reads the text of the biLM", path)
         digested = {**recipe, "text": [[content_sha256(path, self.memory), tokens] for path, tokens in recipe["text"]]}
         folder = self.cache / "vectors" / fingerprint(digested)
         path = folder / "vectors.txt"

@@ -14,6 +14,7 @@ from elmo_bench.identity.settings import data_folder
 from elmo_bench.sources import pages as sources
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 
 
 def check_files(*runs: RunConfig) -> None:
@@ -123,7 +124,9 @@ def _missing_splits(run: RunConfig, data: Plain, folder: Path | None) -> list[st
     if missing and folder is None and "folder" in data:
         paths = ", ".join(map(str, missing.values()))
         return [f"the data: task.data.folder=FOLDER must name the folder of {paths}{_source(run)}"]
-    return [f"{path}: no such file: task.data.{split} names it{_source(run)}" for split, path in missing.items()]
+    return [
+        f"{path}: {limits.absent(path)}: task.data.{split} names it{_source(run)}" for split, path in missing.items()
+    ]
 
 
 def _unreachable(run: RunConfig, data: Plain) -> list[str]:
@@ -176,4 +179,6 @@ def _missing_bilm(bilm: LayersConfig, absent: dict[str, str]) -> str:
     first, *others = map(Path, absent.values())
     files = " and ".join([str(first), *(path.name if path.parent == first.parent else str(path) for path in others)])
     keys = " and ".join(absent)
-    return f"{files}: no such file: the {keys} of bilm={bilm.name}{licence}; {where}; {give} names another place"
+    return (
+        f"{files}: {limits.absent(first)}: the {keys} of bilm={bilm.name}{licence}; {where}; {give} names another place"
+    )

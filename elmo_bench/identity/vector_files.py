@@ -8,6 +8,7 @@ from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import Table
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 
 
 def located(run: RunConfig) -> list[tuple[VectorSetConfig, Table]]:
@@ -42,10 +43,11 @@ def _packaged(wanted: VectorSetConfig) -> Table | None:
 def missing(wanted: VectorSetConfig, root: str | None) -> str:
     """What to say of a vector set that is not here: its files, where they come from, and how to name them."""
     first, *others = wanted.files or ["no file"]
+    path = Path(root or "", first)
     besides = (f" and {wanted.words}" if wanted.words else "") + (f" (or {', '.join(others)})" if others else "")
     where = f"get it: {wanted.download}" if wanted.download else "check vectors.sets"
     return (
-        f"{Path(root or '', first)}{besides}: no such file: the word vectors {wanted.name} "
+        f"{path}{besides}: {limits.absent(path)}: the word vectors {wanted.name} "
         f"(licence: {wanted.licence or 'unknown'}); {where}; vectors_root=FOLDER names another folder, and "
         "vectors=random does without"
     )

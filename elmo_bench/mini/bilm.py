@@ -33,6 +33,9 @@ class MiniBilm:
         assert bilm.options is not None
         self.folder, self.seed = Path(bilm.options).parent.parent, bilm.seed
         self.brought = places.shipped(roots.models_root, "mini")
+        made = self.folder / composing.seeded("bilm", bilm.seed)
+        if [bilm.options, bilm.weights] != [str(made / name) for name in ("options.json", "weights.hdf5")]:
+            raise UserError("bilm=mini makes its own files; name others by bilm=custom bilm.options=.. bilm.weights=..")
 
     def recipe(self) -> dict[str, Any]:
         """conf/pretrain/mini.yaml with the seed of the block; the text is that of the scale."""

@@ -41,6 +41,8 @@ def make_trainer(
     if task.average is not None:
         device = device_of(machine.accelerator)  # else the averages stay on the CPU, and every update copies
         callbacks = [instantiate(task.average, device=device), *callbacks]
+    if machine.precision == "16-mixed" and device_of(machine.accelerator) == "cpu":  # Lightning would take bfloat16
+        raise UserError("trainer.precision=16-mixed needs a GPU; bf16-mixed runs on a CPU, too")
     bar = progress(machine.progress) if rank.first else []
     try:
         return pl.Trainer(
@@ -73,8 +75,15 @@ def _in_step() -> DDPStrategy:
 
 
 def device_of(accelerator: str) -> str:
-    """The device on which a cache is computed: a cache is not moved with the model."""
-    return "cuda" if accelerator in ("gpu", "cuda", "auto") and torch.cuda.is_available() else "cpu"
+    """The device on which a cache is computed: a cache is not moved with the model.
+
+    Raises:
+        UserError: the machine has no such accelerator.
+    """
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    if not {"gpu": cuda or mps, "cuda": cuda, "mps": mps}.get(accelerator, True):
+        raise UserError(f"trainer.accelerator={accelerator}: torch finds none on this machine; choose cpu or auto")
+    return "cuda" if accelerator in ("gpu", "cuda", "auto") and cuda else "cpu"
 
 
 def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) -> int:

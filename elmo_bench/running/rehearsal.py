@@ -19,13 +19,19 @@ def rehearse(task: TaskConfig, device: str = "cpu") -> None:
     try:
         weight = _after_a_step(task, device)
     except Exception as error:  # whatever torch or Hydra raises
-        raise UserError(f"task.optimizer or task.schedule: {error.__cause__ or error}") from error
+        raise UserError(f"task.optimizer or task.schedule: {_told(error)}") from error
     if not bool(torch.isfinite(weight).all()):
         raise UserError("task.optimizer: one step makes a weight that is not finite; lower task.optimizer.lr")
     try:
         _average(task, device)
     except Exception as error:
-        raise UserError(f"task.average: {error.__cause__ or error}") from error
+        raise UserError(f"task.average: {_told(error)}") from error
+
+
+def _told(error: Exception) -> str:
+    """What a library says; of a text where it computes with a number, only Python says something."""
+    cause = error.__cause__ or error
+    return f"a value of another type than it needs ({cause})" if isinstance(cause, TypeError) else str(cause)
 
 
 def _after_a_step(task: TaskConfig, device: str) -> torch.Tensor:

@@ -12,6 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import CONF
+from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal.console import choices
 
 ROOTS = ("data_root", "models_root", "vectors_root")
@@ -102,7 +103,7 @@ def load(folder: Path = CONF / "data") -> dict[str, DataSet]:
 @cache
 def _page(path: Path, changed: int) -> DataSet:
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(DataSet), OmegaConf.load(path))
+        merged = OmegaConf.merge(OmegaConf.structured(DataSet), yaml_text.read(path))
         page = OmegaConf.to_object(merged)
     except OmegaConfBaseException as error:
         raise UserError(f"not a page of a data set: {error}", path) from None

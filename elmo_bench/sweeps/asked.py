@@ -105,7 +105,9 @@ def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None 
     own, overrides = _split(arguments, OWN if sweep is None else (OWN - {"on"}) | {"recorded"})
     name = sweep or own.get("sweep")
     if not name:
-        raise UserError(f"missing argument +sweep=...; choose from {', '.join(layouts.sweeps())}")
+        named = next((one for one in overrides if one.startswith("name=")), "name=...")  # as `make sweep` has it
+        told = f"missing argument {named.replace('name', '+sweep', 1)}"
+        raise UserError(f"{told}; choose from {', '.join(layouts.sweeps())}")
     layout, scale = layouts.layout(name), own.get("scale") or "mini"
     tasks = _tasks(own.get("task") or (layout.tasks or ["ner"])[0], layout, scale)
     for task in tasks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from elmo_bench.configuration import pages
 from elmo_bench.configuration.composing import by_hydra
 from elmo_bench.system import places
 
@@ -25,7 +26,7 @@ def varied(sweep: str) -> set[str]:
     """The keys that a sweep varies."""
     from omegaconf import OmegaConf
 
-    page = OmegaConf.load(places.CONF / "sweep" / f"{sweep}.yaml")
+    page = pages.read(places.CONF / "sweep" / f"{sweep}.yaml")
     return {str(key).lstrip("+") for key in OmegaConf.select(page, "hydra.sweeper.params") or ()}
 
 

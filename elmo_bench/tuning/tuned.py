@@ -13,6 +13,7 @@ from elmo_bench.configuration.schema import Places, TunedConfig
 from elmo_bench.identity.makers import maker
 from elmo_bench.identity.settings import Files, counted
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.hashing import fingerprint, sha256
 from elmo_bench.system.storage.locks import held
 
@@ -87,7 +88,7 @@ class TunedBilm:
         for path in (self.options, self.weights):
             if not path.is_file():
                 where = f"; get it: {self.tuning.source.download}" if self.tuning.source.download else ""
-                raise UserError(f"no such file: bilm.parent={self.bilm.parent} names it{where}", path)
+                raise UserError(f"{limits.absent(path)}: bilm.parent={self.bilm.parent} names it{where}", path)
         if self.folder.exists() and not (self.folder / CARD).is_file():
             raise UserError("exists, but is not a biLM tuned here (no card.json); give another folder", self.folder)
 

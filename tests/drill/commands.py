@@ -116,7 +116,7 @@ class Command:
         self.scene.restore()
         started = time.monotonic()
         value = self.run()
-        return Whole(value, time.monotonic() - started, self.scene.written())
+        return Whole(value, time.monotonic() - started, [path.stat().st_size for path in self.scene.written()])
 
     def run(self) -> Any:
         """The value of the command; an error is a fault, even one of a single line."""

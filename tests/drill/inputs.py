@@ -285,7 +285,7 @@ KINDS: dict[str, Kind] = {
        for task, rows in docs.PREDICT.items()},
     "predict squad.json": Kind({"in.json": json.dumps(docs.SQUAD)}, ("in.json",), rows_of_file),
     "vectors": Kind({"vectors.txt": docs.VECTORS}, ("vectors.txt",), table),
-    "vectors.zip": Kind({"vectors.zip": docs.archive()}, ("vectors.zip",), table, packable=False),
+    "vectors.zip": Kind({"vectors.zip": docs.zipped({"vectors.4d.txt": docs.VECTORS.encode()})}, ("vectors.zip",), table, packable=False),
     "vectors beside words": Kind({"numbers.txt": docs.NUMBER_LIST, "words.lst": docs.WORD_LIST},
                                  ("numbers.txt", "words.lst"), table),
     "vectors.npy": Kind({"numbers.npy": docs.matrix(), "words.lst": docs.WORD_LIST}, ("numbers.npy", "words.lst"),

@@ -85,6 +85,9 @@ class Recipe:
             checks.number(beta, "recipe.betas", 0, 1)
         if len(self.betas) != 2:
             raise UserError(f"recipe.betas={list(self.betas)}: two numbers are needed")
+        for listed in (self.text, self.heldout):
+            if not all(not isinstance(one, str) and len(one) == 2 for one in listed):
+                raise UserError(f"recipe.text={listed}: expected [[FILE,TOKENS],...], null for all tokens")
         for path, tokens in [*self.text, *self.heldout]:
             if tokens is not None:
                 checks.whole(tokens, f"recipe: the tokens of {path}", 1, 2**53)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import limits
+from elmo_bench.system.storage import files
 from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
@@ -42,16 +41,14 @@ def score(task: str, gold: str, predictions: str) -> dict[str, float]:
     """
     scorer = find(task)
     for path in (gold, predictions):
-        limits.regular(path)
-        if not Path(path).is_file():
-            raise UserError("no such file", path)
+        files.check(path)
     return scorer(gold, predictions)
 
 
 def find(task: str) -> Callable[[str, str], dict[str, float]]:
     """The function that the task's page names as `score`."""
     page = pages.page(task)
-    name = OmegaConf.select(OmegaConf.load(page), "task.score")
+    name = OmegaConf.select(pages.read(page), "task.score")
     if not isinstance(name, str):
         raise UserError("the page has no `task.score`", page)
     module, _, function = name.rpartition(".")

@@ -5,10 +5,11 @@ A recorded run is not run again, unless with `force=true`; an interrupted run re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from elmo_bench.commands import usage
 from elmo_bench.system import children, places
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.system.terminal.command import Argument, Command, whole
 
@@ -69,10 +70,23 @@ def main() -> None:
             return None
         return record.metrics["dev"][record.monitor]
 
+    _check_flags()
     with children.told():
         command()
     if failed:
         raise failed[0]
+
+
+def _check_flags() -> None:
+    """Raises `UserError` for a flag that Hydra does not have; it would print the whole usage."""
+    from hydra._internal.utils import get_args_parser
+
+    def refuse(message: str) -> NoReturn:
+        raise UserError(f"{message}; arguments are written key=value, and --hydra-help lists the flags")
+
+    parser = get_args_parser()
+    parser.error = refuse  # type: ignore[method-assign]
+    parser.parse_args()
 
 
 def _planned(cfg: DictConfig) -> DictConfig:

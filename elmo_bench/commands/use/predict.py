@@ -21,7 +21,7 @@ def formats() -> list[Section]:
 
     lines = []
     for task in pages.tasks():
-        reader = OmegaConf.select(OmegaConf.load(pages.page(task)), "task.reader._target_") or ""
+        reader = OmegaConf.select(pages.read(pages.page(task)), "task.reader._target_") or ""
         package = reader.removesuffix("." + ".".join(reader.split(".")[-2:]))
         for part, text in getattr(importlib.import_module(package), "PREDICT", {}).items() if package else ():
             lines.append((f"{task}, {part}", text))

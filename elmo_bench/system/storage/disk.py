@@ -23,6 +23,7 @@ MEANINGS = {
     errno.ENOTDIR: "is a file where a folder is needed; give another place",
     errno.EEXIST: "is a file where a folder is needed; give another place",
     errno.EISDIR: "is a folder; give the name of a file",
+    errno.EBADF: "is not open for writing",
     errno.EIO: "the disk reports an error in reading or writing",
 }
 

@@ -84,7 +84,7 @@ def open_bytes(
             unpacks to too much.
     """
     path = Path(path)
-    _check(path)
+    check(path)
     with _readable(path):
         opener = openers.get(path.suffix)
         source = _Content(open(path, "rb"), path, None) if opener is None else _packed(opener(path, "rb"), path)  # noqa: SIM115
@@ -99,7 +99,7 @@ def open_member(path: str | PathLike[str], choose: Callable[[list[str]], str | N
         UserError: as `open_bytes`.
     """
     path = Path(path)
-    _check(path)
+    check(path)
     with _readable(path):
         archive = zipfile.ZipFile(path)
     with archive:
@@ -113,10 +113,11 @@ def open_member(path: str | PathLike[str], choose: Callable[[list[str]], str | N
             yield member
 
 
-def _check(path: Path) -> None:
+def check(path: str | PathLike[str]) -> None:
+    """Raises `UserError` unless there is a regular file."""
     limits.regular(path)
-    if not path.is_file():
-        raise UserError("no such file; check the path and data_root", path)
+    if not Path(path).is_file():
+        raise UserError("no such file; check the path", path)
 
 
 def _packed(source: IO[bytes], path: Path) -> _Content:

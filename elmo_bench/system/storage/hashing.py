@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import OPENERS as TEXT_OPENERS
-from elmo_bench.system.storage.files import open_bytes, open_member, replacing
+from elmo_bench.system.storage.files import check, open_bytes, open_member, replacing
 from elmo_bench.system.storage.owners import private
 
 OPENERS: dict[str, Callable[..., IO[bytes]]] = {**TEXT_OPENERS, ".bz2": bz2.open}  # type: ignore[dict-item]
@@ -47,13 +47,14 @@ def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> 
             damaged entry is not used.
 
     Raises:
-        UserError: the file cannot be read to its end.
+        UserError: there is no such file, or it cannot be read to its end.
     """
     path = Path(path)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
         names = {_plain_name(file.relative_to(path)): content_sha256(file, memory) for file in files}
         return fingerprint(names, digits=64)
+    check(path)
     stat = path.stat()
     state = stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
     return _remembered(os.path.abspath(path), state, None if stat.st_size < REMEMBERED else memory)

@@ -6,6 +6,7 @@ line of JSON, text is packed to a fourth of its size, and the deepest tree of th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from os import PathLike
@@ -19,6 +20,9 @@ WHOLE = 1 << 28  # bytes, unpacked: of a file that is read as a whole, such as J
 RATIO = 200  # how many times its size a packed file may have once unpacked ...
 UNPACKED = 1 << 24  # ... if that is more than so many bytes
 NESTING = 200  # brackets open at once, in JSON and in trees
+YAML = 1 << 20  # characters of a YAML file; the longest page of conf/ has 6,000 ...
+NODES = 20_000  # ... how many keys and values it may come to once its aliases are written out ...
+LEVELS = 40  # ... and how many blocks may be open at once
 DIGITS = 20  # of a whole number: those of the largest one of 64 bits
 CLUSTERS = 5_000  # of coreference in one document: their alignment takes a matrix of all pairs
 
@@ -31,12 +35,20 @@ def regular(path: str | PathLike[str]) -> None:
     """
     path = Path(path)
     try:
-        if path.is_file() or not path.exists():
+        if path.is_file() or not (path.exists() or path.is_symlink()):
             return
+        if not path.exists():
+            raise UserError(absent(path), path)
     except OSError as error:  # a name that is too long, a folder that may not be entered
         raise UserError(f"cannot be read: {error.strerror}", path) from None
     what = "a folder" if path.is_dir() else "a pipe, a device or a socket; save what it gives as a file first"
     raise UserError(f"expected a regular file, and it is {what}", path)
+
+
+def absent(path: str | PathLike[str]) -> str:
+    """What to say of a file that is not there, which may be a link that leads nowhere."""
+    leads = Path(path).is_symlink()
+    return f"a link to {os.readlink(path)}, where there is no file" if leads else "no such file"
 
 
 def lines(file: IO[bytes], path: Path) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import ran_out
 from elmo_bench.system.storage import disk
-from elmo_bench.system.terminal import signals
+from elmo_bench.system.terminal import signals, streams
 
 FULL = "HYDRA_FULL_ERROR"
 SHORT = "ELMO_BENCH_SHORT_ERRORS"  # beside FULL: `report` has set that for Hydra, and the user has not asked for it
@@ -59,6 +59,7 @@ def _reported(main: Callable[[], T]) -> T:
     try:
         done = main()
         sys.stdout.flush()  # not left to the end of the process, where an error could not be told
+        streams.check()
         return done
     except BrokenPipeError:  # the reader of our output has exited
         _mute()
@@ -98,7 +99,8 @@ def show(error: BaseException) -> None:
     """Prints an error's line on stderr, at most once per error."""
     origin = next(_causes(error, UserError), error)
     if not getattr(origin, "shown", False):
-        print(f"error: {explain(error)}", file=sys.stderr, flush=True)
+        with suppress(OSError):  # where stderr cannot be written, the exit status tells it
+            print(f"error: {explain(error)}", file=sys.stderr, flush=True)
         origin.shown = True  # type: ignore[attr-defined]
 
 
@@ -131,7 +133,8 @@ def arguments(argv: Sequence[str], required: Sequence[str], optional: Sequence[s
     for argument in argv:
         key, equals, value = argument.partition("=")
         if not equals:
-            raise UserError(f"{argument}: arguments are written key=value; {choices(key, known)}")
+            hint = f"give {key}=VALUE" if key in known else choices(key, known)
+            raise UserError(f"{argument}: arguments are written key=value; {hint}")
         if key not in known:
             raise UserError(f"{key}: there is no such argument; {choices(key, known)}")
         values[key] = value

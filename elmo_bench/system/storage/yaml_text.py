@@ -1,0 +1,87 @@
+"""Reading YAML: as OmegaConf does (no tags that run code, no key twice), within the limits of `limits`.
+
+An alias costs the reader nothing and OmegaConf a copy of what it stands for: nine lines of them fill any memory. So the
+loader counts what a document comes to once all aliases are written out. Hydra reads its pages by the same loader.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import yaml
+from omegaconf import DictConfig, OmegaConf, _utils
+from omegaconf.errors import OmegaConfBaseException
+from yaml.composer import ComposerError
+from yaml.constructor import ConstructorError
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import limits
+from elmo_bench.system.storage.files import read_text
+
+
+class Loader(_utils.get_yaml_loader()):
+    """OmegaConf's own, with limits on the depth of a document and on the nodes that it comes to."""
+
+    def __init__(self, stream: Any):
+        super().__init__(stream)
+        self._depth = 0
+        self._sizes: dict[Any, int] = {}  # of each node that is complete: how many it comes to
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if isinstance(event, yaml.AliasEvent):
+            if node not in self._sizes:
+                raise ComposerError(
+                    None, None, f"*{event.anchor} stands inside of what it stands for", event.start_mark
+                )
+            return node
+        parts = [] if isinstance(node, yaml.ScalarNode) else node.value
+        inner = [one for part in parts for one in (part if isinstance(part, tuple) else (part,))]
+        self._sizes[node] = 1 + sum(self._sizes[one] for one in inner)
+        if self._sizes[node] > limits.NODES:
+            told = f"more than {limits.NODES:,} values, those of aliases written out"
+            raise ComposerError(None, None, told, event.start_mark)
+        return node
+
+    def check_event(self, *choices: Any) -> bool:
+        """Called before each node: the nesting is bounded before the composer, which recurs, goes down."""
+        if self._depth > limits.LEVELS:
+            raise ComposerError(None, None, f"nested more than {limits.LEVELS} deep", self.peek_event().start_mark)
+        return super().check_event(*choices)
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            value = super().construct_object(node, deep)
+            if not isinstance(value, int) or value.bit_length() <= 64:
+                return value
+        except (ValueError, LookupError, AttributeError):  # of `!!bool x`, or of a number of 5,000 digits
+            pass
+        told = f"{node.value[:40]} is no {node.tag.rpartition(':')[2]} that can be read"
+        raise ConstructorError(None, None, told, node.start_mark)
+
+
+_utils.get_yaml_loader = lambda: Loader  # for `OmegaConf.load`, by which Hydra reads
+
+
+def read(path: str | PathLike[str]) -> DictConfig:
+    """The keys and values of a YAML file, their interpolations not resolved.
+
+    Raises:
+        UserError: as `files.read_text`; not YAML (the line is named), too large or too deep, or no block of keys.
+    """
+    text = read_text(path)
+    if len(text) > limits.YAML:
+        raise UserError(f"more than {limits.YAML >> 20} MiB of YAML; is this the right file?", path)
+    try:
+        made = OmegaConf.create({} if (value := yaml.load(text, Loader)) is None else value)
+    except (yaml.YAMLError, OmegaConfBaseException) as error:
+        mark = getattr(error, "problem_mark", None)
+        why = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        raise UserError(f"not readable YAML ({why})", path, None if mark is None else mark.line + 1) from None
+    if not isinstance(made, DictConfig):
+        raise UserError("expected YAML of the form `key: value`", path)
+    return made

@@ -1,0 +1,44 @@
+"""The standard streams, where the caller has closed one or it cannot show every character.
+
+Python leaves a closed stream as None, on which `print` is silent and all else fails; and the next file that is opened
+gets its number, so that what a library prints would go into that file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+from elmo_bench.system.errors import UserError
+
+
+class _Closed(io.TextIOWrapper):
+    """In place of a closed stdout: what is printed is lost."""
+
+    used = False
+
+    def write(self, text: str) -> int:
+        self.used = self.used or bool(text)
+        return len(text)
+
+
+def ready() -> None:
+    """Makes all three usable, before any file is opened. Characters that one cannot show are escaped, as in `\\xb1`."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or _Closed(io.FileIO(1, "w", closefd=False), "utf-8")
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def check() -> None:
+    """Called when a command is done. Raises `UserError` if it has printed to a closed stdout."""
+    if isinstance(sys.stdout, _Closed) and sys.stdout.used:
+        raise UserError("done, but standard output is closed, so what it prints is lost; >/dev/null if that is wanted")

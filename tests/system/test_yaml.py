@@ -1,0 +1,93 @@
+"""YAML is read in one place, within limits: anything else ends in one line that names the file and the line."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import pytest
+from omegaconf import OmegaConf
+
+from elmo_bench.bilm.untrained import UntrainedBilm
+from elmo_bench.configuration import pages
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import yaml_text
+from elmo_bench.system.terminal import console
+
+NINE = ",".join(9 * ["*{}"])
+BOMB = "a: &a [x]\n" + "".join(
+    f"{one}: &{one} [{NINE.replace('{}', before)}]\n" for before, one in zip("abcdefghi", "bcdefghij", strict=True)
+)
+WRONG = {
+    BOMB: ":6: not readable YAML (more than 20,000 values, those of aliases written out)",
+    "a: " + 300 * "[": ":1: not readable YAML (nested more than 40 deep)",
+    "".join(f"{depth * ' '}a:\n" for depth in range(300)): ":40: not readable YAML (nested more than 40 deep)",
+    "a: &a [*a]": ":1: not readable YAML (*a stands inside of what it stands for)",
+    "a: [1\nb: }": ":2: not readable YAML (expected ',' or ']', but got ':')",
+    "a: 1\na: 2": ":2: not readable YAML (found duplicate key a)",
+    "a: !!python/object/apply:os.mkdir [made]": ":1: not readable YAML (could not determine a constructor for the tag",
+    "a: " + 5000 * "9": ":1: not readable YAML (9999999999999999999999999999999999999999 is no int that can be read)",
+    "a: 0x" + 99 * "f": ":1: not readable YAML (0xffffffffffffffffffffffffffffffffffffff is no int that can be read)",
+    "b: 1\na: !!bool x": ":2: not readable YAML (x is no bool that can be read)",
+    "a: !!timestamp x": ":1: not readable YAML (x is no timestamp that can be read)",
+    "~: 1": ": not readable YAML (Incompatible key type 'NoneType')",
+    "a: ${": ": not readable YAML (no viable alternative at input '${')",
+    "a: \0": ": not readable YAML (unacceptable character #x0000",
+    "- a": ": expected YAML of the form `key: value`",
+    "a: é".encode("latin-1"): ":1: not UTF-8",
+    "#" * (2 << 20): ": more than 1 MiB of YAML",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "message"), WRONG.items(), ids=[str(number) for number in range(len(WRONG))])
+def test_what_is_no_readable_yaml_is_one_line(tmp_path, content, message):
+    path = tmp_path / "options.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UserError) as raised:
+        yaml_text.read(path)
+    assert str(raised.value).startswith(f"{path}{message}")
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_what_is_readable_is_read_as_omegaconf_reads_it(tmp_path):
+    path = tmp_path / "page.yaml"
+    path.write_text("a: &x {b: 1.5e3, c: '${d}'}\nd: 18446744073709551615\ne: {<<: *x, b: 2001-01-01}\n")
+    assert yaml_text.read(path) == OmegaConf.load(path)
+    assert yaml_text.read(path).e.b == "2001-01-01"
+    path.write_text("")
+    assert yaml_text.read(path) == {}
+    for page in places.CONF.rglob("*.yaml"):
+        yaml_text.read(page)
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "dangling"])
+def test_what_is_no_file_is_never_opened(tmp_path, kind):
+    path = tmp_path / "options.yaml"
+    {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "dangling": lambda: path.symlink_to("gone.yaml")}[kind]()
+    message = "a link to gone.yaml, where there is no file" if kind == "dangling" else "expected a regular file"
+    with pytest.raises(UserError, match=message):
+        yaml_text.read(path)
+
+
+@pytest.mark.parametrize("content", [BOMB, "a: [1\nb: }", "recipe: 3", "recipe: {options: [1]}"])
+def test_sizes_of_an_untrained_bilm_that_cannot_be_read(tmp_path, content):
+    like = tmp_path / "like.yaml"
+    like.write_text(content)
+    bilm = SimpleNamespace(options=str(tmp_path / "o.json"), weights=str(tmp_path / "w.hdf5"), like=str(like))
+    with pytest.raises(UserError) as raised:
+        UntrainedBilm(bilm).recipe()  # type: ignore[arg-type]
+    assert str(raised.value).startswith(str(like))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content", [BOMB, "a: [1\nb: }", "a: 1\na: 2", b"a: \xe9"])
+def test_a_page_that_hydra_reads_has_the_same_limits(bench, content):
+    page = bench.conf / "arm" / "mine.yaml"
+    page.write_bytes(content if isinstance(content, bytes) else f"# @package _global_\n{content}".encode())
+    with pytest.raises(Exception) as raised:  # noqa: PT011 (Hydra's, OmegaConf's or YAML's own)
+        pages.compose(bench.overrides("arm=mine"))
+    line = console.explain(raised.value)
+    assert line is not None
+    assert str(page) in line
+    assert len(line.splitlines()) == 1
