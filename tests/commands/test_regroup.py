@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,23 +13,24 @@ from elmo_bench.identity.identity import data_of
 from elmo_bench.identity.settings import settings
 from elmo_bench.metrics.f1 import precision_recall_f1
 from elmo_bench.records import items, store
+from elmo_bench.records.record import Record
 from elmo_bench.system.errors import UserError
 from tasks.ner.metric import NerMetric
-from tests.records.test_records import fake
+from tests.records.test_records import at, fake
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
 
 
-def record(root, rows, data, run) -> store.Stored:
+def recorded(root, rows, data, seed) -> tuple[Record, Path]:
+    """A record and the path of its items."""
     metric = NerMetric()
     metric.update([["B-PER"], ["O"], ["O"], ["B-PER"]][: len(rows)], rows)
     scored = metric.items()
     scores = precision_recall_f1(scored.totals())
-    more = {"metrics": {"dev": scores, "test": scores}, "data_sha256": data, "run": run}
-    path = store.place(root, "open", "ner", run)
-    content = items.packed({"dev": scored, "test": scored})
-    store.write(path, fake(**more), {items.path_of(path): content})
-    return store.read(path)
+    made = fake(seed=seed, metrics={"dev": scores, "test": scores}, data_sha256=data)
+    path = items.path_of(at(root, made))
+    store.write(at(root, made), made, {path: items.packed({"dev": scored, "test": scored})})
+    return made, path
 
 
 def test_runs_on_the_same_data_get_its_documents(tmp_path, monkeypatch, capsys):
@@ -41,8 +43,8 @@ def test_runs_on_the_same_data_get_its_documents(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["elmo-bench regroup", *arguments])
     data = data_of(settings(schema.typed(pages.compose([*arguments, "arm=baseline"]))))
     rows = [{"tags": ["B-PER"]}] * 4
-    same, other = record(tmp_path, rows, data, "same"), record(tmp_path, rows, "0" * 64, "other")
-    files = {each["run"]: items.path_of(each.path) for each in (same, other)}
+    same, file = recorded(tmp_path, rows, data, 1)
+    recorded(tmp_path, rows, "0" * 64, 2)
     before = {path: path.read_bytes() for path in tmp_path.glob("runs/open/ner/*")}
 
     regroup.main()  # documents are not known
@@ -50,22 +52,22 @@ def test_runs_on_the_same_data_get_its_documents(tmp_path, monkeypatch, capsys):
     for split in ("dev", "test"):
         (folder / f"{split}.iob2.documents").write_text("a\nb\nb\na\n")
     regroup.main()
-    assert [path for path in before if path.read_bytes() != before[path]] == [files["same"]]
-    found = items.read(files["same"])
+    assert [path for path in before if path.read_bytes() != before[path]] == [file]
+    found = items.read(file)
     assert [found[split].clusters.tolist() for split in found] == [[0, 1, 1, 0]] * 2
     assert found["test"].names == ("a", "b")
-    items.check(found, same["metrics"], NerMetric.from_totals)
+    items.check(found, same.metrics, NerMetric.from_totals)
     assert "dev 2, test 2; 1 of 2 runs changed, 1 are of other data" in capsys.readouterr().out
 
     for split in ("dev", "test"):
         (folder / f"{split}.iob2.documents").unlink()
-    now = files["same"].read_bytes()
+    now = file.read_bytes()
     regroup.main()  # documents are not known any more
-    assert files["same"].read_bytes() == now
+    assert file.read_bytes() == now
 
 
 def test_items_that_are_not_those_of_the_record_are_named(tmp_path):
-    wrong = record(tmp_path, [{"tags": ["B-PER"]}] * 2, "", "wrong")
-    wrong["metrics"]["test"]["f1"] += 1
-    with pytest.raises(UserError, match=r"wrong\.items\.npz: test/f1: the items give .* run again"):
-        regroup._regrouped(wrong, {"dev": "ab", "test": "ab"}, NerMetric.from_totals)
+    wrong, path = recorded(tmp_path, [{"tags": ["B-PER"]}] * 2, "0" * 64, 1)
+    wrong.metrics["test"]["f1"] += 1
+    with pytest.raises(UserError, match=r"\.items\.npz: (dev|test)/f1: the items give .* run again"):
+        regroup._regrouped(path, wrong, {"dev": "ab", "test": "ab"}, NerMetric.from_totals)

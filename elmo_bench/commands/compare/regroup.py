@@ -19,6 +19,7 @@ from elmo_bench.identity.makers import Makers
 from elmo_bench.identity.missing import check_text
 from elmo_bench.identity.settings import settings
 from elmo_bench.records import items, store
+from elmo_bench.records.record import Record
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.terminal.command import Command
@@ -50,9 +51,10 @@ def main() -> None:
         maker.make()
     data = data_of(settings(run))
     recorded = store.read_all(run.results_root, run.scale.name, run.task.name)
-    here = [each for each in recorded if each["data_sha256"] == data and items.path_of(each.path).is_file()]
+    places = [(each, items.path_of(each.path)) for each in recorded if each.path and each.data_sha256 == data]
+    here = [(each, path) for each, path in places if path.is_file()]
     keys, from_totals = _read(run)
-    contents = {items.path_of(each.path): _regrouped(each, keys, from_totals) for each in here}
+    contents = {path: _regrouped(path, each, keys, from_totals) for each, path in here}
     changed = {path: content for path, content in contents.items() if path.read_bytes() != content}
     for path, content in changed.items():
         write_bytes(path, content)
@@ -72,12 +74,11 @@ def _read(run: RunConfig) -> tuple[Keys, Callable[[Mapping[str, float]], Mapping
     return {split: [metric.cluster(row) for row in splits[split]] for split in items.SPLITS}, metric.from_totals
 
 
-def _regrouped(record: store.Stored, keys: Keys, from_totals: Any) -> bytes:
+def _regrouped(path: Path, record: Record, keys: Keys, from_totals: Any) -> bytes:
     """The new file of a run's items. Raises `UserError` for items that are not those of its record and data."""
-    path: Path = items.path_of(record.path)
     try:
         found = {split: part.clustered(keys[split]) for split, part in items.read(path).items()}
-        items.check(found, record["metrics"], from_totals)
+        items.check(found, record.metrics, from_totals)
     except ValueError as error:
         raise UserError(f"{error}; {items.AGAIN}", path) from error
     return items.packed(found)
