@@ -11,7 +11,7 @@ from os import PathLike
 from typing import Any
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import limits
+from elmo_bench.system.storage import json_text, limits
 from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.terminal.console import choices
 
@@ -128,7 +128,7 @@ class Options:
     def write(self, path: str | PathLike[str]) -> None:
         """Writes options.json whole or not at all."""
         with replacing(path) as file:
-            file.write(json.dumps(self.as_dict(), indent=2) + "\n")
+            file.write(json_text.dumps(self.as_dict(), indent=2) + "\n")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class _Section:
                 if type(value) not in (int, float) or not 0 <= value < math.inf:
                     raise self._error(key, value, "it must be a number from 0")
             elif key in SWITCHES and not any(self.values[key] is value for value in SWITCHES[key]):
-                wanted = " or ".join(json.dumps(value) for value in SWITCHES[key])
+                wanted = " or ".join(json_text.dumps(value) for value in SWITCHES[key])
                 raise self._error(key, self.values[key], f"it must be {wanted}")
 
     def get(self, key: str, default: Any) -> Any:

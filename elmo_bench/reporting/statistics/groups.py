@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.records import run_names
 from elmo_bench.records.store import Record, grouped
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 
 BILM = "elmo_bench.layers.bilm.BilmLayers"  # the source of layers that is ELMo
 
@@ -58,7 +58,7 @@ def weights(record: Record) -> str | None:
     recipe = record["settings"].get("bilm", {}).get("recipe")
     if recipe is None:
         return record["bilm"]["sha256"]
-    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json_text.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
 
 def data(record: Record) -> str | None:
