@@ -6,7 +6,6 @@ in quotes and dashes. Sequences of words are compared by hashes of 64 bits.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -25,6 +24,7 @@ from elmo_bench.identity.makers import maker
 from elmo_bench.identity.missing import check_text
 from elmo_bench.running.data import sentences
 from elmo_bench.system import machine
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import content_sha256, fingerprint
 from elmo_bench.system.storage.integrity import sealed
@@ -198,5 +198,5 @@ def write(page: dict[str, Any], asked: Asked) -> Path:
     settings = {"text": digests, "task": asked.settings.task, "words": asked.settings.words}
     record = page | {"study": "overlap", "scale": run.scale.name, "settings": settings, **machine.circumstances("cpu")}
     path = Path(run.results_root) / "analysis" / run.scale.name / "overlap" / f"{fingerprint(settings)}.json"
-    write_text(path, sealed(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"))
+    write_text(path, sealed(json_text.dumps(record, indent=1, ensure_ascii=False) + "\n"))
     return path

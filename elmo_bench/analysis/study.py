@@ -6,7 +6,6 @@ shows them, the numbers behind them, the settings, the sha256 of data and biLMs,
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers.build import open_source
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import content_sha256, fingerprint
 from elmo_bench.system.storage.integrity import read_sealed, sealed
@@ -143,7 +143,7 @@ class Study(Generic[T]):
             **machine.peaks("cpu"),
             **machine.circumstances("cpu"),
         }
-        write_text(self.path, sealed(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"))
+        write_text(self.path, sealed(json_text.dumps(record, indent=1, ensure_ascii=False) + "\n"))
         return read_sealed(self.path, "record", AGAIN)
 
 

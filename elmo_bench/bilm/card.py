@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.integrity import check_digests, check_note, digests, read_sealed, sealed
 from elmo_bench.system.storage.owners import private
@@ -25,7 +26,7 @@ RESTORE = "restore it (git checkout, or download it again), or train the biLM ag
 def write_card(folder: Path, card: Mapping[str, Any]) -> dict[str, Any]:
     """Writes the card of the files in a folder; returns it with their sha256 (`files`) and its own checksum."""
     files = digests(folder, [name for name in FILES if (folder / name).is_file()])
-    text = sealed(json.dumps({**card, "files": files}, indent=2) + "\n")
+    text = sealed(json_text.dumps({**card, "files": files}, indent=2) + "\n")
     write_text(folder / CARD, text)
     return json.loads(text)
 

@@ -229,6 +229,8 @@ def read_lm(options: Path, weights: Path) -> tuple[BidirectionalLM, list[str]]:
         lm.softmax_bias.load_state_dict({"weight": softmax["bias"][:, None]})
     except (OSError, SafetensorError, KeyError, IndexError, RuntimeError) as error:
         raise UserError(f"not the softmax of this biLM and vocabulary ({error})", path) from None
+    if not all(part.weight.isfinite().all() for part in (lm.softmax, lm.softmax_bias)):
+        raise UserError("the softmax has values that are not finite; the file is damaged", path)
     return lm, words
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import reprlib
 from collections.abc import Sequence
@@ -117,7 +116,7 @@ class Options:
     def write(self, path: str | PathLike[str]) -> None:
         """Writes options.json whole or not at all."""
         with replacing(path) as file:
-            file.write(json.dumps(self.as_dict(), indent=2) + "\n")
+            file.write(json_text.dumps(self.as_dict(), indent=2) + "\n")
 
 
 class _Section:
@@ -140,7 +139,7 @@ class _Section:
                 if type(value) not in (int, float) or not 0 <= value < math.inf:
                     raise self._error(key, value, "it must be a number from 0")
             elif key in SWITCHES and not any(self.values[key] is value for value in SWITCHES[key]):
-                wanted = " or ".join(json.dumps(value) for value in SWITCHES[key])
+                wanted = " or ".join(json_text.dumps(value) for value in SWITCHES[key])
                 raise self._error(key, self.values[key], f"it must be {wanted}")
 
     def get(self, key: str, default: Any) -> Any:

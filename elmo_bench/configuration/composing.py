@@ -24,11 +24,12 @@ def register() -> None:
     `${root:models}` is the folder `models` of the checkout, `${shipped:${models_root},open}` that of a model which the
     project brings, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", `${last:PATH,NAME}` the last part of a path (NAME
     for null), `${page:bilm,NAME,KEY}` the value of a key on another page, `${seeded:NAME,SEED}` the name of a folder:
-    NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}` a folder in an installed package, and `${made:}`
-    the folder that `elmo-bench data` writes to by default, null if there is none.
+    NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}` a folder in an installed package, `${made:}` the
+    folder that `elmo-bench data` writes to by default, null if there is none, and `${machine_cache:}` the cache.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
+    OmegaConf.register_new_resolver("machine_cache", lambda: str(places.machine_cache()), replace=True)
     OmegaConf.register_new_resolver("shipped", lambda root, name: str(places.shipped(root, name)), replace=True)
     OmegaConf.register_new_resolver("made", places.made, replace=True)
     OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)

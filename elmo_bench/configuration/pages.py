@@ -45,6 +45,11 @@ def version(task: str) -> int:
     return _written(page(task), "task.version", 1)
 
 
+def metric(task: str) -> str | None:
+    """The class of a task's official metric, by its page; None for a task without a page."""
+    return _written(page(task), "task.metric._target_") if task in tasks() else None
+
+
 def scales(task: str) -> list[str]:
     """The scales that a task offers, by its page."""
     return list(_written(page(task), "task.scales", []))

@@ -26,6 +26,7 @@ Plain = dict[str, Any]
 T = TypeVar("T")
 KEYS = {"penalty": "lambda"}  # field: its name in a configuration; `lambda` is a Python keyword
 PRECISIONS = "32-true", "bf16-mixed", "16-mixed", "64-true"  # with which frozen layers, in 32 bits, can be used
+KINDS = {"str": str, "bool": bool, "list[str]": list}
 FORMER = {"task.arms"}  # keys that checkpoints of earlier releases hold and nothing reads: passed over
 
 
@@ -459,9 +460,9 @@ def _value(each: dataclasses.Field, value: Any, prefix: str) -> Any:
     """The value of a field; a block, or a dict of blocks, as dataclasses."""
     annotation = str(each.type).removesuffix(" | None")
     block = globals().get(annotation.removeprefix("dict[str, ").removesuffix("]"))
-    if not isinstance(value, dict) or not dataclasses.is_dataclass(block):
+    if not dataclasses.is_dataclass(block) or (value is None and annotation != each.type):
         return value
-    if annotation.startswith("dict"):
+    if annotation.startswith("dict") and isinstance(value, dict):
         return {name: _object(block, inner, f"{prefix}{name}.") for name, inner in value.items()}  # type: ignore[type-var]
     return _object(block, value, prefix)  # type: ignore[type-var]
 
@@ -481,6 +482,8 @@ def check(block: Any, prefix: str = "") -> None:
             checks.one_of(value, name, choices)
         if value is not None:
             _within(each, value, name)
+        elif str(each.type).removesuffix(" | None") == each.type != "Any":
+            raise UserError(f"{name}=null: a value is needed")
     if isinstance(block, TrainerConfig) and block.limit_batches is not None:
         _check_batches(block.limit_batches, f"{prefix}limit_batches")
 
@@ -493,6 +496,8 @@ def _within(each: dataclasses.Field, value: Any, name: str) -> None:
         checks.whole(value, name, int(least or 0), int(most or 2**31 - 1))
     elif str(each.type).startswith("float"):
         checks.number(value, name, least, bounds.get("below"), bounds.get("above"), most)
+    elif (kind := KINDS.get(str(each.type).removesuffix(" | None"))) and not isinstance(value, kind):
+        raise UserError(f"{name}={checks.show(value)}: a {kind.__name__} is needed")
     else:
         checks.finite(value, name)
 

@@ -8,7 +8,6 @@ command several times, one of the tasks trains, and the others wait for its reco
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from torch import cuda, distributed
 from elmo_bench.system import children
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import cores
+from elmo_bench.system.storage import json_text
 
 GRACE = 60.0  # seconds that rank 0 may take to notice that another rank has ended
 POLL = 0.2  # seconds
@@ -118,7 +118,7 @@ def _start(rank: Rank, task: dict[str, Any], folder: Path) -> subprocess.Popen[b
             stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
     assert process.stdin is not None
-    process.stdin.write(json.dumps({"rank": rank, "parent": os.getpid(), **task}).encode())
+    process.stdin.write(json_text.dumps({"rank": rank, "parent": os.getpid(), **task}).encode())
     process.stdin.close()
     return process
 

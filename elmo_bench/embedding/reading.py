@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -136,9 +135,10 @@ def _vector(numbers: str, path: str | PathLike[str], number: int) -> Tensor:
         raise UserError("a field after the word is not a number; correct the file", path, number) from None
     if "_" in numbers or not numbers.isascii():  # Python's numbers may have them, GloVe's do not
         raise UserError("a field after the word is not a number; correct the file", path, number)
-    if not all(map(math.isfinite, values)):
-        raise UserError("a number is not finite; correct the file", path, number)
-    return torch.tensor(values)
+    vector = torch.tensor(values)
+    if not vector.isfinite().all():
+        raise UserError("a number is not finite, or beyond 32 bits; correct the file", path, number)
+    return vector
 
 
 @contextmanager

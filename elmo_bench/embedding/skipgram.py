@@ -6,7 +6,6 @@ the same vectors. They are trained once and stored in the cache.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import Places, VectorsConfig
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import limits
+from elmo_bench.system.storage import json_text, limits
 from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256, fingerprint
 from elmo_bench.system.storage.integrity import is_made_here, note
@@ -64,7 +63,7 @@ class SkipgramVectors:
             return path
         with held(folder, f"another process is training the word vectors in {folder}; waiting for it"):
             if not is_made_here(path):
-                write_text(folder / "settings.json", json.dumps(digested, indent=1) + "\n")
+                write_text(folder / "settings.json", json_text.dumps(digested, indent=1) + "\n")
                 train(recipe, path)
                 note(path)
         return path

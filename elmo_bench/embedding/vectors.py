@@ -119,5 +119,5 @@ def find(table: Table, words: Iterable[str], size: int, lookup: Lookup) -> dict[
 
 def _unit(vector: Tensor) -> Tensor:
     """The vector divided by its length; a zero vector unchanged."""
-    length = vector.norm()
-    return vector / length if length else vector
+    length = vector.double().norm()  # the squares of large numbers have no room in 32 bits
+    return (vector / length).float() if length else vector

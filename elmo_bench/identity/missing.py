@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from elmo_bench.identity.settings import data_folder
 from elmo_bench.sources import pages as sources
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import limits
+from elmo_bench.system.storage import json_text, limits
 
 
 def check_files(*runs: RunConfig) -> None:
@@ -100,7 +99,7 @@ def _missing_data(run: RunConfig) -> list[str]:
         return []
     if run.data_root is None and _below_nothing(data):
         return [f"scale={run.scale.name} needs {places.DATA_ROOT}, and it is not set{_source(run)}"]
-    if run.data_root is not None and run.data_root in json.dumps(data) and not Path(run.data_root).is_dir():
+    if run.data_root is not None and run.data_root in json_text.dumps(data) and not Path(run.data_root).is_dir():
         return [
             f"{run.data_root}: no such folder; data_root=FOLDER must name the one that holds the data{_source(run)}"
         ]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import replacement, write_text
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.integrity import check_digests, digests
@@ -70,4 +71,5 @@ def _compile(command: Sequence[str], folder: Path) -> None:
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     with replacement(folder / LIBRARY) as library:
         subprocess.run([*command, "-o", str(library)], check=True, capture_output=True, timeout=PATIENCE)
-    write_text(folder / CARD, json.dumps(digests(folder, [LIBRARY])) + "\n")
+        library.chmod(0o755)
+    write_text(folder / CARD, json_text.dumps(digests(folder, [LIBRARY])) + "\n")

@@ -9,7 +9,6 @@ when it is needed and rounded as if it had been stored; so is what other users m
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +25,7 @@ from elmo_bench.layers.shards import Damaged, Shards
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.layers.stored import Stored, stored
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.locks import held
 from elmo_bench.system.storage.owners import others
 
@@ -64,7 +64,7 @@ class ActivationCache:
         self.identity = {"format": FORMAT, "weights": source.sha256, **source.settings, "dtype": np.dtype(dtype).name}
         if layer is not None:
             self.identity["layer"] = layer
-        key = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
+        key = hashlib.sha256(json_text.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = Path(folder) / key
         self.console = Console(stderr=True)
         self.shards = Shards(self.folder, self.blocks)

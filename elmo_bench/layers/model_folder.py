@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from os import PathLike
 from pathlib import Path
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
+from elmo_bench.system.storage.files import read_text
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+# An implementation that is no part of the library, which also an escaped letter could hide.
+CODE = r'\w*implementation\w*"\s*:(?!\s*(?:null|"eager"|"sdpa"))|\\u00[4-7]'
 TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt"),
     *("vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
@@ -24,18 +28,25 @@ def files(path: str | PathLike[str]) -> list[Path]:
 
     Raises:
         UserError: the folder, the configuration, the safetensors weights (pickled ones are never read) or the tokenizer
-            is missing.
+            is missing; the configuration names code.
     """
     folder = Path(os.path.expanduser(path))
     if not folder.is_dir():
         raise UserError("no such folder; bilm.path=FOLDER must be the folder of a Hugging Face model", folder)
     if not (folder / CONFIG).is_file():
         raise UserError(f"not the folder of a Hugging Face model: it has no {CONFIG}", folder)
+    _check_implementation(folder / CONFIG)
     weights = _weights(folder)
     tokenizer = [folder / name for name in TOKENIZER if (folder / name).is_file()]
     if not tokenizer:
         raise UserError("has no tokenizer: save it there too, with tokenizer.save_pretrained(FOLDER)", folder)
     return sorted([folder / CONFIG, *weights, *tokenizer])
+
+
+def _check_implementation(path: Path) -> None:
+    """`transformers` takes another name than these for that of compiled code on the hub, to be fetched and run."""
+    if named := re.search(CODE, read_text(path)):
+        raise UserError(f"names code that is not in the folder ({named[0]}); remove this key", path)
 
 
 def _weights(folder: Path) -> list[Path]:

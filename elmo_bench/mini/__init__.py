@@ -60,7 +60,7 @@ def generate(
         write_bytes(folder / name, data)
     manifest = {**_identity(seed, sizes), "files": digests}
     manifest["checksum"] = fingerprint(manifest)
-    write_bytes(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    write_bytes(folder / MANIFEST, (json_text.dumps(manifest, indent=1) + "\n").encode())
     return digests
 
 
@@ -130,7 +130,7 @@ class MiniData:
 
 def _identity(seed: int, sizes: Sizes) -> dict[str, Any]:
     """What the bytes depend on, in the form that JSON gives back."""
-    return {"version": VERSION, "seed": seed, "sizes": json.loads(json.dumps(asdict(sizes)))}
+    return {"version": VERSION, "seed": seed, "sizes": json.loads(json_text.dumps(asdict(sizes)))}
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:

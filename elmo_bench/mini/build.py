@@ -13,7 +13,6 @@ sst/{train,dev,test}.txt        trees with labels 0-4
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -27,6 +26,7 @@ from elmo_bench.mini.plain import PlainText, Setting, news
 from elmo_bench.mini.scenes import LABELS, Scenes
 from elmo_bench.mini.stories import Stories
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 
 VERSION = 3  # of the generator; raised whenever the same seed gives different bytes
 SPLITS = ("train", "dev", "test")
@@ -193,7 +193,7 @@ class Builder:
         for split, passages in self._collect("squad", source).items():
             answers = 1 if split == "train" else 3
             articles = [_article(passage, f"{split}-{i}", answers) for i, passage in enumerate(passages)]
-            text = json.dumps({"version": "1.1", "data": articles}, ensure_ascii=False)
+            text = json_text.dumps({"version": "1.1", "data": articles}, ensure_ascii=False)
             yield f"squad/{split}-v1.1.json", text + "\n"
 
     def _sst(self) -> Iterator[tuple[str, str]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from elmo_bench.records.shape import KEYS, RECORD, fault
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.hashing import fingerprint
 
 BILM = "elmo_bench.layers.bilm.BilmLayers"  # the source of layers that is ELMo
@@ -148,7 +148,7 @@ class Record(Started):
         recipe = self.settings.get("bilm", {}).get("recipe")
         if recipe is None:
             return self.bilm["sha256"]
-        return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json_text.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
     @property
     def dev_scores(self) -> list[float]:

@@ -6,7 +6,6 @@ A record is compact: one line per key, one line per block of its configuration, 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from elmo_bench.configuration import pages
 from elmo_bench.records.record import Record, of
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import read_sealed, sealed
 
@@ -49,19 +49,19 @@ def write(path: Path, record: Record, beside: Mapping[Path, bytes] | None = None
 
 def dumps(record: Record) -> str:
     """A record as JSON, one line per key; without a checksum."""
-    lines = [f"{json.dumps(key)}: {_value(key, value)}" for key, value in record.plain().items()]
+    lines = [f"{json_text.dumps(key)}: {_value(key, value)}" for key, value in record.plain().items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _value(key: str, value: Any) -> str:
     if key not in BLOCKS or not isinstance(value, dict) or not value:
         return _compact(value)
-    lines = [f"  {json.dumps(inner)}: {_compact(each)}" for inner, each in value.items()]
+    lines = [f"  {json_text.dumps(inner)}: {_compact(each)}" for inner, each in value.items()]
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+    return json_text.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
 def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -34,6 +34,7 @@ GIVEN = {
     "average": Given(0, ("device",)),
 }
 
+NEEDED = "reader", "head", "metric"
 CHECKED_BY_USE = ("task.optimizer", "task.schedule", "task.average")  # of other libraries: see rehearsal.py
 
 
@@ -46,7 +47,7 @@ def check_blocks(task: TaskConfig) -> None:
     """
     for part, given in GIVEN.items():
         block = attrgetter(part)(task)
-        if block is None:
+        if block is None and part not in NEEDED:
             continue
         if not isinstance(block, Mapping):
             raise UserError(f"task.{part}={checks.show(block)}: a block of keys is needed")

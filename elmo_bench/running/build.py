@@ -50,7 +50,7 @@ def build(
         representation,
         head,
         metric=partial(instantiate, task.metric),
-        optimizer=instantiate(task.optimizer),
+        optimizer=None if task.optimizer is None else instantiate(task.optimizer),
         monitor=task.monitor,
         schedule=None if task.schedule.scheduler is None else instantiate(task.schedule.scheduler),
         interval=task.schedule.interval,

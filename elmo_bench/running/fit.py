@@ -97,8 +97,13 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
     if earlier and trainer.is_global_zero:
         print(f"resuming after epoch {earlier}", flush=True)
     resumed = keep.last if earlier else None
-    with interruptible(trainer), saying(module.doing, SMALLER):
-        trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
+    try:
+        with interruptible(trainer), saying(module.doing, SMALLER):
+            trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
+    except RuntimeError as error:
+        if "loading state_dict" not in str(error):
+            raise
+        raise UserError(f"not a checkpoint of this model; {unfinished.AGAIN}", keep.last) from error
     return earlier
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -25,6 +24,7 @@ from elmo_bench.metrics.items import Items
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, clip, gradient_norm
 from elmo_bench.running.faults import Size, check_metrics, not_finite
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Embedded, Head, Metric, Prediction
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -39,7 +39,7 @@ class BenchModule(pl.LightningModule):
         representation: makes `Embedded` of each text field.
         head: the task's model, its loss and its decoding.
         metric: makes a new instance of the official metric.
-        optimizer: makes an optimizer for the parameters.
+        optimizer: makes an optimizer for the parameters; None for a model that only predicts.
         monitor: the metric on the development set that selects the epoch; larger is better.
         schedule: makes a learning-rate scheduler for the optimizer; `interval` is "epoch" or "step".
         penalty: lambda of equation (1)'s regularisation.
@@ -61,7 +61,7 @@ class BenchModule(pl.LightningModule):
         representation: Representation,
         head: Head,
         metric: Callable[[], Metric],
-        optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer],
+        optimizer: Callable[..., torch.optim.Optimizer] | None,
         monitor: str,
         schedule: Callable[[torch.optim.Optimizer], Any] | None = None,
         interval: str = "epoch",
@@ -164,7 +164,7 @@ class BenchModule(pl.LightningModule):
         else:
             self._share += predictions
         if self.trainer.testing:
-            self._predictions += [json.dumps(prediction, ensure_ascii=False) for prediction in predictions]
+            self._predictions += [json_text.dumps(prediction, ensure_ascii=False) for prediction in predictions]
 
     test_step = validation_step
 
@@ -244,6 +244,7 @@ class BenchModule(pl.LightningModule):
     # the epoch's checkpoint is written, so that a resumed run would miss that step.
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
+        assert self.make_optimizer is not None
         try:
             trained = [p for p in self.parameters() if p.requires_grad]
             self._optimizer = self.make_optimizer(trained, **self._fused())
@@ -256,7 +257,7 @@ class BenchModule(pl.LightningModule):
 
     def _fused(self) -> dict[str, bool]:
         """For an optimizer that can do its whole step in one operation: on a CPU torch does so only if asked."""
-        options = inspect.signature(self.make_optimizer).parameters
+        options = inspect.signature(self.make_optimizer).parameters  # type: ignore[arg-type]
         undecided = all(name in options and options[name].default is None for name in ("fused", "foreach"))
         return {"fused": True} if undecided and self.device.type == "cpu" else {}
 

@@ -13,6 +13,7 @@ from elmo_bench.system.storage.integrity import check_archive, load_checkpoint
 
 LAST, BEST = "last.ckpt", "best.ckpt"  # in a run's work folder
 AGAIN = items.RESTART
+PARTS = {"state_dict": dict, "history": list, "loops": dict, "optimizer_states": list, "lr_schedulers": list}
 
 
 def check(folder: Path) -> int:
@@ -27,7 +28,10 @@ def check(folder: Path) -> int:
     saved = load_checkpoint(last, AGAIN)
     try:
         epochs, run = len(saved["history"]), saved["callbacks"]["KeepBest"].get("run", folder.name)
-    except (KeyError, TypeError, AttributeError):
+        if not all(isinstance(saved[key], kind) for key, kind in PARTS.items()) or not epochs:
+            raise TypeError
+        [float(epoch["seconds"]) for epoch in saved["history"]]
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise UserError(f"not a checkpoint of a run; {AGAIN}", last) from None
     if run != folder.name:  # a checkpoint of an earlier version does not say
         raise UserError(f"a checkpoint of another run, {run}; {AGAIN}", last)

@@ -6,7 +6,6 @@ and training on them are separate, so that reading a data set counts neither as 
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from elmo_bench.nn.numerics import clip, gradient_norm
 from elmo_bench.running.build import build
 from elmo_bench.running.data import lengths
 from elmo_bench.running.module import BenchModule
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
@@ -102,7 +102,7 @@ def choose(task: str, data: Sequence[str], scale: str = "paper", number: int = 0
 
 def write(chosen: Chosen, file: Path) -> None:
     """Writes what `choose` returned, as JSON."""
-    write_text(file, json.dumps(chosen))
+    write_text(file, json_text.dumps(chosen))
 
 
 def sampled(reader: Reader, rows: list[Row]) -> list[Row]:

@@ -6,7 +6,6 @@ shows that it runs and nothing about a GPU. A part is a process, so that one tha
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -136,7 +135,7 @@ def _steps(chosen: Chosen, place: torch.device, best: dict[str, float]) -> list[
 
 def main(part: str, kind: str, rows: str, *data: str) -> None:
     """Prints the figures as JSON, in one line."""
-    print(json.dumps(_measured(part, choose_device(kind), rows, data)))
+    print(json_text.dumps(_measured(part, choose_device(kind), rows, data)))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import subprocess
 import tempfile
@@ -87,7 +86,7 @@ def run(work: Work, file: Path, limit: float, tell: Callable[[str], None]) -> Fi
             continue
         found["parts"][part] = _part(work, part, min(left, LIMITS[part.partition(".")[0]]))
         tell(f"{part}: {told(found['parts'][part])}")
-        write_text(file, json.dumps(found, indent=1) + "\n")
+        write_text(file, json_text.dumps(found, indent=1) + "\n")
     return found
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -68,4 +67,4 @@ def _step(file: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"corpus": _corpus, "step": _step}[sys.argv[1]](*sys.argv[2:])))
+    print(json_text.dumps({"corpus": _corpus, "step": _step}[sys.argv[1]](*sys.argv[2:])))

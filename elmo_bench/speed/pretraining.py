@@ -6,7 +6,6 @@ A process of its own, so that its peak memory is its own; it prints one JSON obj
 from __future__ import annotations
 
 import csv
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from elmo_bench.speed.bound import best_product, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import read_sentences
 from elmo_bench.system import places
 from elmo_bench.system.machine import peak_mib
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.terminal import console
 
 PASSES = 3  # a product forward, and one for each of its two gradients
@@ -95,7 +95,7 @@ def measured(page: str, updates: int, data_root: Path | None, place: torch.devic
 def main(page: str, updates: str, data_root: str, device: str) -> None:
     """Measures, and prints one JSON object."""
     place = choose_device(device)
-    print(json.dumps(measured(page, int(updates), Path(data_root) if data_root else None, place, compile=True)))
+    print(json_text.dumps(measured(page, int(updates), Path(data_root) if data_root else None, place, compile=True)))
 
 
 if __name__ == "__main__":

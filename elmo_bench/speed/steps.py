@@ -7,7 +7,6 @@ process, divided by three times the products that the rows need in a forward pas
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -168,7 +167,7 @@ def main(task: str, data_root: str, number: str) -> None:
     torch.set_num_threads(1)
     data = ["scale=open", f"data_root={data_root}"]
     case = Case(cases.choose(task, data, "open", int(number)), "elmo", RandomLayers(open_width(data)), data)
-    print(json.dumps({"task": task, **on_one_core(case)}))
+    print(json_text.dumps({"task": task, **on_one_core(case)}))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ A submission has a folder, results/own/work/cluster/<time>: `submission.json`, a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -123,7 +122,7 @@ def _queue(plan: Plan, new: Sequence[Point], root: Path, cluster: ClusterSetting
         plan.composed[p].run: {"title": a.title, "record": str(a.record)} for p, a in zip(new, attempts, strict=True)
     }
     title = f"{plan.asked.sweep} {','.join(plan.asked.tasks)} {plan.asked.scale}"
-    write_bytes(folder / FILE, json.dumps({"sweep": title, "runs": runs, "prepare": prepare}, indent=1).encode())
+    write_bytes(folder / FILE, json_text.dumps({"sweep": title, "runs": runs, "prepare": prepare}, indent=1).encode())
 
 
 def _attempt(plan: Plan, point: Point, root: Path, folder: Path, attempts: int) -> Attempt:

@@ -10,22 +10,31 @@ PACKAGE = Path(__file__).resolve().parent.parent
 CHECKOUT = (PACKAGE.parent / "pyproject.toml").is_file() and (PACKAGE.parent / "conf").is_dir()
 # How messages ask for the data folder.
 DATA_ROOT = "data_root=FOLDER" + (" (make: DATA_ROOT=FOLDER)" if CHECKOUT else "")
-# Beside the package in a checkout, inside it in a wheel.
-CONF = (PACKAGE.parent if CHECKOUT else PACKAGE) / "conf"
-# The default folder of models, caches and results: the checkout, or with an installed wheel the current folder.
+# What the project brings lies beside the package in a checkout, inside it in a wheel, and never in the current folder.
+BROUGHT = PACKAGE.parent if CHECKOUT else PACKAGE
+CONF = BROUGHT / "conf"
+# The default folder of the user's own models, data and results: the checkout, or with a wheel the current folder.
 ROOT = PACKAGE.parent if CHECKOUT else Path.cwd()
 # Where `elmo-bench data` writes by default, and the file that it writes there first.
 MADE = ROOT / "data"
 LICENCES = "LICENCES"
 
 
-def shipped(models_root: str | Path, name: str) -> Path:
-    """A folder of models: `name` below `models_root`, or else the one that an installed wheel brings.
+def shipped(models_root: str | Path, name: str, typed: bool = False) -> Path:
+    """A folder of models that the project brings.
 
-    A `models_root` that is not absolute (one that the user wrote, or the mark `<models_root>` of a record) is kept.
+    An installed wheel brings it unless the user names another `models_root`, which has it. What has that name in the
+    current folder, the default `models_root`, is somebody else's. A `models_root` that is not absolute (one that the
+    user wrote, or the mark `<models_root>` of a record) is kept.
+
+    Args:
+        models_root: folder of models.
+        name: its folder there.
+        typed: whether the user has written `models_root`, be it the default.
     """
     folder, brought = Path(models_root) / name, PACKAGE / "models" / name
-    return brought if folder.is_absolute() and not folder.exists() and brought.is_dir() else folder
+    default = folder.parent == ROOT / "models" and not typed
+    return brought if brought.is_dir() and folder.is_absolute() and (default or not folder.exists()) else folder
 
 
 def packaged(package: str, folder: str = "") -> Path:
@@ -46,8 +55,8 @@ def fetching(scale: str, task: str) -> str:
 
 
 # The recorded runs of the project's authors, and the default folder of a user's own, which git ignores.
-RECORDED = ROOT / "results"
-OWN = RECORDED / "own"
+RECORDED = BROUGHT / "results"
+OWN = ROOT / "results" / "own"
 
 
 def is_evidence(results_root: str | Path) -> bool:

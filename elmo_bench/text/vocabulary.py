@@ -54,4 +54,7 @@ class Vocabulary:
 
     @classmethod
     def restore(cls, state: dict) -> Vocabulary:
+        """Raises an error of Python's for anything else than `state` gives."""
+        if not isinstance(state["special"], bool) or not all(isinstance(item, str) for item in state["items"]):
+            raise TypeError("the items of a vocabulary must be strings")
         return cls(state["items"], state["special"])

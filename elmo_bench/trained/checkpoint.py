@@ -6,17 +6,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration import code
+from elmo_bench.configuration import stored
 from elmo_bench.system.errors import UserError
+from elmo_bench.text.vocabulary import Vocabulary
 
 AGAIN = "train the run again with force=true"
 
 
-def load(checkpoint: str, remedy: str = AGAIN) -> dict[str, Any]:
-    """A checkpoint of elmo_bench; nothing in it is executed, nor does it name code that pages of conf/ do not.
+def load(checkpoint: str, remedy: str = AGAIN, task: str | None = None) -> dict[str, Any]:
+    """A checkpoint of elmo_bench, with parts of the types that training gives them; nothing in it is executed.
+
+    Args:
+        checkpoint: its path.
+        remedy: what to do if it is damaged, as the end of the message.
+        task: the one that the user has typed: its pages may name code outside this project (`stored.check`).
 
     Raises:
-        UserError: any other file; if it is damaged, `remedy` ends the message.
+        UserError: any other file; one of another task; one whose configuration is more than plain values, or names
+            code that no page does.
     """
     from elmo_bench.system.storage.integrity import load_checkpoint
 
@@ -25,12 +32,37 @@ def load(checkpoint: str, remedy: str = AGAIN) -> dict[str, Any]:
     if not _is_archive(checkpoint):
         raise UserError(f"not a checkpoint of elmo_bench, or damaged; {remedy}", checkpoint)
     saved = load_checkpoint(checkpoint, remedy)
-    config = saved.get("hyper_parameters", {}).get("config", {})
-    if not {"task", "elmo", "bilm"} <= set(config) or not {"vocabularies", "state_dict", "bilm_sha256"} <= set(saved):
-        raise UserError("not a checkpoint of elmo_bench (other keys)", checkpoint)
-    code.check(config, checkpoint)
+    try:
+        _check_parts(saved)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        told = f"{type(error).__name__}: {error}"
+        raise UserError(
+            f"not a checkpoint of elmo_bench: other parts, or of other types ({told})", checkpoint
+        ) from None
+    config = saved["hyper_parameters"]["config"]
+    stored.check(config, checkpoint, task)
+    if task not in (None, config["task"]["name"]):
+        raise UserError(f"a model of task {config['task']['name']}, and not of task={task}", checkpoint)
     _check_version(config["task"], checkpoint)
     return saved
+
+
+def _check_parts(saved: Mapping[str, Any]) -> None:
+    """Raises an error of Python's if a part is missing or of another type than training gives it."""
+    from torch import Tensor
+
+    config = saved["hyper_parameters"]["config"]
+    task, weights, vocabularies = config["task"], saved["state_dict"], saved["vocabularies"]
+    expected = {
+        dict: [config, task, config["elmo"], config["bilm"], weights, vocabularies, *saved.get("history", ())],
+        str: [task["name"], saved["bilm_sha256"] or "", *weights, *vocabularies],
+        Tensor: weights.values(),
+    }
+    for kind, parts in expected.items():
+        if wrong := [part for part in parts if not isinstance(part, kind)]:
+            raise TypeError(f"{type(wrong[0]).__name__} for {kind.__name__}")
+    for state in vocabularies.values():
+        Vocabulary.restore(state)
 
 
 def _is_archive(path: str) -> bool:

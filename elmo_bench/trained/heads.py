@@ -6,17 +6,16 @@ A head is what `predict` needs of a run's checkpoint. It names its biLM below `m
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, stored
 from elmo_bench.identity.identity import PLACES
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import outputs
+from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.files import write_bytes, write_text
 from elmo_bench.system.storage.integrity import check_digests, digests, read_sealed, sealed
 from elmo_bench.trained.checkpoint import AGAIN, load
@@ -42,15 +41,16 @@ def export(checkpoint: Path, output: Path) -> Path:
         UserError: no such checkpoint, no record of its run, or the two do not belong together; a weight that float16
             cannot hold. Nothing is written then.
     """
-    saved = load(str(checkpoint))
     record = _record(checkpoint)
+    saved = load(str(checkpoint), task=record.task)
     _check_pair(saved, record, checkpoint)
+    stored.check(record.config, checkpoint, record.task)
     content, folder = _packed(saved, record.config, checkpoint), output / record.task
     outputs.apart(folder / HEAD, [checkpoint])
     write_bytes(folder / HEAD, content)
     card = {key: getattr(record, key) for key in OF_THE_RECORD}
     card |= {"weights": "float16", "bytes": len(content), "files": digests(folder, [HEAD])}
-    write_text(folder / CARD, sealed(json.dumps(card, indent=2) + "\n"))
+    write_text(folder / CARD, sealed(json_text.dumps(card, indent=2) + "\n"))
     return folder
 
 
@@ -97,8 +97,8 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
     Raises:
         UserError: there is no such task or head, or its file is not the one that its card names.
     """
-    chosen = pages.compose([f"task={task}", *([f"models_root={json.dumps(models_root)}"] if models_root else [])])
-    folder = places.shipped(chosen.models_root, FOLDER) / task
+    chosen = pages.compose([f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])])
+    folder = places.shipped(chosen.models_root, FOLDER, models_root is not None) / task
     if not (folder / HEAD).is_file():
         raise UserError(
             f"there is no trained head for task={task}; train one (elmo-bench train task={task} scale=open) and give "
@@ -106,9 +106,11 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
             folder / HEAD,
         )
     check_digests(folder, _digests(folder), RESTORE)
-    saved = load(str(folder / HEAD), RESTORE)
+    saved = load(str(folder / HEAD), RESTORE, task)
     saved["hyper_parameters"]["config"] = _placed(
-        saved["hyper_parameters"]["config"], {f"<{place}>": chosen[place] for place in PLACES if chosen[place]}
+        saved["hyper_parameters"]["config"],
+        {f"<{place}>": chosen[place] for place in PLACES if chosen[place]},
+        models_root is not None,
     )
     return saved
 
@@ -121,16 +123,22 @@ def _digests(folder: Path) -> dict[str, str]:
     return {HEAD: files[HEAD]}
 
 
-def _placed(node: Any, folders: dict[str, str]) -> Any:
-    """Containers with the folders of this machine in the place of `<models_root>` and the like."""
+def _placed(node: Any, folders: dict[str, str], typed: bool) -> Any:
+    """Containers with the folders of this machine in the place of `<models_root>` and the like.
+
+    Args:
+        node: the containers.
+        folders: by mark.
+        typed: whether the user has written `models_root`.
+    """
     if isinstance(node, dict):
-        return {key: _placed(value, folders) for key, value in node.items()}
+        return {key: _placed(value, folders, typed) for key, value in node.items()}
     if isinstance(node, list):
-        return [_placed(value, folders) for value in node]
+        return [_placed(value, folders, typed) for value in node]
     begun = next((mark for mark in folders if isinstance(node, str) and node.startswith(mark)), None)
     if begun is None:
         return node
     rest = node.removeprefix(begun).lstrip("/")
     first, _, below = rest.partition("/")
-    folder = places.shipped(folders[begun], first) if begun == MODELS else Path(folders[begun]) / first
+    folder = places.shipped(folders[begun], first, typed) if begun == MODELS else Path(folders[begun]) / first
     return str(folder / below)

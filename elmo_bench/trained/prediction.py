@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-
-from omegaconf import OmegaConf
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -17,6 +16,7 @@ from elmo_bench.system.storage.files import open_text, replacing
 from elmo_bench.trained.checkpoint import AGAIN, load
 
 if TYPE_CHECKING:
+    from elmo_bench.configuration.schema import RunConfig
     from elmo_bench.trained.answers import Answer
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
@@ -36,30 +36,28 @@ def predict(
     Args:
         checkpoint, input, output: paths.
         format: "json" or "plain".
-        task: instead of a checkpoint: the one whose trained head is used.
+        task: instead of a checkpoint: the one whose trained head is used; beside it: the one that it must be of, whose
+            pages may then name code outside this project.
         models_root: the folder of heads and their biLMs; None: the configuration's.
         options: other keys of the configuration; None: as in the run.
 
     Raises:
-        UserError: files that cannot be read, a line that is not a JSON object or that the reader rejects.
+        UserError: files that cannot be read, a line that is not a JSON object or that the reader rejects, a prediction
+            that is not finite.
     """
     from hydra.utils import instantiate
 
-    from elmo_bench.configuration import schema
     from elmo_bench.task import ReadsFiles, WritesOfficial
     from elmo_bench.trained import heads
 
     if not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
     saved = model(checkpoint, task, models_root)
-    cfg = OmegaConf.create(saved["hyper_parameters"]["config"])
-    for key, value in options.items():
-        if value is not None:
-            OmegaConf.update(cfg, key if key != "batch_size" else "task.batch.batch_size", value)
-    cfg = schema.from_plain(OmegaConf.to_container(cfg))  # type: ignore[arg-type]
-    head = task and places.shipped(cfg.models_root, heads.FOLDER) / task
-    outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
-    reader = instantiate(cfg.task.reader)
+    with usable():
+        cfg = configuration(saved["hyper_parameters"]["config"], options)
+        head = task and places.shipped(cfg.models_root, heads.FOLDER) / task
+        outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
+        reader = instantiate(cfg.task.reader)
     official = _own_format(reader, WritesOfficial, output, cfg.task.name)
     own_input = _own_format(reader, ReadsFiles, input, cfg.task.name)
     inputs = [({}, row) for row in reader.from_file(input)] if own_input else read_rows(reader, input, cfg.task.name)
@@ -74,19 +72,55 @@ def predict(
         lines = [
             echo(raw, row, reader.fields) | answer.described for (raw, row), answer in zip(inputs, answers, strict=True)
         ]
-    write(Path(output), "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    write(Path(output), "".join(json_text.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     return len(answers)
 
 
 def model(checkpoint: str | None, task: str | None, models_root: str | None) -> dict[str, Any]:
-    """The checkpoint that is given, or the trained head of a task. Raises `UserError` unless it is one of the two."""
+    """The checkpoint that is given, or else the trained head of a task. Raises `UserError` unless there is one."""
     from elmo_bench.trained import heads as shipped
 
-    if checkpoint is None and task is None:
+    if checkpoint is not None and models_root is not None:
+        raise UserError("checkpoint=... is a model by itself: leave out models_root")
+    if checkpoint is not None:
+        return load(checkpoint, task=task)
+    if task is None:
         raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
-    if checkpoint is not None and (task or models_root) is not None:
-        raise UserError("checkpoint=... is a model by itself: leave out task and models_root")
-    return shipped.read(task, models_root) if checkpoint is None else load(checkpoint)  # type: ignore[arg-type]
+    return shipped.read(task, models_root)
+
+
+@contextmanager
+def usable() -> Iterator[None]:
+    """What a file stores can be wrong in more ways than anybody lists: whatever a model cannot be made of is refused.
+
+    Raises:
+        UserError: in place of any other error.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise UserError(f"no model can be made of what the checkpoint stores ({told}); {AGAIN}") from error
+
+
+def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfig:
+    """The typed configuration of a model that predicts and is not trained; `options` as `predict` takes them."""
+    from elmo_bench.configuration import schema
+    from elmo_bench.running.blocks import check_blocks
+
+    for key, value in options.items():
+        *blocks, name = ("task.batch.batch_size" if key == "batch_size" else key).split(".")
+        if value is not None:
+            reduce(lambda node, block: node[block], blocks, plain)[name] = value
+    cfg = schema.from_plain(plain)
+    cfg.task.optimizer = cfg.task.schedule.scheduler = cfg.task.average = None
+    cfg.bilm.cache = False
+    if cfg.task.words is not None and "path" in cfg.task.words:
+        cfg.task.words["path"] = None  # the vectors are in the checkpoint
+    check_blocks(cfg.task)
+    return cfg
 
 
 def echo(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
@@ -139,17 +173,13 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
 
     quiet()
     reader.vocabularies = {name: Vocabulary.restore(state) for name, state in saved["vocabularies"].items()}
-    if cfg.task.words is not None and "path" in cfg.task.words:
-        cfg.task.words["path"] = None  # the vectors are in the checkpoint
-    cfg.bilm.cache = False
-    source = None if cfg.baseline else layers_source(cfg.bilm, cfg, saved["bilm_sha256"])
-    if carries(source):
-        source = read_text(source, list(sentences([rows], reader.fields)), folder)
-    module = build(cfg, reader, source)
-    try:
+    with usable():
+        source = None if cfg.baseline else layers_source(cfg.bilm, cfg, saved["bilm_sha256"])
+        if carries(source):
+            source = read_text(source, list(sentences([rows], reader.fields)), folder)
+        module = build(cfg, reader, source)
+        _check_kinds(saved["state_dict"], module.state_dict())
         module.load_state_dict(saved["state_dict"])
-    except RuntimeError as error:
-        raise UserError(f"the checkpoint does not fit its model: {str(error).splitlines()[-1]}; {AGAIN}") from error
     bounds = cfg.task.batch
     sampler = BucketSampler(
         lengths(rows, reader.fields), bounds.batch_size, token_budget=bounds.token_budget, shuffle=False
@@ -157,15 +187,23 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
     batches = sampler.batches(0)
     loader = DataLoader(batches, batch_size=None, collate_fn=lambda batch: reader.collate([rows[i] for i in batch]))  # type: ignore[arg-type]
     bar = progress(cfg.trainer.progress)
-    trainer = pl.Trainer(
-        accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
-        enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
-        plugins=[Environment()],
-    )  # fmt: skip
+    with usable():
+        trainer = pl.Trainer(
+            accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
+            enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
+            plugins=[Environment()],
+        )  # fmt: skip
     with saying(lambda: f"predicting {module.size}", "lower batch_size"):
         answers = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
     order = [index for batch in batches for index in batch]
     return [answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0])]
+
+
+def _check_kinds(stored: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raises `TypeError` for weights that are whole numbers or truth values where the model has fractions."""
+    for name in own.keys() & stored.keys():
+        if stored[name].is_floating_point() != own[name].is_floating_point():
+            raise TypeError(f"{name} holds {stored[name].dtype}, where the model has {own[name].dtype}")
 
 
 def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +45,7 @@ def write(runs: Sequence[RunConfig]) -> Path:
         "header": list(HEADER),
         "rows": [rows[name] for name in sorted(rows)],
     }
-    write_text(path, sealed(json.dumps(page, indent=1, ensure_ascii=False) + "\n"))
+    write_text(path, sealed(json_text.dumps(page, indent=1, ensure_ascii=False) + "\n"))
     return path
 
 

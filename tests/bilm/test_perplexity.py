@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.lm import BidirectionalLM
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.commands.bilm import perplexity
 from elmo_bench.commands.use import compare
+from elmo_bench.commands.use.embed import embed
+from elmo_bench.system.errors import UserError
 from tests.bilm.pretraining.test_lm import reference_outputs
 from tests.reference_bilm import Files, ReferenceBiLM, write_random
 
@@ -63,8 +67,6 @@ def expected(files: Files, softmax: dict[str, np.ndarray]) -> tuple[float, float
 
 
 def test_the_command_gives_the_perplexity_of_plain_numpy(bilm, text, call):
-    from safetensors.numpy import load_file
-
     code, out, _ = call(perplexity, *arguments(bilm, text=text))
     assert code == 0
     measured = json.loads(out)
@@ -77,6 +79,15 @@ def test_the_command_gives_the_perplexity_of_plain_numpy(bilm, text, call):
     assert (measured["vocabulary"], measured["unknown_words"], measured["distinct_unknown_words"]) == (7, 5, 4)
 
 
+def test_layers_that_are_not_finite_are_not_written(tmp_path):
+    (tmp_path / "in.txt").write_text("a b\nc\n")
+    layers = [torch.ones(3, 2, 2), torch.full((3, 1, 2), math.inf)]
+    bilm = SimpleNamespace(encode=lambda sentences: layers)
+    with pytest.raises(UserError, match=r"in\.txt:2: the layers of this line are not finite: c"):
+        embed(bilm, tmp_path / "in.txt", tmp_path / "out.hdf5")  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
 def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, call):
     def refused(word: str, **changes) -> None:
         code, out, error = call(perplexity, *arguments(bilm, **{"text": text, **changes}))
@@ -87,6 +98,11 @@ def test_what_has_no_perplexity_is_one_line(bilm, text, tmp_path, call):
     refused("no sentence", text=tmp_path / "empty.txt")
     refused("no such text", text=tmp_path / "gone" / "*")
     refused("no softmax.safetensors", weights=tmp_path / "random" / "weights.hdf5")
+    path = bilm.weights.parent / "softmax.safetensors"
+    whole = load_file(path)
+    save_file(whole | {"bias": np.full_like(whole["bias"], np.nan)}, path)
+    refused("softmax has values that are not finite")
+    save_file(whole, path)
     (bilm.weights.parent / "vocabulary.txt").write_text("the\nboat\n")
     refused("<UNK>")
 

@@ -213,7 +213,7 @@ def lines(path, *rows):
 def test_predictions_come_in_the_order_of_the_input(call, model, tmp_path):
     sentences = [["ba"], ["de", "gi", "ko", "lu", "ba", "zz"], ["gi", "gi"]]
     source = lines(tmp_path / "in.jsonl", *({"tokens": s} for s in sentences))
-    status, out, err = call(predict, model, f"input={source}", f"output={tmp_path}/out.jsonl")
+    status, out, err = call(predict, "task=toy", model, f"input={source}", f"output={tmp_path}/out.jsonl")
     assert status == 0, err
     assert out == ""
     answers = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
@@ -221,10 +221,10 @@ def test_predictions_come_in_the_order_of_the_input(call, model, tmp_path):
     assert [len(answer["prediction"]) for answer in answers] == [1, 6, 2]
     for sentence, answer in zip(sentences, answers, strict=True):  # each alone gives the same
         one = lines(tmp_path / "one.jsonl", {"tokens": sentence})
-        predict.predict(model.partition("=")[2], str(one), f"{tmp_path}/one.out")
+        predict.predict(model.partition("=")[2], str(one), f"{tmp_path}/one.out", task="toy")
         assert json.loads((tmp_path / "one.out").read_text()) == answer
     lines(source)
-    assert call(predict, model, f"input={source}", f"output={tmp_path}/none.jsonl")[0] == 0
+    assert call(predict, "task=toy", model, f"input={source}", f"output={tmp_path}/none.jsonl")[0] == 0
     assert (tmp_path / "none.jsonl").read_text() == ""
 
 
@@ -236,7 +236,7 @@ def test_predictions_come_in_the_order_of_the_input(call, model, tmp_path):
 def test_a_malformed_line_is_named_and_nothing_is_written(call, model, tmp_path, bad, message):
     source = tmp_path / "in.jsonl"
     source.write_text('{"tokens": ["ba"]}\n' + bad + "\n")
-    status, _, err = call(predict, model, f"input={source}", f"output={tmp_path}/out.jsonl")
+    status, _, err = call(predict, "task=toy", model, f"input={source}", f"output={tmp_path}/out.jsonl")
     assert (status, err.count("\n")) == (2, 1)
     assert f"in.jsonl:2: {message}" in err
     assert not list(tmp_path.glob("*out.jsonl*"))
@@ -247,10 +247,10 @@ def test_predict_refuses_other_weights_and_other_files(call, shared_bench, model
     rest = [f"input={source}", f"output={tmp_path}/out.jsonl"]
     for name, content in (("other", "4"), ("moved", (shared_bench.folder / "weights").read_text())):
         (tmp_path / name).write_text(content)
-    _, _, err = call(predict, model, f"bilm.weights={tmp_path}/other", *rest)
+    _, _, err = call(predict, "task=toy", model, f"bilm.weights={tmp_path}/other", *rest)
     assert "other bilm.state=warm" in err
     assert "not the weights that the model was trained with" in err
-    status, _, err = call(predict, model, f"bilm.weights={tmp_path}/moved", *rest)
+    status, _, err = call(predict, "task=toy", model, f"bilm.weights={tmp_path}/moved", *rest)
     assert status == 0, err
     _, _, err = call(predict, f"checkpoint={source}", *rest)
     assert "in.jsonl: not a checkpoint of elmo_bench" in err

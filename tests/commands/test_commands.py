@@ -247,10 +247,26 @@ for arguments in json.loads(sys.argv[1]):
     sys.argv = ["elmo-bench", *arguments]
     __main__.main()
 from elmo_bench.system import places
-print(places.CHECKOUT, places.CONF, places.ROOT)
+print(places.CHECKOUT, places.CONF, places.ROOT, places.RECORDED)
 """
 
 
+@pytest.fixture
+def stranger(installed):
+    """What somebody else has put into the folder to work in: code, heads and biLMs under the project's names."""
+    _, work = installed
+    models, trap = work / "models", "raise SystemExit('the code of the current folder was run')"
+    placed = [work / "tasks" / "__init__.py", work / "yaml.py", models / "heads" / "ner" / "card.json",
+              models / "open" / "weights.hdf5", models / "mini" / "card.json"]  # fmt: skip
+    for path in placed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(trap)
+    yield
+    for path in placed:
+        path.unlink()
+
+
+@pytest.mark.usefixtures("stranger")
 def test_a_wheel_reports_scores_and_helps(installed):
     _, work = installed
     done = from_wheel(installed, "report")
@@ -264,7 +280,8 @@ def test_a_wheel_reports_scores_and_helps(installed):
     assert "task=      coref, ner," in from_wheel(installed, "train", "--help").stdout
 
 
-def test_a_wheel_predicts_and_embeds_in_an_empty_folder(installed):
+@pytest.mark.usefixtures("stranger")
+def test_a_wheel_predicts_and_embeds_whatever_the_current_folder_holds(installed):
     """It brings the heads and the open biLM, and writes only where it is called."""
     site, work = installed
     before = {path for path in site.rglob("*") if "__pycache__" not in path.parts}
@@ -274,13 +291,15 @@ def test_a_wheel_predicts_and_embeds_in_an_empty_folder(installed):
         ["predict", "task=ner", "input=in.jsonl", "output=out.jsonl"], ["embed", "input=in.txt", "output=out.hdf5"],
         ["train", "task=ner", "scale=open", "--cfg", "job", "--resolve"],
     ]  # fmt: skip
-    done = python("-c", IN_ONE_PROCESS, json.dumps(commands), cwd=work, PYTHONPATH=str(site))
+    done = python("-P", "-c", IN_ONE_PROCESS, json.dumps(commands), cwd=work, PYTHONPATH=str(site), HOME=str(work))
     assert done.returncode == 0, done.stderr
     assert len(json.loads((work / "out.jsonl").read_text())["tags"]) == 5
     with h5py.File(work / "out.hdf5") as file:
         assert file["0"].shape == (3, 5, 256)  # type: ignore[union-attr]
     assert str(site / "elmo_bench" / "models" / "open" / "weights.hdf5") in done.stdout, done.stderr
-    assert done.stdout.splitlines()[-1].split() == ["False", str(site / "elmo_bench" / "conf"), str(work)]
+    assert f"cache_root: {work}/.cache/elmo_bench\n" in done.stdout
+    brought = [str(site / "elmo_bench" / name) for name in ("conf", "results")]
+    assert done.stdout.splitlines()[-1].split() == ["False", brought[0], str(work), brought[1]]
     assert (site / "elmo_bench" / "py.typed").is_file()
     assert {path for path in site.rglob("*") if "__pycache__" not in path.parts} == before
 

@@ -129,7 +129,7 @@ def predicted(place: Path) -> Any:
     scene.opened(place)
     (checkpoint,) = (place / "results" / "work").rglob("best.ckpt")
     (place / "in.jsonl").write_text("".join(json.dumps({"tokens": tokens}) + "\n" for tokens in SENTENCES))
-    predict.predict(str(checkpoint), str(place / "in.jsonl"), str(place / "out.jsonl"))
+    predict.predict(str(checkpoint), str(place / "in.jsonl"), str(place / "out.jsonl"), task="toy")
     return (place / "out.jsonl").read_bytes()
 
 

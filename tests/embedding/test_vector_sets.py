@@ -187,6 +187,14 @@ def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message):
         read(Table(tmp_path / "m.npy", tmp_path / "words.lst"), {"ba"}, 2)
 
 
+def test_numbers_that_32_bits_cannot_hold_are_an_error_and_large_ones_keep_their_direction(tmp_path):
+    (tmp_path / "v.txt").write_text("ba 3e20 4e20\nde 1e39 1\n")
+    unit = find(Table(tmp_path / "v.txt"), ["ba"], 2, Lookup(unit=True))["ba"]
+    assert unit.tolist() == pytest.approx([0.6, 0.8])
+    with pytest.raises(UserError, match=r"v\.txt:2: a number is not finite, or beyond 32 bits"):
+        read(Table(tmp_path / "v.txt"), {"de"}, 2)
+
+
 def test_a_file_is_preferred_to_the_package_that_has_the_same_vectors(tmp_path, monkeypatch):
     package = tmp_path / "site" / "packed_vectors"
     package.mkdir(parents=True)
@@ -246,7 +254,7 @@ def test_a_run_takes_the_dimension_of_its_set_and_records_what_it_found(bench, b
     (bench.folder / "turian.50d.txt").unlink()  # a checkpoint has its vectors
     (bench.folder / "in.jsonl").write_text('{"tokens": ["ba", "fresh"]}\n')
     checkpoint, out = bench.results / record.checkpoint, bench.folder / "out.jsonl"
-    assert predict.predict(str(checkpoint), str(bench.folder / "in.jsonl"), str(out)) == 1
+    assert predict.predict(str(checkpoint), str(bench.folder / "in.jsonl"), str(out), task="toy") == 1
 
 
 def test_a_run_with_two_sets_has_them_side_by_side(bench, built):

@@ -288,6 +288,8 @@ INDEX = '{"weight_map": {"a": "model-00001-of-00001.safetensors"}}'
         (remove("tokenizer.json", "tokenizer_config.json"), "has no tokenizer"),
         (change("config.json", "{}"), "not a model that transformers can load"),
         (change("config.json", "no JSON"), "not a model that transformers can load"),
+        (change("config.json", '{"attn_implementation" : "some/kernel"}'), "names code that is not in the folder"),
+        (change("config.json", r'{"attn\u005fx": 1}'), "names code that is not in the folder"),
         (change("model.safetensors", "x" * 100), "not a model that transformers can load"),
         (change("tokenizer.json", "{}"), "not a tokenizer that transformers can load"),
         (lose_a_weight, "the weights lack 'encoder.layer.0.output.dense.weight'"),

@@ -68,6 +68,11 @@ def forbidden(module: str, name: str) -> bool:
     return ours[0] == "elmo_bench" or (len(theirs) > 1 and ours[1] != theirs[1])
 
 
+def test_json_is_written_in_one_place_which_refuses_what_is_not_finite():
+    files = [path for top in ("elmo_bench", "tasks") for path in (ROOT / top).rglob("*.py")]
+    assert [path.name for path in files if "json.dump" in path.read_text(encoding="utf8")] == ["json_text.py"]
+
+
 def test_the_framework_knows_no_task_and_no_task_knows_another():
     modules = imports("elmo_bench", "tasks").items()
     assert [(module, name) for module, names in modules for name in names if forbidden(module, name)] == []

@@ -120,5 +120,6 @@ def test_predictions_come_from_the_averages(bench, watched, monkeypatch, tmp_pat
         BenchModule, "forward", lambda self, batch: used.append(self.state_dict()) or forward(self, batch)
     )
     (tmp_path / "in.jsonl").write_text('{"tokens": ["ba", "de"]}\n')
-    predict(str(bench.results / record.checkpoint), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
+    files = str(bench.results / record.checkpoint), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")
+    predict(*files, task="toy")
     same(used[0], epochs[record.epoch - 1], exactly=True)

@@ -248,16 +248,31 @@ def test_a_checkpoint_of_another_run_is_refused(bench, stopped):
     assert not list(bench.results.rglob("runs/*/*/*.json"))
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("history", [1, 2], "not a checkpoint of a run"), ("loops", None, "not a checkpoint of a run"),
+        ("state_dict", {"a": torch.zeros(1)}, "not a checkpoint of this model"),
+        ("state_dict", {"a": torch.tensor([torch.inf])}, "'a' are no dense numbers that are finite"),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_of_another_shape_is_not_resumed_from(bench, stopped, key, value, message):
+    path = stopped / "last.ckpt"
+    save_checkpoint(torch.load(path, weights_only=True) | {key: value}, path)
+    with pytest.raises(UserError, match=rf"last\.ckpt: .*{message}.*force=true"):
+        bench.train(*BARE)
+
+
 def test_predict_refuses_damage_and_another_version(bench, stopped):
     path = stopped / "best.ckpt"
     saved, content = torch.load(path, weights_only=True), path.read_bytes()
     path.write_bytes(content[:-400])
     with pytest.raises(UserError, match=r"best\.ckpt: damaged.*force=true"):
-        prediction.load(str(path))
+        prediction.load(str(path), task="toy")
     saved["hyper_parameters"]["config"]["task"]["version"] = 9
     save_checkpoint(saved, path)
     with pytest.raises(UserError, match="trained by version 9 of task toy; this is version 1"):
-        prediction.load(str(path))
+        prediction.load(str(path), task="toy")
 
 
 def test_no_damage_to_a_pretraining_checkpoint_passes(tmp_path):

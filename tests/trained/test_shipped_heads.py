@@ -35,7 +35,7 @@ class Shelf:
         return shipped.export(self.checkpoint, self.models / "heads")
 
     def predicted(self, checkpoint=None, **chosen):
-        chosen = chosen or {"task": "toy", "models_root": str(self.models)}
+        chosen = {"task": "toy"} | (chosen or ({} if checkpoint else {"models_root": str(self.models)}))
         predict.predict(checkpoint, str(self.input), str(self.output), **chosen)
         return self.output.read_text()
 
@@ -61,7 +61,7 @@ def test_a_head_predicts_as_its_checkpoint_does(shelf):
     full = shelf.predicted(str(shelf.checkpoint), format="json")
     assert len(full.splitlines()) == len(SENTENCES)
     assert shelf.predicted() == full
-    kept, whole = load(str(folder / "head.ckpt"))["state_dict"], load(str(shelf.checkpoint))["state_dict"]
+    kept, whole = (load(str(path), task="toy")["state_dict"] for path in (folder / "head.ckpt", shelf.checkpoint))
     assert kept.keys() == whole.keys()
     assert {each.dtype for each in kept.values()} == {torch.float16}
     assert all(torch.allclose(kept[name].float(), whole[name], rtol=1e-3, atol=1e-6) for name in whole)
@@ -70,7 +70,7 @@ def test_a_head_predicts_as_its_checkpoint_does(shelf):
 def test_a_head_names_its_run_and_holds_no_folder_of_this_machine_and_nothing_for_training(shelf, shared_bench):
     folder = shelf.export()
     assert sorted(path.name for path in folder.iterdir()) == ["card.json", "head.ckpt"]
-    saved = load(str(folder / "head.ckpt"))
+    saved = load(str(folder / "head.ckpt"), task="toy")
     assert set(saved) == {"hyper_parameters", "state_dict", "vocabularies", "bilm_sha256"}
     assert saved["hyper_parameters"]["config"]["bilm"]["weights"] == "<models_root>/weights"
     assert not any(str(shared_bench.folder).encode() in path.read_bytes() for path in folder.iterdir())
@@ -119,7 +119,7 @@ def test_another_bilm_is_refused(shelf):
     [
         (["task=toy"], "no trained head for task=toy; train one (elmo-bench train task=toy scale=open)"),
         (["task=toi"], "task=toi: there is no such task; did you mean toy?"),
-        (["task=toy", "checkpoint=a.ckpt"], "checkpoint=... is a model by itself: leave out task and models_root"),
+        (["models_root=a", "checkpoint=a.ckpt"], "checkpoint=... is a model by itself: leave out models_root"),
         ([], "missing argument checkpoint=... (of a run), or task=..."),
     ],
 )
@@ -136,7 +136,7 @@ def test_only_the_checkpoint_of_a_recorded_run_is_exported(shelf, tmp_path):
     shutil.copy(shelf.checkpoint, copied)
     with pytest.raises(UserError, match="its run has no record"):
         shipped.export(copied / "best.ckpt", shelf.models / "heads")
-    saved = load(str(shelf.checkpoint))
+    saved = load(str(shelf.checkpoint), task="toy")
     saved["history"][-1]["dev"] = {"accuracy": 1.0}
     torch.save(saved, shelf.checkpoint)
     with pytest.raises(UserError, match="not the checkpoint of its record"):
@@ -145,7 +145,7 @@ def test_only_the_checkpoint_of_a_recorded_run_is_exported(shelf, tmp_path):
 
 
 def test_a_weight_too_large_for_float16_is_named(shelf):
-    saved = load(str(shelf.checkpoint))
+    saved = load(str(shelf.checkpoint), task="toy")
     saved["state_dict"]["head.project.bias"][0] = 1e6
     torch.save(saved, shelf.checkpoint)
     with pytest.raises(UserError, match=r"head\.project\.bias: too large for float16"):

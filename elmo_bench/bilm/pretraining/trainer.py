@@ -313,7 +313,15 @@ class Trainer:
             return
         if why := others(self._checkpoint):
             raise UserError(f"{why}; {AGAIN}", self._checkpoint)
-        state = load_checkpoint(self._checkpoint, AGAIN)
+        try:
+            self._go_on(load_checkpoint(self._checkpoint, AGAIN))
+        except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+            told = f"{type(error).__name__}: {error}"
+            raise UserError(f"not a checkpoint of this training ({told}); {AGAIN}", self._checkpoint) from error
+        self.console.print(f"resuming after update {self.update} of {self.recipe.updates}", style="dim")
+
+    def _go_on(self, state: dict[str, Any]) -> None:
+        """Takes over what a checkpoint holds; raises an error of Python's or torch's if it is of another shape."""
         if "param_groups" not in state["row_optimiser"]:
             raise UserError(f"written by an earlier version of this package; {AGAIN}", self._checkpoint)
         self.lm.load_state_dict(state["lm"])
@@ -323,5 +331,4 @@ class Trainer:
         self.states = [
             [State(*(part[share].to(device) for part in layer)) for layer in layers] for layers in state["states"]
         ]
-        self.update, self.seconds = state["update"], state["seconds"]
-        self.console.print(f"resuming after update {self.update} of {self.recipe.updates}", style="dim")
+        self.update, self.seconds = int(state["update"]), float(state["seconds"])

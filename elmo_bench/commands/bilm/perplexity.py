@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.terminal.command import Argument, Command
 
 if TYPE_CHECKING:  # `--help` does not import them
@@ -80,4 +80,4 @@ def counts(corpus: Corpus, vocabulary: list[str]) -> dict[str, int]:
 def main() -> None:
     """The entry point."""
     given = COMMAND.parse()
-    print(json.dumps(measure(Path(given["options"]), Path(given["weights"]), given["text"]), indent=1))
+    print(json_text.dumps(measure(Path(given["options"]), Path(given["weights"]), given["text"]), indent=1))

@@ -6,14 +6,13 @@ Prints one JSON object and nothing else. No model is needed, so no large library
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable
 
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import files
+from elmo_bench.system.storage import files, json_text
 from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
@@ -57,4 +56,4 @@ def find(task: str) -> Callable[[str, str], dict[str, float]]:
 
 def main() -> None:
     """The entry point."""
-    print(json.dumps(score(**COMMAND.parse())))
+    print(json_text.dumps(score(**COMMAND.parse())))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import files
+from elmo_bench.system.storage import files, json_text
 from elmo_bench.system.terminal.command import Argument, Command, Section, choice, flag
 from elmo_bench.system.terminal.console import choices
 
@@ -113,4 +112,4 @@ def measured(data_root: Path | None, only: list[str] | None, device: str = "auto
 
 def write(target: Path, figures: dict[str, Any]) -> None:
     """Saves the figures with the machine and the code version that they were measured on."""
-    files.write_text(target, json.dumps({**figures, **machine.circumstances("cpu")}, indent=1) + "\n")
+    files.write_text(target, json_text.dumps({**figures, **machine.circumstances("cpu")}, indent=1) + "\n")

@@ -6,7 +6,6 @@ The output is laid out as AllenNLP's `elmo` command wrote it: line i of the inpu
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from elmo_bench.commands.usage import BILM_FILES, bilm_files
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-from elmo_bench.system.storage import outputs
+from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import open_text, replacing
 from elmo_bench.system.terminal.command import Argument, Command, choice, whole
@@ -72,7 +71,8 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
         The number of lines.
 
     Raises:
-        UserError: the input is missing, empty or not UTF-8 (its line is named); the output cannot be written.
+        UserError: the input is missing, empty or not UTF-8, or its layers are not finite (its line is named); the
+            output cannot be written.
     """
     import h5py
     from rich.console import Console
@@ -90,6 +90,8 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
         groups = track(_groups(lines, group), "embedding", console=console, disable=not console.is_terminal)
         for texts in groups:
             for text, layers in zip(texts, _encoded(bilm, texts), strict=True):
+                if not layers.isfinite().all():
+                    raise UserError(f"the layers of this line are not finite: {text}", source, count + 1)
                 file.create_dataset(str(count), data=layers.cpu().numpy())
                 index[text] = str(count)
                 count += 1
@@ -97,7 +99,7 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
         if not count:
             raise UserError("the file is empty; expected one whitespace-tokenized sentence a line", source)
         strings = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-        strings[0] = json.dumps(index)
+        strings[0] = json_text.dumps(index)
     return count
 
 

@@ -32,7 +32,7 @@ COMMAND = Command(
     "predict",
     "apply a trained model to new text",
     (
-        Argument("task", "use the trained head in models_root/heads", None, "NAME"),
+        Argument("task", "use the trained head in models_root/heads; with checkpoint: its task", None, "NAME"),
         Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),
         Argument("input", "one JSON object a line; .gz and .xz are read too", value="FILE.jsonl"),
         Argument("output", "one line for each line of the input, in its order", value="FILE.jsonl"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from elmo_bench.reporting.charts.forest import forest
@@ -17,6 +16,7 @@ from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import Scales, compared
 from elmo_bench.reporting.tables import comparisons, replication, tables
 from elmo_bench.reporting.tables.remarks import NOTHING, Read
+from elmo_bench.system.storage import json_text
 
 SWEPT = "Mean ± sample standard deviation over the seeds, whose number stands in brackets."
 PERCENT = (
@@ -100,7 +100,7 @@ def pages(
 def data(chapters: Sequence[Chapter]) -> str:
     """results/report.json: tables with the ids of the runs behind each number, and the data of the charts."""
     listed = {chapter.anchor: as_json(chapter) for chapter in chapters}
-    return json.dumps(listed, ensure_ascii=False, indent=1) + "\n"
+    return json_text.dumps(listed, ensure_ascii=False, indent=1) + "\n"
 
 
 def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -147,7 +146,7 @@ def publish_dashboards(records: Iterable[Record], folder: Path, project: str, en
         owner = entity or _own_entity()
         for name, make in (("workspace", dashboards.workspace), ("report", dashboards.report)):
             urls[name] = dashboards.saved(make(owner, project, own), urls.get(name))
-            write_text(path, json.dumps(urls, indent=1) + "\n")
+            write_text(path, json_text.dumps(urls, indent=1) + "\n")
     except UserError:
         raise
     except Exception as error:  # whatever W&B makes of a refused request

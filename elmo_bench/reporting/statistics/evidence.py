@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hydra.utils import get_class
 
-from elmo_bench.configuration import code
+from elmo_bench.configuration import pages
 from elmo_bench.metrics.items import AdditiveMetric, Items
 from elmo_bench.records import items
 from elmo_bench.records.record import Record
@@ -106,9 +106,6 @@ def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) 
 
 
 def _metric_class(record: Record) -> Any:
-    """The class of the task's metric; None if the record does not name one that is here and known."""
+    """The class of the task's metric, by its page; None if the record names another."""
     name = (record.config["task"].get("metric") or {}).get("_target_")
-    try:
-        return get_class(str(name)) if code.known(name) else None
-    except ImportError:
-        return None
+    return get_class(name) if name is not None and name == pages.metric(record.task) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from elmo_bench.reporting.tables.paper import section
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.together import Outcome
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.integrity import read_sealed, sealed
 
@@ -139,7 +139,7 @@ def _json(made: Section, asked: Asked, content: Content) -> str:
     shown = {key: value for key, value in made._asdict().items() if key != "narrow"}
     told = shown | {"seeds": asked.seeds, "changes": asked.changes}
     told["cells"] = [_plain(content, cell) for cell in content.groups]
-    return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+    return json_text.dumps(told, ensure_ascii=False, indent=1) + "\n"
 
 
 def _plain(content: Content, cell: Cell) -> dict[str, Any]:

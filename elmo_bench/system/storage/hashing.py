@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from elmo_bench.system.storage import limits
+from elmo_bench.system.storage import json_text, limits
 from elmo_bench.system.storage.files import OPENERS as TEXT_OPENERS
 from elmo_bench.system.storage.files import check, open_bytes, open_member, replacing
 from elmo_bench.system.storage.owners import private
@@ -24,7 +24,7 @@ REMEMBERED = 1 << 20  # bytes; only the digests of larger files are stored
 
 def fingerprint(plain: Any, digits: int = 16) -> str:
     """A hash of plain containers that does not depend on the order of keys."""
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=True)
+    text = json_text.dumps(plain, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
@@ -95,7 +95,7 @@ def _read(memory: Path) -> dict[str, Any]:
 def _write(memory: Path, known: dict[str, Any]) -> None:
     memory.parent.mkdir(parents=True, exist_ok=True)
     with replacing(memory) as file:
-        file.write(json.dumps(known, indent=0) + "\n")
+        file.write(json_text.dumps(known, indent=0) + "\n")
 
 
 def _content(path: Path) -> str:

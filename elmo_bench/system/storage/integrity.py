@@ -12,7 +12,7 @@ import os
 import re
 import struct
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from pickle import UnpicklingError
@@ -92,20 +92,41 @@ def load_checkpoint(path: str | PathLike[str], remedy: str) -> dict[str, Any]:
     """What `torch.save` wrote: tensors, on the CPU, and plain values; nothing in the file is executed.
 
     Raises:
-        UserError: the file is missing, unreadable, truncated or changed; `remedy` ends the message.
+        UserError: the file is missing, unreadable, truncated or changed, holds something else, or weights that are not
+            finite; `remedy` ends the message.
     """
     import torch
 
     check_archive(path, remedy)
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        saved = torch.load(path, map_location="cpu", weights_only=True)
     except (*UNREADABLE, UnpicklingError) as error:  # the checksums cover the members, not the archive's directory
         raise UserError(f"damaged, or not a checkpoint ({_why(error)}); {remedy}", path) from None
+    if not isinstance(saved, dict):
+        raise UserError(f"not a checkpoint, but a {type(saved).__name__}; {remedy}", path)
+    if wrong := next(_not_finite(saved), None):
+        raise UserError(f"the weights {wrong} are no dense numbers that are finite in 32 bits; {remedy}", path)
+    return saved
+
+
+def _not_finite(saved: Mapping[str, Any]) -> Iterator[str]:
+    """The names of weights that cannot be used; an optimizer's numbers, which lie deeper, may be infinite."""
+    from torch import Tensor, strided
+
+    for part in saved.values():
+        for name, each in part.items() if isinstance(part, dict) else ():
+            if isinstance(each, Tensor) and (
+                each.layout != strided or each.is_meta or each.is_complex() or not each.float().isfinite().all()
+            ):
+                yield repr(name)
 
 
 def _why(error: BaseException) -> str:
-    """The first line of an error's message, or its kind."""
-    return str(error).partition("\n")[0] or type(error).__name__
+    """The first line of an error's message, or its kind; not torch's advice to unpickle what it has refused."""
+    if not str(error).startswith("Weights only load failed"):
+        return str(error).partition("\n")[0] or type(error).__name__
+    named = re.search(r"GLOBAL (\S+)", str(error))
+    return "it holds more than tensors and plain values" + (f": {named[1]}, which is not run" if named else "")
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""Reading JSON: what the standard allows, within the limits of `limits`, and strings that UTF-8 can write.
+"""JSON: what the standard allows, within the limits of `limits`, and strings that UTF-8 can write.
 
-Python's own reader also takes NaN, repeated keys (of which it keeps the last) and halves of surrogate pairs.
+Python's own reader also takes NaN, repeated keys (of which it keeps the last) and halves of surrogate pairs, and its
+writer writes NaN.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ def read(path: str | PathLike[str]) -> Any:
         return parse(text)
     except ValueError as error:
         raise UserError(str(error), path, getattr(error.__cause__, "lineno", None)) from None
+
+
+def dumps(value: Any, **style: Any) -> str:
+    """The JSON text of a value, in the `style` that `json.dumps` takes. Raises `UserError` for NaN and infinity."""
+    try:
+        return json.dumps(value, allow_nan=False, **style)
+    except ValueError as error:
+        raise UserError(f"a number is not finite, so nothing is written ({error})") from error
 
 
 def parse(text: str) -> Any:

@@ -1,0 +1,94 @@
+"""What a configuration that a file stores may hold: plain values, and code by the names that pages of conf/ give it.
+
+A checkpoint, a head or a record may be a stranger's. Hydra calls whatever `_target_` says, and OmegaConf evaluates what
+stands in `${}`, which may make another `_target_`. No text with `${` passes, so what is judged here is what Hydra gets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+
+NAMING = "_target_", "maker"  # keys whose value becomes a class
+SIZE, DEPTH = 10_000, 30  # the most values and levels; a run's has some hundred values on seven levels
+OURS = r"(elmo_bench|tasks)\.[\w.]+"
+# Code that needs no page, by the key of its block: layers of this package, which a run may be given on the command
+# line, and what people train with, which is never built for a prediction.
+LAYERS = r"elmo_bench\.nn\.\w+\.[A-Z]\w+"
+TRAINING = {
+    "optimizer": r"torch\.optim\.[A-Z]\w+",
+    "scheduler": r"torch\.optim\.lr_scheduler\.[A-Z]\w+",
+    "average": r"pytorch_lightning\.callbacks\.\w*WeightAveraging",
+}
+OWN = "give task=NAME beside checkpoint= if it is code of your own, outside tasks/, that a page of that task names"
+PLAIN = (str, int, float, bool, dict, list, type(None))
+Keys = tuple[Any, ...]  # from the top down to a value; the parts of a list have the keys of the list
+
+
+def check(config: Any, path: str | PathLike[str], task: str | None = None) -> None:
+    """Raises `UserError` if the configuration in a file holds anything but plain values, or names other code.
+
+    Args:
+        config: nested containers.
+        path: the file, for messages.
+        task: the one that the user has typed: its pages may name code outside this project.
+    """
+    for number, (level, keys, value) in enumerate(_values(config)):
+        wrong = _wrong(keys, value, task)
+        if number > SIZE or level > DEPTH:
+            wrong = f"more than {SIZE} values, or more than {DEPTH} levels of them"
+        if wrong:
+            raise UserError(f"{'.'.join(map(str, keys))}: {wrong}", path)
+
+
+def _values(node: Any, keys: Keys = (), level: int = 0) -> Iterator[tuple[int, Keys, Any]]:
+    """Every value with its level and keys."""
+    yield level, keys, node
+    parts = node.items() if isinstance(node, dict) else ((None, part) for part in node) if type(node) is list else ()
+    for key, inner in parts:
+        yield from _values(inner, keys if key is None else (*keys, key), level + 1)
+
+
+def _wrong(keys: Keys, value: Any, task: str | None) -> str | None:
+    """What is wrong with a value, if anything."""
+    *blocks, key = keys or ("",)
+    if not isinstance(key, str | int) or type(value) not in PLAIN:
+        return f"{type(value).__name__} under {type(key).__name__}; a file stores plain values under names"
+    if any(isinstance(text, str) and "${" in text for text in (key, value)):
+        return "${ would be evaluated, and what a file stores is data"
+    block = key if key == "maker" or not blocks else blocks[-1]
+    if key in NAMING and value is not None and not _known(block, value, task):
+        return f"{value}: no page of conf/ names this code there, so it is not run; {OWN}"
+    return None
+
+
+def _known(block: Any, name: Any, task: str | None) -> bool:
+    """Whether code may be named for a block, which is given by its key."""
+    if not isinstance(name, str) or re.fullmatch(TRAINING.get(block, LAYERS), name):
+        return isinstance(name, str)
+    ours = re.fullmatch(OURS, name) is not None
+    return (ours or task is not None) and (block, name) in _on_pages(places.CONF, None if ours else task)
+
+
+@cache
+def _on_pages(conf: Path, task: str | None) -> frozenset[tuple[str, str]]:
+    """The names on all pages, or on those of a task, each with the key of its block."""
+    wanted = ["**/*.yaml"] if task is None else [f"task/{task}.yaml", f"task/{task}/*.yaml"]
+    pages = {page: page.read_text(encoding="utf-8") for pattern in wanted for page in conf.glob(pattern)}
+    naming = [page for page, text in pages.items() if any(key in text for key in NAMING)]
+    return frozenset(named for page in naming for named in _named(OmegaConf.load(page), page.parent.name))
+
+
+def _named(page: Any, block: str) -> Iterator[tuple[str, str]]:
+    for _, keys, value in _values(OmegaConf.to_container(page)):
+        if keys and keys[-1] in NAMING:
+            yield keys[-1] if keys[-1] == "maker" else [block, *keys][-2], str(value)
