@@ -5,7 +5,6 @@ Nothing here needs Slurm's accounting: what has become of a job that left the qu
 
 from __future__ import annotations
 
-import getpass
 import io
 import os
 import shlex
@@ -36,7 +35,7 @@ class Queued(NamedTuple):
 
 def queue() -> dict[str, Queued]:
     """This user's jobs by their id, as "12" or "12_3". Raises `UserError` if Slurm does not answer."""
-    listed = _called("squeue", "--noheader", "--array", f"--user={getpass.getuser()}", "--format=%i|%T|%r")
+    listed = _called("squeue", "--noheader", "--array", f"--user={os.getuid()}", "--format=%i|%T|%r")
     return {job: Queued(state, reason) for job, state, reason in (line.split("|", 2) for line in listed.splitlines())}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -112,6 +113,11 @@ def _explain(error: BaseException) -> str | None:
         return text.partition(": ")[2].partition("\n")[0]
     if error.__class__.__name__ == "InstantiationException":
         return f"{_line(error)} (debug=true shows where)"
+    override = getattr(error, "override", None)  # of an OverrideParseException
+    if isinstance(override, str) and not override.isascii():
+        key, _, value = override.partition("=")
+        quoted = shlex.quote(f'{key}="{value}"')
+        return f"{override}: with other letters than those of ASCII, write the value in double quotes: {quoted}"
     options = getattr(error, "options", None)  # of a MissingConfigException
     if options is not None and (missing := re.search(r"[Cc]ould not find '([^']+)'", text)):
         group, _, name = missing[1].rpartition("/")

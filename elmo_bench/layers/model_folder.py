@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from os import PathLike
 from pathlib import Path
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.places import expanded
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import read_text
 
@@ -30,7 +30,7 @@ def files(path: str | PathLike[str]) -> list[Path]:
         UserError: the folder, the configuration, the safetensors weights (pickled ones are never read) or the tokenizer
             is missing; the configuration names code.
     """
-    folder = Path(os.path.expanduser(path))
+    folder = expanded(path)
     if not folder.is_dir():
         raise UserError("no such folder; bilm.path=FOLDER must be the folder of a Hugging Face model", folder)
     if not (folder / CONFIG).is_file():

@@ -18,6 +18,7 @@ from elmo_bench.layers import model_folder
 from elmo_bench.layers.source import Sentences, padded
 from elmo_bench.layers.word_pieces import Window, WordPieces, pool
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.places import expanded
 
 POOLINGS = ("first", "mean")
 
@@ -52,7 +53,7 @@ class TransformersLayers:
     def __init__(self, path: str | PathLike[str], pooling: str = "first", token_budget: int = 4096):
         if pooling not in POOLINGS:
             raise UserError(f"bilm.pooling={pooling}: choose from {', '.join(POOLINGS)}")
-        self.path, self.pooling, self.token_budget = Path(path).expanduser(), pooling, token_budget
+        self.path, self.pooling, self.token_budget = expanded(path), pooling, token_budget
         self.sha256 = model_folder.sha256(self.path)
         self.module: Any = load_model(self.path)
         tokenizer = load_tokenizer(self.path)

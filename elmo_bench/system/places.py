@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
+
+from elmo_bench.system.errors import UserError
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # Whether the package is used from a checkout, as an editable install does, or from an installed wheel.
@@ -61,9 +64,17 @@ OWN = ROOT / "results" / "own"
 
 def is_evidence(results_root: str | Path) -> bool:
     """Whether a folder of results is that of the authors."""
-    return Path(results_root).resolve() == RECORDED
+    return os.path.realpath(results_root) == str(RECORDED)
 
 
 def machine_cache() -> Path:
     """The folder of what is made for this machine and not for a run, such as compiled code."""
-    return ROOT / ".cache" if CHECKOUT else Path.home() / ".cache" / "elmo_bench"
+    return ROOT / ".cache" if CHECKOUT else expanded("~/.cache/elmo_bench")
+
+
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """A path with the home folder in the place of its ~. Raises `UserError` if there is none."""
+    full = os.path.expanduser(path)
+    if full.startswith("~"):
+        raise UserError(f"{full}: there is no home folder; set HOME, or give a whole path")
+    return Path(full)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.places import expanded
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -19,7 +20,7 @@ def obtainable(name: str) -> bool:
     from huggingface_hub import constants  # not `datasets`, which takes seconds to import
 
     asked = os.environ.get("HF_DATASETS_OFFLINE", "").upper() not in constants.ENV_VARS_TRUE_VALUES
-    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME, "datasets")).expanduser()
+    cache = expanded(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME, "datasets"))
     return (asked and not constants.HF_HUB_OFFLINE) or (cache / name.replace("/", "___")).is_dir()
 
 

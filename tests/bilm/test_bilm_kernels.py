@@ -24,6 +24,7 @@ from elmo_bench.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, 
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.nn.packing import Packing
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import owners
 from elmo_bench.system.storage.integrity import digests
 from tests.conftest import altered, needs_compiler
 from tests.reference_bilm import PLAIN, STRANGE, near, write_random
@@ -92,7 +93,7 @@ def test_a_library_that_others_could_have_written_is_built_again(short, monkeypa
     path.with_name(compiler.CARD).write_text(json.dumps(digests(path.parent, [path.name])))
     assert library.built().read_bytes() == b"theirs"  # as long as only this user could have done it
     if whose == "another user's":
-        monkeypatch.setattr(compiler, "others", lambda path: "theirs" if path.is_file() else None)
+        monkeypatch.setattr(owners, "others", lambda path: "theirs" if path.is_file() else None)
     else:
         (path.parent if whose == "folder" else path).chmod(0o777)
     assert library.built().read_bytes() != b"theirs"

@@ -74,7 +74,7 @@ def pretrain(
         if force and group.first:
             (folder / "checkpoint.pt").unlink(missing_ok=True)
         group.wait()
-        before = outputs.mark(output, CARD)
+        before = outputs.begun(output, CARD) if group.first else None
         trainer = Trainer(recipe, root, folder, every, compile, place, group, wandb)
         trainer.fit(stop)
         card = _write(trainer, root, output, before, about or {}) if group.first else {}

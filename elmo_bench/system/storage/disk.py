@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -24,6 +25,8 @@ MEANINGS = {
     errno.EEXIST: "is a file where a folder is needed; give another place",
     errno.EISDIR: "is a folder; give the name of a file",
     errno.EBADF: "is not open for writing",
+    errno.ELOOP: "is a link that leads back to itself; give another place",
+    errno.ENAMETOOLONG: "a name in it is longer than the disk allows; give a shorter one",
     errno.EIO: "the disk reports an error in reading or writing",
 }
 
@@ -39,13 +42,25 @@ def explain(error: OSError, path: str | PathLike[str] | None = None) -> Refused 
         error: of the system.
         path: what was being written, named where the error names no file, or a temporary one.
     """
-    meaning = MEANINGS.get(error.errno or 0)
-    if meaning is None:
-        return None
     named = error.filename
     if path is not None and (named is None or str(named).endswith(".partial")):
         named = path
-    return Refused(meaning, _culprit(error, Path(named)) if isinstance(named, (str, PathLike)) else None)
+    place = Path(named) if isinstance(named, (str, PathLike)) else None
+    meaning = MEANINGS.get(error.errno or 0)
+    if place is not None and error.errno in (errno.EEXIST, errno.ENOENT):
+        meaning = _of_place(place) or meaning
+    return Refused(meaning, place and _culprit(error, place)) if meaning else None
+
+
+def _of_place(place: Path) -> str | None:
+    """Why no folder can be made at a place, if that shows there."""
+    if os.path.islink(os.path.realpath(place)):
+        return MEANINGS[errno.ELOOP]
+    if place.is_symlink() and not place.exists():
+        return f"is a link to {os.readlink(place)}, which is not there; make that, or give another place"
+    if place.absolute().is_relative_to("/proc"):
+        return "nothing can be made below /proc; give another place"
+    return None
 
 
 def _culprit(error: OSError, path: Path) -> Path:

@@ -52,6 +52,17 @@ def _files(named: Named) -> Iterator[tuple[int, int]]:
                 yield found.st_dev, found.st_ino
 
 
+def begun(folder: Path, marker: str) -> bytes | None:
+    """The `mark` of a folder that is to be filled after long work.
+
+    Raises:
+        Refused: it could not be; tried here by making a folder beside it.
+    """
+    with writing(folder), _beside(Path(os.path.realpath(folder))), suppress(FileNotFoundError):
+        folder.stat()
+    return mark(folder, marker)
+
+
 def mark(folder: Path, name: str) -> bytes | None:
     """The file by which a folder shows what has made it; empty if it has none, None if there is no such folder."""
     if not os.path.lexists(folder):
@@ -78,23 +89,22 @@ def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
         Refused: as `files.replacement`.
     """
     folder = Path(os.path.realpath(folder))
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _beside(folder) as partial:
-            yield partial
-            try:
-                os.rename(partial, folder)  # the place is free, or an empty folder
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-                if mark(folder, marker) != before:
-                    raise UserError("somebody else has made it meanwhile; give another output", folder) from None
-                for name in sorted(os.listdir(partial), key=lambda name: name == marker):
-                    os.replace(partial / name, folder / name)
+    with writing(folder), _beside(folder) as partial:
+        yield partial
+        try:
+            os.rename(partial, folder)  # the place is free, or an empty folder
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            if mark(folder, marker) != before:
+                raise UserError("somebody else has made it meanwhile; give another output", folder) from None
+            for name in sorted(os.listdir(partial), key=lambda name: name == marker):
+                os.replace(partial / name, folder / name)
 
 
 @contextmanager
 def _beside(folder: Path) -> Iterator[Path]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
     for other in folder.parent.glob(f".{glob.escape(folder.name)}~????????.partial"):
         with suppress(OSError), _locked(other):
             shutil.rmtree(other, ignore_errors=True)

@@ -1,0 +1,72 @@
+"""Folders that cannot be: one line, exit status 2, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+
+import pytest
+
+from elmo_bench.commands.compare import report
+from elmo_bench.configuration import pages
+from elmo_bench.running.launch import train
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import outputs
+from elmo_bench.system.terminal import console
+
+PLACES = {
+    "loop": ": is a link that leads back to itself; give another place",
+    "dangling": "dangling: is a link to {0}/nowhere, which is not there; make that, or give another place",
+    "l" * 300: ": a name in it is longer than the disk allows; give a shorter one",
+    "/proc/elmo": "/proc/elmo: nothing can be made below /proc; give another place",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    return tmp_path
+
+
+def said(capsys, action) -> str:
+    with pytest.raises(SystemExit) as ended:
+        console.report(action)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
+    return err
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_place_that_cannot_be_is_told_in_one_line(folder, name, monkeypatch, capsys):
+    """By a run for its results and its cache, by a report, and by a training of a biLM before it begins."""
+    there, message = folder / name, PLACES[name].format(folder)
+    before = sorted(folder.iterdir())
+    own = {"results_root": folder / "results", "cache_root": folder / "cache"}
+    for key in own:
+        asked = ["task=ner", "scale=mini", *(f"{root}={path}" for root, path in {**own, key: there}.items())]
+        assert message in said(capsys, lambda asked=asked: train(pages.compose(asked)))
+    monkeypatch.setattr("sys.argv", ["elmo-bench report", f"results_root={there}"])
+    assert message in said(capsys, report.main)
+    if name != "dangling":  # the folder is made where the link leads to
+        with pytest.raises(UserError, match=re.escape(message)):
+            outputs.begun(there, "card.json")
+    assert [path for path in sorted(folder.iterdir()) if path not in own.values()] == before
+
+
+def test_a_value_beyond_ascii_is_shown_in_quotes(capsys):
+    line = said(capsys, lambda: pages.compose(["results_root=/tmp/é b"]))
+    assert line.endswith("""write the value in double quotes: 'results_root="/tmp/é b"'\n""")
+    (quoted,) = shlex.split(line.rpartition(": ")[2])
+    assert pages.compose([quoted]).results_root == "/tmp/é b"
+
+
+def test_a_user_without_a_home_is_told(monkeypatch):
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda _: {}[0])
+    monkeypatch.setattr(places, "CHECKOUT", False)
+    with pytest.raises(UserError, match=r"there is no home folder; set HOME, or give a whole path"):
+        places.machine_cache()
+    assert places.expanded(os.sep) == places.Path("/")
