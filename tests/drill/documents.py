@@ -131,11 +131,15 @@ def matrix() -> bytes:
     return file.getvalue()
 
 
-def archive() -> bytes:
-    """VECTORS in a .zip file."""
+def zipped(members: dict[str, bytes]) -> bytes:
+    """A .zip file."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("vectors.4d.txt", VECTORS)
+        for name, content in members.items():
+            info = zipfile.ZipInfo()
+            info.filename = name  # as it stands, be it empty
+            with packed.open(info, "w") as member:
+                member.write(content)
     return file.getvalue()
 
 

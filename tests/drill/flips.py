@@ -5,8 +5,12 @@ After it, what reads the file must give the same result as before, or one line f
 
 from __future__ import annotations
 
+import locale
+import os
 import random
 import shutil
+import sys
+import time
 from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +21,10 @@ from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.system.storage.hashing import MEMORY, REMEMBERED, content_sha256
 from tests.drill import results, scene, warm
 from tests.drill.damage import damage
-from tests.drill.trial import EQUAL, FAULT, Answer, Area
+from tests.drill.trial import EQUAL, FAULT, RESULT, Answer, Area
+
+TURKISH = "tr_TR.UTF-8"
+YEAR = 365.25 * 86400  # seconds
 
 
 class Kind:
@@ -49,16 +56,19 @@ class Kind:
     def read(self) -> tuple[str, Any]:
         return warm.call(lambda: self.use(self.scene.place))
 
-    def trial(self, draw: random.Random) -> Answer:
-        """Damages one file."""
+    def trial(
+        self, draw: random.Random, change: Callable[[Path, random.Random], str] = damage, any_result: bool = False
+    ) -> Answer:
+        """Damages one file, or changes it in another way, after which `any_result` may do."""
         expected = self.expected
         self.scene.restore()
         files = [path for path in sorted(self.scene.place.glob(self.pattern)) if path.stat().st_size]
-        done = damage(draw.choice(files), draw)
+        done = change(draw.choice(files), draw)
         outcome, told = self.read()
         if outcome == warm.VALUE:
-            unharmed = told == expected and not self.sealed
-            outcome, told = (EQUAL, "") if unharmed else (FAULT, "another result, or a damaged file, without a word")
+            unharmed = told == expected and not (self.sealed and change is damage)
+            other = (RESULT, str(told)) if any_result else (FAULT, "another result, or a damaged file, without a word")
+            outcome, told = (EQUAL, "") if unharmed else other
         return outcome, f"{told}\n{done}: {_last(told)}"
 
 
@@ -126,4 +136,37 @@ KINDS = {
     "record": Kind(scene.swept, "results/runs/*/*/*.json", results.reported),
     "digests.json": Kind(_large, MEMORY, _digest),
 }
-AREAS = [Area(f"flips:{name}", 30, partial(Kind.trial, kind), 120.0, warm.ready) for name, kind in KINDS.items()]
+
+
+def aged(path: Path, draw: random.Random) -> str:
+    """All files of its folder are years old, or of years to come, as after a wrong clock or a copy."""
+    years, apart = draw.choice((-20, -1, 1, 20)), draw.choice((0, 1, YEAR))
+    for each in sorted(path.parent.rglob("*")):
+        moment = time.time() + years * YEAR + draw.uniform(-1, 1) * apart
+        os.utime(each, (moment, moment))
+    return f"{years} years on, {apart} s apart"
+
+
+def abroad(path: Path, draw: random.Random) -> str:
+    """Where the capital letter of i has a dot, and decimals follow a comma; for this process and its forks."""
+    return locale.setlocale(locale.LC_ALL, TURKISH)
+
+
+def _installed() -> bool:
+    """Whether this machine knows the Turkish locale; if not, a line says that no trial takes place there."""
+    try:
+        locale.setlocale(locale.LC_MONETARY, TURKISH)
+        locale.setlocale(locale.LC_MONETARY, "C")
+    except locale.Error:
+        print(f"{TURKISH} is not installed (localedef makes it): nothing is tried there", file=sys.stderr)
+        return False
+    return True
+
+
+WAYS = {"flips": (damage, 30), "clock": (aged, 3), "locale": (abroad, int(_installed()))}
+AREAS = [
+    Area(f"{way}:{name}", number, partial(Kind.trial, kind, change=change), 120.0, warm.ready)
+    for way, (change, number) in WAYS.items()
+    for name, kind in KINDS.items()
+    if number
+]

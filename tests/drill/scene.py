@@ -58,10 +58,10 @@ class Scene:
         self.folders = {path for path in self.place.rglob("*") if path.is_dir()}
         self.files = {path: path.read_bytes() for path in self.place.rglob("*") if path.is_file()}
 
-    def written(self) -> list[int]:
-        """The sizes of the files that are not as they were made."""
+    def written(self) -> list[Path]:
+        """The files that are not as they were made."""
         there = [path for path in self.place.rglob("*") if path.is_file()]
-        return [path.stat().st_size for path in there if path.read_bytes() != self.files.get(path)]
+        return [path for path in there if path.read_bytes() != self.files.get(path)]
 
     def restore(self) -> None:
         """Files that are as they were made are left alone."""
