@@ -26,7 +26,7 @@ NAME = Match(re.compile(r"\w[\w.+-]{0,99}", re.ASCII))  # becomes a part of a pa
 ID = Match(re.compile(r"[0-9a-f]{16}"))
 TEXT, FIGURE = (str, None), (float, {str: float}, None)  # a figure of the paper: one, or one for each metric
 COUNT, POSITIVE = Within(int, 0), Within(int, 1)
-SCORES = {str: Within(float, -100.001, 100.001)}  # percent, and a little for rounding
+SCORES = {str: Within(float, -1e12, 1e12)}  # percent; a task of one's own may have a metric with other bounds
 CONFIG = {  # what readers of records use of it
     "elmo": {"where": str},
     "scale": {"note": str, "bilm?": TEXT},

@@ -23,6 +23,7 @@ from elmo_bench.system.errors import UserError
 from tests import pretend
 from tests.command import Fork
 from tests.conftest import ROOT, clean_environment
+from tests.records.test_records import fake
 from tests.running.test_train import TIMES
 
 pytestmark = pytest.mark.slow
@@ -92,7 +93,7 @@ def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
 
     def recorded(cfg):
         composed.append(schema.typed(cfg))
-        return {"metrics": {"dev": {composed[-1].task.monitor: 1.0}}, "config": {"task": {"monitor": "accuracy"}}}
+        return fake()
 
     given = [f"data_root={tmp_path}", f"results_root={tmp_path}", f"hydra.sweep.dir={tmp_path}/hydra"]
     monkeypatch.setattr("elmo_bench.running.launch.train", recorded)

@@ -76,7 +76,7 @@ def test_a_head_names_its_run_and_holds_no_folder_of_this_machine_and_nothing_fo
     assert not any(str(shared_bench.folder).encode() in path.read_bytes() for path in folder.iterdir())
     card = read_sealed(folder / "card.json", "card of a head", "")  # says which run it is
     assert {key: card[key] for key in ("run", "metrics", "bilm")} == {
-        key: shelf.record[key] for key in ("run", "metrics", "bilm")
+        key: getattr(shelf.record, key) for key in ("run", "metrics", "bilm")
     }
     assert card["bytes"] == (shelf.folder / "head.ckpt").stat().st_size
 
