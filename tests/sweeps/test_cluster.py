@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -49,6 +50,24 @@ def test_where_a_sweep_runs_is_no_override_of_its_runs():
     assert (told.on, told.cluster, told.overrides) == ("slurm", ["run.partition=gpu"], ["elmo.dropout=0.2"])
     with pytest.raises(UserError, match="only with on=slurm"):
         asked.parse(["+sweep=table2", "cluster.at_once=2"])
+
+
+def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, monkeypatch):
+    """Slurm starts it in the folder in which the sweep is typed."""
+    submitit, noted = pytest.importorskip("submitit"), {}
+
+    def executor(folder, **given):
+        noted.update(given)
+        raise ValueError
+
+    monkeypatch.setattr(submitit, "AutoExecutor", executor)
+    found = settings.read("slurm", [])
+    with pytest.raises(UserError, match="Slurm does not take the jobs"):
+        slurm.submit([], tmp_path, found, found.run, "name")
+    line = [*shlex.split(noted["slurm_python"]), "-u", "-m", "elmo_bench", "--version"]  # as submitit puts it together
+    (tmp_path / "random.py").write_text("raise SystemExit('imported from the current folder')")
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.startswith("elmo_bench ")
 
 
 @pytest.fixture

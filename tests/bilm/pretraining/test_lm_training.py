@@ -19,6 +19,8 @@ from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import pretrain
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.hashing import fingerprint
+from elmo_bench.system.storage.locks import alone
 
 OPTIONS = {
     "lstm": {
@@ -179,6 +181,16 @@ def test_a_folder_that_somebody_makes_meanwhile_is_left_alone(root, monkeypatch)
     assert [path.read_text() for path in output.iterdir()] == ["theirs"]
     monkeypatch.setattr(Trainer, "fit", fit)
     assert pretrain(recipe(tokens=480), root, root / "work", root / "models" / "other")["updates"] == 10
+
+
+def test_a_link_leads_to_the_same_lock(root):
+    output, work = root / "tiny", root / "work"
+    (root / "link").symlink_to(output)
+    with (
+        alone(work / "outputs" / fingerprint(str(output.resolve())), "busy"),
+        pytest.raises(UserError, match="another process is training a biLM for"),
+    ):
+        pretrain(recipe(), root, work, root / "link")
 
 
 @pytest.mark.parametrize("changes", [{"start": "tiny"}, {"text": [("tiny/text", None)]}, {"words": "tiny/words"}])
