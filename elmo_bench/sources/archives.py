@@ -13,8 +13,9 @@ from typing import IO, NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
-from elmo_bench.system.storage.files import UNREADABLE
+from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.hashing import sha256
+from elmo_bench.system.storage.integrity import UNREADABLE
 
 
 class _Member(NamedTuple):
@@ -35,6 +36,7 @@ def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> 
 
     Raises:
         UserError: the archive is damaged, holds too much, or a member that matches would leave the folder or is a link.
+        Refused: the disk is full, or may not be written.
     """
     try:
         _unpack(archive, folder, patterns, limit)
@@ -86,9 +88,10 @@ def _write(member: _Member, target: Path, archive: Path) -> None:
     content = member.open() if member.plain else None
     if content is None:
         raise UserError(f"{member.name!r} in it is a link or a device, where a file is expected", archive)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with content, open(target, "wb") as file:
-        shutil.copyfileobj(content, file)
+    with content, writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(target, "wb") as file:
+            shutil.copyfileobj(content, file)
     if target.stat().st_size != member.size:
         raise UserError(f"{member.name!r} in it is not as long as announced", archive)
 

@@ -21,14 +21,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_bench.commands.bilm import vocabulary
-from elmo_bench.commands.compare import report
-from elmo_bench.commands.run import reproduce
+from elmo_bench.commands.compare import publish, report
+from elmo_bench.commands.run import data, reproduce
 from elmo_bench.layers import cache
+from elmo_bench.reporting.pages import publishing
+from elmo_bench.sources import pages as data_pages
+from elmo_bench.sources.archives import content_digest
+from elmo_bench.sources.pages import DataSet, Source
 from elmo_bench.sweeps import together
 from elmo_bench.system import children
+from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.terminal import console
 from tests.drill import results, scene, warm
 from tests.drill.trial import EQUAL, FAULT, ONE_LINE, Answer, Area
+from tests.sources.test_data_command import COMMIT, tar_gz
 
 TRIES = 5  # to hit a command before it ends
 WITHIN = 20.0  # seconds in which a signal must end a command
@@ -253,6 +259,33 @@ def _vocabulary(place: Path) -> Any:
     return (place / "words.txt").read_bytes()
 
 
+def _archive(folder: Path) -> None:
+    """A folder of sources, as `elmo-bench data source=FOLDER` takes it, and what it holds."""
+    files = {name: "".join(f"{name} {number:x}\n" for number in range(20_000)).encode() for name in ("a.txt", "b.txt")}
+    for name, content in {**files, f"bank-{COMMIT}.tar.gz": tar_gz(files)}.items():
+        (folder / name).write_bytes(content)
+
+
+def _fetch(place: Path) -> Any:
+    names = ["a.txt", "b.txt"]
+    source = Source("me/bank", COMMIT, members=names, sha256=content_digest(place, names))
+    page = DataSet("A bank", ["open"], ["ner"], "CC0", sources={"bank": source})
+    page.copy = {f"bank/{name}.xz": f"bank/{name}" for name in names}
+    page.files = {f"bank/{name}.xz": sha256(place / name) for name in names}
+    data_pages.load = lambda: {"bank": page}
+    with scene.arguments(f"data_root={place}/root", f"source={place}"):
+        data.main()
+    return results.contents(place / "root")
+
+
+def _publish(place: Path) -> Any:
+    """Offline, and what marks a run of W&B as whole."""
+    with scene.arguments(f"results_root={place}/results"):
+        publish.main()
+    marks = sorted((place / "results").glob("wandb/offline-run-*/"))
+    return [(mark.name.rpartition("-")[2], (mark / publishing.DIGEST).read_text()) for mark in marks]
+
+
 COMMANDS = {
     "train": Command(scene.bench, results.of_run),
     "cache": Command(scene.bilm, _cache),
@@ -261,15 +294,17 @@ COMMANDS = {
     "reproduce": Command(scene.bench, _reproduce),
     "report": Command(scene.swept, _report),
     "data": Command(scene.text, results.world),
+    "fetch": Command(_archive, _fetch),
+    "publish": Command(scene.swept, _publish),
     "vectors": Command(scene.bench, results.of_vectors),
     "predict": Command(scene.trained, results.predicted),
     "embed": Command(scene.bilm, results.embedded),
     "vocabulary": Command(scene.text, _vocabulary),
 }
-SLOW = "reproduce"  # starts Python anew for each run
+SLOW = ("reproduce", "publish")  # start processes
 DISTURBANCES = {"kills": (kill, 10), "signals": (interrupt, 3), "disks": (full_disk, 3), "at-once": (at_once, 1)}
 AREAS = [
-    Area(f"{what}:{name}", min(number, 2) if name == SLOW else number, partial(trial, command), 900.0, warm.ready)
+    Area(f"{what}:{name}", min(number, 2) if name in SLOW else number, partial(trial, command), 900.0, warm.ready)
     for what, (trial, number) in DISTURBANCES.items()
     for name, command in COMMANDS.items()
 ]

@@ -136,7 +136,10 @@ def zipped(members: dict[str, bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, content in members.items():
-            packed.writestr(name, content)
+            info = zipfile.ZipInfo()
+            info.filename = name  # as it stands, be it empty
+            with packed.open(info, "w") as member:
+                member.write(content)
     return file.getvalue()
 
 

@@ -43,8 +43,8 @@ def word(place: Path, draw: random.Random) -> Any:
     """What a file may say in the place of any value."""
     call, up = {"_target_": "os.mknod", "path": str(place / "ran")}, draw.randint(1, 6) * "../"
     created = f"${{oc.create:{{_target_:os.mknod,path:{place}/ran}}}}"
-    code = (created, f"${{oc.env:{SECRET}}}", "${conf:a}", "${", "???", "os.abort", call, [call], {"maker": "os.abort"},
-            {"_target_": "torch.nn.Sequential", "_args_": [call]}, {"_target_": "hydra.utils.call", "config": call})  # fmt: skip
+    inner = {"_target_": "torch.nn.Sequential", "_args_": [call]}, {"_target_": "hydra.utils.call", "config": call}
+    code = created, f"${{oc.env:{SECRET}}}", "${conf:a}", "${", "???", "os.abort", call, [call], *inner
     paths = (up + MADE, f"*/{up}{MADE}", up, str(place / MADE), ".", "*", "~", "", "\0", "\n", "x" * 5000)
     return draw.choice(draw.choice((code, paths, ("<script>", None, True, -1, 10**30, 0.5, [], {}, [[]], {"": ""}))))
 
@@ -187,9 +187,7 @@ def open_cache(draw: random.Random) -> Answer:
     stage.restore()
     outcome, told = warm.call(lambda: (os.umask(draw.choice((0, 0o20, 0o2))), results.cached(stage.place))[1])
     free = [path.name for path in (stage.place / "layers").glob("*/[!l]*") if path.stat().st_mode & 0o002]
-    return (
-        (FAULT, f"anybody may write to {free}") if free else (RESULT if outcome == warm.VALUE else outcome, str(told))
-    )
+    return (RESULT, "") if outcome == warm.VALUE and not free else (FAULT, f"anybody may write to {free}; {told}")
 
 
 MEMBERS = ("a.txt", "b/c", "../out", "b/../../out", "/out", "..\\out", "..", "C:out", "", "l/inside", "./l")

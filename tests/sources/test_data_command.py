@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import lzma
 import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from elmo_bench.sources.archives import content_digest, unpack
 from elmo_bench.sources.pages import DataSet, Given, Source
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from tests.drill.documents import zipped
 from tests.faulty_server import serving
 
 TEXT = b"a tree\n"
@@ -125,13 +126,29 @@ def test_licences_keep_what_is_there_and_what_is_added(page, tmp_path):
 @pytest.mark.parametrize("name", ["../out.txt", "sub/../../out.txt", "/out.txt"])
 def test_nothing_is_unpacked_outside_its_folder(tmp_path, name):
     slip, packed = tmp_path / "slip.zip", tmp_path / "slip.tar.gz"
-    with zipfile.ZipFile(slip, "w") as archive:
-        archive.writestr(name, "x")
+    slip.write_bytes(zipped({name: b"x"}))
     packed.write_bytes(tar_gz({name: b"x"}))
     for path in (slip, packed):
         with pytest.raises(UserError, match="outside its folder"):
             unpack(path, tmp_path / "in/folder", ["*.txt"], 1000)
     assert sorted(path.name for path in tmp_path.rglob("*.txt")) == []
+
+
+def test_an_archive_with_a_member_without_a_name_is_one_line(tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(zipped({"": b"x"}))
+    with pytest.raises(UserError, match="cannot be unpacked"):
+        unpack(path, tmp_path / "in", ["*"], 1000)
+
+
+def test_a_disk_that_is_full_is_no_damaged_archive(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "a.zip").write_bytes(zipped({"a.txt": b"x"}))
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    with pytest.raises(UserError, match="a.txt: no space left"):
+        unpack(tmp_path / "a.zip", tmp_path / "in", ["*"], 1000)
 
 
 def test_links_large_members_and_bombs_are_refused(tmp_path):
