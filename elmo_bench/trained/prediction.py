@@ -165,6 +165,7 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
     from elmo_bench.running.build import build
     from elmo_bench.running.callbacks import progress, quiet
     from elmo_bench.running.data import lengths, sentences
+    from elmo_bench.running.fit import device_of
     from elmo_bench.running.run import layers_source
     from elmo_bench.system.exhaustion import saying
     from elmo_bench.text.batching import BucketSampler
@@ -172,6 +173,7 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
     from elmo_bench.trained.answers import Answers
 
     quiet()
+    device_of(cfg.trainer.accelerator)  # of a baseline, too, which opens no layers
     reader.vocabularies = {name: Vocabulary.restore(state) for name, state in saved["vocabularies"].items()}
     with usable():
         source = None if cfg.baseline else layers_source(cfg.bilm, cfg, saved["bilm_sha256"])

@@ -5,6 +5,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from elmo_bench.commands.compare import score
 from elmo_bench.commands.run import reproduce, train
@@ -252,6 +253,10 @@ def test_predict_refuses_other_weights_and_other_files(call, shared_bench, model
     assert "not the weights that the model was trained with" in err
     status, _, err = call(predict, "task=toy", model, f"bilm.weights={tmp_path}/moved", *rest)
     assert status == 0, err
+    for accelerator, message in (("tpu", "choose from"), ("mps", "torch finds none on this machine")):
+        status, _, err = call(predict, "task=toy", model, f"trainer.accelerator={accelerator}", *rest)
+        assert status == 2 or torch.backends.mps.is_available()
+        assert f"trainer.accelerator={accelerator}: {message}" in err or torch.backends.mps.is_available()
     _, _, err = call(predict, f"checkpoint={source}", *rest)
     assert "in.jsonl: not a checkpoint of elmo_bench" in err
     _, _, err = call(predict, "checkpoint=/no/such.ckpt", *rest)

@@ -261,18 +261,15 @@ def _vocabulary(place: Path) -> Any:
 
 def _archive(folder: Path) -> None:
     """A folder of sources, as `elmo-bench data source=FOLDER` takes it, and what it holds."""
-    files = {name: "".join(f"{name} {number:x}\n" for number in range(20_000)).encode() for name in ("a.txt", "b.txt")}
-    for name, content in {**files, f"bank-{COMMIT}.tar.gz": tar_gz(files)}.items():
-        (folder / name).write_bytes(content)
+    (folder / "a.txt").write_text("".join(f"{number:x} lamps\n" for number in range(50_000)))
+    (folder / f"bank-{COMMIT}.tar.gz").write_bytes(tar_gz({"a.txt": (folder / "a.txt").read_bytes()}))
 
 
 def _fetch(place: Path) -> Any:
-    names = ["a.txt", "b.txt"]
-    source = Source("me/bank", COMMIT, members=names, sha256=content_digest(place, names))
-    page = DataSet("A bank", ["open"], ["ner"], "CC0", sources={"bank": source})
-    page.copy = {f"bank/{name}.xz": f"bank/{name}" for name in names}
-    page.files = {f"bank/{name}.xz": sha256(place / name) for name in names}
-    data_pages.load = lambda: {"bank": page}
+    source = Source("me/bank", COMMIT, members=["a.txt"], sha256=content_digest(place, ["a.txt"]))
+    bank = DataSet("A bank", ["open"], ["ner"], "CC0", sources={"bank": source}, copy={"a.txt.xz": "bank/a.txt"})
+    bank.files = {"a.txt.xz": sha256(place / "a.txt")}
+    data_pages.load = lambda: {"bank": bank}
     with scene.arguments(f"data_root={place}/root", f"source={place}"):
         data.main()
     return results.contents(place / "root")

@@ -10,6 +10,8 @@ import math
 import os
 import random
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,14 +26,16 @@ from elmo_bench.commands.use import embed, predict
 from elmo_bench.records import store
 from elmo_bench.reporting.pages import publishing
 from elmo_bench.sources.archives import unpack
+from elmo_bench.system import children, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import CHECKSUM, sealed
 from elmo_bench.system.wandb_runs import WandbRun
+from elmo_bench.trained import heads
 from tests.drill import results, scene, warm
 from tests.drill.commands import COMMANDS
 from tests.drill.documents import zipped
 from tests.drill.flips import Kind
-from tests.drill.trial import FAULT, ONE_LINE, RESULT, Answer, Area, of_error
+from tests.drill.trial import EQUAL, FAULT, ONE_LINE, RESULT, Answer, Area, of_error
 from tests.sources.test_data_command import tar_gz
 
 SECRET = "DRILL_SECRET"  # a variable of the environment; its value has small letters
@@ -190,7 +194,47 @@ def open_cache(draw: random.Random) -> Answer:
     return (RESULT, "") if outcome == warm.VALUE and not free else (FAULT, f"anybody may write to {free}; {told}")
 
 
-MEMBERS = ("a.txt", "b/c", "../out", "b/../../out", "/out", "..\\out", "..", "C:out", "", "l/inside", "./l")
+# The current folder.
+
+
+def _wheel(folder: Path) -> None:
+    """A head in the current folder, which is damaged, and the one of that name which an installed package brings."""
+    for models in ("models", "package/models"):
+        shutil.copytree(places.ROOT / "models/heads/sst5", folder / models / "heads/sst5")
+
+
+def _opened(place: Path) -> Any:
+    places.ROOT, places.PACKAGE = place, place / "package"
+    return str(heads.read("sst5")["state_dict"])
+
+
+WHEEL = Kind(_wheel, "models/heads/sst5/*", _opened)
+
+
+def modules(draw: random.Random) -> Answer:
+    """A job that starts where modules with the names of others lie."""
+    names = sorted({name.partition(".")[0] for name in sys.modules} - {"__main__"})
+    with tempfile.TemporaryDirectory() as folder:
+        for name in draw.sample(names, 20):
+            Path(folder, f"{name}.py").write_text("open('ran', 'w')")
+        done = subprocess.run(children.python("elmo_bench", "--version"), cwd=folder, capture_output=True, text=True)
+        ran = done.returncode or Path(folder, "ran").exists()
+        return FAULT if ran else EQUAL, f"{done.stderr}\nimported one of {os.listdir(folder)}" if ran else ""
+
+
+MEMBERS: tuple[str, ...] = (
+    "a.txt",
+    "b/c",
+    "../out",
+    "b/../../out",
+    "/out",
+    "..\\out",
+    "..",
+    "C:out",
+    "",
+    "l/inside",
+    "./l",
+)
 
 
 def archive(draw: random.Random) -> Answer:
@@ -218,6 +262,8 @@ TRIALS: dict[str, tuple[Callable[[random.Random], Answer], int]] = {
     "over input": (over_input, 60),
     "in its place": (in_its_place, 10),
     "open cache": (open_cache, 10),
+    "current folder": (WHEEL.trial, 10),
+    "modules": (modules, 30),
     "archive": (archive, 5000),
 }
 AREAS = [Area(f"strangers:{name}", number, do, 300.0, warm.ready) for name, (do, number) in TRIALS.items()]
