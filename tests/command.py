@@ -107,7 +107,7 @@ class Fork:
 
     def __init__(self, action: Callable[[], None], environment: Mapping[str, str]):
         importlib.import_module("elmo_bench.running.run")  # with all that trains: once, not again in every fork
-        self.out, self.said = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
+        self.out, self.said = (tempfile.TemporaryFile("w+", errors="surrogateescape") for _ in range(2))  # noqa: SIM115
         if not (child := os.fork()):
             signal.alarm(SECONDS)
             _inside(action, environment, self.out, self.said)

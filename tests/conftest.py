@@ -6,6 +6,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: matrices this small are slower on several threads
 
+import re
 import shutil
 import signal
 import subprocess
@@ -96,12 +97,6 @@ def first_versions(monkeypatch) -> None:
 
 
 @pytest.fixture
-def plain_pair(monkeypatch) -> None:
-    """The pair of every scale is baseline and elmo, as at scale=paper, the usual arms of made-up records."""
-    monkeypatch.setattr(pages, "pair", lambda scale: pages.Pair("baseline", "elmo"))
-
-
-@pytest.fixture
 def one_thread() -> Iterator[None]:
     """Sums in one order, so that two runs can be equal bit for bit."""
     threads = torch.get_num_threads()
@@ -141,7 +136,8 @@ class Bench:
         shutil.copytree(places.CONF, self.conf)
         (self.conf / "task" / "toy.yaml").write_text(toy.PAGE.lstrip())
         scale = self.conf / "scale" / "open.yaml"
-        scale.write_text(scale.read_text().replace("[glove, elmo+glove]", "[baseline, elmo]"))  # it has no vectors
+        text = scale.read_text().replace("/vectors: glove.6B.50d", "/vectors: page")  # random ones
+        scale.write_text(re.sub(r"bilm: open$", "bilm: custom", text, flags=re.M))
         for page in (self.conf / "task" / "toy.yaml", scale):
             os.utime(page, (0, 0))  # unchanged from test to test, so that what Hydra composed serves them all
         self.data = toy.write(folder / "data")

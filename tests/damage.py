@@ -1,13 +1,16 @@
-"""Damage to a file: what reads it refuses it in one line, or reads what the file held."""
+"""Damage to a file as a disk, a cable or a power failure does it: it is refused in one line, or read as it was."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from elmo_bench.system.errors import UserError
+
+EDGE = 512  # bytes at either end of a file, where formats keep what describes the rest
 
 
 def flipped(content: bytes, chance: random.Random) -> bytes:
@@ -33,3 +36,42 @@ def refusals(path: Path, read: Callable[[], Any], flips: int = 0, lengths: Itera
     path.write_bytes(content)
     assert not any("\n" in line for line in said)
     return said
+
+
+def damage(path: Path, draw: random.Random) -> str:
+    """Flips a bit, cuts the file short, or fills a part of it with zeros. Returns what was done.
+
+    The time of the last change stays: a disk that forgets does not set it.
+    """
+    content, times = path.read_bytes(), path.stat()
+    done, changed = "", content
+    while changed == content:
+        done, changed = draw.choices((_flipped, _cut, _zeros), (6, 2, 2))[0](content, draw)
+    path.unlink()  # another process may have mapped the file
+    path.write_bytes(changed)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return f"{path.name}: {done}"
+
+
+def _place(size: int, draw: random.Random) -> int:
+    """A byte, every other time one at either end."""
+    if draw.random() < 0.5:
+        return draw.randrange(size)
+    near = draw.randrange(min(EDGE, size))
+    return draw.choice((near, size - 1 - near))
+
+
+def _flipped(content: bytes, draw: random.Random) -> tuple[str, bytes]:
+    place, bit = _place(len(content), draw), draw.randrange(8)
+    return f"bit {bit} of byte {place}", content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+
+
+def _cut(content: bytes, draw: random.Random) -> tuple[str, bytes]:
+    place = draw.choice((0, _place(len(content), draw)))
+    return f"cut to {place} of {len(content)} bytes", content[:place]
+
+
+def _zeros(content: bytes, draw: random.Random) -> tuple[str, bytes]:
+    place = _place(len(content), draw)
+    length = min(draw.choice((16, 512, 4096)), len(content) - place)
+    return f"{length} zeros from byte {place}", content[:place] + bytes(length) + content[place + length :]

@@ -16,7 +16,7 @@ from typing import Any
 from elmo_bench.commands.run import sweep
 from elmo_bench.commands.run.train import COMMAND
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.arms import placed
+from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
@@ -37,11 +37,11 @@ def train() -> None:
         raise UserError("elmo.layers=7: the biLM's layers are 0 (tokens) to 2")
     identity = Identity(run)
     names = run.results_root, run.scale.name, run.task.name, identity.run
-    arm, variant = placed(run)
-    print(f"{run_name('toy', 'open', label(arm, run.elmo.where, variant), run.seed)}: training", flush=True)
+    changes = variant(run)
+    print(f"{run_name('toy', 'open', label(run.elmo.where, changes), run.seed)}: training", flush=True)
     with held(store.work(*names), "another process is training this run"):
         score = sum(_epochs(store.work(*names) / "epochs.json", run.task.fit.epochs, int(identity.run, 16)))
-    named = {"arm": arm, "variant": variant, "seed": run.seed, "run": identity.run, "group": identity.group}
+    named = {"arm": run.arm, "variant": changes, "seed": run.seed, "run": identity.run, "group": identity.group}
     store.write(store.place(*names), Record(**named, settings=identity.settings, **_measured(float(score))))
 
 

@@ -10,7 +10,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Section, described, flag, pages, settings, whole
 
-GROUPS = ("task", "scale", "arm", "bilm", "vectors", "trainer", "logger", "launcher", "sweep")
+GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "launcher", "sweep")
 PLACES = (
     Argument("data_root", "folder of the data; also the environment variable DATA_ROOT", None, "FOLDER"),
     Argument(
@@ -30,7 +30,7 @@ PLACES = (
 FORCE = Argument("force", "train again although there is a record", False, parse=flag)
 TASK = Argument("task", "the benchmark, a page of conf/task/", "ner")
 SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
-ARM = Argument("arm", "with ELMo or without: a page of conf/arm/", "elmo")
+ARM = Argument("arm", "elmo, or baseline: without ELMo, as elmo.where=none", "elmo")
 BILM_FILES = (
     Argument("options", "a biLM's options, in the official layout; by default the open biLM's", None, "FILE.json"),
     Argument("weights", "its weights, in the official layout; by default the open biLM's", None, "FILE.hdf5"),

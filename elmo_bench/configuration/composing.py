@@ -17,27 +17,70 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal.console import choices
 
+ARMS = ("baseline", "elmo")  # the two columns of the paper's Table 1
+
 
 def register() -> None:
     """Makes the schema and the resolvers known to Hydra.
 
     `${root:models}` is the folder `models` of the checkout, `${shipped:${models_root},open}` that of a model which the
-    project brings, `${conf:a.yaml}` a page, `${join:LIST}` "a,b,c", `${last:PATH,NAME}` the last part of a path (NAME
-    for null), `${page:bilm,NAME,KEY}` the value of a key on another page, `${seeded:NAME,SEED}` the name of a folder:
-    NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}` a folder in an installed package, `${made:}` the
-    folder that `elmo-bench data` writes to by default, null if there is none, and `${machine_cache:}` the cache.
+    project brings, `${conf:a.yaml}` a page, `${arm:A,B}` A for the baseline and B with ELMo,
+    `${last:PATH,NAME}` the last part of a path (NAME for null), `${page:bilm,NAME,KEY}` the value of a key on another
+    page, `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}`
+    a folder in an installed package, and `${made:}` the folder that `elmo-bench data` writes to by default, null if
+    there is none, and `${cache:}` the cache.
     """
     OmegaConf.register_new_resolver("root", lambda name="": str(places.ROOT / name), replace=True)
     OmegaConf.register_new_resolver("conf", lambda name: str(places.CONF / name), replace=True)
-    OmegaConf.register_new_resolver("machine_cache", lambda: str(places.machine_cache()), replace=True)
+    OmegaConf.register_new_resolver("cache", _cache, replace=True)
     OmegaConf.register_new_resolver("shipped", lambda root, name: str(places.shipped(root, name)), replace=True)
     OmegaConf.register_new_resolver("made", places.made, replace=True)
-    OmegaConf.register_new_resolver("join", lambda values: ",".join(values), replace=True)
+    OmegaConf.register_new_resolver("arm", _by_arm, replace=True)
     OmegaConf.register_new_resolver("last", lambda path, name: Path(path).name if path else name, replace=True)
     OmegaConf.register_new_resolver("packaged", lambda *path: str(places.packaged(*path)), replace=True)
     OmegaConf.register_new_resolver("page", _value_on_page, replace=True)
     OmegaConf.register_new_resolver("seeded", seeded, replace=True)
     schema.register()
+
+
+def _by_arm(baseline: Any, elmo: Any, *, _root_: DictConfig) -> Any:
+    return baseline if _root_.elmo.where == "none" else elmo
+
+
+# What arms of earlier releases are called now.
+FORMER_ARMS = {
+    "glove": "arm=baseline vectors=glove.6B.50d",
+    "elmo+glove": "arm=elmo vectors=glove.6B.50d",
+    "text": "arm=baseline vectors=text",
+    "elmo+text": "arm=elmo vectors=text",
+    "joint": "elmo.finetune=joint",
+    "tuned": "bilm=tuned",
+    "untrained": "bilm=untrained",
+}
+
+
+def settled(cfg: DictConfig) -> DictConfig:
+    """The configuration of a run in which `arm=baseline` and `elmo.where=none` are the same.
+
+    Raises:
+        UserError: another arm.
+    """
+    if cfg.arm not in ARMS:
+        told = f"arm={cfg.arm}: {choices(str(cfg.arm), ARMS)}"
+        now = FORMER_ARMS.get(str(cfg.arm))
+        raise UserError(f"arm={cfg.arm}: now {now}" if now else told)
+    if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `schema.typed` refuses
+        return cfg
+    if cfg.arm == "baseline":
+        cfg.elmo.where = "none"
+    elif cfg.elmo.where == "none":
+        cfg.arm = "baseline"
+    return cfg
+
+
+def _cache() -> str:
+    """ELMO_BENCH_CACHE, or else that of this machine; the home folder is asked for only then."""
+    return os.environ.get("ELMO_BENCH_CACHE") or str(places.machine_cache())
 
 
 def seeded(name: str, seed: int) -> str:
@@ -66,19 +109,18 @@ register()  # at import, so that the worker processes of a launcher have them to
 def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
     """The configuration that `elmo-bench NAME OVERRIDES` would get.
 
-    A composition by Hydra takes a quarter of a second, and a command needs many: of all points of a sweep, of each arm
-    that a run is held against. So Hydra composes a choice of pages once, as long as no page changes; to a copy of it,
-    Hydra applies the values of the run.
+    A composition by Hydra takes a quarter of a second, and a command needs many: of all settings of a sweep. So Hydra
+    composes a choice of pages once, as long as no page changes; to a copy of it, Hydra applies the values of the run.
 
     Raises:
         The same errors as the command; `console.report` turns them into one line.
     """
-    parsed = [_parse(text) for text in overrides]
+    parsed = [parse(text) for text in overrides]
     values = [override for override in parsed if _is_value(override)]
     chosen = tuple(text for text, override in zip(overrides, parsed, strict=True) if not _is_value(override))
     cfg = copy.deepcopy(_by_pages(_state(), name, chosen))
     _apply(values, cfg)
-    return cfg
+    return settled(cfg) if "arm" in cfg else cfg
 
 
 def by_hydra(overrides: Sequence[str] = (), name: str = "train", hydra: bool = False) -> DictConfig:
@@ -115,7 +157,8 @@ def _parser() -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _parse(text: str) -> Any:
+def parse(text: str) -> Any:
+    """One override as Hydra reads it."""
     return _parser().parse_overrides([text])[0]
 
 

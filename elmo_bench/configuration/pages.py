@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -56,16 +56,9 @@ def scales(task: str) -> list[str]:
     return list(_written(page(task), "task.scales", []))
 
 
-class Pair(NamedTuple):
-    """The two arms of the paper's comparison, names of pages of conf/arm/: the same model without ELMo and with it."""
-
-    without: str
-    with_elmo: str
-
-
-def pair(scale: str) -> Pair:
-    """The arms that are the paper's comparison at a scale, by its page; baseline and elmo for one without a page."""
-    return Pair(*(_written(_scale(scale), "scale.pair") or ("baseline", "elmo")))
+def title(task: str) -> str:
+    """The name of a task in tables, by its page."""
+    return _written(places.CONF / "task" / f"{task}.yaml", "task.title") or task
 
 
 def own_bilm(scale: str) -> str | None:
@@ -99,7 +92,11 @@ def _explain(error: BaseException) -> str | None:
     text = str(error) or str(error.__cause__ or "")  # a ConfigCompositionException has no words of its own
     if error.__class__.__name__ == "OverrideParseException":
         override = str(getattr(error, "override", ""))
-        return f"{override}: {QUOTE if '=' in override else 'arguments are written key=value, without spaces'}"
+        key, equals, value = override.partition("=")
+        if equals and not override.isascii():
+            quoted = shlex.quote(f'{key}="{value}"')
+            return f"{override}: with other letters than those of ASCII, write the value in double quotes: {quoted}"
+        return f"{override}: {QUOTE if equals else 'arguments are written key=value, without spaces'}"
     if several := re.match(r"Ambiguous value for argument '(.*)'", text):
         return f"{several[1]}: several values are a sweep: add -m (see also elmo-bench sweep --help)"
     if text.startswith("Config group override must be"):  # task=3
@@ -113,11 +110,6 @@ def _explain(error: BaseException) -> str | None:
         return text.partition(": ")[2].partition("\n")[0]
     if error.__class__.__name__ == "InstantiationException":
         return f"{_line(error)} (debug=true shows where)"
-    override = getattr(error, "override", None)  # of an OverrideParseException
-    if isinstance(override, str) and not override.isascii():
-        key, _, value = override.partition("=")
-        quoted = shlex.quote(f'{key}="{value}"')
-        return f"{override}: with other letters than those of ASCII, write the value in double quotes: {quoted}"
     options = getattr(error, "options", None)  # of a MissingConfigException
     if options is not None and (missing := re.search(r"[Cc]ould not find '([^']+)'", text)):
         group, _, name = missing[1].rpartition("/")

@@ -27,7 +27,7 @@ T = TypeVar("T")
 KEYS = {"penalty": "lambda"}  # field: its name in a configuration; `lambda` is a Python keyword
 PRECISIONS = "32-true", "bf16-mixed", "16-mixed", "64-true"  # with which frozen layers, in 32 bits, can be used
 KINDS = {"str": str, "bool": bool, "list[str]": list}
-FORMER = {"task.arms"}  # keys that checkpoints of earlier releases hold and nothing reads: passed over
+FORMER = {"task.arms", "scale.pair"}  # keys that checkpoints of earlier releases hold and nothing reads: passed over
 
 
 def key(
@@ -216,9 +216,6 @@ class ScaleConfig:
 
     name: str = key(MISSING, "mini, open or paper")
     note: str = key("", "what its numbers mean", identity=False)
-    pair: list[str] = key(
-        ["baseline", "elmo"], "the arms that are the paper's comparison: without ELMo, with ELMo", identity=False
-    )
     options: str | None = key(None, "sizes of its own biLM, for bilm=untrained", identity=False)
     bilm: str | None = key(None, "page of its own biLM, which bilm=tuned starts from", identity=False)
     tuned: str | None = key(None, "folder of the biLMs that were tuned on the text of its tasks", identity=False)
@@ -273,6 +270,7 @@ class TaskConfig:
     """A task: its common page conf/task/<task>.yaml, and the page of the scale, conf/task/<task>/<scale>.yaml."""
 
     name: str = key(MISSING, "its folder under tasks/")
+    title: str | None = key(None, "its name in tables; null: that of its folder", identity=False)
     version: int = key(1, "of its computation: raised when a change to reader, head or metric changes results", least=1)
     scales: list[str] = key([], "scales that it offers", identity=False)
     monitor: str = key(MISSING, "metric on dev that selects the epoch")
@@ -347,7 +345,7 @@ class RunConfig:
     vectors_root: str | None = key(None, "folder of pre-trained word vectors", identity=False)
     cache_root: str = key(MISSING, "folder of generated data, cached layers and word vectors", identity=False)
     results_root: str = key(MISSING, "folder of records and checkpoints", identity=False)
-    arm: str = key(MISSING, "page of conf/arm/", identity=False)
+    arm: str = key("elmo", "baseline: without ELMo, as elmo.where=none", identity=False)
     elmo: Any = MISSING  # an ElmoConfig; Any, because a dataclass field cannot be called `lambda`
     task: TaskConfig = field(default_factory=TaskConfig)
     bilm: Any = MISSING  # a LayersConfig, of the class that its page needs
@@ -356,6 +354,7 @@ class RunConfig:
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     logger: LoggerConfig = field(default_factory=LoggerConfig)
     launcher: Any = field(default=None, metadata={"identity": False})
+    table: Any = field(default=None, metadata={"identity": False})  # of a page of conf/sweep (`tables.Table`)
 
     @property
     def places(self) -> Places:
@@ -370,6 +369,11 @@ class RunConfig:
     def words_dropped(self) -> bool:
         """Whether ELMo replaces the task's word vectors."""
         return not self.baseline and self.elmo.words == "instead"
+
+    @property
+    def trains_vectors(self) -> bool:
+        """Whether its word vectors are trained here, on the text of a biLM."""
+        return self.task.words is not None and self.vectors.source == "text"
 
     @property
     def sets(self) -> list[VectorSetConfig]:
@@ -419,6 +423,7 @@ def from_plain(plain: Plain) -> RunConfig:
     """The same from plain containers, as stored in checkpoints. Raises `UserError` as `typed` does."""
     run = _object(RunConfig, plain)
     run.elmo = _object(ElmoConfig, plain["elmo"], "elmo.")
+    run.arm = "baseline" if run.elmo.where == "none" else "elmo"  # earlier releases had more arms
     run.bilm = _object(source_schema(plain["bilm"]), plain["bilm"], "bilm.")
     check(run)
     run.task.words = _with_vectors(run.task.words, run.vectors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,9 @@ from elmo_bench.identity.settings import settings
 from elmo_bench.system.storage.hashing import fingerprint
 
 PLACES = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
+
+
+AROUND = ("hydra", "force", "debug", "table")  # keys that are no part of a stored configuration
 
 
 class Identity:
@@ -33,9 +37,13 @@ class Identity:
     def __init__(self, run: RunConfig):
         check_files(run)
         self.settings = plain = settings(run)
-        self.run = fingerprint(plain)
+        self.run = self.with_seed(run.seed)
         self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})
         self.data = data_of(plain)
+
+    def with_seed(self, seed: int) -> str:
+        """The `run` of the same settings with another seed."""
+        return fingerprint(self.settings | {"seed": seed})
 
 
 def data_of(settings: Plain) -> str:
@@ -48,7 +56,7 @@ class Description(NamedTuple):
 
     Attributes:
         identity: its settings and their hashes.
-        arm, variant: its page of conf/arm/, and the differences from it.
+        arm, variant: baseline or elmo, and what else it changes of its task's page.
         config: the resolved configuration, for the checkpoint.
         placeless: the same without paths of this machine, for the record.
     """
@@ -66,7 +74,7 @@ def placeless(cfg: DictConfig) -> Plain:
     for place in PLACES:
         cfg[place] = f"<{place}>"
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
-    return relative({key: value for key, value in plain.items() if key not in ("hydra", "force", "debug")})
+    return relative({key: value for key, value in plain.items() if key not in AROUND})
 
 
 def relative(node: Any) -> Any:
@@ -87,3 +95,14 @@ def differences(one: Any, other: Any, prefix: str = "") -> Plain:
             changed |= differences(ours, theirs, f"{prefix}{name}.")
         return changed
     return {} if one == other else {prefix.rstrip("."): one}
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted key."""
+    by_key: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            by_key |= flat(value, f"{prefix}{key}.")
+        else:
+            by_key[f"{prefix}{key}"] = value
+    return by_key

@@ -39,7 +39,7 @@ class Makers(NamedTuple):
 
     @classmethod
     def of(cls, run: RunConfig) -> Makers:
-        vectors = run.vectors if run.vectors.source == "text" else None
+        vectors = run.vectors if run.trains_vectors else None
         blocks = run.scale, None if run.baseline else run.bilm, vectors
         return cls(*(maker(block, run.places) for block in blocks))
 

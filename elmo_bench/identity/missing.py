@@ -57,9 +57,9 @@ def check_scale(run: RunConfig) -> None:
 def check_vectors(run: RunConfig) -> None:
     """Raises `UserError` if the task's model cannot use the chosen word vectors, or if they are not clearly chosen."""
     words, source = run.task.words, run.vectors.source
-    if run.words_dropped or (words is None and source == "page"):
+    if run.words_dropped or words is None:
         return
-    if words is None or (source == "text" and "size" not in words):
+    if source == "text" and "size" not in words:
         raise UserError(
             f"vectors={run.vectors.label}: the page of task={run.task.name} has no word vectors with a size"
         )
@@ -165,7 +165,7 @@ def missing_layers(run: RunConfig) -> list[str]:
     files = {key: value for key, value in vars(bilm).items() if key in ("options", "weights", "path")}
     if unnamed := [key for key, place in files.items() if place is None]:
         give = " ".join(f"bilm.{key}=..." for key in unnamed)
-        return [f"bilm={bilm.name} names no {' and no '.join(unnamed)}: give {give}, or choose an arm without ELMo"]
+        return [f"bilm={bilm.name} names no {' and no '.join(unnamed)}: give {give}, or arm=baseline"]
     absent = {key: place for key, place in files.items() if not os.path.exists(place)}
     return [_missing_bilm(bilm, absent)] if absent else []
 

@@ -37,17 +37,22 @@ def settings(run: RunConfig) -> Plain:
     return {"identity": FORMAT, **files.digested(plain)}
 
 
-def relevant(run: RunConfig) -> Plain:
-    """The values that a result depends on, with files as paths; ELMo, biLM and vectors only if used."""
-    plain: Plain = {"seed": run.seed, "scale": counted(run.scale), "task": counted(run.task)}
-    plain["elmo"] = {"where": "none"} if run.baseline else counted(run.elmo)
+def relevant(run: RunConfig, whole: bool = False) -> Plain:
+    """The values that a result depends on, with files as paths; ELMo, biLM and vectors only if used.
+
+    Args:
+        run: the run.
+        whole: also those that equal the default of their key.
+    """
+    plain: Plain = {"seed": run.seed, "scale": counted(run.scale, whole), "task": counted(run.task, whole)}
+    plain["elmo"] = {"where": "none"} if run.baseline else counted(run.elmo, whole)
     if not run.baseline:
-        plain["bilm"] = counted(run.bilm)
-    if run.vectors.source == "text":
-        plain["vectors"] = counted(run.vectors)
+        plain["bilm"] = counted(run.bilm, whole)
+    if run.trains_vectors:
+        plain["vectors"] = counted(run.vectors, whole)
     if run.sets:  # otherwise task.words says it all
         plain["vectors"] = {"source": "sets", "sets": _sets(run)}
-    plain["trainer"] = counted(run.trainer)
+    plain["trainer"] = counted(run.trainer, whole)
     if run.fraction != 1:
         plain["fraction"] = run.fraction
     return {key: value for key, value in plain.items() if value != {}}
@@ -66,14 +71,14 @@ def _files(block: VectorSetConfig, root: str | None) -> Plain:
     return {key: str(path.absolute()) for key, path in files.items() if path is not None}
 
 
-def counted(block: Any) -> Plain:
-    """The values of a typed block that a result depends on and that differ from the default."""
+def counted(block: Any, whole: bool = False) -> Plain:
+    """The values of a typed block that a result depends on and, unless `whole`, that differ from the default."""
     values: Plain = {}
     for each in dataclasses.fields(block):
         value = getattr(block, each.name)
         if dataclasses.is_dataclass(value):
-            value = counted(value)
-        if each.metadata.get("identity", True) and value != default(each):
+            value = counted(value, whole)
+        if each.metadata.get("identity", True) and (whole or value != default(each)):
             values[KEYS.get(each.name, each.name)] = value
     return values
 

@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from elmo_bench.records.record import Record, Started
 
-TITLES = {
-    "elmo": "+ELMo",
-    "glove": "baseline, GloVe",
-    "elmo+glove": "+ELMo, GloVe",
-    "text": "baseline, text vectors",
-    "elmo+text": "+ELMo, text vectors",
-    "untrained": "+untrained biLM",
-    "tuned": "+ELMo, biLM tuned on the text",
-    "joint": "+ELMo, biLM trained jointly",
-}
+PATH = re.compile(r"(<\w+>)?/?[\w.+ -]+(/[\w.+ -]+)*")  # also one that begins with the mark of a folder, as <data_root>
 
 
-def label(arm: str, where: str, variant: dict[str, Any]) -> str:
-    """An arm and a run's changes to it: "baseline", "+ELMo (input)", "+ELMo (input; layers=last)"."""
-    dotted = by_key(variant, where)
-    changes = [f"{key.removeprefix('elmo.')}={value}" for key, value in dotted.items() if key != "elmo.where"]
-    parts = ([] if where == "none" else [where]) + ([", ".join(changes)] if changes else [])
-    return TITLES.get(arm, arm) + (f" ({'; '.join(parts)})" if parts else "")
+def label(where: str, variant: Mapping[str, Any]) -> str:
+    """An arm and a run's changes to it, as typed: "baseline", "+ELMo (input)", "+ELMo (input; layers=last)".
+
+    Args:
+        where: ELMo enters; "none": nowhere.
+        variant: the changes, by dotted key.
+    """
+    arm, places = ("baseline", []) if where == "none" else ("+ELMo", [where])
+    changes = ", ".join(_change(key, value) for key, value in variant.items() if key != "elmo.where")
+    told = "; ".join([*places, *filter(None, [changes])])
+    return f"{arm} ({told})" if told else arm
 
 
-def by_key(variant: dict[str, Any], where: str) -> dict[str, Any]:
-    """A variant by single keys: for a whole `elmo`, what the run gives of it, or its place where all are defaults."""
-    if "elmo" not in variant:
-        return variant
-    block = variant["elmo"] or {"where": where}
-    return {key: value for key, value in variant.items() if key != "elmo"} | {f"elmo.{k}": v for k, v in block.items()}
+def _change(key: str, value: Any) -> str:
+    if key == "vectors":
+        return f"{value} vectors"
+    if key == "bilm":
+        return f"biLM {value}"
+    return f"{key.removeprefix('elmo.')}={in_words(value)}"
 
 
-def arm_of(record: Started) -> str:
-    """The arm of a recorded run in words."""
-    return label(record.arm, record.where, record.variant)
+def in_words(value: Any) -> str:
+    """A value as one types it: false, null, the last part of a path or of the name of a class."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, str):
+        dotted = "." in value and all(part.isidentifier() for part in value.split("."))
+        return value.rpartition(".")[2] if dotted else value.rpartition("/")[2] if PATH.fullmatch(value) else value
+    if isinstance(value, list):
+        return f"[{','.join(map(in_words, value))}]"
+    return str(value)
+
+
+def label_of(run: Started) -> str:
+    """The arm and the changes of a run in words."""
+    return label(run.where, run.variant)
 
 
 def run_name(task: str, scale: str, arm: str, seed: int) -> str:
@@ -46,11 +56,11 @@ def run_name(task: str, scale: str, arm: str, seed: int) -> str:
 
 def title(record: Record) -> str:
     """The name of the run that a record describes."""
-    return run_name(record.task, record.scale, arm_of(record), record.seed)
+    return run_name(record.task, record.scale, label_of(record), record.seed)
 
 
 def summary(record: Record) -> str:
     """The scores of a record in a few words."""
+    dev, test = (record.metrics[split][record.monitor] for split in ("dev", "test"))
     monitor = record.monitor
-    dev, test = (record.metrics[split][monitor] for split in ("dev", "test"))
     return f"dev {monitor} {dev:.2f}, test {monitor} {test:.2f}, {record.epochs} epochs, {record.seconds:.0f} s"

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from elmo_bench.metrics.items import Items
+from elmo_bench.records.query import table_of
 from elmo_bench.records.record import Record, Started
-from elmo_bench.records.run_names import arm_of
+from elmo_bench.records.run_names import label_of
 from elmo_bench.records.store import dumps
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -33,12 +34,17 @@ def arguments(record: Started, group: str) -> dict[str, Any]:
     """
     return {
         "id": record.run,
-        "name": f"{record.task} {record.scale} {arm_of(record)}, seed {record.seed}",
+        "name": f"{record.task} {record.scale} {label_of(record)}, seed {record.seed}",
         "group": group,
         "job_type": record.arm,
         "tags": tags(record),
         "config": configuration(record) | {"table": group},
     }
+
+
+def group(record: Started, sweep: str | None = None) -> str:
+    """The W&B group of a run: the sweep that it is a run of, else the first table in which it stands."""
+    return f"{sweep or table_of(record)}/{record.scale}/{record.task}"
 
 
 def tags(record: Started) -> list[str]:

@@ -24,14 +24,20 @@ class Number(str):
     Attributes:
         runs: these runs, to which the cell opens on the page.
         below: what stands below it there.
+        fold: lines above the runs to which it opens.
+        verdict: gives the cell a colour; empty: none.
     """
 
     runs: Sequence[Run]
     below: Sequence[str]
+    fold: Sequence[str]
+    verdict: str
 
-    def __new__(cls, text: str, runs: Sequence[Run] = (), below: Sequence[str] = ()) -> Number:
+    def __new__(
+        cls, text: str, runs: Sequence[Run] = (), below: Sequence[str] = (), fold: Sequence[str] = (), verdict: str = ""
+    ) -> Number:
         made = super().__new__(cls, text)
-        made.runs, made.below = runs, below
+        made.runs, made.below, made.fold, made.verdict = runs, below, fold, verdict
         return made
 
 

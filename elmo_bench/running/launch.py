@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity.arms import placed
+from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Description, Identity, placeless
 from elmo_bench.identity.makers import Makers
 from elmo_bench.records import store
@@ -44,9 +43,9 @@ def train(cfg: DictConfig) -> Record:
 
 def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description:
     """What is known of a run before it starts."""
-    arm, variant = placed(run)
     config: Any = OmegaConf.to_container(cfg, resolve=True)
-    return Description(identity, arm, variant, config, placeless(cfg))
+    config.pop("table", None)
+    return Description(identity, run.arm, variant(run), config, placeless(cfg))
 
 
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
@@ -65,19 +64,12 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
         clear(folder)
         forced.touch()
     vectors = Makers.of(run).make()
-    name = label(described.arm, run.elmo.where, described.variant)
+    name = label(run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
-    table = _table(run, described.arm)
     with writing(folder):
-        record, scored = run_once(run, described, table, vectors)
+        record, scored = run_once(run, described, vectors)
     store.write(path, record, {items.path_of(path): items.packed(scored)})
     for part in (folder / "last.ckpt", forced):
         part.unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)
     return replace(record, path=path)
-
-
-def _table(run: RunConfig, arm: str) -> str:
-    """The W&B group: the sweep, else table1 for the scale's pair, and any other arm by its name."""
-    sweep = HydraConfig.get().runtime.choices.get("sweep") if HydraConfig.initialized() else None
-    return f"{sweep or ('table1' if arm in run.scale.pair else arm)}/{run.scale.name}/{run.task.name}"

@@ -35,15 +35,12 @@ from elmo_bench.system.exhaustion import saying
 from elmo_bench.task import Reader
 
 
-def run_once(
-    run: RunConfig, described: Description, table: str, vectors: Path | None = None
-) -> tuple[Record, dict[str, Items]]:
+def run_once(run: RunConfig, described: Description, vectors: Path | None = None) -> tuple[Record, dict[str, Items]]:
     """Trains or resumes training, selects the best epoch on dev, tests it; returns the record and the items, unwritten.
 
     Args:
         run: the typed configuration.
         described: its identity, arm and plain configuration.
-        table: the W&B group.
         vectors: the file of skip-gram vectors, if the run uses them.
 
     Raises:
@@ -55,7 +52,7 @@ def run_once(
     prepared = prepare(run, vectors, described.config)
     keep = KeepBest(folder)
     others = {"config": described.config, "folder": str(folder), "vectors": None if vectors is None else str(vectors)}
-    with tracking(run, described, folder, table) as tracked:
+    with tracking(run, described, folder) as tracked:
         with ranks.started(run.trainer.devices, others, folder) as rank:
             trainer, earlier = fit_and_test(run, prepared, keep, tracked, rank)
         module = prepared.module

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytorch_lightning as pl
+from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.callbacks import Checkpoint
 from pytorch_lightning.loggers import CSVLogger, Logger
 
@@ -50,7 +51,7 @@ NOTHING = Tracking([], [], WandbRun())
 
 
 @contextmanager
-def tracking(config: RunConfig, described: Description, folder: Path, table: str) -> Iterator[Tracking]:
+def tracking(config: RunConfig, described: Description, folder: Path) -> Iterator[Tracking]:
     """The loggers of a run, closed at its end, so that each run of a sweep is a separate W&B run.
 
     A resumed run starts a new `csv/version_<n>`, and a new part of the same W&B run, which `wandb sync` puts together.
@@ -59,13 +60,12 @@ def tracking(config: RunConfig, described: Description, folder: Path, table: str
         config: of the run.
         described: its identity, arm and configuration.
         folder: its work folder.
-        table: the sweep or table that the run belongs to; the W&B group.
     """
     csv = CSVLogger(folder, name="csv")
     if config.logger.wandb is None:
         yield NOTHING._replace(loggers=[csv])
         return
-    run, failed = _open(config, config.logger.wandb, described, folder, table), True
+    run, failed = _open(config, config.logger.wandb, described, folder), True
     try:
         yield Tracking([csv], [EpochLog(run)], run)
         failed = False
@@ -76,10 +76,11 @@ def tracking(config: RunConfig, described: Description, folder: Path, table: str
             say(f"logged offline; `wandb sync {where}` uploads it")
 
 
-def _open(config: RunConfig, options: WandbConfig, described: Description, folder: Path, table: str) -> WandbRun:
+def _open(config: RunConfig, options: WandbConfig, described: Description, folder: Path) -> WandbRun:
     commit, dirty = machine.commit()
     bilm = {"name": None if config.baseline else config.bilm.name}
     known = Started(**begun(config, described), bilm=bilm, commit=commit, dirty=dirty)
-    arguments = wandb_record.arguments(known, options.group or table)
+    sweep = HydraConfig.get().runtime.choices.get("sweep") if HydraConfig.initialized() else None
+    arguments = wandb_record.arguments(known, options.group or wandb_record.group(known, sweep))
     arguments["job_type"] = options.job_type or arguments["job_type"]
     return opened(folder, project=options.project, **arguments)

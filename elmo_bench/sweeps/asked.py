@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from elmo_bench.configuration import layouts, pages
-from elmo_bench.configuration.layouts import Layout
+from elmo_bench.configuration import pages, tables
+from elmo_bench.configuration.tables import Setting, Table
 from elmo_bench.identity.identity import relative
 from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.system.errors import UserError
@@ -50,15 +50,34 @@ class Asked(NamedTuple):
     cluster: Sequence[str] = ()
 
     @property
-    def layout(self) -> Layout:
-        """Of the table."""
-        return layouts.layout(self.sweep, self.scale)
+    def table(self) -> Table:
+        """What its page says of it."""
+        return tables.table(self.sweep)
+
+    @property
+    def all_seeds(self) -> list[int]:
+        """Those asked for, or those of the sweep's page."""
+        if self.seeds is not None:
+            return list(range(1, self.seeds + 1))
+        return sorted(
+            {
+                int(one.partition("=")[2])
+                for point in sweeps.points(self.sweep, [f"scale={self.scale}"])
+                for one in point
+                if one.startswith("seed=")
+            }
+        ) or [1]
 
     @property
     def changes(self) -> list[str]:
         """The overrides that results depend on; of a path, its last part."""
         pairs = [one.partition("=") for one in self.overrides]
         return [f"{key}={relative(value)}" for key, _, value in pairs if not _around(key)]
+
+    @property
+    def setting(self) -> Setting:
+        """What these overrides make of all runs."""
+        return sweeps.setting(one for one in self.overrides if not _around(one.partition("=")[0]))
 
     def chosen(self, task: str) -> list[str]:
         """The overrides that all runs of a task have."""
@@ -107,11 +126,11 @@ def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None 
     if not name:
         named = next((one for one in overrides if one.startswith("name=")), "name=...")  # as `make sweep` has it
         told = f"missing argument {named.replace('name', '+sweep', 1)}"
-        raise UserError(f"{told}; choose from {', '.join(layouts.sweeps())}")
-    layout, scale = layouts.layout(name), own.get("scale") or "mini"
-    tasks = _tasks(own.get("task") or (layout.tasks or ["ner"])[0], layout, scale)
+        raise UserError(f"{told}; choose from {', '.join(tables.sweeps())}")
+    table, scale = tables.table(name), own.get("scale") or "mini"
+    tasks = _tasks(own.get("task") or (table.tasks or ["ner"])[0], table, scale)
     for task in tasks:
-        layout.check(name, task, scale)
+        table.check_offered(name, task, scale)
     given, jobs = (_read(own, key, whole(1, 1000)) for key in ("seeds", "jobs"))
     run, recorded = _read(own, "run", flag, True), _read(own, "recorded", flag, False)
     cluster = [one.removeprefix(CLUSTER) for one in overrides if one.startswith(CLUSTER)]
@@ -122,14 +141,14 @@ def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None 
     return Asked(name, tasks, scale, given or seeds, jobs, run, recorded, others, on, cluster)
 
 
-def _tasks(task: str, layout: Layout, scale: str) -> list[str]:
+def _tasks(task: str, table: Table, scale: str) -> list[str]:
     """The tasks that are asked for; all: those that the sweep is for and that offer the scale."""
     if task != "all":
         return [pages.page(task).stem]
-    offered = [each for each in layout.tasks or pages.tasks() if scale in pages.scales(each)]
+    offered = [each for each in table.tasks or pages.tasks() if scale in pages.scales(each)]
     if not offered:
         raise UserError(f"no task offers scale={scale}")
-    return layouts.in_order(offered)
+    return tables.in_order(offered)
 
 
 def _split(arguments: Sequence[str], keys: set[str]) -> tuple[dict[str, str], list[str]]:

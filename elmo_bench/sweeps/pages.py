@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import PurePath
 from typing import Any
 
-from elmo_bench.configuration import pages
-from elmo_bench.configuration.composing import by_hydra
+from omegaconf import DictConfig, OmegaConf
+
+from elmo_bench.configuration.composing import compose, parse
+from elmo_bench.configuration.pages import read
+from elmo_bench.configuration.tables import Setting
+from elmo_bench.identity.arms import LIES
+from elmo_bench.identity.identity import flat, relative
 from elmo_bench.system import places
-
-BARE = "elmo={where:none}"  # the setting of a sweep that is its baseline
-
-
-def with_arm(overrides: Sequence[str]) -> list[str]:
-    """The overrides of a run of a sweep; a baseline also takes the page `arm=baseline`, if no other arm is named.
-
-    For some tasks that page says more than that there is no ELMo, such as another dropout.
-    """
-    if BARE in overrides and not any(one.startswith("arm=") for one in overrides):
-        return ["arm=baseline", *overrides]
-    return list(overrides)
 
 
 def varied(sweep: str) -> set[str]:
     """The keys that a sweep varies."""
-    from omegaconf import OmegaConf
-
-    page = pages.read(places.CONF / "sweep" / f"{sweep}.yaml")
-    return {str(key).lstrip("+") for key in OmegaConf.select(page, "hydra.sweeper.params") or ()}
+    return {str(key).lstrip("+") for key in _params(sweep)}
 
 
 def points(
@@ -39,18 +31,42 @@ def points(
         sweep: page of conf/sweep/.
         overrides: choose task and scale, to which the page may refer.
         seeds: instead of those on the page.
-        instead: other values of keys that the page varies, as "arm=baseline,glove".
+        instead: other values of keys that the page varies, as "vectors=random,text".
     """
+    params = _params(sweep)
+    params._set_parent(compose(overrides))  # its interpolations are those of the run
+    values: dict[str, Any] = OmegaConf.to_container(params, resolve=True)  # type: ignore[assignment]
+    for key, _, value in (one.lstrip("+").partition("=") for one in instead):
+        values = {name: value if name.lstrip("+") == key else given for name, given in values.items()}
+    if seeds is not None:
+        values["seed"] = ",".join(map(str, seeds))
+    return _product(tuple(f"{key}={value}" for key, value in values.items()))
+
+
+def _params(sweep: str) -> DictConfig:
+    """What a sweep's page varies, in Hydra's words."""
+    found = OmegaConf.select(read(places.CONF / "sweep" / f"{sweep}.yaml"), "hydra.sweeper.params")
+    return OmegaConf.create(OmegaConf.to_container(found) if found else {})  # type: ignore[return-value]
+
+
+@cache
+def _product(params: tuple[str, ...]) -> list[list[str]]:
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.override_parser.overrides_parser import OverridesParser
-    from omegaconf import OmegaConf
 
-    cfg = by_hydra([f"+sweep={sweep}", *overrides], hydra=True)
-    params: Any = OmegaConf.to_container(cfg.hydra.sweeper.params, resolve=True)
-    for key, _, value in (one.lstrip("+").partition("=") for one in instead):
-        params = {name: value if name.lstrip("+") == key else values for name, values in params.items()}
-    if seeds is not None:
-        params["seed"] = ",".join(map(str, seeds))
-    parsed = OverridesParser.create().parse_overrides([f"{key}={value}" for key, value in params.items()])
-    (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    (batch,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(list(params)), max_batch_size=None)
     return batch
+
+
+def setting(overrides: Iterable[str]) -> Setting:
+    """The setting that overrides make: "elmo={layers:last}" is `elmo.layers`. Seeds and places of files are none.
+
+    A source of layers of one's own goes by its name, which is by default that of its folder.
+    """
+    found: Setting = {}
+    for text in overrides:
+        override = parse(text)
+        found |= flat({override.key_or_group: relative(override.value())})
+    if named := found.get("bilm.name") or found.get("bilm.path"):
+        found["bilm"] = PurePath(str(named)).name
+    return {key: value for key, value in found.items() if value != {} and not LIES.fullmatch(key)}

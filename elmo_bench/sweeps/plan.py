@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.identity import arms
+from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name
 from elmo_bench.sweeps.asked import Asked
-from elmo_bench.sweeps.pages import points, with_arm
+from elmo_bench.sweeps.pages import points
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 
@@ -45,9 +46,8 @@ class Composed(NamedTuple):
     @property
     def title(self) -> str:
         """The run in words."""
-        arm, variant = arms.placed(self.config)
-        where = label(arm, self.config.elmo.where, variant)
-        return run_name(self.config.task.name, self.config.scale.name, where, self.config.seed)
+        arm = label(self.config.elmo.where, variant(self.config))
+        return run_name(self.config.task.name, self.config.scale.name, arm, self.config.seed)
 
 
 class Plan(NamedTuple):
@@ -135,8 +135,7 @@ def _points(asked: Asked, task: str) -> list[Point]:
 def _point(asked: Asked, task: str, values: Sequence[str]) -> Point:
     seeds = [int(value.partition("=")[2]) for value in values if value.startswith("seed=")]
     setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-    overrides = with_arm([*asked.chosen(task), *values])
-    return Point(task, setting, seeds[0] if seeds else 1, (f"+sweep={asked.sweep}", *overrides))
+    return Point(task, setting, seeds[0] if seeds else 1, (f"+sweep={asked.sweep}", *asked.chosen(task), *values))
 
 
 def _composed(listed: Sequence[Point]) -> tuple[dict[Point, Composed], dict[Point, Exception]]:
@@ -144,19 +143,49 @@ def _composed(listed: Sequence[Point]) -> tuple[dict[Point, Composed], dict[Poin
     configs: dict[Point, RunConfig] = {}
     composed: dict[Point, Composed] = {}
     errors: dict[Point, Exception] = {}
+    seeds: dict[tuple, list[Point]] = {}  # of each setting
     for point in listed:
+        seeds.setdefault((point.task, point.setting), []).append(point)
+    for alike in seeds.values():
         try:
-            configs[point] = schema.typed(pages.compose(point.overrides))
+            configs |= _configs(alike)
         except Exception as error:
-            errors[point] = _mendable(error)
-    errors |= _lacking(configs)
-    for point in configs.keys() - errors.keys():
-        try:
-            identity = Identity(configs[point])
-            composed[point] = Composed(configs[point], identity.run, identity.group)
-        except Exception as error:
-            errors[point] = _mendable(error)
+            errors |= dict.fromkeys(alike, _mendable(error))
+    lacking = _lacking({first: configs[first] for first, *_ in seeds.values() if first in configs})
+    for first, *others in seeds.values():
+        if first in lacking:
+            errors |= dict.fromkeys([first, *others], lacking[first])
+        elif first in configs:
+            try:
+                composed |= _identified(configs, [first, *others])
+            except Exception as error:
+                errors |= dict.fromkeys([first, *others], _mendable(error))
     return {point: composed[point] for point in listed if point in composed}, errors
+
+
+def _configs(points: Sequence[Point]) -> dict[Point, RunConfig]:
+    """The configurations of points that differ in their seed alone: the first and the last are composed.
+
+    Where these two differ in more than the seed, as a page has `${seed}` somewhere, all are.
+    """
+    first, last = (schema.typed(pages.compose(point.overrides)) for point in (points[0], points[-1]))
+    if _is_seed_of(last, first):
+        return {point: replace(first, seed=point.seed) for point in points}
+    return {point: schema.typed(pages.compose(point.overrides)) for point in points}
+
+
+def _is_seed_of(other: RunConfig, first: RunConfig) -> bool:
+    """Whether two runs differ in their seed alone."""
+    return replace(first, seed=other.seed) == other
+
+
+def _identified(configs: Mapping[Point, RunConfig], points: Sequence[Point]) -> dict[Point, Composed]:
+    """The names of the runs of these points; the settings of the first serve all that are other seeds of it."""
+    first = Identity(configs[points[0]])
+    if _is_seed_of(configs[points[-1]], configs[points[0]]):
+        return {point: Composed(configs[point], first.with_seed(point.seed), first.group) for point in points}
+    found = {point: Identity(configs[point]) for point in points}
+    return {point: Composed(configs[point], each.run, each.group) for point, each in found.items()}
 
 
 def _lacking(configs: Mapping[Point, RunConfig]) -> dict[Point, Exception]:

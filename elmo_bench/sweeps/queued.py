@@ -138,7 +138,7 @@ def _preparing(plan: Plan, new: Sequence[Point]) -> list[Point]:
     for point in sorted(new, key=lambda point: plan.composed[point].config.fraction):
         run = plan.composed[point].config
         layers = None if run.baseline else run.bilm
-        text = run.vectors if run.vectors.source == "text" else None
+        text = run.vectors if run.trains_vectors else None
         largest[repr((point.task, layers, text))] = point
     needed = {point for point in largest.values() if not plan.composed[point].config.baseline}
     without = {point.task for point in largest.values()} - {point.task for point in needed}

@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
         plan: the plan.
         records: as in the plan, with those of new runs.
         errors: why points failed.
-        beyond: why points cannot be, which is no failure (`Layout.beyond`).
+        beyond: why points cannot be, which is no failure (`Table.beyond`).
     """
 
     plan: Plan
@@ -83,7 +83,7 @@ class _Progress:
 
     def __init__(self, plan: Plan):
         self.total, self.recorded = len(plan.points), len(plan.recorded.keys() - {*plan.new})
-        self.impossible = plan.asked.layout.beyond
+        self.impossible = plan.asked.table.beyond
         self.errors, self.beyond = dict(plan.errors), dict[Point, Exception]()
         self.said: set[str] = set()
 

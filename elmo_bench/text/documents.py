@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import read_text
 from elmo_bench.text.columns import Block
 
+OPENS = re.compile(r"#\s*(?:newdoc\b(?:\s+id\s*=)?|doc\s*=|begin document)([^;]*)")  # UD; SemCor; CoNLL-2012
 ENDING = ".documents"  # of the file beside a column file: a line for each sentence, the name of its document
 
 
@@ -33,6 +35,17 @@ def _read(path: Path, blocks: Sequence[Block]) -> list[str]:
     if "" in names:
         raise UserError("no name; each line names the document of a sentence", path, names.index("") + 1)
     return names
+
+
+def in_comments(blocks: Iterable[Block]) -> Iterator[tuple[Block, str | None]]:
+    """The sentences of a file, each with the document that a comment before it opened last; None if none did."""
+    document, count = None, 0
+    for block in blocks:
+        for found in filter(None, map(OPENS.match, block.comments)):
+            count += 1
+            document = found[1].strip() or f"document {count}"
+        if block.rows:
+            yield block, document
 
 
 def told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -98,7 +98,7 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
         UserError: there is no such task or head, or its file is not the one that its card names.
     """
     chosen = pages.compose([f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])])
-    folder = places.shipped(chosen.models_root, FOLDER, models_root is not None) / task
+    folder = folder_of(task, chosen.models_root, models_root is not None)
     if not (folder / HEAD).is_file():
         raise UserError(
             f"there is no trained head for task={task}; train one (elmo-bench train task={task} scale=open) and give "
@@ -113,6 +113,11 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
         models_root is not None,
     )
     return saved
+
+
+def folder_of(task: str, models_root: str, typed: bool) -> Path:
+    """The folder of a task's head; `typed` says whether the user has written `models_root`."""
+    return places.shipped(models_root, FOLDER, typed) / task
 
 
 def _digests(folder: Path) -> dict[str, str]:

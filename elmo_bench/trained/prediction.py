@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.files import open_text, replacing
@@ -55,7 +54,7 @@ def predict(
     saved = model(checkpoint, task, models_root)
     with usable():
         cfg = configuration(saved["hyper_parameters"]["config"], options)
-        head = task and places.shipped(cfg.models_root, heads.FOLDER) / task
+        head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
         outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
         reader = instantiate(cfg.task.reader)
     official = _own_format(reader, WritesOfficial, output, cfg.task.name)

@@ -52,7 +52,9 @@ def choices(task: str, root: Path) -> list[str]:
 @cache
 def load(task: str, root: Path):
     """The task's configuration, its reader, and its data; read once."""
-    run = schema.typed(pages.compose([f"task={task}", *choices(task, root), "elmo.where=none", "elmo.dropout=0"]))
+    run = schema.typed(
+        pages.compose([f"task={task}", *choices(task, root), "elmo.where=none", "elmo.dropout=0", "vectors=random"])
+    )
     check_files(run)
     Makers.of(run).make()
     reader = instantiate(run.task.reader)

@@ -69,7 +69,15 @@ def test_its_code_is_in_order(project):
 def test_it_is_trained_reported_and_scored(project):
     runpy.run_path(str(project / HERE / "reader.py"))["write_example"](project / "data")
     quick = ["task.fit.epochs=3", "task.batch.batch_size=4", "task.optimizer.lr=0.02"]
-    arguments = ["task=chunking", "scale=open", "arm=baseline", *quick, f"data_root={project}/data", "trainer=cpu"]
+    arguments = [
+        "task=chunking",
+        "scale=open",
+        "arm=baseline",
+        "vectors=random",
+        *quick,
+        f"data_root={project}/data",
+        "trainer=cpu",
+    ]
     run = python(project, "elmo_bench", "train", *arguments)
     assert run.returncode == 0, run.stderr
     (path,) = project.glob("results/own/runs/open/chunking/*.json")

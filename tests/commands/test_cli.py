@@ -25,7 +25,10 @@ WRONG = [
     (["data_root=/no/such"], "/no/such: no such folder"),
     (["nonsense"], "nonsense: arguments are written key=value"),
     (["task=toy'"], "task=toy': the value has a sign that Hydra reads as its own"),
-    (["results_root=/tmp/Zoë"], "results_root=/tmp/Zoë: the value has a sign that Hydra reads as its own, or a letter"),
+    (
+        ["results_root=/tmp/Zoë"],
+        "results_root=/tmp/Zoë: with other letters than those of ASCII, write the value in",
+    ),
     (["seed=1,2"], "seed=1,2: several values are a sweep: add -m"),
     (["--scale", "mini"], "unrecognized arguments: --scale"),
     (["+sweep=table99"], "sweep=table99: there is no such sweep"),
@@ -44,7 +47,7 @@ WRONG_TOO = [
     (["bilm.state=cold"], "bilm.state=cold: choose from zero, warm, carry"),
     (
         ["bilm=none"],
-        "bilm=none names no options and no weights: give bilm.options=... bilm.weights=..., or choose an arm",
+        "bilm=none names no options and no weights: give bilm.options=... bilm.weights=..., or arm=baseline",
     ),
     (["elmo.dropout=much"], "elmo.dropout=much: a number is needed"),
     (["task.fit.epochs=2.5"], "task.fit.epochs=2.5: a whole number is needed"),

@@ -19,8 +19,8 @@ from typing import Any
 from elmo_bench.bilm import BiLM
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.system.storage.hashing import MEMORY, REMEMBERED, content_sha256
+from tests.damage import damage
 from tests.drill import results, scene, warm
-from tests.drill.damage import damage
 from tests.drill.trial import EQUAL, FAULT, RESULT, Answer, Area
 
 TURKISH = "tr_TR.UTF-8"

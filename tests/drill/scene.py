@@ -202,7 +202,7 @@ def sweep(folder: Path) -> None:
 def vectors(folder: Path) -> Record:
     """The record of a run with skip-gram vectors of the text, which are made or found."""
     small = "vectors.size=4", "task.words.size=4", "vectors.epochs=2", "vectors.min_count=2", "task.fit.epochs=1"
-    return run(folder, "arm=text", *small)
+    return run(folder, "arm=baseline", "vectors=text", *small)
 
 
 @cache

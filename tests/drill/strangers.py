@@ -241,7 +241,7 @@ def archive(draw: random.Random) -> Answer:
     """Members that are links, or lie outside of the folder."""
     with tempfile.TemporaryDirectory() as name:
         path, folder = Path(name, draw.choice(("a.zip", "a.tar.gz"))), Path(name, "in", "folder")
-        members = dict.fromkeys(draw.sample(MEMBERS, draw.randint(1, 4)), b"text")
+        members: dict[str, bytes] = dict.fromkeys(draw.sample(MEMBERS, draw.randint(1, 4)), b"text")
         linked = draw.choice((None, "a.txt", "l", "../l"))
         path.write_bytes(zipped(members) if path.suffix == ".zip" else tar_gz(members, link=linked))
         try:

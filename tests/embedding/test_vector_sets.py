@@ -23,9 +23,10 @@ from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.tables import Table
 from elmo_bench.embedding.vectors import Columns, Lookup, find, word_embedding
 from elmo_bench.identity import vector_files
-from elmo_bench.identity.arms import names, placed
+from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_files
+from elmo_bench.identity.settings import relevant
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system.errors import UserError
@@ -319,7 +320,6 @@ def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(ben
     [
         (["vectors=turian", "+task.words.path=v.txt"], "vectors=turian and task.words.path=v.txt: not both"),
         (["vectors=random", "+task.words.path=v.txt"], "vectors=random and task.words.path=v.txt: not both"),
-        (["vectors=turian", "task.words=null"], "has no word vectors"),
         (["vectors=turian", "vectors.sets.turian.missing=mean"], "vectors.sets.turian.missing=mean: choose from"),
         (["vectors=turian", "vectors.sets.turian.size=0"], "vectors.sets.turian.size=0: a whole number from 1"),
         (["scale.asks_for_vectors=true"], "only with vectors=random"),
@@ -328,6 +328,16 @@ def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(ben
 def test_vectors_that_cannot_be_meant_are_refused(bench, changes, message):
     with pytest.raises(UserError, match=message):
         identity(bench, *changes)
+
+
+def test_vectors_for_a_model_without_words_are_refused_and_those_of_the_scale_are_not_used(bench):
+    with pytest.raises(UserError, match="vectors=turian: the model of task=toy has no word vectors"):
+        bench.train("vectors=turian", "task.words=null", f"vectors_root={bench.folder}")
+    page = bench.conf / "scale" / "open.yaml"
+    page.write_text(page.read_text().replace("/vectors: page", "/vectors: text"))
+    run = schema.typed(bench.compose("task.words=null"))
+    assert not run.trains_vectors
+    assert "vectors" not in relevant(run)
 
 
 # The paper's vectors at scale=paper.
@@ -343,8 +353,6 @@ NAMED = {  # with their dimension, and whether they are trained
 def test_scale_paper_has_the_vectors_of_the_paper(task):
     shown = typed(f"task={task}", "scale=paper")
     assert (shown.vectors.label, shown.task.words["size"], shown.task.words["trainable"]) == NAMED[task]
-    for scale in ("mini", "open"):
-        assert typed(f"task={task}", f"scale={scale}", "data_root=x").vectors.label == "page"
 
 
 def test_scale_paper_looks_words_up_as_the_reference_does():
@@ -353,17 +361,13 @@ def test_scale_paper_looks_words_up_as_the_reference_does():
     assert (coref["unit"], coref["missing"]) == (True, "zero")
 
 
-def test_what_the_command_line_or_an_arm_chooses_wins():
+def test_what_the_command_line_chooses_wins():
     paper = ["task=srl", "scale=paper"]
     for page, arm in (("random", []), ("text", ["arm=baseline"]), ("senna", ["+sweep=table1"])):
         assert typed(*paper, f"vectors={page}", *arm).vectors.label == page
-    assert typed(*paper, "arm=text").vectors.label == "text"
-    assert placed(typed(*paper)) == ("elmo", {})
-    assert placed(typed(*paper, "arm=baseline")) == ("baseline", {})
-    assert placed(typed(*paper, "arm=baseline", "vectors=random")) == ("baseline", {"vectors": "random"})
-    assert placed(typed(*paper, "vectors=glove.6B.50d")) == ("elmo", {"vectors": "glove.6B.50d"})
-    assert placed(typed(*paper, "arm=text")) == ("text", {})
-    assert "text" in names()
+    assert variant(typed(*paper)) == variant(typed(*paper, "arm=baseline")) == {}
+    assert variant(typed(*paper, "arm=baseline", "vectors=random")) == {"vectors": "random"}
+    assert variant(typed(*paper, "vectors=glove.6B.50d")) == {"vectors": "glove.6B.50d"}
 
 
 MISSING = {

@@ -21,7 +21,7 @@ from elmo_bench.embedding.skipgram import SkipgramVectors, seen
 from elmo_bench.embedding.words import distinct
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_vectors
-from elmo_bench.records.run_names import arm_of
+from elmo_bench.records.run_names import label_of
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system.errors import UserError
@@ -137,8 +137,8 @@ def test_other_text_is_another_run_and_another_file(text):
 
 def test_a_run_with_vectors_of_the_text_says_so(text):
     plain, record = text.train("elmo.where=none"), text.train("elmo.where=none", *SMALL)
-    assert (plain.arm, arm_of(plain)) == ("baseline", "baseline")
-    assert record.arm == "text"
+    assert (plain.arm, label_of(plain)) == ("baseline", "baseline")
+    assert (record.arm, record.variant["vectors"]) == ("baseline", "text")
     assert record.run != plain.run
     assert plain.word_vectors == {"source": "random", "words": 5, "found": 0}
     told = record.word_vectors
@@ -189,22 +189,19 @@ def test_a_missing_text_is_named(text):
     assert "two.txt" in str(caught.value)
 
 
-def test_reproduce_runs_the_pair_of_the_scale(text):
+def test_table_1_compares_models_on_the_vectors_of_the_scale(text):
     def arms(*changes):
         planned = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared(*changes)))
         configs = [each.config for each in planned.composed.values()]
         return [(config.arm, config.elmo.where, config.vectors.source) for config in configs]
 
-    both, other = [("baseline", "none", "page"), ("elmo", "input", "page")], ("text", "none", "text")
-    assert arms() == both
-    assert arms("arm=baseline,text,elmo") == [both[0], other, both[1]]
-    (error,) = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared("arm=cbow"))).errors.values()
-    assert "arm=cbow: there is no such arm; choose from baseline, " in (console.explain(error) or "")
-    cfg = text.compose("scale.pair=[text,elmo]")
-    assert Identity(typed(cfg)).run == Identity(typed(text.compose())).run  # what reproduce runs makes no other run
+    assert arms() == [("baseline", "none", "page"), ("elmo", "input", "page")]
+    assert arms("vectors=text") == [("baseline", "none", "text"), ("elmo", "input", "text")]
     page = text.conf / "scale" / "open.yaml"
-    page.write_text(page.read_text().replace("[baseline, elmo]", "[text, elmo+text]"))
-    assert arms() == [other, ("elmo+text", "input", "text")]
+    page.write_text(page.read_text().replace("/vectors: page", "/vectors: text"))
+    assert arms() == [("baseline", "none", "text"), ("elmo", "input", "text")]
+    (error,) = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared("arm=text"))).errors.values()
+    assert (console.explain(error) or "").startswith("arm=text: now arm=baseline vectors=text")
 
 
 @pytest.mark.parametrize("task", pages.tasks())

@@ -7,8 +7,8 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_bench.configuration import composing, pages, schema
-from elmo_bench.identity.settings import counted
+from elmo_bench.configuration import composing, pages
+from elmo_bench.configuration.composing import settled
 from elmo_bench.sweeps.pages import points
 from elmo_bench.system import places
 
@@ -39,12 +39,12 @@ def same(one, other):
 def test_the_points_of_every_sweep_are_as_hydra_composes_them(sweep):
     runs = [[f"+sweep={sweep}", "data_root=x", *point] for point in points(sweep, seeds=(1,))]
     for run in runs:
-        same(pages.compose(run), composing.by_hydra(run))
+        same(pages.compose(run), settled(composing.by_hydra(run)))
 
 
 def test_every_kind_of_override():
     for run in KINDS:
-        same(pages.compose(run), composing.by_hydra(run))
+        same(pages.compose(run), settled(composing.by_hydra(run)))
 
 
 def test_runs_share_nothing_but_their_pages():
@@ -72,24 +72,9 @@ def test_pages_are_composed_once_for_a_hundred_points_and_again_when_one_changes
     monkeypatch.setattr(composing, "by_hydra", lambda *asked: composed.append(asked) or by_hydra(*asked))
     page = bench.conf / "task" / "toy.yaml"
     page.write_text(page.read_text() + "\n")  # no other test has this page
-    arms = ("baseline", "elmo")
-    runs = [["task=toy", f"arm={arm}", f"seed={seed}", "elmo.lambda=0.1"] for arm in arms for seed in range(50)]
+    scales = ("open", "mini")
+    runs = [["task=toy", f"scale={scale}", f"seed={seed}", "elmo.lambda=0.1"] for scale in scales for seed in range(50)]
     assert [pages.compose(run).seed for run in runs] == [*range(50), *range(50)]
-    assert composed == [(("task=toy", f"arm={arm}"), "train") for arm in arms]
+    assert composed == [(("task=toy", f"scale={scale}"), "train") for scale in scales]
     page.write_text(page.read_text().replace("monitor: accuracy", "monitor: loss"))
     assert pages.compose(runs[0]).task.monitor == "loss"
-
-
-@pytest.mark.parametrize("scale", ["mini", "open", "paper"])
-def test_a_scale_names_two_arms_that_differ_only_in_elmo(scale):
-    pair = pages.pair(scale)
-    chosen = [f"scale={scale}", *["vectors=senna"] * (scale == "paper")]
-    without, with_elmo = (schema.typed(pages.compose([*chosen, f"arm={arm}"])) for arm in pair)
-    assert (without.baseline, with_elmo.baseline) == (True, False)
-    assert without.vectors.label == with_elmo.vectors.label not in ("page", "random")
-    assert without.scale.pair == list(pair)
-    assert "pair" not in counted(without.scale)  # no run's id depends on it
-
-
-def test_a_scale_without_a_page_has_the_usual_pair():
-    assert pages.pair("elsewhere") == ("baseline", "elmo")

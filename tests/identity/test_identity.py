@@ -7,13 +7,14 @@ import gzip
 import json
 import lzma
 import operator
+import re
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.arms import names, placed
+from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.settings import default, settings
 from elmo_bench.records.run_names import label
@@ -29,7 +30,8 @@ def run_id(bench, *changes):
 
 
 def arm_and_variant(bench, *changes):
-    return placed(schema.typed(bench.compose(*changes)))
+    run = schema.typed(bench.compose(*changes))
+    return run.arm, variant(run)
 
 
 def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
@@ -40,8 +42,7 @@ def test_places_and_machine_are_no_part_of_a_run(bench, tmp_path):
     (elsewhere / "w2").write_bytes((bench.folder / "weights").read_bytes())
     same = [
         f"data_root={elsewhere}", f"bilm.weights={elsewhere}/w2", "results_root=r", "cache_root=c", "logger=wandb",
-        "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "bilm.name=other", "scale.pair=[elmo,elmo]",
-        "fraction=1",
+        "trainer.threads=1", "trainer=gpu", "force=true", "debug=true", "bilm.name=other", "fraction=1",
     ]  # fmt: skip
     first = run_id(bench)
     for change in same:
@@ -207,8 +208,8 @@ def test_a_damaged_memory_of_digests_gives_no_other_id(tmp_path, monkeypatch):
 @pytest.mark.parametrize("task", pages.tasks())
 def test_what_the_project_makes_itself_is_named_by_its_recipe(task, tmp_path):
     """On a machine that has neither the data nor the biLM nor the vectors, the id is known; nothing is made for it."""
-    for arm in (name for name in names() if "glove" not in name):  # GloVe's vectors are fetched, not made
-        cfg = pages.compose([f"task={task}", f"arm={arm}", f"cache_root={tmp_path}"])
+    for change in ("arm=baseline", "arm=elmo", "bilm=untrained", "bilm=tuned", "vectors=random"):
+        cfg = pages.compose([f"task={task}", change, f"cache_root={tmp_path}"])
         described = Identity(schema.typed(cfg)).settings
         assert str(tmp_path) not in json.dumps(described)
         assert ("recipe" in described.get("bilm", {})) is ("bilm" in described)
@@ -218,40 +219,83 @@ def test_what_the_project_makes_itself_is_named_by_its_recipe(task, tmp_path):
 # Arms and variants.
 
 
-def test_a_variant_is_what_differs_from_the_arms_page(bench):
+def test_a_variant_is_what_differs_from_the_tasks_page(bench):
     assert arm_and_variant(bench, "seed=4", "trainer.threads=1", "data_root=x") == ("elmo", {})
     assert arm_and_variant(bench, "arm=baseline") == ("baseline", {})
-    assert arm_and_variant(bench, "elmo.layers=last", "task.batch.batch_size=4") == (
-        "elmo",
-        {"elmo.layers": "last", "task.batch.batch_size": 4},
-    )
+    changes = {"elmo.layers": "last", "task.batch.batch_size": 4}
+    assert arm_and_variant(bench, "elmo.layers=last", "task.batch.batch_size=4") == ("elmo", changes)
 
 
-def test_switches_that_make_a_run_another_arm_give_it_that_arms_name_and_id(bench):
-    assert arm_and_variant(bench, "elmo.where=none", "elmo.lambda=3") == ("baseline", {})
-    assert run_id(bench, "elmo.where=none") == run_id(bench, "arm=baseline")
-    assert arm_and_variant(bench, "bilm=untrained")[0] == "untrained"
+def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
+    page = ["task=ner", "elmo.dropout=0.5", "elmo.where=both"]  # 0.5 is the key's default, and not the page's
+    assert variant(schema.typed(pages.compose(page))) == {"elmo.dropout": 0.5, "elmo.where": "both"}
+    where = schema.typed(pages.compose(["task=snli", "elmo.where=input"]))  # input is the key's default
+    assert variant(where) == {"elmo.where": "input"}
+    assert label("input", variant(where)) == "+ELMo (input)"
 
 
-def test_a_run_with_elmo_is_never_placed_in_an_arm_without(bench):
+@pytest.mark.parametrize("task", ["snli", "sst5", "toy"])
+@pytest.mark.parametrize("scale", ["open", "paper"])
+def test_the_baseline_is_one_switch_with_one_id(bench, task, scale):
+    """What a task's baseline has otherwise than its model with ELMo stands on its page, whichever way it is chosen."""
+    chosen = [f"task={task}", f"scale={scale}", "data_root=x", "vectors=random"]
+    runs = [schema.typed(pages.compose([*chosen, one])) for one in ("arm=baseline", "elmo.where=none")]
+    assert runs[0] == runs[1]
+    assert variant(runs[0]) == {"vectors": "random"}
+    assert len({fingerprint(settings(run)) for run in runs}) == 1
+
+
+def test_a_baseline_of_sst5_has_less_dropout_and_of_snli_no_l2_at_paper():
+    found = {}
+    for task, key in (("sst5", "embedding_dropout"), ("snli", "l2")):
+        for arm in ("baseline", "elmo"):
+            cfg = pages.compose([f"task={task}", "scale=paper", f"arm={arm}"])
+            found[task, arm] = schema.typed(cfg).task.head[key]
+    assert found == {
+        ("sst5", "baseline"): 0.25, ("sst5", "elmo"): 0.5, ("snli", "baseline"): 0.0, ("snli", "elmo"): 1e-4,
+    }  # fmt: skip
+    typed = schema.typed(pages.compose(["task=sst5", "scale=paper", "arm=baseline", "task.head.embedding_dropout=0.4"]))
+    assert typed.task.head["embedding_dropout"] == 0.4
+
+
+@pytest.mark.parametrize(
+    ("arm", "line"),
+    [
+        ("elmo+glove", "arm=elmo+glove: now arm=elmo vectors=glove.6B.50d"),
+        ("tuned", "arm=tuned: now bilm=tuned"),
+        ("other", "arm=other: choose from baseline, elmo"),
+    ],
+)
+def test_an_arm_of_earlier_releases_is_answered_with_its_new_words(arm, line):
+    with pytest.raises(UserError, match=re.escape(line)):
+        pages.compose(["task=ner", f"arm={arm}"])
+
+
+def test_word_vectors_belong_to_the_scale():
+    for scale, name in (("mini", "text"), ("open", "glove.6B.50d")):
+        for arm in ("baseline", "elmo"):
+            run = schema.typed(pages.compose(["task=ner", f"scale={scale}", f"arm={arm}", "data_root=x"]))
+            assert (run.vectors.label, variant(run)) == (name, {})
+    control = schema.typed(pages.compose(["task=ner", "arm=baseline", "vectors=random"]))
+    assert variant(control) == {"vectors": "random"}
+
+
+def test_a_run_with_elmo_is_never_a_baseline(bench):
     changes = {"elmo.where": "output", "elmo.gamma": False, "elmo.layers": "last"}
     given = [f"{key}={value}" for key, value in changes.items()]
     assert arm_and_variant(bench, *given) == ("elmo", changes)
+    assert arm_and_variant(bench, "elmo.where=none", "elmo.lambda=3") == ("baseline", {})
+    assert arm_and_variant(bench, "arm=baseline", "elmo.where=both") == ("baseline", {})
 
 
-def test_what_an_arm_changes_besides_elmo_is_part_of_it():
-    drops = {}
-    for arm in ("baseline", "elmo"):
-        run = schema.typed(pages.compose(["task=sst5", "scale=open", f"arm={arm}", "data_root=x"]))
-        drops[arm] = run.task.head["embedding_dropout"]
-        assert placed(run) == (arm, {})
-    assert drops == {"baseline": 0.25, "elmo": 0.5}
-    switched = schema.typed(pages.compose(["task=sst5", "scale=open", "elmo.where=none", "data_root=x"]))
-    assert placed(switched) == ("baseline", {"task.head.embedding_dropout": 0.5})
-
-
-def test_runs_are_called_by_arm_place_and_variant():
-    assert label("baseline", "none", {}) == "baseline"
-    assert label("elmo", "both", {"elmo.layers": "last"}) == "+ELMo (both; layers=last)"
-    assert label("elmo", "input", {"elmo": None}) == "+ELMo (input)"  # the page's place alone is another
-    assert label("text", "none", {}) == "baseline, text vectors"
+def test_runs_are_called_by_arm_place_and_what_was_typed():
+    assert label("none", {}) == "baseline"
+    assert label("none", {"vectors": "random"}) == "baseline (random vectors)"
+    assert label("both", {"elmo.layers": "last"}) == "+ELMo (both; layers=last)"
+    assert label("input", {"elmo.where": "input"}) == "+ELMo (input)"
+    odd = {"bilm": "tuned", "elmo.gamma": False, "task.words": None, "task.reader.list": "<elsewhere>/list.txt"}
+    odd["task.optimizer._target_"] = "torch.optim.SGD"
+    assert label("input", odd) == (
+        "+ELMo (input; biLM tuned, gamma=false, task.words=null, task.reader.list=list.txt, "
+        "task.optimizer._target_=SGD)"
+    )

@@ -61,7 +61,7 @@ def test_the_first_two_arms_are_the_runs_of_the_pair(package, tmp_path):
 def test_without_the_package_the_other_arms_are_run(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "find_spec", lambda name: None)
     planned = plan(asked.parse(["+sweep=sources", *MINI, "seeds=1", f"results_root={tmp_path}"]))
-    assert [point.setting for point in planned.errors] == [("arm=elmo+text", "bilm=minilm")]
+    assert [point.setting for point in planned.errors] == [("arm=elmo", "bilm=minilm")]
     assert len(planned.composed) == 2
 
 

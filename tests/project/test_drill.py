@@ -13,8 +13,8 @@ import pytest
 from elmo_bench.system.errors import UserError
 from tests.command import Fork
 from tests.conftest import clean_environment
+from tests.damage import damage
 from tests.drill.__main__ import main
-from tests.drill.damage import damage
 from tests.drill.tally import SHOWN
 from tests.drill.trial import EQUAL, FAULT, ONE_LINE, Area, chance, conduct, of_error
 

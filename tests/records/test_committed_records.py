@@ -5,17 +5,17 @@ from __future__ import annotations
 import importlib.metadata
 import subprocess
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from elmo_bench.commands.compare import report
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.identity import Identity, flat
 from elmo_bench.identity.settings import relevant
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.statistics.groups import flat
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system import places
 from elmo_bench.system.storage.hashing import fingerprint
@@ -70,18 +70,17 @@ def test_every_committed_record_is_of_its_tasks_version(records):
 @pytest.mark.parametrize("task", pages.tasks())
 def test_the_runs_of_table_1_at_mini_are_recorded_under_their_ids(task, records):
     ids = {record.run for record in records.values()}
-    recorded = {each.arm for each in records.values() if (each.scale, each.task) == ("mini", task)}
-    for arm in ("baseline", "elmo", *(arm for arm in pages.pair("mini") if arm in recorded)):
+    for arm, vectors in product(("baseline", "elmo"), ("text", "random")):
         for seed in (1, 2, 3):
-            cfg = pages.compose([f"task={task}", f"arm={arm}", f"seed={seed}"])
-            assert Identity(schema.typed(cfg)).run in ids, (arm, seed)
+            cfg = pages.compose([f"task={task}", f"arm={arm}", f"vectors={vectors}", f"seed={seed}"])
+            assert Identity(schema.typed(cfg)).run in ids, (arm, vectors, seed)
 
 
 @pytest.mark.parametrize("task", pages.tasks())
 def test_the_runs_of_table_1_at_open_are_recorded_under_their_ids(task, records, data_root):
     ids = {record.run for record in records.values()}
-    chosen = [f"task={task}", "scale=open", f"data_root={data_root}"]
-    for arm in ("baseline", "elmo"):  # the controls take hours more
+    chosen = [f"task={task}", "scale=open", "vectors=random", f"data_root={data_root}"]  # the control needs no download
+    for arm in ("baseline", "elmo"):
         assert Identity(schema.typed(pages.compose([*chosen, f"arm={arm}"]))).run in ids, arm
 
 

@@ -18,7 +18,7 @@ from elmo_bench.system.errors import UserError
 from tests.fakes import pages_of
 from tests.records.test_records import fake, save
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions", "plain_pair")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
 
 NEEDS_GIT = pytest.mark.skipif(
     shutil.which("git") is None or not (places.ROOT / ".git").exists(), reason="this is no clone of git"

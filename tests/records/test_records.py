@@ -1,7 +1,6 @@
 """What makes two runs the same, what a record is, and what the report makes of store."""
 
 import hashlib
-import json
 import statistics
 import subprocess
 from typing import Any
@@ -9,8 +8,9 @@ from typing import Any
 import pytest
 
 from elmo_bench.commands.compare import report
-from elmo_bench.records import store
+from elmo_bench.records import store, studies
 from elmo_bench.records.record import Record, without_seed
+from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.statistics.scores import ranges
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system import machine
@@ -19,7 +19,7 @@ from elmo_bench.system.storage.hashing import fingerprint
 from tests.damage import refusals
 from tests.fakes import pages_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions", "plain_pair")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
 
 # Records.
 
@@ -189,7 +189,7 @@ def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(
     ]  # fmt: skip
     assert row(real, "+ELMo (input; layers=last)")[2:6] == ["1", "81.00", "80.00", ""]
     assert row(real, "+ELMo (input), biLM open")[1:6] == [
-        "baseline", "3", "+4.00 [+1.74, +6.26]", "+4.00 [+1.74, +6.26]", "",
+        "baseline", "3", "+4.00 [+1.74, +6.26]", "+4.00 [+1.74, +6.26]", "0.008",
     ]  # fmt: skip
     assert "The paper's gain: +2.07." in real
     assert "note on open" in real
@@ -198,11 +198,11 @@ def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(
 
 
 def test_tasks_stand_side_by_side_without_variants_and_controls(results):
-    for where, arm, f1 in (("none", "text", 87.0), ("input", "elmo+text", 92.0), ("none", "glove", 88.0)):
-        save(results, fake(where, 1, f1, group=arm, arm=arm))
+    for where, group, f1 in (("none", "a", 87.0), ("input", "b", 92.0)):
+        save(results, fake(where, 1, f1, group=group, variant={"elmo.dropout": 0.2}))
     untrained = {"name": "untrained", "sha256": None, "tuned": False}
-    save(results, fake("input", 1, 10.0, group="control", arm="untrained", bilm=untrained))
-    real, mini = tables.overview(store.read_all(results))  # the pair here: baseline and elmo
+    save(results, fake("input", 1, 10.0, group="control", variant={"bilm": "untrained"}, bilm=untrained))
+    real, mini = tables.overview(store.read_all(results))
     assert (real.title, mini.title) == ("all tasks, scale open", "all tasks, scale mini")
     paper = "90.15, 92.22: +2.07"
     assert real.rows == [("ner", "f1", "random", "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00 [+1.74, +6.26]", paper)]
@@ -246,16 +246,14 @@ def test_further_metrics_and_memory_stand_below_the_table(tmp_path):
 
 def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
     phrases = {"task.reader.phrases": "sentences"}
-    runs = [("none", "baseline", {}, 80.0), ("none", "text", {}, 81.0), ("input", "elmo", {}, 84.0),
-            ("none", "baseline", phrases, 70.0), ("input", "elmo", phrases, 72.0),
-            ("input", "elmo", {"elmo.layers": "last"}, 60.0)]  # fmt: skip
-    for i, (where, arm, changes, f1) in enumerate(runs):
-        save(tmp_path, fake(where, 1, f1, group=str(i), arm=arm, variant=changes))
+    runs = [("none", {}, 80.0), ("none", {"vectors": "random"}, 81.0), ("input", {}, 84.0),
+            ("none", phrases, 70.0), ("input", phrases, 72.0), ("input", {"elmo.layers": "last"}, 60.0)]  # fmt: skip
+    for i, (where, changes, f1) in enumerate(runs):
+        save(tmp_path, fake(where, 1, f1, group=str(i), variant=changes))
     report.refresh(tmp_path)
     (table,) = [section for section in tables.sections(store.read_all(tmp_path)) if "gains" in section.title]
     assert [(row[1], row[4]) for row in table.rows] == [
         ("baseline", "+4.00"),
-        ("baseline, text vectors", "+3.00"),
         ("baseline (task.reader.phrases=sentences)", "+2.00"),
     ]
 
@@ -275,24 +273,22 @@ def test_pages_and_the_terminal_show_what_records_say_as_text(tmp_path, capsys):
 
 
 def test_studies_have_a_page_of_their_own(results):
-    folder = results / "analysis" / "mini" / "wsd"
-    folder.mkdir(parents=True)
-    study = {"title": "A <study>", "note": "of it", "header": ["form", "layer 0"], "rows": [["bank", "50.0"]]}
-    (folder / "a.json").write_text(json.dumps(study))
+    study = StudyRecord("mini", "mine", "A <study>", "of it", [Cell("bank", "form", 50.0, 0)])
+    studies.write(study, results)
     report.refresh(results)
     text = (results / "studies.md").read_text()
     assert "## A &lt;study>" in text
-    assert row(text, "bank") == ["bank", "50.0"]
+    assert row(text, "bank, layer 0") == ["bank, layer 0", "50.00"]
     assert "A &lt;study&gt;" in (results / "report.html").read_text()
 
 
 def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
     untrained = {"name": "untrained", "sha256": "0", "tuned": False}
-    save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 81.0, bilm=untrained, arm="untrained"))
+    save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 81.0, bilm=untrained, variant={"bilm": "untrained"}))
     report.refresh(tmp_path)
     text = pages_of(tmp_path)
-    assert row(text, "+untrained biLM (input)")[5] == ""
-    assert row(text, "+untrained biLM (input), biLM untrained")[1:5] == ["baseline", "1", "+1.00", "+1.00"]
+    assert row(text, "+ELMo (input; biLM untrained)")[5] == ""
+    assert row(text, "+ELMo (input; biLM untrained), biLM untrained")[1:5] == ["baseline", "1", "+1.00", "+1.00"]
 
 
 def test_seeds_are_shown_as_ranges():

@@ -13,14 +13,14 @@ from elmo_bench.commands.compare import report
 from elmo_bench.records import store
 from elmo_bench.records.record import without_seed
 from elmo_bench.records.shape import KEYS
-from elmo_bench.reporting.statistics.claims import findings
+from elmo_bench.reporting.statistics.findings import evaluated
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import replication
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
 from tests.records.test_records import at, fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+pytestmark = pytest.mark.usefixtures("first_versions")
 
 ONE = fake(seed=1)
 
@@ -143,6 +143,6 @@ def test_a_record_keeps_keys_that_this_version_does_not_know(tmp_path):
 
 def test_the_findings_show_what_records_say_as_text(monkeypatch):
     monkeypatch.setattr(replication, "_detail", lambda each: ["<script>alert(1)</script>"])
-    text = replication.markdown([findings([], "mini", "nowhere")])
+    text = replication.markdown([evaluated([], "mini", [])])
     assert "<script" not in text
     assert "&lt;script>" in text

@@ -8,14 +8,15 @@ import pytest
 
 from elmo_bench.commands.compare import report
 from elmo_bench.records import store
+from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.charts import curves, forest, heat, svg
 from elmo_bench.reporting.pages import answer, cost, pictures
-from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.reporting.statistics.outcomes import by_scale, compared
 from tests.records.test_records import fake, save
-from tests.reporting.test_claims import learned
+from tests.reporting.test_findings import learned
 
-pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+pytestmark = pytest.mark.usefixtures("first_versions")
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -81,13 +82,14 @@ def test_every_row_names_its_runs_and_every_link_leads_somewhere(tmp_path, page)
 
 
 @pytest.mark.parametrize(
-    ("seeds", "low", "high", "said"),
-    [((3, 3), 0.1, 2, "clear"), ((3, 3), -1, 2, "not shown"), ((3, 3), -2, -1, "worse"),
-     ((1, 3), 1, 2, "one seed"), ((3, 3), None, None, "no interval")],
+    ("seeds", "mean", "error", "said"),
+    [((3, 3), 1, 0.1, "clear"), ((3, 3), 1, 1, "not shown"), ((3, 3), -1, 0.1, "worse"),
+     ((1, 3), 1, 0.1, "one seed"), ((3, 3), 1, None, "no interval")],
 )  # fmt: skip
-def test_how_sure_a_gain_is(records, seeds, low, high, said):
+def test_how_sure_a_gain_is(records, seeds, mean, error, said):
     gain = by_scale(records)["open"][0].main.test
-    assert answer.verdict(gain._replace(low=low, high=high, seeds=seeds)) == said
+    spread = error and Spread(error, 9)
+    assert answer.verdict(gain._replace(mean=mean, spread=spread, seeds=seeds)) == said
 
 
 def test_the_untrained_bilm_is_compared_but_is_not_the_papers_comparison(records):
@@ -147,22 +149,22 @@ def test_the_heat_map_marks_weights_far_from_an_even_share(others, none, small, 
     assert strokes(none[0]) == strokes(none[1]) < min(strokes(small), strokes(large))
 
 
-def study(table: int, what: str, source: str, header: list[str], *rows: tuple[str, ...]) -> Section:
-    return Section(f"Table {table}: {what}, scale open, biLM {source}", "", tuple(header), list(rows))
+def study(table: int, what: str, quantity: str, **layers: list[float]) -> StudyRecord:
+    """A study with the scores of the layers of some sources, and a difference, which is no layer."""
+    cells = [Cell(name, quantity, x, i, n=9) for name, scores in layers.items() for i, x in enumerate(scores)]
+    extra = [Cell("first", quantity, 60.0, n=9), Cell("open", quantity, 1.0, 2, 1, n=9), Cell("open", "recall", 1.0, 0)]
+    return StudyRecord("open", f"table{table}", what, "", [*cells, *extra], next(iter(layers)), table)
 
 
 def test_what_the_layers_of_two_sources_hold_is_one_picture():
-    wsd, pos = ["method", "F1", "the paper"], ["vectors", "UPOS", "XPOS", "the paper"]
     made = [
-        study(5, "word senses", "open", wsd, ("first sense", "60.0", ""), ("open, layer 0", "40.0", ""),
-              ("open, layer 1", "50.0", "67.4"), ("untrained, layer 0", "30.0", "")),
-        study(5, "word senses", "minilm", wsd, ("minilm, layer 0", "41.5", ""), ("untrained, layer 0", "30.0", "")),
-        study(6, "parts of speech", "open", pos, ("open, layer 0", "90.00 ± 0.10", "80.0", "")),
-    ]  # fmt: skip
+        study(5, "word senses", "F1", open=[40.0, 50.0], untrained=[30.0]),
+        study(5, "word senses", "F1", minilm=[41.5], untrained=[30.0]),
+        study(6, "parts of speech", "XPOS", open=[80.0]),
+    ]
     (chart,) = pictures.what_layers_hold(made)
     assert chart.data["panels"] == [
         {"what": "word senses (F1)", "lines": {"open": [40.0, 50.0], "untrained": [30.0], "minilm": [41.5]}},
-        {"what": "parts of speech (UPOS)", "lines": {"open": [90.0]}},
         {"what": "parts of speech (XPOS)", "lines": {"open": [80.0]}},
     ]
     assert "minilm" in svg.drawn(chart)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from elmo_bench.configuration import pages, schema
 from elmo_bench.records import store
-from elmo_bench.reporting.statistics.groups import is_pair
+from elmo_bench.records.query import is_main
+from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.statistics.cells import content
 from elmo_bench.reporting.tables import files as table_files
+from elmo_bench.reporting.tables import sources
+from elmo_bench.reporting.tables.paper import section
 from elmo_bench.sweeps.asked import Asked
-from elmo_bench.sweeps.plan import Composed, Plan, Point
-from elmo_bench.sweeps.together import Outcome
 from tests.records.test_records import fake, save
 
-pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
+pytestmark = pytest.mark.usefixtures("first_versions")
 
-SETTINGS = {"none": ("baseline", "mini"), "mini": ("elmo", "mini"), "minilm": ("elmo", "minilm")}
 CLASSES = {"mini": "elmo_bench.layers.bilm.BilmLayers", "minilm": "elmo_bench.layers.transformers.TransformersLayers"}
 LAYERS = {"mini": 3, "minilm": 7}
 
@@ -26,7 +26,8 @@ def made(task: str, name: str, seed: int, f1: float):
         return fake("none", seed, f1, "mini", task=task)
     bilm = {"name": name, "sha256": None, "parameters": 1000 * LAYERS[name], "token_bytes": 2 * LAYERS[name]}
     weights = {"input": [[1 / LAYERS[name]] * LAYERS[name]] * 2}
-    record = fake("input", seed, f1, "mini", name, task=task, bilm=bilm, layer_weights=weights)
+    variant = {} if name == "mini" else {"bilm": name}
+    record = fake("input", seed, f1, "mini", name, task=task, bilm=bilm, layer_weights=weights, variant=variant)
     record.config["bilm"] = {"_target_": CLASSES[name], "seen": ["snli"] if name == "minilm" else []}
     return record
 
@@ -42,42 +43,34 @@ def folder(tmp_path):
     return tmp_path
 
 
-def written(folder) -> table_files.Table:
-    asked, run = Asked("sources", ["ner", "snli"], seeds=2), schema.typed(pages.compose([f"results_root={folder}"]))
-    composed = {
-        Point(task, (f"arm={arm}", f"bilm={bilm}"), seed, ()): Composed(run, one.run, one.group)
-        for task in asked.tasks
-        for name, (arm, bilm) in SETTINGS.items()
-        for seed in (1, 2)
-        for one in [made(task, name, seed, 0.0)]
-    }
-    records = {record.run: record for record in store.read_all(folder)}
-    return table_files.write(Outcome(Plan(asked, list(composed), composed, {}, records, []), records, {}, {}))
+def written(folder) -> list[Section]:
+    made = content(Asked("sources", ["ner", "snli"], seeds=2), store.read_all(folder))
+    assert made
+    return [section(made), *sources.sections(made)]
 
 
 def test_every_source_stands_beside_the_others_with_its_gains(folder):
-    table = written(folder)
-    assert table.section.header == ("task", "no context", "ELMo", "MiniLM")
-    assert table.section.rows[1] == (
+    table, gained, *_ = written(folder)
+    assert table.header == ("task", "no context", "ELMo", "MiniLM")
+    assert table.rows[1] == (
         "NER, f1", "51.50 ± 0.71 (2)", "61.50 ± 0.71 (2)", "71.50 ± 0.71 (2)"
     )  # fmt: skip
-    gains = [(*row[1:3], row[4].partition(" ")[0]) for row in table.others[0].rows if row[0] == "NER"]
+    gains = [(*row[1:3], row[4].partition(" ")[0]) for row in gained.rows if row[0] == "NER"]
     assert gains == [
         ("ELMo", "no context", "+10.00"), ("MiniLM", "no context", "+20.00"), ("MiniLM", "ELMo", "+10.00")
     ]  # fmt: skip
 
 
 def test_what_a_source_has_seen_is_no_evidence(folder):
-    table = written(folder)
-    gains = table.others[0]
+    table, gains, *_ = written(folder)
     line = "† SNLI: minilm was trained on data of this task; its figures here are no evidence."
-    assert table.section.remarks == gains.remarks == [line]
-    assert [cell.endswith("†") for cell in table.section.rows[0]] == [False, False, False, True]
+    assert table.remarks == gains.remarks == [line]
+    assert [cell.endswith("†") for cell in table.rows[0]] == [False, False, False, True]
     assert {row[:2] for row in gains.rows if row[4].endswith("†")} == {("SNLI", "MiniLM")}
 
 
 def test_below_stand_the_weights_and_the_cost_of_each_source(folder):
-    _, weights, cost = written(folder).others
+    *_, weights, cost = written(folder)
     assert weights.header == ("task", "ELMo at", *(f"s_{j}" for j in range(7)), "γ", "seeds")
     assert [len([cell for cell in row if cell]) for row in weights.rows] == [7, 11] * 2  # three layers and seven
     assert [row[:5] for row in cost.rows if row[0] == "NER"] == [
@@ -86,8 +79,7 @@ def test_below_stand_the_weights_and_the_cost_of_each_source(folder):
 
 
 def test_the_report_shows_all_of_it_and_table_1_is_elmo_alone(folder):
-    written(folder)
     records = store.read_all(folder)
-    (tables,) = table_files.written(folder, records).values()
+    tables = table_files.of_records(records)["tables/sources.mini.md"]
     assert [table.title.rpartition(": ")[2] for table in tables[1:]] == ["gains", "weights of the layers", "cost"]
-    assert {record.bilm_name for record in records if is_pair(record)} == {None, "mini"}
+    assert {record.bilm_name for record in records if is_main(record)} == {None, "mini"}

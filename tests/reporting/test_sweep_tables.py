@@ -3,236 +3,199 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 from omegaconf import OmegaConf
 
-from elmo_bench.configuration import layouts, pages, schema
-from elmo_bench.configuration.layouts import Layout
+from elmo_bench.configuration import pages, tables
 from elmo_bench.records import store
+from elmo_bench.records.query import fits, normal, table_of
 from elmo_bench.reporting.pages import report as page
-from elmo_bench.reporting.statistics.cells import Cell, cells
+from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.statistics.cells import content
 from elmo_bench.reporting.tables import files as table_files
+from elmo_bench.reporting.tables.paper import section
 from elmo_bench.sweeps.asked import Asked
-from elmo_bench.sweeps.pages import points
-from elmo_bench.sweeps.plan import Composed, Plan, Point
-from elmo_bench.sweeps.together import Outcome
-from elmo_bench.system import places
+from elmo_bench.sweeps.pages import points, setting
 from elmo_bench.system.errors import UserError
 from tests.records.test_records import fake, save
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions", "plain_pair")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
 
-NUMBER = re.compile(r"\d+\.\d+")
-
-
-def outcome(folder, asked: Asked, settings: list[tuple[str, ...]], seeds=(1, 2), beyond=()) -> Outcome:
-    """What has become of runs whose groups are named as those of `fake`: the last part of the setting."""
-    listed = [Point(task, setting, seed, ()) for task in asked.tasks for setting in settings for seed in seeds]
-    run = schema.typed(pages.compose([f"task={asked.tasks[0]}", f"results_root={folder}"]))
-    runs = {point: fake(name(point), point.seed, scale=asked.scale, task=point.task) for point in listed}
-    composed = {point: Composed(run, each.run, each.group) for point, each in runs.items()}
-    records = {record.run: record for task in asked.tasks for record in store.read_all(folder, asked.scale, task)}
-    lost = {point: UserError("cannot be") for point in listed if (point.setting, point.seed) in beyond}
-    return Outcome(Plan(asked, listed, composed, {}, records, []), records, {}, lost)
+PLACES = {"input": {}, "both": {"elmo.where": "both"}, "output": {"elmo.where": "output"}, "none": {}}
 
 
-def name(point: Point) -> str:
-    return point.setting[-1].rpartition("=")[2].strip("{}").rpartition(":")[2]
-
-
-def rows(folder, *arguments, **more) -> list[tuple[str, ...]]:
-    table = table_files.write(outcome(folder, *arguments, **more))
-    return [table.section.header, *table.section.rows]
-
-
-TABLE3 = [("elmo.where=input",), ("elmo.where=both",), ("elmo.where=output",)]
-
-
-def made(task="ner", **scores):
-    return [
-        fake(where, seed + 1, f1, scale="mini", task=task)
+def made(task="ner", variant=None, **scores):
+    """Runs at a place of ELMo or of the baseline, with what they change of a page that has it at the input."""
+    changes = variant or {}
+    runs = [
+        fake(where, seed + 1, f1, "mini", f"{where}{changes}", task=task, variant=PLACES[where] | changes)
         for where, each in scores.items()
         for seed, f1 in enumerate(each)
     ]
+    for run in runs:
+        run.config["vectors"] = {"source": "text"}
+    return runs
 
 
-def test_ours_stands_beside_the_papers(tmp_path):
-    save(tmp_path, *made("srl", input=[80.0, 82.0], both=[70.0]))
-    header, paper, ours = rows(tmp_path, Asked("table3", ["srl"]), TABLE3)
+def shown(asked: Asked, records) -> Section:
+    found = content(asked, records)
+    assert found
+    return section(found)
+
+
+def rows(asked: Asked, records) -> list[tuple[str, ...]]:
+    table = shown(asked, records)
+    return [table.header, *table.rows]
+
+
+def test_ours_stands_beside_the_papers():
+    runs = made("srl", input=[80.0, 82.0], both=[70.0])
+    header, paper, ours = rows(Asked("table3", ["srl"], seeds=2), runs)
     assert header == ("task", "", "input only", "input & output", "output only")
     assert paper == ("SRL, f1", "the paper", "84.7", "84.3", "80.9")
     assert ours == ("SRL, f1", "ours, mini", "82.00 ± 1.41 (2)", "71.00 (1; 1 missing)", "missing")
 
 
 def test_what_is_missing_is_said_with_the_command_that_runs_it(tmp_path):
-    save(tmp_path, *made("srl", input=[80.0, 82.0], both=[70.0]))
-    asked = Asked("table3", ["srl"], seeds=2, overrides=["data_root=/my/data", "elmo.dropout=0.2"])
-    table = table_files.write(outcome(tmp_path, asked, TABLE3))
-    (remark,) = table.section.remarks
+    asked = Asked("table3", ["srl"], seeds=2, overrides=[f"data_root={tmp_path}", "elmo.dropout=0.2"])
+    runs = made("srl", {"elmo.dropout": 0.2}, input=[80.0, 82.0], both=[70.0])
+    table = shown(asked, [*runs, *made("srl", input=[1.0], both=[1.0], output=[1.0])])
+    (remark,) = table.remarks
     command = "elmo-bench sweep +sweep=table3 task=srl scale=mini seeds=2 elmo.dropout=0.2"
     assert remark == f"srl: 3 of 6 runs are missing: {command}"
-    assert table.path.name == "table3.mini.elmo.dropout=0.2.md"
-    text = table.path.read_text() + table.path.with_suffix(".json").read_text()
-    assert "/my/data" not in text
-    assert "All runs with elmo.dropout=0.2." in text
+    assert str(tmp_path) not in table.markdown()
+    assert "All runs with elmo.dropout=0.2." in table.note
 
 
-def test_the_increase_is_absolute_and_relative_to_the_remaining_error(tmp_path):
-    save(tmp_path, *made(baseline=[90.0], elmo=[91.5], text=[50.0]))
-    header, _, ours = rows(
-        tmp_path, Asked("table1", ["ner"]), [("arm=baseline",), ("arm=text",), ("arm=elmo",)], seeds=(1,)
-    )
-    assert header[2:] == (
-        "previous best", "baseline", "+ ELMo", "increase (absolute / relative)", "baseline, text vectors"
-    )  # fmt: skip
-    assert ours[2:] == ("", "90.00 (1)", "91.50 (1)", "1.50 / 15.0 %", "50.00 (1)")
+def test_the_increase_is_absolute_and_relative_to_the_remaining_error():
+    runs = [*made(none=[90.0], input=[91.5]), *made(variant={"vectors": "random"}, none=[50.0], input=[70.0])]
+    header, _, ours = rows(Asked("table1", ["ner"], seeds=1), runs)
+    assert header[2:] == ("previous best", "baseline", "+ ELMo", "increase (absolute / relative)")
+    assert ours[2:] == ("", "90.00 (1)", "91.50 (1)", "1.50 / 15.0 %")
+    _, _, ours = rows(Asked("table1", ["ner"], seeds=1, overrides=["vectors=random"]), runs)
+    assert ours[2:] == ("", "50.00 (1)", "70.00 (1)", "20.00 / 40.0 %")
 
 
-def test_other_tasks_keep_their_rows_made_again_from_their_records(tmp_path):
-    save(tmp_path, *made("srl", input=[80.0], both=[70.0], output=[60.0]), *made("snli", input=[50.0]))
-    rows(tmp_path, Asked("table3", ["srl"]), TABLE3, seeds=(1,))
-    save(tmp_path, *made("srl", input=[81.0]))
-    both = rows(tmp_path, Asked("table3", ["snli"]), TABLE3, seeds=(1,))
+def test_other_tasks_that_have_such_runs_have_their_rows():
+    runs = [*made("srl", input=[80.0], both=[70.0]), *made("snli", input=[50.0]), *made("coref", input=[60.0])]
+    both = rows(Asked("table3", ["snli"], seeds=1), runs)
     assert [row[:3] for row in both[1:]] == [
         ("SNLI, f1", "the paper", "88.9"), ("SNLI, f1", "ours, mini", "51.00 (1)"),
-        ("SRL, f1", "the paper", "84.7"), ("SRL, f1", "ours, mini", "82.00 (1)"),
+        ("SRL, f1", "the paper", "84.7"), ("SRL, f1", "ours, mini", "81.00 (1)"),
     ]  # fmt: skip
-    (tmp_path / "tables" / "table3.mini.json").write_text("{}")  # damaged: the task asked for is all that is known
-    assert len(rows(tmp_path, Asked("table3", ["snli"]), TABLE3, seeds=(1,))) == 3
 
 
-def test_two_keys_make_rows_and_columns(tmp_path):
-    settings = [(f"arm={arm}", f"fraction={share}") for arm in ("baseline", "elmo") for share in (0.1, 1.0)]
-    asked = Asked("figure1", ["ner"])
-    found = cells(outcome(tmp_path, asked, settings))
-    assert [(cell.row, cell.column) for cell in found] == [
-        ("arm=baseline", "fraction=0.1"), ("arm=baseline", "fraction=1.0"),
-        ("arm=elmo", "fraction=0.1"), ("arm=elmo", "fraction=1.0"),
-    ]  # fmt: skip
-    table = rows(tmp_path, asked, settings)
+def test_rows_and_columns_are_settings():
+    runs = [*made(none=[60.0], input=[70.0]), *made(variant={"fraction": 0.1}, none=[40.0], input=[50.0])]
+    for run in runs:
+        run.config["fraction"] = run.variant.get("fraction", 1.0)
+    table = rows(Asked("figure1", ["ner"], seeds=1), runs)
     assert table[0] == ("task", "", "0.1 %", "0.3 %", "1 %", "3 %", "10 %", "30 %", "100 %")
-    assert [row[:2] for row in table[1:]] == [("NER, f1", "baseline"), ("NER, f1", "+ELMo")]
+    assert [(*row[:2], row[6], row[8]) for row in table[1:]] == [
+        ("NER, f1", "baseline", "41.00 (1)", "61.00 (1)"), ("NER, f1", "+ ELMo", "51.00 (1)", "71.00 (1)")
+    ]  # fmt: skip
 
 
-def test_what_cannot_be_has_a_dash_also_when_the_table_alone_or_another_task_is_asked_for(tmp_path):
-    settings = [("arm=elmo", "fraction=0.01"), ("arm=elmo", "fraction=1.0")]
-    beyond = [(settings[0], 1), (settings[0], 2)]
-    asked = Asked("figure1", ["ner"])
-    for lost in (beyond, []):
-        table = table_files.write(outcome(tmp_path, asked, settings, beyond=lost))
-        (row,) = table.section.rows
-        assert (row[4], row[8]) == ("–", "missing")
-        assert table.section.remarks[0].startswith("ner: 2 of 2 runs are missing: ")
-    save(tmp_path, *made("snli", **{"1.0": [50.0]}))
-    table = table_files.write(outcome(tmp_path, Asked("figure1", ["snli"]), settings))
-    (row,) = [row for row in table.section.rows if row[0].startswith("NER")]
-    assert row[4] == "–"
+def test_a_fraction_that_does_not_fill_a_batch_has_a_dash():
+    """By the ten updates of an epoch on all of the data, 3 % of them are less than a batch."""
+    table = shown(Asked("figure1", ["ner"], seeds=1), made(none=[60.0]))
+    assert table.rows[0][2:] == ("–", "–", "–", "–", "missing", "missing", "61.00 (1)")
+    assert table.remarks[0].startswith("ner: 5 of 6 runs are missing: ")
 
 
-def test_the_weights_of_layers_by_place(tmp_path):
-    save(tmp_path, *made(both=[80.0, 82.0]))
-    header, row = rows(tmp_path, Asked("figure2", ["ner"]), [("elmo.where=both",)])
+def test_a_setting_that_replaces_the_sweeps_own_has_a_column():
+    asked = Asked("table3", ["ner"], seeds=1, overrides=["elmo.where=input,none"])
+    assert rows(asked, made(none=[60.0], input=[70.0]))[0][2:] == ("input only", "baseline")
+    (bilm,) = rows(Asked("sources", ["ner"], seeds=1, overrides=["bilm=mini,mine"]), made(none=[60.0]))[:1]
+    assert bilm[1:] == ("no context", "ELMo", "bilm=mine")
+
+
+def test_the_weights_of_layers_by_place():
+    header, row = rows(Asked("figure2", ["ner"], seeds=2), made(both=[80.0, 82.0]))
     assert header == ("task", "ELMo at", "s_0", "s_1", "s_2", "γ", "seeds")
     assert row == ("NER", "input", "0.10 ▼", "0.30 ▼", "0.60", "1.25", "2")
-
-
-def test_the_json_has_the_cells_with_their_runs(tmp_path):
-    save(tmp_path, *made(input=[80.0, 82.0]))
-    table = table_files.write(outcome(tmp_path, Asked("table3", ["ner"]), TABLE3))
-    read = json.loads(table.path.with_suffix(".json").read_text())
-    first, *_ = read["cells"]
-    assert first["runs"] == [record.run for record in made(input=[81.0, 83.0])]
-    assert (first["column"], first["seeds"], first["metric"]) == ("elmo.where=input", [1, 2], "f1")
-    assert first["dev"] == pytest.approx([82.0, 2**0.5])
-    assert [read["header"], *read["rows"]] == [list(row) for row in (table.section.header, *table.section.rows)]
-    assert table.path.read_text().count("\n| ") == len(read["rows"]) + 2
-    before = {path: path.read_bytes() for path in table.path.parent.iterdir()}
-    table_files.write(outcome(tmp_path, Asked("table3", ["ner"]), TABLE3))
-    assert {path: path.read_bytes() for path in table.path.parent.iterdir()} == before
 
 
 # The pages.
 
 
-def entries() -> dict[str, Layout]:
-    return {sweep: layouts.layout(sweep) for sweep in layouts.sweeps()}
-
-
-def test_a_page_opens_with_every_figure_of_the_paper_that_its_table_has():
-    for sweep, layout in entries().items():
-        opening = (places.CONF / "sweep" / f"{sweep}.yaml").read_text().partition("hydra:")[0]
-        figures = [number for row in layout.paper.values() for cell in row for number in NUMBER.findall(cell)]
-        assert [number for number in figures if number not in opening] == []
-        assert "aper" in opening
-
-
 def test_the_figures_of_table_1_are_those_of_the_tasks_pages():
-    for task, (_, baseline, elmo, _) in layouts.layout("table1").paper.items():
+    for task, (_, baseline, elmo, _) in tables.table("table1").paper.items():
         given = OmegaConf.load(pages.page(task)).task.paper
         mean, _, deviation = elmo.partition(" ± ")
         assert (given.baseline, given.elmo) == (float(baseline), float(mean))
         assert given.get("elmo_deviation") == (float(deviation) if deviation else None)
 
 
-def test_every_row_of_the_paper_has_a_figure_for_every_column_of_its_table():
-    for layout in entries().values():
-        assert {len(row) for row in layout.paper.values()} <= {len(layout.columns)}
-        assert {*layout.paper} <= {*layouts.titles()} <= {*pages.tasks()}
+@pytest.mark.parametrize("sweep", tables.sweeps())
+def test_every_row_of_the_paper_has_a_figure_for_every_column_of_its_table(sweep):
+    table = tables.table(sweep)
+    assert {len(row) for row in table.paper.values()} <= {len(table.columns)}
+    assert {task for finding in table.findings for task in finding.paper} | {*table.paper} <= {*pages.tasks()}
 
 
-@pytest.mark.parametrize("sweep", [name for name in layouts.sweeps() if layouts.layout(name).columns])
-def test_the_columns_of_a_table_are_settings_of_its_sweep(sweep):
-    layout = layouts.layout(sweep)
-    task = (layout.tasks or ["snli"])[0]
-    listed = [
-        Point(task, tuple(v.lstrip("+") for v in each[:-1]), 1, ())
-        for each in points(sweep, [f"task={task}", "scale=paper"], [1])
-    ]
-    found = {cell.column for cell in cells(Outcome(Plan(Asked(sweep, [task]), listed, {}, {}, {}, []), {}, {}, {}))}
-    named = {one for column in layout.columns for one in (column.of, *column.gain) if one}
-    assert named <= found
+@pytest.mark.parametrize("sweep", [name for name in tables.sweeps() if tables.table(name).columns])
+def test_the_cells_of_a_table_are_the_settings_of_its_sweep(sweep):
+    """So that `train +sweep=NAME` trains what the table shows, and nothing else."""
+    found = [normal(setting(each), "mini") for each in points(sweep, ["scale=mini"], [1])]
+    cells = [normal(each, "mini") for each in tables.table(sweep).settings]
+    assert all(each in cells for each in found)
+    assert all(each in found for each in cells)
 
 
-def test_a_sweep_without_an_entry_has_a_table_and_a_wrong_entry_is_one_line(bench):
-    (bench.conf / "sweep" / "mine.yaml").write_text("# @package _global_\n")
-    assert layouts.layout("mine").columns == []
-    listed = bench.conf / "tables.yaml"
-    listed.write_text(listed.read_text() + "\nmine: {colums: []}\n")
-    with pytest.raises(UserError, match=r"tables.yaml: the entry mine: Key 'colums' not in 'Layout'"):
-        layouts.layout("mine")
+def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block_is_one_line(bench):
+    path = bench.conf / "sweep" / "mine.yaml"
+    head = "# @package _global_\nhydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: 'none,input', seed: '1'}}}\n"
+    path.write_text(head)
+    assert rows(Asked("mine", ["ner"], seeds=1), made(none=[60.0]))[0] == ("task", "baseline", "elmo.where=input")
+    path.write_text(head + "table: {colums: []}\n")
+    with pytest.raises(UserError, match=r"mine.yaml: table: Key 'colums' not in 'Table'"):
+        tables.table("mine")
+    finding = "{finding: x, more: b, less: a, paper: {ner: ''}}"
+    columns = "columns: [{title: a, of: {}}], "
+    path.write_text(head + f"table: {{{columns}findings: [{finding}]}}\n")
+    with pytest.raises(UserError, match=r"mine.yaml: table.findings: b: choose from a"):
+        tables.table("mine")
 
 
-def test_a_cell_outlives_its_json():
-    cell = Cell("ner", "", "elmo.where=input", "abc", (1, 2), (2,))
-    assert Cell.of(json.loads(json.dumps(cell._asdict()))) == cell
+# The query.
+
+
+def test_a_run_fits_what_it_has_and_not_what_it_changes_besides():
+    (run,) = made(both=[1.0])
+    assert fits(run, {"elmo.where": "both"})
+    assert not fits(run, {})
+    assert not fits(run, {"elmo.where": "input"})
+    assert not fits(run, {"elmo.where": "both", "arm": "baseline"})
+    (baseline,) = made(none=[1.0])
+    assert fits(baseline, {"arm": "baseline", "elmo.where": "both", "bilm": "x"})  # which a baseline does not have
+    assert not fits(baseline, {})
+
+
+@pytest.mark.parametrize(
+    ("where", "variant", "table"),
+    [
+        ("none", {}, "table1"), ("both", {}, "table3"), ("input", {"elmo.layers": "last"}, "table2"),
+        ("input", {"fraction": 0.3}, "figure1"), ("input", {"vectors": "random"}, "vectors"),
+        ("input", {"bilm": "minilm"}, "sources"), ("input", {"bilm": "mine"}, "table1"),
+        ("input", {"elmo.dropout": 0.1}, "others"),
+    ],
+)  # fmt: skip
+def test_a_run_stands_in_the_first_table_that_has_it(where, variant, table):
+    (run,) = made("ner", variant, **{where: [1.0]})
+    assert table_of(run) == table
 
 
 # The report.
 
 
-def test_the_report_has_the_tables_of_sweeps_made_again_from_the_records(tmp_path):
-    save(tmp_path, *made("srl", input=[80.0, 82.0, 81.0]))
-    asked = Asked("table3", ["srl"], overrides=["elmo.dropout=0.2"])
-    swept = outcome(tmp_path, asked, TABLE3, seeds=(1, 2, 3))
-    path = table_files.write(swept).path
-    written = path.read_text().replace(swept.plan.config.scale.note, "note on mini")
-    assert page.contents(store.read_all(tmp_path), tmp_path)[f"tables/{path.name}"] == written
-    path.write_text("changed by hand")
-    save(tmp_path, *made("srl", input=[70.0, 71.0, 72.0]))  # in the place of the earlier ones
+def test_the_report_has_the_tables_of_sweeps_made_of_the_records(tmp_path):
+    save(tmp_path, *made("srl", both=[80.0, 82.0, 81.0]))
     files = page.contents(store.read_all(tmp_path), tmp_path)
-    changed = written.replace("82.00 ± 1.00", "72.00 ± 1.00")
-    assert "All runs with elmo.dropout=0.2." in changed
-    assert files[f"tables/{path.name}"] == changed
-    (table,) = json.loads(files["report.json"])["sweeps"]["tables"]
-    runs = [record.run for record in made("srl", input=[0.0] * 3)]
-    assert table["rows"][1][2] == {"text": "72.00 ± 1.00 (3)", "below": [], "runs": runs}
-
-
-def test_a_damaged_table_is_named_in_one_line(tmp_path):
-    save(tmp_path, *made("srl", input=[80.0]))
-    table = table_files.write(outcome(tmp_path, Asked("table3", ["srl"]), TABLE3, seeds=(1,)))
-    table.path.with_suffix(".json").write_text("{}")
-    with pytest.raises(UserError, match=r"table3\.mini\.json: .*run=false"):
-        page.contents(store.read_all(tmp_path), tmp_path)
+    written = table_files.markdown([shown(Asked("table3", ["srl"]), store.read_all(tmp_path))])
+    assert files["tables/table3.mini.md"] == written
+    assert [name for name in files if name.startswith("tables/")] == ["tables/table3.mini.md", "tables/figure2.mini.md"]
+    table, *_ = json.loads(files["report.json"])["sweeps"]["tables"]
+    assert table["rows"][1][3]["text"] == "82.00 ± 1.00 (3)"
+    assert table["rows"][1][3]["runs"] == [record.run for record in made("srl", both=[0.0] * 3)]

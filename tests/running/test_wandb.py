@@ -27,7 +27,7 @@ from tests.command import Fork
 from tests.conftest import clean_environment
 from tests.records.test_records import fake
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions", "plain_pair")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
 
 KEY = "a" * 40
 
@@ -104,7 +104,7 @@ def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(be
         assert [row[f"elmo/input/s{j}"] for j in range(3)] == weights
         assert row["elmo/input/gamma"] == gamma
     opening, whole = openings[1], summary(second)
-    assert (opening["run_group"], opening["job_type"]) == ("table1/open/toy", "elmo")
+    assert (opening["run_group"], opening["job_type"]) == ("others/open/toy", "elmo")
     assert opening["tags"][:3] == ["toy", "open", "biLM custom"]
     assert whole["config"]["task"]["fit"]["epochs"] == 3
     assert whole["config"]["record"]["digest"] == wandb_record.digest(record)
@@ -372,7 +372,7 @@ def test_a_variant_belongs_to_the_sweep_that_makes_it():
     changes = {"table1": {}, "table2": {"elmo.layers": "last"}, "table3": {"elmo.where": "output"},
                "ner_loss": {"task.head.loss": "sum"}, "others": {"task.fit.epochs": 3}}  # fmt: skip
     for page, variant in changes.items():
-        assert publishing.table(fake(variant=variant)) == f"{page}/open/ner"
+        assert wandb_record.group(fake(variant=variant)) == f"{page}/open/ner"
 
 
 def test_a_dashboard_is_saved_in_the_place_of_its_earlier_self():

@@ -25,7 +25,7 @@ def forked(monkeypatch) -> None:
     """What is measured in a process of its own is measured in a fork, for which nothing large is imported again."""
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        done = anew(ROOT, command[2], command[3:], clean_environment())
+        done = anew(ROOT, command[4], command[5:], clean_environment())  # after python -P start.py -m
         done.check_returncode()
         return done
 

@@ -15,9 +15,9 @@ import pytest
 from elmo_bench.commands.run import sweep as command
 from elmo_bench.commands.run import train
 from elmo_bench.configuration import pages, schema
+from elmo_bench.identity.identity import Identity
 from elmo_bench.sweeps import asked, together
 from elmo_bench.sweeps.asked import Asked
-from elmo_bench.sweeps.pages import BARE
 from elmo_bench.sweeps.plan import Plan, plan
 from elmo_bench.system.errors import UserError
 from tests import pretend
@@ -33,7 +33,7 @@ PAGE = """# @package _global_
 hydra: {{mode: MULTIRUN, sweeper: {{params: {{{key}: "{values}", seed: "1,2"}}}}}}
 """
 PAGES = {  # the runs of `arms` start sooner than those of `places`
-    "places": PAGE.format(key="elmo.where", values="none,input"),
+    "places": PAGE.format(key="elmo.where", values="none,input") + "table: {beyond: fewer than a batch}\n",
     "arms": PAGE.format(key="arm", values="baseline,elmo"),
     "layers": PAGE.format(key="elmo.layers", values="7,last"),
 }
@@ -43,8 +43,6 @@ PAGES = {  # the runs of `arms` start sooner than those of `places`
 def toy(bench):
     """The toy task and sweeps of two settings of it."""
     written = {bench.conf / "sweep" / f"{name}.yaml": page for name, page in PAGES.items()}
-    tables = bench.conf / "tables.yaml"
-    written[tables] = tables.read_text() + "\nplaces: {beyond: fewer than a batch}\n"
     for path, content in written.items():
         path.write_text(content)
         os.utime(path, (0, 0))  # unchanged from test to test, so that what Hydra composed serves them all
@@ -75,16 +73,19 @@ def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
     return plan(Asked("places", ["toy"], "open", seeds, run=run, overrides=toy.shared(SHORT, *changes)))
 
 
-def test_the_baseline_of_a_sweep_is_the_arm_of_that_name_unless_another_is_asked_for(tmp_path):
-    """At open, SST-5 has less dropout without ELMo; the sweep's baseline is that of Table 1."""
-    places = [f"data_root={tmp_path}", f"results_root={tmp_path}"]
-    for more, arms in (([], {"baseline", "elmo"}), (["arm=glove"], {"glove"})):
-        listed = plan(Asked("table2", ["sst5"], "open", 1, run=False, overrides=[*places, *more])).points
-        composed = [(point, schema.typed(pages.compose(point.overrides))) for point in listed]
-        assert {config.arm for _, config in composed} == arms
-        assert [config.arm for point, config in composed if point.setting == (BARE,)] == [min(arms)]
-    (config,) = (config for _, config in composed[:1])
-    assert config.task.head["embedding_dropout"] == 0.25
+def test_points_that_differ_in_their_seed_are_composed_twice_and_not_once_each(toy, monkeypatch):
+    """The ids are those of every point composed by itself, also where a page has the seed in another value."""
+    by_itself = {p: Identity(schema.typed(pages.compose(p.overrides))) for p in planned(toy, seeds=4).points}
+    composed, compose = [], pages.compose
+    monkeypatch.setattr(pages, "compose", lambda *given: composed.append(given) or compose(*given))
+    found = planned(toy, seeds=4).composed
+    assert {p: (each.run, each.group) for p, each in found.items()} == {
+        p: (each.run, each.group) for p, each in by_itself.items()
+    }
+    assert len(composed) == 2 * len({point.setting for point in found}) < len(found)
+    seeded = planned(toy, "task.fit.least_updates=${seed}", seeds=3)
+    assert [each.config.task.fit.least_updates for each in seeded.composed.values()] == [1, 2, 3, 1, 2, 3]
+    assert len({each.group for each in seeded.composed.values()}) == 6
 
 
 def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
@@ -193,7 +194,7 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "missing argument +sweep=...; choose from figure1"),
+        ([], "missing argument +sweep=...; choose from table1, table2"),
         (["+sweep=table9"], "sweep=table9: there is no such sweep; did you mean table"),
         (["+sweep=table2", "task=snil"], "task=snil: there is no such task; did you mean snli?"),
         (["+sweep=table2", "seeds=0"], "seeds=0: a whole number from 1 to 1000"),

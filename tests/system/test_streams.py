@@ -31,7 +31,8 @@ def typed(*arguments: str, encoding: str | None = "utf-8") -> tuple[int, str, st
         sys.argv = ["elmo-bench", *arguments]
         __main__.main()
 
-    return Fork(act, clean_environment()).finish()
+    status, out, err = Fork(act, clean_environment()).finish()
+    return status, out.encode("utf-8", "surrogateescape").decode(encoding or "utf-8"), err
 
 
 @pytest.fixture

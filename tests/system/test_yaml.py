@@ -83,10 +83,10 @@ def test_sizes_of_an_untrained_bilm_that_cannot_be_read(tmp_path, content):
 @pytest.mark.slow
 @pytest.mark.parametrize("content", [BOMB, "a: [1\nb: }", "a: 1\na: 2", b"a: \xe9"])
 def test_a_page_that_hydra_reads_has_the_same_limits(bench, content):
-    page = bench.conf / "arm" / "mine.yaml"
+    page = bench.conf / "trainer" / "mine.yaml"
     page.write_bytes(content if isinstance(content, bytes) else f"# @package _global_\n{content}".encode())
     with pytest.raises(Exception) as raised:  # noqa: PT011 (Hydra's, OmegaConf's or YAML's own)
-        pages.compose(bench.overrides("arm=mine"))
+        pages.compose(bench.overrides("trainer=mine"))
     line = console.explain(raised.value)
     assert line is not None
     assert str(page) in line

@@ -1,9 +1,9 @@
 """The paper's Table 1 for a task: `python -m elmo_bench reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
 
-Runs the sweep conf/sweep/table1.yaml: the pair of the scale, without ELMo and with it on the same pre-trained word
-vectors, over seeds 1 to N (`task=all`: every task); prints your results beside those that the authors recorded and the
-paper's, and writes a report of yours. A run that has a record is not run again. Any other override applies to all
-runs. `recorded=true` only shows the authors' results.
+Runs the sweep conf/sweep/table1.yaml, the baseline and +ELMo on the scale's word vectors, over seeds 1 to N (`task=all`
+for every task); prints your results beside those that the authors recorded and the paper's, and writes a report of
+yours. A run that has a record is not run again. Any other override applies to all runs. `recorded=true` only shows the
+authors' results.
 
 `jobs=N` trains N runs at a time, each on its share of the cores; by default two, if there are two cores and no GPU.
 """
@@ -15,7 +15,7 @@ import sys
 from elmo_bench.commands import usage
 from elmo_bench.commands.compare import report
 from elmo_bench.records import store
-from elmo_bench.reporting.statistics.groups import is_pair
+from elmo_bench.records.query import is_main
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.beside import beside
 from elmo_bench.sweeps import asked
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def show_recorded(wanted: Asked) -> None:
-    """Prints the tables of the authors' runs of the scale's pair, all seeds of them.
+    """Prints the tables of the authors' runs of the paper's comparison, all seeds of them.
 
     Raises:
         UserError: settings are asked for with which the authors have recorded none, or there is no such run.
@@ -82,7 +82,7 @@ def show_recorded(wanted: Asked) -> None:
             f"recorded=true shows the arms of the scale as their pages have them: without {wanted.changes[0]}"
         )
     found = [each for task in wanted.tasks for each in store.read_all(places.RECORDED, wanted.scale, task)]
-    shown = [record for record in found if is_pair(record)]
+    shown = [record for record in found if is_main(record)]
     if not shown:
         raise UserError("the authors have recorded no such run (without recorded=true it is trained)")
     report.show(tables.sections(shown))

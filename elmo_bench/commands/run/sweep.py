@@ -43,8 +43,8 @@ COMMAND = Command(
         "Trains the runs that have no record, each in a process of its own, and prints the table that they make beside "
         "the paper's. A run that fails does not stop the others. The last line says how many are recorded, failed and "
         "missing; the same command again runs only what is missing.",
-        "The table and its cells are written to tables/SWEEP.SCALE.md and .json in the folder of results, where other "
-        "tasks of the same sweep keep their rows.",
+        "The table is written to tables/SWEEP.SCALE.md in the folder of results, with the rows of all tasks that have "
+        "such runs.",
         usage.OVERRIDES,
     ),
     again="the same command again runs what is missing",
@@ -63,7 +63,7 @@ def main() -> None:
     outcome = carry_out(planned)
     if outcome.plan.composed:  # else nothing could be run, and why has been said
         table = table_files.write(outcome)
-        report.show([table.section, *table.others])
-        print(f"written: {table.path}, {table.path.with_suffix('.json').name}")
+        report.show(table.sections)
+        print(f"written: {table.path}")
         print(outcome.line(), flush=True)
     outcome.raise_first()

@@ -51,6 +51,7 @@ def main() -> None:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
+    from elmo_bench.configuration.composing import settled
     from elmo_bench.running.launch import train
 
     failed: list[Exception] = []
@@ -60,7 +61,7 @@ def main() -> None:
         if "Joblib" in HydraConfig.get().launcher["_target_"]:
             children.end_with_parent()
         try:
-            record = train(_planned(cfg))
+            record = train(settled(cfg))
         except Exception as error:
             if not _in_process() or console.explain(error) is None:
                 raise
@@ -87,19 +88,6 @@ def _check_flags() -> None:
     parser = get_args_parser()
     parser.error = refuse  # type: ignore[method-assign]
     parser.parse_args()
-
-
-def _planned(cfg: DictConfig) -> DictConfig:
-    """What `elmo-bench sweep` makes of a run of a sweep."""
-    from hydra.core.hydra_config import HydraConfig
-
-    from elmo_bench.configuration import pages
-    from elmo_bench.sweeps.pages import with_arm
-
-    config = HydraConfig.get()
-    given = list(config.overrides.task)
-    planned = with_arm(given) if "sweep" in config.runtime.choices else given
-    return cfg if planned == given else pages.compose(planned)
 
 
 def _in_process() -> bool:

@@ -26,7 +26,7 @@ def forest(name: str, title: str, scales: Mapping[str, Sequence[Comparison]]) ->
 
 
 def _row(main: Comparison) -> dict[str, Any]:
-    mean, low, high = (None if x is None else round(x, 2) for x in main.test[:3])
+    mean, low, high = (None if x is None else round(x, 2) for x in (main.test.mean, main.test.low, main.test.high))
     return {"task": main.task, "gain": mean, "low": low, "high": high, "seeds": min(main.test.seeds),
             "paper": gain_of_paper(main.treated.first)}  # fmt: skip
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from elmo_bench.records.studies import StudyRecord
 from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.charts.svg import drawn
 from elmo_bench.reporting.pages import pictures
@@ -11,11 +12,12 @@ from elmo_bench.reporting.pages.answer import answer
 from elmo_bench.reporting.pages.cost import cost
 from elmo_bench.reporting.pages.parts import Chapter, as_json
 from elmo_bench.reporting.section import TEMPLATES, Number, Section
-from elmo_bench.reporting.statistics.claims import RULE, Finding
+from elmo_bench.reporting.statistics.findings import RULE, Evaluated
 from elmo_bench.reporting.statistics.gains import READING
-from elmo_bench.reporting.statistics.outcomes import Scales, compared
+from elmo_bench.reporting.statistics.outcomes import Comparison, Scales, compared
 from elmo_bench.reporting.tables import comparisons, replication, tables
 from elmo_bench.reporting.tables.remarks import NOTHING, Read
+from elmo_bench.reporting.tables.studies import sections
 from elmo_bench.system.storage import json_text
 
 SWEPT = "Mean ± sample standard deviation over the seeds, whose number stands in brackets."
@@ -28,14 +30,14 @@ PERCENT = (
 def chapters(
     scales: Scales,
     swept: Sequence[Section] = (),
-    studies: Sequence[Section] = (),
-    claims: Sequence[Sequence[Finding]] = (),
+    studies: Sequence[StudyRecord] = (),
+    findings: Sequence[Sequence[Evaluated]] = (),
     read: Read = NOTHING,
 ) -> list[Chapter]:
     """The chapters of the page, the answer and the findings first; those without content are left out."""
     chapters = [
         answer(scales),
-        _findings(claims),
+        _findings(findings, compared(scales)),
         _gains(scales),
         Chapter("sweeps", "The paper's tables, and other sweeps", [SWEPT] if swept else [], swept),
         pictures.fewer_examples(scales),
@@ -44,14 +46,15 @@ def chapters(
         pictures.training(scales),
         _scores(scales, read),
         cost(scales),
-        Chapter("studies", "Studies of the biLM", [], studies, pictures.what_layers_hold(studies)),
+        Chapter("studies", "Studies of the biLM", [], sections(studies), pictures.what_layers_hold(studies)),
     ]
     return [chapter for chapter in chapters if chapter.words or chapter.tables or chapter.charts]
 
 
-def _findings(by_scale: Sequence[Sequence[Finding]]) -> Chapter:
+def _findings(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]]) -> Chapter:
     """Each finding of the paper, ours, and a verdict; the numbers open to the runs behind them."""
-    words = [f"Scale {found[0].scale}: {replication.counts(found)}." for found in by_scale]
+    families = ((found, replication.families(found, mains.get(found[0].scale, []))) for found in by_scale)
+    words = [f"Scale {found[0].scale}: {replication.counts(found)}. {said}".rstrip() for found, said in families]
     rule = [RULE.replace("*", "")] if words else []
     return Chapter("findings", replication.TITLE, words + rule, [replication.glance(found) for found in by_scale])
 
@@ -75,8 +78,8 @@ def _scores(scales: Scales, read: Read) -> Chapter:
 def pages(
     scales: Scales,
     swept: Sequence[Section],
-    studies: Sequence[Section],
-    claims: Sequence[Sequence[Finding]] = (),
+    studies: Sequence[StudyRecord],
+    findings: Sequence[Sequence[Evaluated]] = (),
     read: Read = NOTHING,
 ) -> dict[str, str]:
     """The contents of report.html, report.json and, where something is compared, figures/gains.svg, by name.
@@ -85,10 +88,10 @@ def pages(
         scales: all runs.
         swept: the tables of sweeps.
         studies: those of the biLM.
-        claims: the findings of the paper at each scale.
+        findings: the findings of the paper at each scale.
         read: what the biLM has read of dev, by scale and task.
     """
-    found = chapters(scales, swept, studies, claims, read) if scales or studies else []
+    found = chapters(scales, swept, studies, findings, read) if scales or studies else []
     notes = [outcomes[0].note for outcomes in scales.values()]
     made = {"report.html": html(found, notes), "report.json": data(found)}
     if mains := compared(scales):

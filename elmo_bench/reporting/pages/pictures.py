@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from elmo_bench.configuration import pages
+from elmo_bench.records.query import rest
+from elmo_bench.records.studies import StudyRecord
 from elmo_bench.reporting.charts import curves
 from elmo_bench.reporting.charts.heat import heat_map
 from elmo_bench.reporting.charts.svg import Chart
 from elmo_bench.reporting.pages.parts import Chapter
-from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales, compared, newest_record
@@ -40,7 +39,7 @@ def _by_fraction(outcome: Outcome) -> dict[str, list[Group]]:
         return {}
     newest = max(parts, key=lambda group: (group.has_elmo, newest_record(group.records).finished))
     fits = [g for g in outcome.groups if g.sha256 in (None, newest.sha256)]
-    plain = [group for group in fits if not {*group.first.variant} - {"fraction"}]
+    plain = [group for group in fits if not rest(group.first, {"fraction": None})]
     arms = {arm: [group for group in plain if group.first.arm == arm] for arm in ("baseline", "elmo")}
     return {arm: groups for arm, groups in arms.items() if groups}
 
@@ -74,20 +73,19 @@ def _placed(outcomes: Sequence[Outcome]) -> list[tuple[Group, str]]:
     """
     found: dict[tuple[str, str], tuple[Group, str]] = {}
     for outcome in outcomes:
-        moved = [g for g in outcome.groups if g.first.arm == "elmo" and {*g.first.variant} == {"elmo.where"}]
+        moved = [g for g in outcome.groups if g.has_elmo and not rest(g.first, {"elmo.where": None})]
         mains = [outcome.main.treated] if outcome.main else []
-        for group in [*mains, *(g for g in moved if g.bilm != "untrained")]:
+        for group in [*mains, *moved]:
             for where in group.first.layer_weights:
                 found.setdefault((outcome.task, where), (group, where))
     return [found[key] for key in sorted(found)]
 
 
 def _of_other_sources(outcomes: Sequence[Outcome]) -> dict[str, list[tuple[Group, str]]]:
-    """By the name of a source that is no biLM: its groups with the word vectors of the pair, and their places."""
+    """By the name of a source that is no biLM: its groups on the scale's word vectors, and their places."""
     found: dict[str, list[tuple[Group, str]]] = {}
     for group in (group for outcome in outcomes for group in outcome.groups):
-        paired = group.first.arm == pages.pair(group.first.scale).with_elmo and not group.first.variant
-        if paired and not group.first.from_bilm:
+        if group.has_elmo and not rest(group.first, {"bilm": None}) and not group.first.from_bilm:
             found.setdefault(str(group.bilm), []).extend((group, place) for place in group.first.layer_weights)
     return found
 
@@ -112,28 +110,16 @@ def training(scales: Scales) -> Chapter:
 
 # Tables 5 and 6.
 
-OF_LAYERS = re.compile(r"(Table [56]): (.+), scale (.+), biLM .+")
-LAYER = re.compile(r"(.+), layer \d+")
 
-
-def what_layers_hold(studies: Sequence[Section]) -> list[Chart]:
-    """Tables 5 and 6 of all sources of layers in one picture, for each scale that has more than one source."""
+def what_layers_hold(studies: Sequence[StudyRecord]) -> list[Chart]:
+    """What was measured on items in Tables 5 and 6, by layer: a picture of all sources for each scale with several."""
     scales: dict[str, dict[str, dict[str, list[float]]]] = {}
     for study in studies:
-        if found := OF_LAYERS.fullmatch(study.title):
-            table, what, scale = found.groups()
-            # Of Table 5 the first figure, F1; of Table 6 all, one for each set of tags; not the paper's.
-            figures = list(enumerate(study.header))[1 : 2 if table == "Table 5" else -1]
-            for column, name in figures:
-                panel = scales.setdefault(scale, {}).setdefault(f"{what} ({name})", {})
-                panel |= _by_source(study, column)
+        panels: dict[str, dict[str, list[float]]] = {}
+        for cell in study.cells:
+            if cell.layer is not None and cell.minus is None and cell.n and isinstance(cell.value, float):
+                lines = panels.setdefault(f"{study.what} ({cell.quantity})", {})
+                lines.setdefault(cell.source, []).append(cell.value)
+        for what, lines in panels.items():
+            scales.setdefault(study.scale, {}).setdefault(what, {}).update(lines)
     return [curves.by_layer(scale, panels) for scale, panels in scales.items() if max(map(len, panels.values())) > 2]
-
-
-def _by_source(study: Section, column: int) -> dict[str, list[float]]:
-    """The figures of a column by source, in the order of its layers."""
-    found: dict[str, list[float]] = {}
-    for row in study.rows:
-        if layer := LAYER.fullmatch(row[0]):
-            found.setdefault(layer[1], []).append(float(row[column].split()[0]))
-    return found

@@ -8,13 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from elmo_bench.records import items, store, wandb_record
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.pages import dashboards
-from elmo_bench.reporting.statistics.groups import is_pair
-from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
@@ -68,7 +64,9 @@ def _publish(
         return LOGGED
     for earlier in unsynced(folder, record.run):
         shutil.rmtree(earlier)
-    run = opened(folder, load=False, project=project, entity=entity, **wandb_record.arguments(record, table(record)))
+    run = opened(
+        folder, load=False, project=project, entity=entity, **wandb_record.arguments(record, wandb_record.group(record))
+    )
     for row in [] if record.run in known else wandb_record.rows(wandb_record.history(record)):
         run.log(row, row["updates"])
     wandb_record.conclude(run, record, _items(results_root, record), work / items.PREDICTIONS)
@@ -97,38 +95,6 @@ def unsynced(folder: Path, run: str = "*") -> list[Path]:
     """The folders of offline runs below `folder/wandb/` that have not been uploaded."""
     found = sorted(folder.glob(f"wandb/offline-run-*-{run}"))
     return [path for path in found if not list(path.glob("*.synced"))]
-
-
-# The W&B group of a record.
-
-
-def table(record: Record) -> str:
-    """The table or sweep that a run belongs to: table1 for its scale's pair, sources where the layers are no biLM's,
-    another arm by its name, and a variant by the page of the sweep that explains it.
-    """
-    variant, pages = record.variant, _pages()
-    fitting = [name for name, params in pages.items() if _explains(params, variant)]
-    fitting.sort(key=lambda name: (not name.startswith("table"), name))  # of equally near ones the paper's tables first
-    nearest = max(fitting, key=lambda name: len(variant.keys() & pages[name].keys()), default="others")
-    plain = record.arm if record.from_bilm else "sources"
-    name = "table1" if is_pair(record) else nearest if variant else plain
-    return f"{name}/{record.scale}/{record.task}"
-
-
-def _explains(params: Mapping[str, str], variant: Mapping[str, Any]) -> bool:
-    """Whether a sweep varies every key that a variant changes, by itself or in a block: `elmo: {layers:last},...`."""
-    blocks = ((change.rpartition("."), change) for change in variant)
-    return all(change in params or f"{key}:" in params.get(block, "") for (block, _, key), change in blocks)
-
-
-def _pages() -> dict[str, dict[str, str]]:
-    """What each page of conf/sweep/ varies: keys, and their values as Hydra's override syntax."""
-    found = {}
-    for path in sorted((places.CONF / "sweep").glob("*.yaml")):
-        params: Any = OmegaConf.to_container(OmegaConf.load(path))
-        params = params.get("hydra", {}).get("sweeper", {}).get("params", {})
-        found[path.stem] = {str(key).lstrip("+"): str(value) for key, value in params.items()}
-    return found
 
 
 # Workspace and report.

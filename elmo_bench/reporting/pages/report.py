@@ -10,17 +10,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from elmo_bench.configuration import layouts
+from elmo_bench.configuration.tables import in_order
+from elmo_bench.records import studies
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all
 from elmo_bench.reporting.pages import html as page
 from elmo_bench.reporting.section import Section, inert, pipes
-from elmo_bench.reporting.statistics.claims import Finding, findings
+from elmo_bench.reporting.statistics.findings import UNTESTED, Evaluated, evaluated
 from elmo_bench.reporting.statistics.gains import READING
-from elmo_bench.reporting.statistics.outcomes import SCALES, Scales, by_scale
+from elmo_bench.reporting.statistics.outcomes import SCALES, Scales, by_scale, compared
 from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.reporting.tables import remarks, replication, tables
-from elmo_bench.reporting.tables.studies import studies
+from elmo_bench.reporting.tables.studies import sections as tables_of
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import read_text, write_text
 
@@ -63,31 +65,40 @@ class Made(NamedTuple):
     """The sections of a report, the findings of each scale, and its files by their path."""
 
     sections: list[Section]
-    findings: list[list[Finding]]
+    findings: list[list[Evaluated]]
     files: dict[str, str]
 
 
 def _made(records: Sequence[Record], results_root: str | Path) -> Made:
-    tabled, of_bilm, runs = table_files.written(results_root, records), studies(results_root), by_scale(records)
+    tabled, of_bilm, runs = table_files.of_records(records), studies.read_all(results_root), by_scale(records)
     swept = [table for of_sweep in tabled.values() for table in of_sweep]
-    found = [findings(records, scale, results_root) for scale in SCALES if scale in runs]
-    overview, by_task = tables.overview(records), _by_task(runs, read := remarks.read(results_root, runs))
+    said = (_spoken_of(evaluated(records, scale, of_bilm), results_root) for scale in SCALES if scale in runs)
+    found = [of_scale for of_scale in said if of_scale]
+    overview, by_task = tables.overview(records), _by_task(runs, read := remarks.read(of_bilm))
     pages = {f"tasks/{task}.md": markdown(task, "", sections) for task, sections in by_task.items()}
     pages |= {name: table_files.markdown(of_sweep) for name, of_sweep in tabled.items()}
     if of_bilm:
-        pages["studies.md"] = markdown("Studies of the biLM", "", of_bilm)
+        pages["studies.md"] = markdown("Studies of the biLM", "", tables_of(of_bilm))
     if found:
-        pages["replication.md"] = replication.markdown(found)
+        pages["replication.md"] = replication.markdown(found, compared(runs))
     of_page = page.pages(runs, swept, of_bilm, found, read)
     files = {"README.md": _front(overview, pages), **pages, **of_page}
     of_tasks = [section for sections in by_task.values() for section in sections]
-    return Made([*overview, *of_tasks, *swept, *of_bilm], found, files)
+    return Made([*overview, *of_tasks, *swept, *tables_of(of_bilm)], found, files)
+
+
+def _spoken_of(found: list[Evaluated], results_root: str | Path) -> list[Evaluated]:
+    """The findings of which a user's own runs speak; of the authors', all."""
+    if places.is_evidence(results_root):
+        return found
+    rows = ((each, [row for row in each.rows if row.verdict != UNTESTED]) for each in found)
+    return [each._replace(rows=kept) for each, kept in rows if kept]
 
 
 def _by_task(scales: Scales, read: remarks.Read) -> dict[str, list[Section]]:
     """For each task the sections of its scales."""
     outcomes = [outcome for here in scales.values() for outcome in here]
-    tasks = layouts.in_order({outcome.task for outcome in outcomes})
+    tasks = in_order({outcome.task for outcome in outcomes})
     return {task: [s for o in outcomes if o.task == task for s in tables.sections_of(o, read)] for task in tasks}
 
 

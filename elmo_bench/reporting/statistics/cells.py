@@ -1,134 +1,153 @@
-"""The cells of a sweep's table: which runs belong to each, and what their records say."""
+"""The cells of a sweep's table: the runs of each row and column, found by their settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from elmo_bench.configuration import layouts
-from elmo_bench.configuration.layouts import Layout
+from elmo_bench.configuration import tables
+from elmo_bench.configuration.tables import Column, Setting, Table, in_order
+from elmo_bench.records.query import normal
 from elmo_bench.records.record import Record
-from elmo_bench.records.run_names import TITLES
-from elmo_bench.reporting.statistics.groups import Group, in_groups
-from elmo_bench.sweeps.plan import Point
-from elmo_bench.sweeps.together import Outcome
+from elmo_bench.reporting.statistics.groups import Group, of_setting
+from elmo_bench.sweeps import pages as sweeps
+from elmo_bench.sweeps.asked import Asked
+
+ONE_ROW = [Column("", {})]
+FIRST = "table1"  # whose runs are in other tables, too
 
 
 class Cell(NamedTuple):
-    """The runs of one setting of a sweep, which differ in their seed.
+    """The runs of one row and column for a task.
 
     Attributes:
         task: its name.
-        row, column: the values of the sweep's keys that make them, as in "arm=elmo".
-        group: the name of the group of these runs; None if they could not be composed.
-        seeds: those asked for.
-        beyond: those of them with which there cannot be a run.
+        row, column: their titles.
+        group: the recorded runs, of all seeds; None if there are none.
+        missing: the seeds asked for that have no record.
+        impossible: whether there can be no run, for the data do not fill a batch.
     """
 
     task: str
     row: str
     column: str
-    group: str | None
-    seeds: tuple[int, ...]
-    beyond: tuple[int, ...] = ()
-
-    def runs(self, records: Iterable[Record]) -> Group | None:
-        """The recorded runs, of all seeds; with another biLM or data, those with most seeds, then the newest."""
-        found = in_groups(each for each in records if (each.task, each.group) == (self.task, self.group))
-        return max(found, key=_weight, default=None)
-
-    def missing(self, group: Group | None) -> list[int]:
-        """The seeds asked for that have no record."""
-        there = {record.seed for record in group.records} if group else set()
-        return [seed for seed in self.seeds if seed not in {*there, *self.beyond}]
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Cell:
-        """From the JSON of an earlier table."""
-        seeds, beyond = tuple(plain["seeds"]), tuple(plain["beyond"])
-        return cls(plain["task"], plain["row"], plain["column"], plain["group"], seeds, beyond)
+    group: Group | None
+    missing: tuple[int, ...]
+    impossible: bool = False
 
 
 class Content(NamedTuple):
     """What a table is made of.
 
     Attributes:
-        layout: its columns, and the paper's figures.
-        scale: of all its runs.
-        groups: the recorded runs of each cell, None if there are none.
+        asked: the sweep.
+        columns: those that are shown.
+        cells: in the order of tasks, rows and columns.
         metrics: by task, the one that is shown.
-        command: what runs the missing runs of a task.
+        note: what the scale is.
     """
 
-    layout: Layout
-    scale: str
-    groups: Mapping[Cell, Group | None]
+    asked: Asked
+    columns: Sequence[Column]
+    cells: Sequence[Cell]
     metrics: Mapping[str, str]
-    command: Callable[[str], str]
+    note: str
 
     @property
     def tasks(self) -> list[str]:
         """In the paper's order."""
-        return layouts.in_order({cell.task for cell in self.groups})
+        return list(dict.fromkeys(cell.task for cell in self.cells))
 
     def of(self, task: str) -> list[Cell]:
         """The cells of a task."""
-        return [cell for cell in self.groups if cell.task == task]
+        return [cell for cell in self.cells if cell.task == task]
 
-    def cell(self, task: str, row: str, column: str | None) -> Cell | None:
-        """The cell of a setting, if the sweep has it for the task."""
+    def cell(self, task: str, row: str, column: str) -> Cell | None:
+        """The cell of a row and column, if the column has runs."""
         return next((cell for cell in self.of(task) if (cell.row, cell.column) == (row, column)), None)
 
-    def group(self, task: str, row: str, column: str | None) -> Group | None:
-        """The recorded runs of a setting, if there are any."""
-        cell = self.cell(task, row, column)
-        return self.groups[cell] if cell else None
+    @property
+    def groups(self) -> list[tuple[Cell, Group]]:
+        """The cells that have runs."""
+        return [(cell, cell.group) for cell in self.cells if cell.group]
 
 
-def in_words(setting: str) -> str:
-    """A setting of a sweep as the head of a row or column: the name of an arm, or key=value."""
-    values = [value.removeprefix("arm=") for value in setting.split()]
-    return ", ".join(TITLES.get(value, value) for value in values)
+def content(asked: Asked, records: Sequence[Record]) -> Content | None:
+    """The table of a sweep at its scale, for the tasks asked for and all others that have runs of their own in it.
+
+    Args:
+        asked: the sweep.
+        records: of any task and scale.
+
+    Returns:
+        None if there is no such task.
+    """
+    here = [record for record in records if record.scale == asked.scale]
+    columns, cells = _columns(asked), list[Cell]()
+    for task in in_order({*asked.tasks, *(record.task for record in here)}):
+        found = _cells(asked, task, columns, [record for record in here if record.task == task])
+        own = [cell for cell in found if cell.group and (asked.sweep == FIRST or cell.group.first.variant)]
+        cells += found if own or task in asked.tasks else []
+    shown = [record for cell in cells if cell.group for record in cell.group.records]
+    newest = sorted(shown or here, key=lambda record: record.finished)
+    metrics = {record.task: record.monitor for record in newest}
+    return Content(asked, columns, cells, metrics, newest[-1].note if newest else "") if cells else None
 
 
-def _weight(group: Group) -> tuple[int, str]:
-    return len(group.records), max(record.finished for record in group.records)
+def _cells(asked: Asked, task: str, columns: Sequence[Column], records: Sequence[Record]) -> list[Cell]:
+    rows, seeds, changes = asked.table.rows or ONE_ROW, asked.all_seeds, asked.setting
+    found = []
+    for row in rows:
+        for column in (column for column in columns if column.of is not None):
+            setting = row.of | column.of | changes
+            group = of_setting(records, setting)
+            there = {record.seed for record in group.records} if group else set()
+            impossible = group is None and _impossible(setting, records)
+            missing = () if impossible else tuple(seed for seed in seeds if seed not in there)
+            found.append(Cell(task, row.title, column.title, group, missing, impossible))
+    return found
 
 
-def cells(outcome: Outcome) -> list[Cell]:
-    """The cells of all tasks asked for, in the order of the sweep."""
-    layout, found = outcome.plan.asked.layout, dict[tuple[str, str, str], list[Point]]()
-    for task in outcome.plan.asked.tasks:
-        points = [point for point in outcome.plan.points if point.task == task]
-        for point in points:
-            found.setdefault((task, *_place(point, points, layout)), []).append(point)
-    return [_cell(outcome, place, points) for place, points in found.items()]
+def _impossible(setting: Setting, records: Iterable[Record]) -> bool:
+    """Whether a fraction of the training data gives less than a batch, by the updates of an epoch on all of it."""
+    updates = next((record.history["updates"][0] for record in records if record.fraction == 1), None)
+    return updates is not None and setting.get("fraction", 1) * updates < 1
 
 
-def _cell(outcome: Outcome, place: tuple[str, str, str], points: Sequence[Point]) -> Cell:
-    composed = [outcome.plan.composed[point] for point in points if point in outcome.plan.composed]
-    seeds = tuple(dict.fromkeys(point.seed for point in points))
-    beyond = tuple(point.seed for point in points if point in outcome.beyond)
-    return Cell(*place, composed[0].group if composed else None, seeds, beyond)
+def _columns(asked: Asked) -> list[Column]:
+    """The columns of the page, and one for each further setting that the sweep has or was given.
+
+    Where values of the sweep were replaced, columns that have none of them are left out.
+    """
+    table, scale = asked.table, asked.scale
+    rows = [row.of for row in table.rows] or [{}]
+    points = sweeps.points(asked.sweep, [f"scale={scale}"], [1], asked.instead)
+    given = [normal(sweeps.setting(point), scale) for point in points]
+    known = [normal(row | column.of, scale) for row in rows for column in table.columns if column.of is not None]
+    shown = [column for column in table.columns if not asked.instead or _has(column, table, given, scale)]
+    others = [each for i, each in enumerate(given) if each not in known and each not in given[:i]]
+    return shown + [Column(in_words(each), each) for each in others]
 
 
-def _place(point: Point, points: Sequence[Point], layout: Layout) -> tuple[str, str]:
-    """The row and the column of a point among all of its task."""
-    told = _told(points, layout)
-    rows = layout.rows or told[:-1]
-    values = [value for value in point.setting if _key(value) in told]
-    row, column = ([value for value in values if (_key(value) in rows) is one] for one in (True, False))
-    return " ".join(row), " ".join(column)
+def _has(column: Column, table: Table, given: Sequence[Setting], scale: str) -> bool:
+    """Whether the sweep has a column's runs, or those of both columns of a gain."""
+    settings = [column.of] if column.of is not None else [table.setting(title) for title in column.gain]
+    rows = [row.of for row in table.rows] or [{}]
+    return all(any(normal(row | one, scale) in given for row in rows) for one in settings)
 
 
-def _told(points: Sequence[Point], layout: Layout) -> list[str]:
-    """The keys of the sweep that differ from point to point, or that the layout names."""
-    named = [one for column in layout.columns for one in (column.of or "", *column.gain)]
-    keys = {_key(value) for one in named for value in one.split()} | {*layout.rows}
-    values = list(dict.fromkeys(value for point in points for value in point.setting))
-    several = {key for key in map(_key, values) if sum(_key(value) == key for value in values) > 1}
-    return list(dict.fromkeys(key for key in map(_key, values) if key in several | keys))
+def in_words(setting: Setting) -> str:
+    """A setting as the head of a column: "+ELMo" for the task's page itself, else what one types."""
+    if setting == {"arm": "baseline"}:
+        return "baseline"
+    return " ".join(f"{key}={value}" for key, value in setting.items()) or "+ELMo"
 
 
-def _key(value: str) -> str:
-    return value.partition("=")[0]
+def all_tables(records: Sequence[Record]) -> list[Content]:
+    """The table of every sweep at every scale for which a task has runs of its own in it."""
+    found = []
+    for sweep in tables.sweeps():
+        for scale in dict.fromkeys(record.scale for record in records):
+            made = content(Asked(sweep, [], scale), records)
+            found += [made] if made else []
+    return found

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import NamedTuple
 
 from elmo_bench.reporting.statistics import resampling
 from elmo_bench.reporting.statistics.evidence import Evidence, of_arm
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.influence import Influence, most_influential
-from elmo_bench.reporting.statistics.intervals import Arm, interval, smallest_shown
+from elmo_bench.reporting.statistics.intervals import Arm, Spread, spread
+
+Paired = tuple[list[Evidence], list[Evidence]]  # of the treated arm and of the control
 
 
 class Gain(NamedTuple):
@@ -17,30 +20,38 @@ class Gain(NamedTuple):
 
     Attributes:
         mean: of the treated arm minus mean of the control, over their seeds.
-        low, high: the 95 % interval; None where nothing is known of the spread.
-        p_items: for each seed of the treated arm, the p of a paired permutation test against the control's run of the
-            same seed, over clusters of items; None where there is no such run, or no items.
-        p_seeds: of Welch's t over the seeds; None with a single seed in one arm, or no spread.
-        p_holm: p_seeds, or with one seed in each arm its p_items, corrected for the number of gains in a table.
-        smallest: the smallest true gain that these items show (p < 0.05) four times out of five, were there no
-            noise of seeds; None without items.
+        spread: of this mean; None where nothing is known of it.
         seeds: their numbers in the treated arm and in the control.
         note: what the interval leaves out, in words; empty if nothing.
+        p_items: for each seed of the treated arm, the p of a paired permutation test against the control's run of the
+            same seed, over clusters of items: of these two models, not of the arms. None where there is no such run,
+            or no items.
         clusters: how many clusters of items are resampled, such as "316 documents"; empty without items.
         influence: of the cluster on which the gain depends most.
     """
 
     mean: float
-    low: float | None
-    high: float | None
-    p_items: list[float | None]
-    p_seeds: float | None
-    p_holm: float | None
-    smallest: float | None
+    spread: Spread | None
     seeds: tuple[int, int]
     note: str
+    p_items: Sequence[float | None] = ()
     clusters: str = ""
     influence: Influence | None = None
+
+    @property
+    def low(self) -> float | None:
+        """The lower end of the 95 % interval."""
+        return self.spread and self.spread.around(self.mean)[0]
+
+    @property
+    def high(self) -> float | None:
+        """The upper end of the 95 % interval."""
+        return self.spread and self.spread.around(self.mean)[1]
+
+    @property
+    def p(self) -> float | None:
+        """Of no gain, from the spread of the interval; None without one, or with one seed in an arm."""
+        return self.spread.p(self.mean) if self.spread and min(self.seeds) > 1 else None
 
 
 def gain(treated: Group, control: Group, split: str = "test", *, permute: bool = True) -> Gain:
@@ -54,30 +65,52 @@ def gain(treated: Group, control: Group, split: str = "test", *, permute: bool =
     Raises:
         UserError: a damaged file of items.
     """
-    metric = treated.first.monitor
-    scores = [[r.metrics[split][metric] for r in group.records] for group in (treated, control)]
-    evidence = _paired(treated, control, split, metric)
-    arms = Arm.of(scores[0], evidence and evidence[0]), Arm.of(scores[1], evidence and evidence[1])
-    p_items: list[float | None] = [None] * len(treated.records)
-    if evidence is not None and permute:
-        p_items = _p_items(_by_seed(treated, evidence[0]), _by_seed(control, evidence[1]))
-    low, high = interval(*arms)
-    mean = float(arms[0].scores.mean() - arms[1].scores.mean())
-    sizes = arms[0].size, arms[1].size
-    found = Gain(mean, low, high, p_items, _welch(*arms), None, smallest_shown(*arms), sizes, _note(*arms))
+    evidence = _paired(treated, control, split)
+    arms = _arms(treated, control, split, evidence)
+    found = _gain(float(arms[0].scores.mean() - arms[1].scores.mean()), *arms)
+    found = found._replace(p_items=[None] * len(treated.records))
     if evidence is None:
         return found
+    if permute:
+        found = found._replace(p_items=_p_items(_by_seed(treated, evidence[0]), _by_seed(control, evidence[1])))
     first = evidence[0][0]
     return found._replace(clusters=f"{len(first.table):,} {first.unit}", influence=most_influential(*evidence))
+
+
+def error_reduction(treated: Group, control: Group) -> Gain | None:
+    """The percentage of the control's errors on test that the treated arm does not make; None if there are none.
+
+    It is a ratio, of which the spread is that of its linear part: with e the control's errors and r the ratio, a point
+    of the treated arm adds 1/e to it, and a point of the control takes (1 - r)/e away.
+
+    Raises:
+        UserError: as `gain`.
+    """
+    one, other = _arms(treated, control, "test", _paired(treated, control, "test"))
+    errors = 100 - float(other.scores.mean())
+    if not errors:
+        return None
+    share = float(one.scores.mean() - other.scores.mean()) / errors
+    return _gain(100 * share, one.scaled(100 / errors), other.scaled(100 * (1 - share) / errors))
+
+
+def _gain(mean: float, treated: Arm, control: Arm) -> Gain:
+    return Gain(mean, spread(treated, control), (treated.size, control.size), _note(treated, control))
+
+
+def _arms(treated: Group, control: Group, split: str, evidence: Paired | None) -> tuple[Arm, Arm]:
+    metric = treated.first.monitor
+    one, other = ([r.metrics[split][metric] for r in group.records] for group in (treated, control))
+    return Arm.of(one, evidence and evidence[0]), Arm.of(other, evidence and evidence[1])
 
 
 def _by_seed(group: Group, evidence: Sequence[Evidence]) -> dict[int, Evidence]:
     return {record.seed: each for record, each in zip(group.records, evidence, strict=True)}
 
 
-def _paired(treated: Group, control: Group, split: str, metric: str) -> tuple[list[Evidence], list[Evidence]] | None:
+def _paired(treated: Group, control: Group, split: str) -> Paired | None:
     """The evidence of both arms; None unless all runs have it, of the same items."""
-    one, other = (of_arm(group.records, split, metric) for group in (treated, control))
+    one, other = (of_arm(group.records, split, treated.first.monitor) for group in (treated, control))
     return None if one is None or other is None or not one[0].pairs_with(other[0]) else (one, other)
 
 
@@ -89,9 +122,6 @@ def _note(treated: Arm, control: Arm) -> str:
     return "; ".join([*notes, *["the single seed of one arm is taken to vary as the other arm's"] * single])
 
 
-# Tests.
-
-
 def _p_items(treated: dict[int, Evidence], control: dict[int, Evidence]) -> list[float | None]:
     """By seed, where both arms have it."""
     return [
@@ -100,40 +130,13 @@ def _p_items(treated: dict[int, Evidence], control: dict[int, Evidence]) -> list
     ]
 
 
-def _welch(treated: Arm, control: Arm) -> float | None:
-    from scipy.stats import ttest_ind_from_stats
-
-    if min(treated.size, control.size) < 2 or treated.variance + control.variance == 0:
-        return None
-    arms = [value for arm in (treated, control) for value in (arm.scores.mean(), arm.variance**0.5, arm.size)]
-    return float(ttest_ind_from_stats(*arms, equal_var=False).pvalue)
-
-
-def holm(gains: Sequence[Gain]) -> list[Gain]:
-    """The gains of one table with `p_holm`, by Holm's step-down method; a gain without a p is no test and has none."""
-    known = {i: p for i, each in enumerate(gains) if (p := _tested(each)) is not None}
-    corrected: dict[int, float] = {}
-    largest = 0.0
-    for rank, i in enumerate(sorted(known, key=lambda i: known[i])):
-        largest = max(largest, min(1.0, (len(known) - rank) * known[i]))
-        corrected[i] = largest
-    return [each._replace(p_holm=corrected.get(i)) for i, each in enumerate(gains)]
-
-
-def _tested(gain: Gain) -> float | None:
-    """The p to be corrected: over seeds, or with one seed in each arm over its items."""
-    return gain.p_items[0] if gain.seeds == (1, 1) else gain.p_seeds
-
-
 # In words.
 
 READING = (
     "[low, high] after a gain is its 95 % interval, from 2,000 draws of seeds and of clusters of items: documents or "
-    "articles where the data tell them. p: items is a paired permutation test over the test items, for each seed; "
-    "p: seeds is Welch's t over the seeds; p: Holm corrects the latter (with one seed, the former) for the number of "
-    "gains in the table. smallest is the true gain that the test items would show four times out of five, were there "
-    "no noise of seeds. Dev has chosen the epochs, so that its scores are a little high. Nothing is averaged over "
-    "tasks."
+    "articles where the data tell them. p comes from the same standard error and degrees of freedom: it is below 0.05 "
+    "exactly where the interval does not hold 0. power: the true gain that such runs show four times out of five. "
+    "Dev has chosen the epochs, so that its scores are a little high. Nothing is averaged over tasks."
 )
 
 
@@ -161,9 +164,9 @@ def shown_by(seeds: int) -> str:
     """What a number of seeds in each arm can and cannot show."""
     if seeds == 1:
         return "One seed shows nothing about other seeds: whatever is said of it is about the items alone."
-    smallest = 2.0 ** (1 - seeds)
-    can = "can" if smallest < 0.05 else "cannot"
+    least = 2 / comb(2 * seeds, seeds)
+    can = "can" if least < 0.05 else "cannot"
     return (
-        f"{seeds} seeds: an exact sign-flip test over them cannot go below p = {smallest:.2g}, so that they {can} show "
-        "a gain at p < 0.05 without an assumption; Welch's t assumes that the scores of seeds are normally distributed."
+        f"{seeds} seeds in each arm: an exact permutation of them reaches p = {least:.2g} at best, so that they {can} "
+        "show a gain without an assumption; the interval assumes that the scores of seeds are normally distributed."
     )

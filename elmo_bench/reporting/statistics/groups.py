@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from elmo_bench.configuration import pages
-from elmo_bench.records import run_names
+from elmo_bench.configuration.tables import Setting
+from elmo_bench.identity.identity import flat
+from elmo_bench.records.query import fits
 from elmo_bench.records.record import Record
+from elmo_bench.records.run_names import label_of
 from elmo_bench.records.store import grouped
 from elmo_bench.system.errors import UserError
 
@@ -41,18 +43,35 @@ class Group(NamedTuple):
         return self.first.data_sha256
 
 
-def is_pair(record: Record) -> bool:
-    """Whether it is of the paper's comparison: an arm of its scale's pair, as its page has it but for the vectors."""
-    if not record.from_bilm:
-        return False
-    bare = record.variant.get("vectors") == "random"
-    return record.arm in pages.pair(record.scale) and not record.variant.keys() - {"vectors"} and not bare
+def candidates(records: Iterable[Record], setting: Setting) -> list[Group]:
+    """The groups of one task at one scale that have a setting and change nothing else of the task's page (`query`)."""
+    return in_groups(record for record in records if fits(record, setting))
 
 
-def is_control(record: Record) -> bool:
-    """Whether it is of the same comparison without pre-trained word vectors."""
-    plain = record.from_bilm and record.arm in ("baseline", "elmo") and not record.variant.keys() - {"vectors"}
-    return plain and not is_pair(record) and record.vectors == "random"
+def of_setting(records: Iterable[Record], setting: Setting) -> Group | None:
+    """The runs of a setting; with other data or another biLM beside them, those with most seeds, then the newest."""
+    return max(candidates(records, setting), key=weight, default=None)
+
+
+def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[Group, Group] | None:
+    """The runs of two settings of one task at one scale, on the same data and, unless it is compared, the same biLM.
+
+    Of several such pairs it is the one with most seeds, then the newest.
+    """
+    one, other = candidates(records, more), candidates(records, less)
+    pairs = [(a, b) for a in one for b in other if _comparable(a, b, {*more, *less})]
+    return max(pairs, key=lambda pair: (*sorted(map(weight, pair)),), default=None)
+
+
+def _comparable(one: Group, other: Group, named: set[str]) -> bool:
+    free = any(key.partition(".")[0] == "bilm" for key in named)
+    bilms = {one.sha256, other.sha256} - {None}
+    return one.data == other.data and (free or len(bilms) < 2)
+
+
+def weight(group: Group) -> tuple[int, str, str]:
+    """Sorts groups by their seeds, then by time."""
+    return len(group.records), max(record.finished for record in group.records), group.first.group
 
 
 def in_groups(records: Iterable[Record]) -> list[Group]:
@@ -66,7 +85,7 @@ def in_groups(records: Iterable[Record]) -> list[Group]:
     members = [each for group in grouped(records).values() for each in _alike(group)]
     same: dict[tuple, list[list[Record]]] = {}
     for group in members:
-        same.setdefault((run_names.arm_of(group[0]), group[0].bilm_name), []).append(group)
+        same.setdefault((label_of(group[0]), group[0].bilm_name), []).append(group)
     named = []
     for (name, _), groups in same.items():
         for group, settings, files in zip(groups, distinctions(groups), _files(groups), strict=True):
@@ -138,17 +157,6 @@ def in_words(settings: Mapping[str, Any], most: int = 4) -> list[str]:
 
 def _settings(record: Record) -> dict[str, Any]:
     return {key: value for key, value in flat(record.settings).items() if key != "seed"}
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by dotted key."""
-    by_key: dict[str, Any] = {}
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            by_key |= flat(value, f"{prefix}{key}.")
-        else:
-            by_key[f"{prefix}{key}"] = value
-    return by_key
 
 
 def short(value: Any) -> str:

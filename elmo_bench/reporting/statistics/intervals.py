@@ -1,16 +1,17 @@
-"""The 95 % interval of a gain, honest at few seeds, and the smallest gain that the items show.
+"""How far an estimate spreads: its 95 % interval, its p and its power, all of one standard error; honest at few seeds.
 
-The interval is the mean gain ± t * s. s is the deviation of the gain over 2,000 draws of a multi-bootstrap: seeds are
-drawn in each arm apart, clusters of items for both arms together. With few seeds the plain one is too narrow, because
-resampled seeds vary less than new ones: their deviations are multiplied by sqrt(n/(n - 1)), and t is the quantile of
-Student's distribution with the degrees of freedom that Welch and Satterthwaite give for the parts of the variance.
-With many seeds it is too wide, because it counts the noise of one seed on one item several times: here it counts once.
-`tests/reporting/test_gains.py` measures how often the interval covers the truth.
+The interval of a gain is its mean ± t * s. s is the deviation of the gain over 2,000 draws of a multi-bootstrap: seeds
+are drawn in each arm apart, clusters of items for both arms together. With few seeds or clusters the plain one is too
+narrow, because they vary less when resampled than new ones do: the deviations of n are multiplied by sqrt(n/(n - 1)),
+and t is the quantile of Student's distribution with the degrees of freedom that Welch and Satterthwaite give for the
+parts of the variance. With many seeds it is too wide, because it counts the noise of one seed on one item several
+times: here it counts once. `tests/drill/intervals.py` measures how often the interval covers the truth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import stdev
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,66 @@ from elmo_bench.reporting.statistics import resampling
 from elmo_bench.reporting.statistics.evidence import Evidence
 
 CONFIDENCE, POWER = 0.95, 0.8
+LEVEL = 1 - CONFIDENCE  # a p below it is small
+Bounds = tuple[float, float]
+ABOVE_ZERO: Bounds = (0.0, float("inf"))
+
+
+class Spread(NamedTuple):
+    """How far an estimate lies from the truth, by Student's distribution.
+
+    Attributes:
+        error: the standard error, in the unit of the estimate.
+        degrees: of freedom with which it is estimated.
+    """
+
+    error: float
+    degrees: float
+
+    @classmethod
+    def of_values(cls, values: Sequence[float]) -> Spread | None:
+        """That of the mean of independent values; None for a single one."""
+        return cls(stdev(values) / len(values) ** 0.5, len(values) - 1) if len(values) > 1 else None
+
+    @classmethod
+    def of_interval(cls, low: float, high: float, degrees: float) -> Spread:
+        """That of a 95 % interval."""
+        return cls((high - low) / 2 / cls(1.0, degrees).half, degrees)
+
+    @property
+    def half(self) -> float:
+        """Half the width of the 95 % interval."""
+        return self._quantile((1 + CONFIDENCE) / 2) * self.error
+
+    @property
+    def least(self) -> float:
+        """The true difference from a bound that the interval shows with probability POWER."""
+        return self.half + self._quantile(POWER) * self.error
+
+    def around(self, value: float) -> tuple[float, float]:
+        """The 95 % interval of an estimate."""
+        return value - self.half, value + self.half
+
+    def p(self, value: float, bounds: Bounds = ABOVE_ZERO) -> float:
+        """The two-sided p: below 0.05 exactly where the 95 % interval lies inside the bounds, or outside them.
+
+        With one finite bound it is the usual p of a difference from it.
+        """
+        least, most = bounds
+        inside = max(self._beyond(value - least), self._beyond(most - value))
+        outside = min(self._beyond(least - value), self._beyond(value - most))
+        return min(1.0, 2 * min(inside, outside))
+
+    def _beyond(self, distance: float) -> float:
+        """The one-sided p of an estimate that lies this far on the right side of a bound."""
+        from scipy.stats import t
+
+        return float(t.sf(distance / self.error, self.degrees)) if self.error else float(distance <= 0)
+
+    def _quantile(self, probability: float) -> float:
+        from scipy.stats import t
+
+        return float(t.ppf(probability, self.degrees))
 
 
 class Arm(NamedTuple):
@@ -42,6 +103,10 @@ class Arm(NamedTuple):
             return cls(values, values[:, None], 0)
         return cls(values, np.stack([each.drawn for each in evidence]), len(evidence[0].table))
 
+    def scaled(self, factor: float) -> Arm:
+        """The arm with all its scores multiplied."""
+        return Arm(self.scores * factor, self.drawn * factor, self.clusters)
+
     @property
     def size(self) -> int:
         """The number of seeds."""
@@ -55,7 +120,12 @@ class Arm(NamedTuple):
     @property
     def noise(self) -> float:
         """The variance over draws of clusters of how far a seed's score lies from the mean over seeds, unbiased."""
-        return float((self.drawn - self.drawn.mean(0)).var(axis=1).sum() / (self.size - 1))
+        return self.growth * float((self.drawn - self.drawn.mean(0)).var(axis=1).sum() / (self.size - 1))
+
+    @property
+    def growth(self) -> float:
+        """What makes up for K resampled clusters having only (K - 1)/K of the variance of new ones."""
+        return self.clusters / (self.clusters - 1) if self.clusters else 1.0
 
 
 class Part(NamedTuple):
@@ -65,18 +135,13 @@ class Part(NamedTuple):
     degrees: int  # of freedom, with which the variance is estimated
 
 
-def interval(treated: Arm, control: Arm) -> tuple[float | None, float | None]:
-    """The 95 % interval of the gain, in percent points; None where there is one seed in each arm and no items."""
-    from scipy.stats import t
-
-    parts = _parts(treated, control)
-    if not parts:
-        return None, None
-    spread = sum(variance**2 / degrees for variance, degrees in parts)
-    degrees = sum(variance for variance, _ in parts) ** 2 / spread if spread else 1.0
-    half = float(t.ppf((1 + CONFIDENCE) / 2, degrees) * draws(treated, control).std(ddof=1))
-    mean = float(treated.scores.mean() - control.scores.mean())
-    return mean - half, mean + half
+def spread(treated: Arm, control: Arm) -> Spread | None:
+    """That of the gain, in percent points; None where there is one seed in each arm and no items."""
+    if not (parts := _parts(treated, control)):
+        return None
+    known = sum(variance**2 / degrees for variance, degrees in parts)
+    degrees = sum(variance for variance, _ in parts) ** 2 / known if known else 1.0
+    return Spread(float(draws(treated, control).std(ddof=1)), degrees)
 
 
 def draws(treated: Arm, control: Arm) -> np.ndarray:
@@ -117,7 +182,7 @@ def _seed_parts(treated: Arm, control: Arm) -> list[Part]:
 def _over_items(treated: Arm, control: Arm) -> np.ndarray:
     """(DRAWS,) or (1,) the mean gain of the seeds on each draw of clusters, less its mean."""
     gains = treated.drawn.mean(0) - control.drawn.mean(0)
-    return gains - gains.mean()
+    return treated.growth**0.5 * (gains - gains.mean())
 
 
 def _items_share(treated: Arm, control: Arm) -> float:
@@ -133,16 +198,3 @@ def _items_share(treated: Arm, control: Arm) -> float:
     known = [arm.noise for arm in (treated, control) if arm.size > 1]
     own = sum((arm.noise if arm.size > 1 else max(known, default=0.0)) / arm.size for arm in (treated, control))
     return max(0.0, 1 - min(own, sum(part.variance for part in _seed_parts(treated, control))) / whole)
-
-
-def smallest_shown(treated: Arm, control: Arm) -> float | None:
-    """The smallest true gain that the items show at p < 0.05 with probability POWER, without noise of seeds.
-
-    Returns:
-        Percent points; None without items.
-    """
-    from scipy.stats import norm
-
-    if not treated.clusters:
-        return None
-    return float((norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER)) * _over_items(treated, control).std(ddof=1))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby, product
+from itertools import accumulate, groupby, product
 from typing import Any, NamedTuple
 
+from elmo_bench.records.query import is_control, is_main
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.statistics.gains import Gain, gain, holm
-from elmo_bench.reporting.statistics.groups import Group, in_groups, is_control, is_pair
+from elmo_bench.reporting.statistics.gains import Gain, gain
+from elmo_bench.reporting.statistics.groups import Group, in_groups, weight
 from elmo_bench.system.errors import UserError
 
-COMPARED = {"baseline", "elmo", "glove", "elmo+glove", "text", "elmo+text", "untrained"}
 SCALES = ("paper", "open", "mini")
 
 
@@ -29,15 +29,15 @@ class Comparison(NamedTuple):
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the paper's comparison: the pair of the scale."""
-        return is_pair(self.treated.first) and is_pair(self.control.first)
+        """Whether this is the paper's comparison."""
+        return is_main(self.treated.first) and is_main(self.control.first)
 
 
 class Outcome(NamedTuple):
     """The runs of one task at one scale, and the gains among them.
 
     Attributes:
-        groups: without ELMo, then with it; in both the scale's pair first.
+        groups: without ELMo, then with it; in both those of the paper's comparison first.
         metric: the one that the task monitors.
     """
 
@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
     @property
     def arms(self) -> list[Group]:
         """The groups of the main comparison, and of the same without pre-trained word vectors: one for each arm."""
-        here = [g for g in self.groups if is_pair(g.first) or is_control(g.first)]
+        here = [g for g in self.groups if is_main(g.first) or is_control(g.first)]
         return list(largest(here, lambda group: group.first.arm).values())
 
 
@@ -92,9 +92,7 @@ def outcome(records: list[Record]) -> Outcome:
     """
     groups = sorted(in_groups(records), key=row_order)
     pairs = [(one, other) for one, other in product(groups, groups) if _compares(one, other)]
-    tests = holm([gain(*pair) for pair in pairs])
-    dev = [gain(*pair, split="dev", permute=False) for pair in pairs]
-    compared = [Comparison(*pair, *gains) for pair, *gains in zip(pairs, dev, tests, strict=True)]
+    compared = [Comparison(*pair, gain(*pair, split="dev", permute=False), gain(*pair)) for pair in pairs]
     return Outcome(records, groups, monitored(records), compared)
 
 
@@ -104,17 +102,23 @@ def compared(scales: Scales) -> dict[str, list[Comparison]]:
     return {scale: found for scale, found in mains.items() if found}
 
 
+def holm(mains: Sequence[Comparison]) -> dict[str, float]:
+    """By task the p of its gain, corrected for their number by Holm's step-down method; without gains that have no p.
+
+    Args:
+        mains: the paper's comparison of every task at a scale.
+    """
+    known = sorted((p, each.task) for each in mains if (p := each.test.p) is not None)
+    steps = accumulate(((len(known) - rank) * p for rank, (p, _) in enumerate(known)), max)
+    return {task: min(1.0, p) for (_, task), p in zip(known, steps, strict=True)}
+
+
 def _compares(group: Group, baseline: Group) -> bool:
-    """Whether they differ only in ELMo: the word vectors, too, are the same."""
-    if not group.has_elmo or baseline.has_elmo or not {group.first.arm, baseline.first.arm} <= COMPARED:
+    """Whether they differ only in ELMo, as the task's page has it, and its biLM."""
+    if not group.has_elmo or baseline.has_elmo:
         return False
-    one, other = ((g.data, g.first.vectors, _others(g)) for g in (group, baseline))
-    return not any(key.startswith("elmo.") for key in group.first.variant) and one == other
-
-
-def _others(group: Group) -> dict[str, Any]:
-    """What it changes on its arm's page besides the word vectors."""
-    return {key: value for key, value in group.first.variant.items() if key != "vectors"}
+    others = {key: value for key, value in group.first.variant.items() if key != "bilm"}
+    return others == baseline.first.variant and group.data == baseline.data
 
 
 def _rank(each: Comparison) -> tuple:
@@ -149,8 +153,8 @@ def monitored(records: Sequence[Record]) -> str:
 
 
 def row_order(group: Group) -> tuple:
-    """Sorts the groups of a table: without ELMo first; the scale's pair, the same without vectors, the others."""
-    place = 0 if is_pair(group.first) else 1 if is_control(group.first) else 2
+    """Sorts the groups of a table: without ELMo first; the paper's comparison, the same without vectors, the others."""
+    place = 0 if is_main(group.first) else 1 if is_control(group.first) else 2
     return group.has_elmo, place, group.bilm or "", group.name, group.first.group
 
 
@@ -159,9 +163,5 @@ def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, G
     found: dict[Any, Group] = {}
     for group in groups:
         other = found.setdefault(key(group), group)
-        found[key(group)] = max(other, group, key=_weight)
+        found[key(group)] = max(other, group, key=weight)
     return found
-
-
-def _weight(group: Group) -> tuple:
-    return len(group.records), newest_record(group.records).finished, group.first.group

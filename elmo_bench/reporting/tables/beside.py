@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from elmo_bench.records.query import is_main
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import grouped, read_all
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.groups import Group, in_groups, is_pair
+from elmo_bench.reporting.statistics.groups import Group, in_groups
 from elmo_bench.reporting.statistics.outcomes import by_place
 from elmo_bench.reporting.tables.tables import paper_score
 from elmo_bench.system import places
@@ -49,8 +50,8 @@ def _cells(records: list[Record], metric: str) -> tuple[str, str]:
 
 
 def _gain(pairs: Sequence[tuple[Group, list[Record]]], metric: str) -> list[tuple[str, ...]]:
-    """The row of +ELMo over the baseline, both of the scale's pair; none where one of them is missing."""
-    arms = {group.has_elmo: (group.records, recorded) for group, recorded in pairs if is_pair(group.first)}
+    """The row of +ELMo over the baseline, of the paper's comparison; none where one of them is missing."""
+    arms = {group.has_elmo: (group.records, recorded) for group, recorded in pairs if is_main(group.first)}
     if len(arms) < 2:
         return []
     own, recorded = (_difference(before, after, metric) for before, after in zip(arms[False], arms[True], strict=True))

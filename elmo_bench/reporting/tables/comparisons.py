@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import influence
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.gains import in_words, p_in_words, shown_by
+from elmo_bench.reporting.statistics.gains import Gain, in_words, p_in_words, shown_by
 from elmo_bench.reporting.statistics.groups import Group, other_changes
 from elmo_bench.reporting.statistics.groups import in_words as settings_in_words
 from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome
 from elmo_bench.reporting.tables.numbers import runs_of
 
-HEADER = ("arm", "over", "seeds", "dev {m}", "test {m}", "p: items", "p: seeds", "p: Holm", "smallest", "clusters")
+HEADER = ("arm", "over", "seeds", "dev {m}", "test {m}", "p", "power", "clusters")
 NOTE = "In percent points, with 95 % intervals."
 
 
@@ -44,17 +44,22 @@ def _row(each: Comparison) -> tuple[str, ...]:
         each.control.name,
         str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}, {sizes[1]}",
         in_words(each.dev),
-        Number(in_words(test), runs_of(each.treated, each.control)),
-        ", ".join(map(_p, test.p_items)) if any(p is not None for p in test.p_items) else "",
-        _p(test.p_seeds),
-        _p(test.p_holm),
-        "" if test.smallest is None else f"{test.smallest:.2f}",
+        Number(in_words(test), runs_of(each.treated, each.control), fold=_of_models(test)),
+        _p(test.p),
+        "" if test.p is None or test.spread is None else f"{test.spread.least:.2f}",
         test.clusters,
     )
 
 
 def _name(group: Group) -> str:
     return f"{group.name}, biLM {group.bilm}"
+
+
+def _of_models(test: Gain) -> list[str]:
+    """What the fold of a gain says of its single models: nothing of other seeds, so that no p is corrected for it."""
+    if all(p is None for p in test.p_items):
+        return []
+    return [f"p of these two models, seed by seed, the test items alone permuted: {', '.join(map(_p, test.p_items))}"]
 
 
 def _p(p: float | None) -> str:

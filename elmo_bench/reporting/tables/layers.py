@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from elmo_bench.configuration import layouts
-from elmo_bench.reporting.statistics.cells import Cell, Content, in_words
-from elmo_bench.reporting.statistics.groups import Group
+from elmo_bench.configuration import pages
+from elmo_bench.reporting.statistics.cells import Cell, Content
 from elmo_bench.reporting.statistics.scores import mean_weights
 
 Row = tuple[str, ...]
@@ -12,23 +11,23 @@ Row = tuple[str, ...]
 
 def weights(content: Content) -> tuple[Row, list[Row]]:
     """The header, and a row for each place where ELMo enters: mean s_j and γ over the seeds, at the selected epoch."""
-    cells = [(cell, content.groups[cell]) for task in content.tasks for cell in content.of(task)]
     layers = max(
-        (len(rows[0]) for _, group in cells if group for rows in group.first.layer_weights.values()), default=0
+        (len(rows[0]) for _, group in content.groups for rows in group.first.layer_weights.values()), default=0
     )
     header = ("task", "ELMo at", *(f"s_{j}" for j in range(layers)), "γ", "seeds")
-    return header, [row for cell, group in cells for row in _rows(cell, group, layers)]
+    several = len({cell.column for cell in content.cells}) > 1
+    return header, [row for cell in content.cells for row in _rows(cell, layers, several)]
 
 
-def _rows(cell: Cell, group: Group | None, layers: int) -> list[Row]:
-    name = ", ".join(filter(None, (layouts.titles().get(cell.task, cell.task), in_words(cell.column))))
-    if group is None:
+def _rows(cell: Cell, layers: int, several: bool) -> list[Row]:
+    name = pages.title(cell.task) + (f", {cell.column}" if several else "")
+    if cell.group is None:
         return [(name, "missing", *[""] * (layers + 2))]
     rows = []
-    for place in group.first.layer_weights:
-        *each, gamma = mean_weights(group.records, place)
+    for place in cell.group.first.layer_weights:
+        *each, gamma = mean_weights(cell.group.records, place)
         marked = (*(_marked(weight, 1 / len(each)) for weight in each), *[""] * (layers - len(each)))
-        rows.append((name, place, *marked, f"{gamma:.2f}", f"{len(group.records)}"))
+        rows.append((name, place, *marked, f"{gamma:.2f}", f"{len(cell.group.records)}"))
     return rows
 
 

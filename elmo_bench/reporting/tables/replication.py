@@ -3,85 +3,120 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import isinf
 
-from elmo_bench.configuration import layouts
-from elmo_bench.configuration.claims import Claim
+from elmo_bench.configuration import tables
+from elmo_bench.configuration.pages import title
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import place
 from elmo_bench.reporting.section import Number, Section, inert, pipes
-from elmo_bench.reporting.statistics.claims import RULE, UNTESTED, VERDICTS, Finding, Row
+from elmo_bench.reporting.statistics.findings import (
+    CONTRADICTED,
+    OPEN,
+    RULE,
+    SHOWN,
+    UNTESTED,
+    VERDICTS,
+    Evaluated,
+    Row,
+    discoveries,
+)
+from elmo_bench.reporting.statistics.gains import p_in_words, verdict
+from elmo_bench.reporting.statistics.intervals import LEVEL, Bounds, Spread
+from elmo_bench.reporting.statistics.outcomes import Comparison, holm
 from elmo_bench.reporting.tables.numbers import runs_of
 
 TITLE = "The paper's findings"
 INTRODUCTION = (
-    "Written by `elmo-bench report` from the records; `conf/claims.yaml` has an entry for each finding. Scale open is "
-    "real text with a small biLM, mini a generated language: neither has the paper's data, so that the direction of a "
-    "difference compares, and its size does not."
+    "Written by `elmo-bench report` from the records; the pages of `conf/sweep/` have an entry for each finding. "
+    "Scale open is real text with a small biLM, mini a generated language: neither has the paper's data, so that the "
+    "direction of a difference compares, and its size does not."
 )
-HEADER = ("finding", "the paper", "ours, scale {scale}", "verdict, scale {scale}")
-ROWS = ("task", "the paper", "ours", "95 % interval", "verdict", "runs")
+ROWS = ("task", "the paper", "ours", "95 % interval", "p", "verdict", "runs")
+MARKS = {SHOWN: "✓", CONTRADICTED: "✗", OPEN: "~", UNTESTED: ""}
+LEGEND = (
+    f"A cell is the difference on test: {MARKS[SHOWN]} shown, {MARKS[CONTRADICTED]} contradicted, {MARKS[OPEN]} not "
+    "shown, – not tested; empty where the paper says nothing. Below it is what the paper has."
+)
 
 
-def counts(found: Iterable[Finding]) -> str:
+def counts(found: Iterable[Evaluated]) -> str:
     """ "12 shown, 3 contradicted, 5 not shown, 20 not tested": how many rows have each verdict."""
     number = Counter(row.verdict for each in found for row in each.rows)
     return ", ".join(f"{number[verdict]} {verdict}" for verdict in VERDICTS)
 
 
-def summary(by_scale: Sequence[Sequence[Finding]]) -> str:
+def summary(by_scale: Sequence[Sequence[Evaluated]]) -> str:
     """The sentences of the README."""
     told = [f"Scale {found[0].scale}: {counts(found)}." for found in by_scale if found]
     return " ".join([*told, "A row is a finding at one task ([all of them](results/replication.md))."])
 
 
-def markdown(by_scale: Sequence[Sequence[Finding]]) -> str:
-    """The page: the rule, each scale at a glance, then every finding with its runs and its command."""
+def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
+    """Which verdicts and main gains of a scale remain with p corrected for how many are tested; empty if none are."""
+    tested, corrected = discoveries(found), holm(mains)
+    rows = [
+        _remaining(f"{kind} rows", [(_named(each, row), p) for each, row, p in tested if row.verdict == kind])
+        for kind in (SHOWN, CONTRADICTED)
+        if any(row.verdict == kind for _, row, _ in tested)
+    ]
+    clear = [(title(each.task), corrected[each.task]) for each in mains if verdict(each.test) == "clear"]
+    told = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {' and '.join(rows)}"] if rows else []
+    told += [f"for the {len(corrected)} main gains (Holm), {_remaining('clear gains', clear)}"] if corrected else []
+    return f"With p {'; '.join(told)}." if told else ""
+
+
+def _remaining(kind: str, corrected: Sequence[tuple[str, float]]) -> str:
+    """ "8 of 9 clear gains remain (not NER)"."""
+    lost = [name for name, p in corrected if p >= LEVEL]
+    return f"{len(corrected) - len(lost)} of {len(corrected)} {kind} remain" + f" (not {'; '.join(lost)})" * bool(lost)
+
+
+def _named(each: Evaluated, row: Row) -> str:
+    return ", ".join(filter(None, [each.finding.finding, row.task and title(row.task)]))
+
+
+def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]] | None = None) -> str:
+    """The page: the rule, each scale at a glance, then every finding with its runs and its command.
+
+    Args:
+        by_scale: the findings of each scale.
+        mains: the paper's comparison of every task, by scale.
+    """
     parts = [f"# {TITLE}", INTRODUCTION, RULE]
     for found in by_scale:
-        table = glance(found, mark="**")
-        parts += [f"## {table.title}: {counts(found)}", pipes(table.header, table.rows)]
+        table = glance(found)
+        corrected = families(found, (mains or {}).get(found[0].scale, []))
+        parts += [f"## {table.title}: {counts(found)}", corrected, table.note, pipes(table.header, table.rows)]
     for found in by_scale:
         parts.append(f"# Runs and commands, scale {found[0].scale}")
         parts += [part for each in found for part in _detail(each)]
-    return inert("\n\n".join(parts) + "\n")
+    return inert("\n\n".join(filter(None, parts)) + "\n")
 
 
-def glance(found: Sequence[Finding], mark: str = "") -> Section:
-    """A row for each finding: its words, the paper's figures, ours, and which tasks have which verdict.
-
-    Args:
-        mark: stands before and after each verdict.
-    """
-    scale = found[0].scale
-    header = tuple(cell.format(scale=scale) for cell in HEADER)
-    rows = [(_words(each), _paper(each.claim), _ours(each), _verdicts(each, mark)) for each in found]
-    return Section(f"Scale {scale}", f"Verdicts: {', '.join(VERDICTS)}.", header, rows)
+def glance(found: Sequence[Evaluated]) -> Section:
+    """A row for each finding and a column for each task; a finding on the biLM itself has one cell."""
+    scale, tasks = found[0].scale, list(tables.table("table1").paper)
+    columns = [*tasks, *([""] if any(not row.task for each in found for row in each.rows) else [])]
+    rows = [(f"{each.finding.finding} ({each.finding.where})", *_cells(each, columns)) for each in found]
+    return Section(f"Scale {scale}", LEGEND, ("finding", *(title(task) if task else "biLM" for task in columns)), rows)
 
 
-def _words(finding: Finding) -> str:
-    return f"{finding.claim.finding} ({finding.claim.where})"
+def _cells(each: Evaluated, columns: Sequence[str]) -> list[str]:
+    by_task = {row.task: row for row in each.rows}
+    return [_cell(each, by_task[task]) if task in by_task else "" for task in columns]
 
 
-def _paper(claim: Claim) -> str:
-    return "; ".join(f"{_title(task)} {figure}".strip() for task, figure in claim.paper.items())
-
-
-def _ours(finding: Finding) -> Number:
-    told = (f"{_title(row.task)} {difference(row)}".strip() for row in finding.rows if row.value is not None)
-    return Number("; ".join(told), runs_of(*(group for row in finding.rows for group in row.groups)))
-
-
-def _verdicts(finding: Finding, mark: str) -> str:
-    told = []
-    for verdict, tasks in finding.by_verdict().items():
-        named = ", ".join(filter(None, map(_title, tasks)))
-        told.append(f"{mark}{verdict}{mark}{f': {named}' if named else ''}")
-    return "; ".join(told)
-
-
-def _title(task: str) -> str:
-    return layouts.titles().get(task, task)
+def _cell(each: Evaluated, row: Row) -> Number:
+    """The difference, and in its fold the interval, the seeds and the command."""
+    paper = each.finding.paper.get(row.task, "")
+    text = f"{MARKS[row.verdict]} {_measured(row)[0]}".strip() or "–"
+    seeds = " and ".join(str(len(group.records)) for group in row.groups)
+    interval = f"95 % interval {_measured(row)[1]}" if row.interval else ""
+    p = "" if row.p is None else f"p {p_in_words(row.p)}"
+    fold = filter(None, [row.verdict, interval, p, f"{seeds} seeds" if seeds else "", row.note, each.command])
+    return Number(text, runs_of(*row.groups), [f"paper: {paper}"] if paper else [], list(fold), row.verdict)
 
 
 def difference(row: Row) -> str:
@@ -90,22 +125,23 @@ def difference(row: Row) -> str:
         return ""
     digits = 1 if row.unit == "%" else 2
     value = f"{row.value:+.{digits}f}{' %' if row.unit == '%' else ''}"
-    return value if row.low is None or row.high is None else f"{value} [{row.low:+.{digits}f}, {row.high:+.{digits}f}]"
+    return f"{value} [{row.interval[0]:+.{digits}f}, {row.interval[1]:+.{digits}f}]" if row.interval else value
 
 
-def _detail(finding: Finding) -> list[str]:
-    claim = finding.claim
+def _detail(each: Evaluated) -> list[str]:
     rows = [
         (
-            _title(row.task) or "-",
-            claim.paper.get(row.task, ""),
+            title(row.task) if row.task else "-",
+            each.finding.paper.get(row.task, ""),
             *_measured(row),
-            _verdict(row),
-            runs(row, finding.scale),
+            "" if row.p is None else p_in_words(row.p),
+            _verdict(row, each.finding.bounds),
+            runs(row, each.scale),
         )
-        for row in finding.rows
+        for row in each.rows
     ]
-    return [f"### {claim.finding}", f"{claim.where}. {_how(finding)}".strip(), pipes(ROWS, rows)]
+    about = f"{each.finding.where}; shown by an interval {_region(each.finding.bounds)}. {_how(each)}"
+    return [f"### {each.finding.finding}", about, pipes(ROWS, rows)]
 
 
 def _measured(row: Row) -> tuple[str, str]:
@@ -113,13 +149,36 @@ def _measured(row: Row) -> tuple[str, str]:
     return value, interval.rstrip("]").replace(", ", " to ")
 
 
-def _verdict(row: Row) -> str:
-    """The verdict; if the finding is not shown, the difference that would have been, and what else must be known."""
-    could = ""
-    if row.verdict == "not shown" and row.low is not None and row.high is not None:
-        smallest = float(f"{(row.high - row.low) / 2:.2g}")
-        could = f"these runs could show {smallest:g} {row.unit}".rstrip()
+def _region(bounds: Bounds) -> str:
+    """ "above 0", "below 0.333", "from -1 to 1"."""
+    least, most = bounds
+    if isinf(most):
+        return f"above {least:g}"
+    return f"below {most:g}" if isinf(least) else f"from {least:g} to {most:g}"
+
+
+def _verdict(row: Row, bounds: Bounds) -> str:
+    """The verdict; if the finding is not shown, what such runs could have shown, and what else must be known."""
+    could = _power(row.spread, bounds, row.unit) if row.verdict == OPEN and row.spread and row.p is not None else ""
     return "; ".join(filter(None, [row.verdict, could, row.note]))
+
+
+def _power(spread: Spread, bounds: Bounds, unit: str) -> str:
+    """The true difference that such runs show, or with two bounds whether their interval could fit between them."""
+    least, most = bounds
+    width, room = 2 * spread.half, most - least
+    if not isinf(room):
+        fits = "would fit" if width < room else "cannot fit"
+        return f"an interval as wide as this ({width:.3g}) {fits} between the bounds ({room:g})"
+    bound = most if isinf(least) else least
+    beyond = f" from {bound:g}" if bound else ""
+    shown = f"{_short(spread.least)} {unit}".rstrip()
+    return f"these runs show a true difference of {shown}{beyond} four times out of five"
+
+
+def _short(number: float) -> str:
+    """A number in two digits."""
+    return f"{float(f'{number:.2g}'):g}"
 
 
 def runs(row: Row, scale: str) -> str:
@@ -131,15 +190,8 @@ def _link(record: Record, scale: str) -> str:
     return f"[{record.seed}]({place('', scale, record.task, record.run).as_posix()})"
 
 
-def _how(finding: Finding) -> str:
+def _how(each: Evaluated) -> str:
     """The command that makes the runs, or the study."""
-    claim, scale = finding.claim, finding.scale
-    if claim.untested:
-        return ""
-    if claim.study == "tuning":
-        return f"`elmo-bench tune task=all scale={scale}`"
-    if claim.study:
-        return f"`elmo-bench analysis.{claim.study} scale={scale}`"
-    missing = [row.task for row in finding.rows if row.verdict == UNTESTED]
-    lacking = f"; not recorded: {', '.join(map(_title, missing))}" if missing else ""
-    return f"`elmo-bench sweep +sweep={claim.sweep} task=TASK scale={scale}`{lacking}."
+    missing = [title(row.task) for row in each.rows if row.verdict == UNTESTED and row.task]
+    lacking = f"; not recorded: {', '.join(missing)}" if missing else ""
+    return f"`{each.command}`{lacking}."

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import fmean
 
-from elmo_bench.configuration import layouts
+from elmo_bench.configuration import pages
 from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.cells import Cell, Content, in_words
-from elmo_bench.reporting.statistics.gains import gain, holm, p_in_words
+from elmo_bench.reporting.statistics.cells import Cell, Content
+from elmo_bench.reporting.statistics.gains import gain, p_in_words
 from elmo_bench.reporting.statistics.gains import in_words as gain_in_words
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.tables.layers import weights
 from elmo_bench.reporting.tables.numbers import WALL_CLOCK, runs_of
 
-GAINS = ("task", "source", "over", "dev", "test", "p: Holm")
-GAINS_NOTE = "In percent points, with 95 % intervals over seeds and items; p is of Welch's t over the seeds on test."
+GAINS = ("task", "source", "over", "dev", "test", "p")
+GAINS_NOTE = "In percent points, with 95 % intervals over seeds and items; p is of the interval on test."
 WEIGHTS_NOTE = (
     "s_j and γ at the selected epoch, mean over the seeds; ▼ below an even share, ▲ above twice that. Layer 0 has no "
     "context: a biLM's is of characters, a Transformer's of embeddings."
@@ -31,12 +31,13 @@ MARK = "†"  # no evidence
 
 
 def sections(content: Content) -> list[Section]:
-    """The three tables; none for another sweep (`Layout.over`)."""
-    if not content.layout.over:
+    """The three tables; none for another sweep (`Table.over`)."""
+    asked = content.asked
+    if not asked.table.over:
         return []
-    title = f"{content.layout.title}, scale {content.scale}"
+    title = f"{asked.table.title}, scale {asked.scale}"
     header, rows = weights(content)
-    costs = [_cost(content, cell, group) for cell, group in content.groups.items() if group]
+    costs = [_cost(cell, group) for cell, group in content.groups]
     return [
         Section(f"{title}: gains", GAINS_NOTE, GAINS, _gains(content), unfair(content)),
         Section(f"{title}: weights of the layers", WEIGHTS_NOTE, header, rows),
@@ -46,10 +47,9 @@ def sections(content: Content) -> list[Section]:
 
 def unfair(content: Content) -> list[str]:
     """A line for each source that was trained on data of a task."""
-    groups = [group for group in content.groups.values() if group]
-    seen = dict.fromkeys((group.first.task, group.bilm) for group in groups if group.first.has_seen)
+    seen = dict.fromkeys((group.first.task, group.bilm) for _, group in content.groups if group.first.has_seen)
     return [
-        f"{MARK} {_task(task)}: {name} was trained on data of this task; its figures here are no evidence."
+        f"{MARK} {pages.title(task)}: {name} was trained on data of this task; its figures here are no evidence."
         for task, name in seen
     ]
 
@@ -60,35 +60,35 @@ def mark(*groups: Group) -> str:
 
 
 def _gains(content: Content) -> list[tuple[str, ...]]:
-    """Each source over each that stands before it in the sweep and that the layout names."""
-    pairs = [pair for task in content.tasks for pair in _pairs(content, content.of(task))]
-    found = [(pair, a, b) for pair in pairs if (a := content.groups[pair[0]]) and (b := content.groups[pair[1]])]
-    tests = holm([gain(more, less, permute=False) for _, more, less in found])
+    """Each source over each that stands before it in the sweep and that the table names."""
+    found = [pair for task in content.tasks for pair in _pairs(content, task)]
+    tests = [gain(more, less, permute=False) for (_, more), (_, less) in found]
     return [
         (
-            _task(cell.task),
-            _title(content, cell),
-            _title(content, other),
+            pages.title(cell.task),
+            cell.column,
+            other.column,
             gain_in_words(gain(more, less, "dev", permute=False)) + mark(more, less),
             Number(gain_in_words(test) + mark(more, less), runs_of(more, less)),
-            "" if test.p_holm is None else p_in_words(test.p_holm),
+            "" if test.p is None else p_in_words(test.p),
         )
-        for ((cell, other), more, less), test in zip(found, tests, strict=True)
+        for ((cell, more), (other, less)), test in zip(found, tests, strict=True)
     ]
 
 
-def _pairs(content: Content, cells: list[Cell]) -> Iterable[tuple[Cell, Cell]]:
-    for i, other in enumerate(cells):
-        if other.column in content.layout.over:
-            yield from ((cell, other) for cell in cells[i + 1 :])
+def _pairs(content: Content, task: str) -> Iterable[tuple[tuple[Cell, Group], tuple[Cell, Group]]]:
+    here = [(cell, group) for cell, group in content.groups if cell.task == task]
+    for i, other in enumerate(here):
+        if other[0].column in content.asked.table.over:
+            yield from ((each, other) for each in here[i + 1 :])
 
 
-def _cost(content: Content, cell: Cell, group: Group) -> tuple[str, ...]:
+def _cost(cell: Cell, group: Group) -> tuple[str, ...]:
     weighed = next(iter(group.first.layer_weights.values()), None)
     peaks = [record.peak_memory_mib for record in group.records if record.peak_memory_mib]
     return (
-        _task(cell.task),
-        _title(content, cell),
+        pages.title(cell.task),
+        cell.column,
         _number(group, "parameters"),
         str(len(weighed[0])) if weighed else "",
         _number(group, "token_bytes"),
@@ -101,12 +101,3 @@ def _number(group: Group, key: str) -> str:
     """A number of a source; empty without one, and in records that do not have it yet."""
     value = next((each.bilm[key] for each in group.records if each.bilm.get(key)), None)
     return "" if value is None else f"{value:,}"
-
-
-def _task(name: str) -> str:
-    return layouts.titles().get(name, name)
-
-
-def _title(content: Content, cell: Cell) -> str:
-    """The title of a cell's column."""
-    return next((each.title for each in content.layout.columns if each.of == cell.column), in_words(cell.column))

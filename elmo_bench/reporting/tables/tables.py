@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from elmo_bench.configuration import pages
+from elmo_bench.configuration.composing import ARMS
+from elmo_bench.records.query import is_control, is_main
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.groups import Group, in_groups, is_control, is_pair, short
+from elmo_bench.reporting.statistics.groups import Group, in_groups, short
 from elmo_bench.reporting.statistics.outcomes import Outcome, by_place, largest, monitored, outcome, row_order
 from elmo_bench.reporting.tables import comparisons, numbers, remarks
 from elmo_bench.reporting.tables.remarks import NOTHING, Read
@@ -61,8 +62,8 @@ def _row(group: Group, metric: str) -> tuple[str, ...]:
 
 
 def paper_score(record: Record, metric: str) -> str:
-    """The paper's figure, for the pair of the scale only."""
-    if not is_pair(record):
+    """The paper's figure, for the paper's comparison only."""
+    if not is_main(record):
         return ""
     before, after = statistics.of_paper(record, metric)
     if not record.has_elmo:
@@ -74,19 +75,19 @@ def paper_score(record: Record, metric: str) -> str:
 # The tasks of a scale side by side.
 
 CONTROL = (
-    "A control (`arm=baseline,elmo`): without the pre-trained word vectors that every baseline of the paper has; "
+    "A control (`vectors=random`): without the pre-trained word vectors that every baseline of the paper has; "
     "ELMo then also brings what such vectors would."
 )
 
 
 def overview(records: Iterable[Record]) -> list[Section]:
-    """For each scale the paper's comparison, by its pair of arms, and the same without pre-trained word vectors."""
+    """For each scale the paper's comparison, and the same without pre-trained word vectors."""
     sections = []
     for scale, tasks in groupby(by_place(records), key=lambda place: place[0].scale):
         here = list(tasks)
         title, note = f"all tasks, scale {scale}", here[0][0].note
-        pair, control = ([row for place in here for row in _side_by_side(place, of)] for of in (is_pair, is_control))
-        sections.append(Section(title, note, SIDE_BY_SIDE, pair, not_recorded(here)))
+        main, control = ([row for place in here for row in _side_by_side(place, of)] for of in (is_main, is_control))
+        sections.append(Section(title, note, SIDE_BY_SIDE, main, not_recorded(here)))
         if control:
             sections.append(Section(f"{title}, without pre-trained word vectors", CONTROL, SIDE_BY_SIDE, control, []))
     return sections
@@ -94,52 +95,52 @@ def overview(records: Iterable[Record]) -> list[Section]:
 
 def not_recorded(tasks: Sequence[list[Record]]) -> list[str]:
     """A line that says what lacks of the paper's comparison, for the tasks of one scale; nothing if it is whole."""
-    arms = pages.pair(scale := tasks[0][0].scale)
-    there = {(each.task, each.arm) for place in tasks for each in place if is_pair(each)}
-    lacking = {arm: [place[0].task for place in tasks if (place[0].task, arm) not in there] for arm in arms}
+    scale = tasks[0][0].scale
+    there = {(each.task, each.arm) for place in tasks for each in place if is_main(each)}
+    lacking = {arm: [place[0].task for place in tasks if (place[0].task, arm) not in there] for arm in ARMS}
     told = [f"{arm} of {', '.join(of)}" for arm, of in lacking.items() if of]
     return [f"Not recorded yet: {'; '.join(told)} (`make reproduce TASK=... SCALE={scale}`)."] if told else []
 
 
 def _side_by_side(records: list[Record], belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:
     """The rows of one task at one scale: one for each word vectors, data and biLM."""
-    pairs = _pairs([group for group in sorted(in_groups(records), key=row_order) if belongs(group.first)])
+    found = _arms([group for group in sorted(in_groups(records), key=row_order) if belongs(group.first)])
     metric, paper = monitored(records), _gain_of_paper(records[0], monitored(records))
     rows = []
-    for pair, marks in zip(pairs, _marks(pairs), strict=True):
+    for arms, marks in zip(found, _marks(found), strict=True):
         task = records[0].task + (f" ({'; '.join(marks)})" if marks else "")
-        shown = (f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in pair)
-        rows.append((task, metric, _known(pair).first.vectors, *shown, _gain(*reversed(pair)), paper))
+        shown = (f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in arms)
+        rows.append((task, metric, _known(arms).first.vectors, *shown, _gain(*reversed(arms)), paper))
     return rows
 
 
-Pair = tuple[Group | None, Group | None]  # the baseline and +ELMo
+Arms = tuple[Group | None, Group | None]  # the baseline and +ELMo
 
 
-def _pairs(groups: Sequence[Group]) -> list[Pair]:
+def _arms(groups: Sequence[Group]) -> list[Arms]:
     """Every biLM beside the baseline with the same word vectors and data; None where there is no such arm."""
     baselines = largest([g for g in groups if not g.has_elmo], lambda g: (g.first.vectors, g.data))
     elmos = largest([g for g in groups if g.has_elmo], lambda g: (g.first.vectors, g.data, g.bilm, g.sha256))
-    pairs: list[Pair] = [(baselines.get(alike[:2]), elmo) for alike, elmo in elmos.items()]
+    found: list[Arms] = [(baselines.get(alike[:2]), elmo) for alike, elmo in elmos.items()]
     alone = baselines.keys() - {alike[:2] for alike in elmos}
-    return [*pairs, *((group, None) for alike, group in baselines.items() if alike in alone)]
+    return [*found, *((group, None) for alike, group in baselines.items() if alike in alone)]
 
 
-def _known(pair: Pair) -> Group:
-    return next(group for group in pair if group)
+def _known(arms: Arms) -> Group:
+    return next(group for group in arms if group)
 
 
-def _marks(pairs: Sequence[Pair]) -> list[list[str]]:
-    """How each pair differs from the others in biLM and data, and the name of a biLM that is not the scale's own."""
-    own = {_known(pair).first.config["scale"].get("bilm") or _known(pair).first.scale for pair in pairs}
-    bilms = {elmo.bilm for _, elmo in pairs if elmo}
-    weights, data = {elmo.sha256 for _, elmo in pairs if elmo}, {_known(pair).data for pair in pairs}
+def _marks(found: Sequence[Arms]) -> list[list[str]]:
+    """How each two arms differ from the others in biLM and data, and the name of a biLM that is not the scale's own."""
+    own = {_known(arms).first.config["scale"].get("bilm") or _known(arms).first.scale for arms in found}
+    bilms = {elmo.bilm for _, elmo in found if elmo}
+    weights, data = {elmo.sha256 for _, elmo in found if elmo}, {_known(arms).data for arms in found}
     marks: list[list[str]] = []
-    for pair in pairs:
-        elmo = pair[1]
+    for arms in found:
+        elmo = arms[1]
         named = [f"biLM {elmo.bilm}"] if elmo and len(bilms | own) > 1 else []
         named += [f"biLM {short(elmo.sha256)}"] if elmo and elmo.sha256 and len(weights) > len(bilms) else []
-        marks.append(named + ([f"data {short(_known(pair).data)}"] if len(data) > 1 else []))
+        marks.append(named + ([f"data {short(_known(arms).data)}"] if len(data) > 1 else []))
     return marks
 
 

@@ -10,7 +10,7 @@ import pytest
 from elmo_bench import mini as generated
 from elmo_bench.bilm.card import CARD, FILES, read_card, write_card
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.arms import placed
+from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.mini.bilm import MiniBilm, ensure_bilm
 from elmo_bench.system import places
@@ -31,7 +31,7 @@ def test_another_seed_is_another_recipe_in_another_folder(tmp_path):
     assert recipes[0] | {"seed": 2} == recipes[1]
     assert [Path(run.bilm.weights).parent.name for run in (one, two)] == ["bilm", "bilm-seed2"]
     assert Path(two.bilm.options).parent == Path(two.bilm.weights).parent
-    assert placed(two) == ("elmo", {"bilm.seed": 2})
+    assert variant(two) == {"bilm.seed": 2}
     assert Identity(mini(tmp_path, "arm=baseline")).run == Identity(mini(tmp_path, "arm=baseline", "bilm.seed=2")).run
 
 

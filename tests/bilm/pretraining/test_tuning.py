@@ -20,9 +20,10 @@ from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm import tune
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.arms import placed
+from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.mini import generate
+from elmo_bench.records import studies
 from elmo_bench.running.launch import train
 from elmo_bench.sweeps.pages import points
 from elmo_bench.system.errors import UserError
@@ -178,9 +179,11 @@ def test_tuning_learns_and_tells_what_it_did(bench, whole):
     assert card["text"]["vocabulary"] == 8
     assert card["text"]["dev"]["unknown"] == 0
     assert card["softmax"] == "the parent's"
-    table = json.loads((bench.results / "analysis" / "open" / "tuning" / "table7.json").read_text())
-    assert [row[:2] for row in table["rows"]] == [["toy", "custom"]]
-    assert f"{before['mean']:.1f}" in table["rows"][0][5]
+    (table,) = studies.read_all(bench.results)
+    assert (table.bilm, {cell.source for cell in table.cells}) == ("custom", {"toy"})
+    assert [cell.value for cell in table.find("before", "toy")] == pytest.approx([before["mean"]], abs=1e-4)
+    lowered = 100 * (1 - after["mean"] / before["mean"])
+    assert [cell.value for cell in table.find("lowered, %", "toy")] == pytest.approx([lowered], abs=1e-4)
     assert (bench.folder / "tuned" / "vocabulary.txt").read_text() == (whole / "vocabulary.txt").read_text()
     assert not list(bench.folder.glob("cache/tuning/*/training"))
 
@@ -237,18 +240,18 @@ def test_a_tuning_killed_three_times_is_an_undisturbed_one(bench, official, monk
 
 
 def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
-    chosen = ["arm=tuned", *overrides(bench, whole, "task.fit.epochs=1", "trainer=cpu")]
+    chosen = ["bilm=tuned", *overrides(bench, whole, "task.fit.epochs=1", "trainer=cpu")]
     cfg = pages.compose(chosen)
     run = schema.typed(cfg)
-    assert placed(run) == ("tuned", {"task.fit.epochs": 1})
+    assert variant(run) == {"bilm": "tuned", "task.fit.epochs": 1}
     before = Identity(run).run
     record = train(cfg)
     parent = {"name": "custom", "sha256": BiLM.from_files(*paths(whole)).sha256}
     tuned = BiLM.from_files(*paths(bench.folder / "tuned")).sha256
     told = {"name": "custom-tuned", "sha256": tuned, "tuned": True, "parent": parent}
     assert record.bilm.items() >= told.items()
-    assert record.arm == "tuned"
-    assert str(bench.folder) not in json.dumps(record)
+    assert (record.arm, record.variant["bilm"]) == ("elmo", "tuned")
+    assert str(bench.folder) not in json.dumps(record.plain())
     assert record.run == before == Identity(run).run
     others = ["bilm.tuning.lr=0.01", "bilm.tuning.softmax.epochs=3"]
     ids = {Identity(schema.typed(pages.compose([*chosen, other]))).run for other in others}
@@ -256,12 +259,11 @@ def test_a_run_with_a_tuned_biLM_says_what_it_comes_from(bench, whole):
     assert Identity(schema.typed(pages.compose([*chosen, "bilm.tuning.every=9"]))).run == before
 
 
-def test_the_sweep_has_the_three_arms():
-    first_seeds = list(points("finetune", ["task=ner"]))[::3]
-    runs = [schema.typed(pages.compose(["task=ner", *point])) for point in first_seeds]
-    assert [placed(run) for run in runs] == [("elmo", {}), ("tuned", {}), ("joint", {})]
-    assert [run.bilm.name for run in runs] == ["mini", "mini-tuned", "mini"]
-    assert [run.elmo.finetune for run in runs] == ["none", "none", "joint"]
+@pytest.mark.parametrize(("sweep", "changed"), [("finetune", {"bilm": "tuned"}), ("joint", {"elmo.finetune": "joint"})])
+def test_a_sweep_compares_the_frozen_biLM_with_the_other(sweep, changed):
+    runs = [schema.typed(pages.compose(["task=ner", *point])) for point in points(sweep, ["task=ner"], [1])]
+    assert [variant(run) for run in runs] == [{}, changed]
+    assert [run.elmo.finetune for run in runs] == ["none", changed.get("elmo.finetune", "none")]
 
 
 # What is refused.

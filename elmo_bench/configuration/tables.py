@@ -1,0 +1,194 @@
+"""The tables that sweeps make and the findings that they decide: the block `table` of each page of conf/sweep/."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from elmo_bench.configuration import pages
+from elmo_bench.system import places
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.console import choices
+
+MEASURES = ("score", "error", "updates", "first_layer", "spread", "lower_layers")
+Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with the values that runs have
+
+
+@dataclass
+class Column:
+    """A column or a row: the runs `of` a setting, or the `gain` between two columns; with neither, only the paper's
+    figure."""
+
+    title: str = ""
+    of: Any = None  # a Setting
+    gain: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Finding:
+    """A finding of the paper, which the runs of a table decide, or a study of the biLM (`findings` of a page of
+    conf/analysis/, on the scale's own biLM).
+
+    Attributes:
+        finding, where: its words, and the section or table of the paper.
+        paper: the paper's figures or words, for the tasks of which it states the finding.
+        more, less: the runs that are compared: the title of a column, or of a row and a column.
+        measure: what is compared. "score": points of the task's metric; "error": the percentage of the errors of `less`
+            that `more` does not make; "updates": the percentage of updates saved; of the weights s_j at `place`, in the
+            runs `more` alone: "first_layer": s_1 less the largest other, "spread": the largest less the smallest,
+            "lower_layers": the mean of all but the last, less the last.
+        place: of the weights, input or output.
+        region: [low, high], where the difference lies if the finding holds; null: no bound.
+        quantity: of a study: what the number counts, for each task of `paper`, or of the biLM under "".
+        layer, minus: of which layer it is, and the layer whose value is subtracted.
+        unit: of the quantity.
+        untested: why nothing here tests it.
+    """
+
+    finding: str = ""
+    where: str = ""
+    paper: dict[str, str] = field(default_factory=dict)
+    more: Any = None
+    less: Any = None
+    measure: str = "score"
+    place: str = "input"
+    region: list[Any] = field(default_factory=lambda: [0, None])
+    quantity: str = ""
+    layer: int | None = None
+    minus: int | None = None
+    unit: str = "points"
+    untested: str = ""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The region with infinities for null."""
+        low, high = self.region
+        return -float("inf") if low is None else float(low), float("inf") if high is None else float(high)
+
+
+@dataclass
+class Table:
+    """The table of a sweep.
+
+    Attributes:
+        title, note: above the table.
+        tasks, scales: those that the sweep is for; none named: all.
+        split: whose scores are shown, dev or test.
+        shows: "scores", or "weights" of the layers.
+        rows: settings that make the rows of a task; by default it has one.
+        columns: by default one for each setting of the sweep, which settings without a column have in any case.
+        paper: the paper's figures by task, one for each column.
+        over: columns that all later ones are compared with, of a sweep of sources of layers (`tables/sources.py`); an
+            override may then replace the settings, and columns that it left without runs are not shown.
+        beyond: words in the error of a run that cannot be, which is no failure: its cell shows a dash.
+        findings: of the paper, that the table decides.
+    """
+
+    title: str = ""
+    note: str = ""
+    tasks: list[str] = field(default_factory=list)
+    scales: list[str] = field(default_factory=list)
+    split: str = "dev"
+    shows: str = "scores"
+    rows: list[Column] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    paper: dict[str, list[str]] = field(default_factory=dict)
+    over: list[str] = field(default_factory=list)
+    beyond: str | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def settings(self) -> list[Setting]:
+        """Those of all cells."""
+        rows = [row.of for row in self.rows] or [{}]
+        return [row | column.of for row in rows for column in self.columns if column.of is not None]
+
+    def setting(self, titles: Any) -> Setting:
+        """The setting of a column by its title, or of a row and a column by both.
+
+        Raises:
+            UserError: there is no such row or column with runs of its own.
+        """
+        found: Setting = {}
+        for title, among in zip([titles] if isinstance(titles, str) else titles, self._axes(titles), strict=True):
+            of = {each.title: each.of for each in among if each.of is not None}
+            if title not in of:
+                raise UserError(f"{title}: {choices(str(title), list(of))}")
+            found |= of[title]
+        return found
+
+    def _axes(self, titles: Any) -> list[list[Column]]:
+        return [self.columns] if isinstance(titles, str) else [self.rows, self.columns]
+
+    def check_offered(self, sweep: str, task: str, scale: str) -> None:
+        """Raises `UserError` if the sweep is not for this task or scale."""
+        for key, wanted, offered in (("task", task, self.tasks), ("scale", scale, self.scales)):
+            if offered and wanted not in offered:
+                only = " or ".join(f"{key}={each}" for each in offered)
+                raise UserError(f"the sweep {sweep} is for {only}, not for {key}={wanted}")
+
+
+def sweeps() -> list[str]:
+    """The names of all sweeps, pages of conf/sweep/: the paper's tables, its figures, then the others."""
+    names = sorted(path.stem for path in (places.CONF / "sweep").glob("*.yaml"))
+    return sorted(names, key=lambda name: (not name.startswith("table"), not name.startswith("figure")))
+
+
+def table(sweep: str) -> Table:
+    """The table of a sweep, not to be changed.
+
+    Raises:
+        UserError: there is no such sweep, or its block has a key or a value that a table does not have.
+    """
+    if sweep not in sweeps():
+        raise UserError(f"sweep={sweep}: there is no such sweep; {choices(sweep, sweeps())}")
+    path = places.CONF / "sweep" / f"{sweep}.yaml"
+    return _table(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _table(path: Path, changed: int) -> Table:
+    block = pages.read(path).get("table") or {"title": path.stem, "note": "Dev."}
+    try:
+        made: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Table), block))
+        for finding in made.findings:
+            _check(finding, made)
+    except OmegaConfBaseException as error:
+        raise UserError(f"table: {str(error).splitlines()[0]}", path) from None
+    except UserError as error:
+        raise UserError(f"table.findings: {error}", path) from None
+    return made
+
+
+def of_studies() -> dict[str, list[Finding]]:
+    """The findings that each study of the biLM decides, by its page of conf/analysis/."""
+    found = {}
+    for path in sorted((places.CONF / "analysis").glob("*.yaml")):
+        try:
+            block = OmegaConf.merge(OmegaConf.structured(Table), {"findings": pages.read(path).get("findings") or []})
+            found[path.stem] = OmegaConf.to_object(block).findings  # type: ignore[union-attr]
+        except OmegaConfBaseException as error:
+            raise UserError(f"findings: {str(error).splitlines()[0]}", path) from None
+    return found
+
+
+def _check(finding: Finding, table: Table) -> None:
+    """Raises `UserError` for a value that a finding cannot have."""
+    if finding.measure not in MEASURES:
+        raise UserError(f"measure={finding.measure}: {choices(finding.measure, MEASURES)}")
+    if len(finding.region) != 2:
+        raise UserError("region: two bounds are needed, as [0, null]")
+    for titles in filter(None, (finding.more, finding.less)):
+        table.setting(titles)
+
+
+def in_order(tasks: Iterable[str]) -> list[str]:
+    """Tasks in the order of the paper's Table 1, then the others by name."""
+    first = list(table("table1").paper)
+    return sorted(tasks, key=lambda task: (first.index(task) if task in first else len(first), task))

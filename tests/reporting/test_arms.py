@@ -1,0 +1,218 @@
+"""The paper's comparison: whatever data, vectors or model are used, its two arms stand in the row of their task."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.schema import typed
+from elmo_bench.identity.arms import variant
+from elmo_bench.records import run_names, store
+from elmo_bench.reporting.pages import report as page
+from elmo_bench.reporting.statistics.outcomes import outcome
+from elmo_bench.reporting.tables import beside, comparisons, tables
+from elmo_bench.running.launch import train
+from elmo_bench.system import places
+from tests.benchmarks.test_official_files import GOLD, PLACE, SPLITS, snli_line
+from tests.records.test_records import fake, save
+from tests.reference_bilm import write_random
+
+pytestmark = pytest.mark.slow
+
+# Made-up files in the official formats: the overrides that name them.
+
+
+def folder_of(folder: Path, texts: dict[str, str]) -> list[str]:
+    """A folder with a file for each of the three splits."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return [f"task.data.folder={folder}"]
+
+
+def ner(folder: Path) -> list[str]:
+    text = (
+        "-DOCSTART- -X- -X- O\n\n" + "Ida NNP I-NP I-PER\nsang VBD I-VP O\n\nin IN I-PP O\nRoma NNP I-NP I-LOC\n\n" * 2
+    )
+    return folder_of(folder, dict.fromkeys(("eng.train", "eng.testa", "eng.testb"), text))
+
+
+def conll2012(folder: Path) -> list[str]:
+    names = {PLACE.format(split=split, n=n): n for n, split in enumerate(("train", "development", "test"), start=1)}
+    texts = {name.removeprefix("data/"): GOLD.replace("made_0001", f"made_000{n}") for name, n in names.items()}
+    return folder_of(folder, texts)
+
+
+def snli(folder: Path) -> list[str]:
+    labels = ("entailment", "neutral", "contradiction")
+    text = "".join(snli_line(label, "Ida sang in Roma.", f"Ida was {label}.") for label in labels)
+    return folder_of(folder, {f"snli_1.0_{split}.jsonl": text for split in SPLITS})
+
+
+def sst5(folder: Path) -> list[str]:
+    text = "".join(f"({label} (2 Ida) ({label} (2 sang) ({label} (2 in) ({label} well))))\n" for label in range(5))
+    return folder_of(folder, {f"{split}.txt": text for split in SPLITS})
+
+
+def squad(folder: Path) -> list[str]:
+    answers = [{"text": "Roma", "answer_start": 12}]
+    articles = [
+        {"title": name, "paragraphs": [{"context": "Ida sang in Roma . It was far .", "qas": [
+            {"id": name, "question": "Where did Ida sing?", "answers": answers}
+        ]}]}
+        for name in "ab"
+    ]  # fmt: skip
+    text = json.dumps({"version": "1.1", "data": articles})
+    folder_of(folder, {f"{split}.json": text for split in SPLITS})
+    return [f"{'+' if split == 'dev' else ''}task.data.{split}={folder}/{split}.json" for split in SPLITS]
+
+
+DATA = {"ner": ner, "srl": conll2012, "coref": conll2012, "snli": snli, "sst5": sst5, "squad": squad}
+WORDS = ["Ida", "ida", "Bell", "bell", "sang", "in", "Roma", "roma", "well", "was", "she", ".", "rain", "where", "far"]
+
+
+@pytest.fixture
+def quick(tmp_path, monkeypatch):
+    """The pages with a single epoch, so that it is no change to them."""
+    conf = shutil.copytree(places.CONF, tmp_path / "conf")
+    for path in conf.glob("task/*/paper.yaml"):
+        path.write_text(re.sub(r"epochs: \d+", "epochs: 1", path.read_text()))
+    monkeypatch.setattr(places, "CONF", conf)
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+
+
+@pytest.mark.usefixtures("quick", "one_thread")
+@pytest.mark.parametrize("task", DATA)
+def test_the_papers_own_files_fill_the_row_of_their_task(task, tmp_path):
+    """Files in a folder of the user's, the official layout of the biLM, and word vectors other than the paper's."""
+    bilm = write_random(tmp_path / "bilm")
+    vectors = tmp_path / "vectors" / "glove.6B.50d.txt"
+    vectors.parent.mkdir()
+    random = np.random.default_rng(1)
+    vectors.write_text("".join(f"{word} {' '.join(f'{x:.3f}' for x in random.normal(size=50))}\n" for word in WORDS))
+    given = [
+        f"task={task}", "scale=paper", "vectors=glove.6B.50d", *DATA[task](tmp_path / "data"), "trainer=cpu",
+        f"bilm.options={bilm.options}", f"bilm.weights={bilm.weights}", f"vectors_root={vectors.parent}",
+        f"cache_root={tmp_path}/cache", f"results_root={tmp_path}/results",
+    ]  # fmt: skip
+    for arm in ("baseline", "elmo"):
+        record = train(pages.compose([*given, f"arm={arm}"]))
+        assert (record.arm, record.variant) == (arm, {"vectors": "glove.6B.50d"})
+    (table,) = tables.overview(store.read_all(tmp_path / "results"))
+    ((name, _, named, without, with_elmo, gain, _),) = table.rows
+    assert (name, named, table.remarks) == (task, "glove.6B.50d", [])
+    assert without.endswith("(1)")
+    assert with_elmo.endswith("(1)")
+    assert gain
+    page.refresh(tmp_path / "results")
+    (row,) = json.loads((tmp_path / "results" / "report.json").read_text())["answer"]["tables"][0]["rows"]
+    assert row[0] == task
+    assert row[1]["text"] == gain.partition(" ")[0]
+
+
+# Labels.
+
+
+ELSEWHERE = ["task.data.folder=/a/b", "data_root=/c", "vectors_root=/d", "cache_root=/e", "models_root=/f"]
+
+
+@pytest.mark.parametrize(
+    ("given", "label"),
+    [
+        (["scale=paper", *ELSEWHERE], "+ELMo (input)"),
+        (["scale=paper", "task.data.train=/x/mine.txt"], "+ELMo (input)"),
+        (["scale=paper", "vectors=glove.6B.50d", *ELSEWHERE], "+ELMo (input; glove.6B.50d vectors)"),
+        (["scale=paper", "vectors=glove.6B.50d", "elmo.where=none"], "baseline (glove.6B.50d vectors)"),
+        (["scale=paper", "vectors=page", "task.words.path=/x/mine.txt"], "+ELMo (input; mine.txt vectors)"),
+        (["scale=open", "data_root=/c", "vectors=glove.6B.50d"], "+ELMo (input)"),
+        (
+            ["scale=open", "data_root=/c", "bilm=transformers", "bilm.path=/x/bert-tiny"],
+            "+ELMo (input; biLM bert-tiny)",
+        ),
+        (
+            ["scale=open", "data_root=/c", "bilm=custom", "bilm.name=mine", "bilm.options=/o"],
+            "+ELMo (input; biLM mine)",
+        ),
+    ],
+)
+def test_a_label_names_content_and_no_place_or_python_path(given, label):
+    run = typed(pages.compose(["task=ner", *given]))
+    assert run_names.label(run.elmo.where, variant(run)) == label
+
+
+def test_a_local_model_has_the_name_of_its_folder():
+    chosen = ["scale=mini", "bilm=transformers"]
+    assert pages.compose([*chosen, "bilm.path=/x/bert-tiny"]).bilm.name == "bert-tiny"
+    assert pages.compose([*chosen, "bilm.path=/x/bert-tiny", "bilm.name=mine"]).bilm.name == "mine"
+    assert pages.compose(chosen).bilm.name == "transformers"
+
+
+# Tables of made-up records.
+
+
+def arm(where: str, f1: float, vectors: str | None = None, **more):
+    """A run of an arm; `vectors` other than those of the scale's page."""
+    bilm = more.get("bilm", {}).get("name", "open")
+    changes = ({"vectors": vectors} if vectors else {}) | ({"bilm": bilm} if bilm != "open" else {})
+    record = fake(where, more.pop("seed", 1), f1, group=f"{where}-{vectors}", variant=changes, **more)
+    record.config["vectors"] = {"source": "sets", "sets": {"glove": {"name": "glove.6B.50d"}}}
+    return record
+
+
+@pytest.mark.usefixtures("first_versions")
+def test_random_vectors_are_a_control_below_the_papers_comparison(tmp_path):
+    scores = {("none", "random"): 50.0, ("input", "random"): 70.0, ("none", None): 65.0, ("input", None): 72.0}
+    save(
+        tmp_path,
+        *(arm(where, f1 + seed, vectors, seed=seed) for (where, vectors), f1 in scores.items() for seed in (1, 2)),
+    )
+    main, control = tables.overview(store.read_all(tmp_path))
+    assert [row[2:5] for row in main.rows] == [("glove.6B.50d", "66.50 ± 0.71 (2)", "73.50 ± 0.71 (2)")]
+    assert [row[2:5] for row in control.rows] == [("random", "51.50 ± 0.71 (2)", "71.50 ± 0.71 (2)")]
+    assert control.title == "all tasks, scale open, without pre-trained word vectors"
+    gains = comparisons.table(outcome([*store.read_all(tmp_path)]))
+    assert [row[:2] for row in gains.rows] == [  # no arm beside one with other vectors
+        ("+ELMo (input), biLM open", "baseline"),
+        ("+ELMo (input; random vectors), biLM open", "baseline (random vectors)"),
+    ]
+    page.refresh(tmp_path)
+    first = json.loads((tmp_path / "report.json").read_text())["answer"]
+    assert "+7.00" in json.dumps(first)
+    assert "+20.00" not in json.dumps(first)
+    assert "NER" not in (tmp_path / "figures" / "gains.svg").read_text()
+    assert "+7.00" in (tmp_path / "figures" / "gains.svg").read_text()
+
+
+@pytest.mark.usefixtures("first_versions")
+def test_one_arm_is_shown_and_the_other_named(tmp_path):
+    save(tmp_path, arm("none", 65.0), arm("none", 50.0, "random"), arm("input", 70.0, "random"))
+    main, _ = tables.overview(store.read_all(tmp_path))
+    assert [row[:6] for row in main.rows] == [("ner", "f1", "glove.6B.50d", "65.00 (1)", "", "")]
+    assert main.remarks == ["Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=open`)."]
+    page.refresh(tmp_path)
+    assert main.remarks[0] in (tmp_path / "report.html").read_text()
+    assert main.remarks[0] in page.embedded("\n".join(page.MARKS), [main])
+
+
+@pytest.mark.usefixtures("first_versions")
+def test_a_model_from_elsewhere_has_a_row_by_its_name(tmp_path):
+    bilm = {"name": "bert-tiny", "sha256": "c" * 64, "tuned": False}
+    save(tmp_path, arm("none", 65.0), arm("input", 72.0, bilm=bilm))
+    (main,) = tables.overview(store.read_all(tmp_path))
+    assert [row[:1] + row[3:6] for row in main.rows] == [("ner (biLM bert-tiny)", "65.00 (1)", "72.00 (1)", "+7.00")]
+
+
+@pytest.mark.usefixtures("first_versions")
+def test_the_papers_figures_stand_beside_its_comparison_alone(monkeypatch):
+    monkeypatch.setattr(beside, "read_all", lambda *place: [])
+    (table,) = beside.beside([arm("none", 65.0), arm("input", 72.0), arm("input", 7.0, "random")])
+    paper = {"baseline": "90.15", "+ELMo (input)": "92.22 ± 0.1", "gain of +ELMo": "+2.07"}
+    assert {row[0]: row[-1] for row in table.rows} == paper | {"+ELMo (input; random vectors)": ""}
+    assert table.rows[-1][2] == "+7.00"

@@ -1,0 +1,243 @@
+"""The findings of the paper: which runs are compared, and the verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from elmo_bench.configuration.tables import Column, Finding, Table
+from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.reporting.statistics import findings
+from elmo_bench.reporting.statistics.findings import Evaluated, Row, evaluated, verdict
+from elmo_bench.reporting.tables import replication
+from tests.records.test_records import fake
+
+pytestmark = pytest.mark.usefixtures("first_versions")
+
+COLUMNS = [
+    Column("baseline", {"arm": "baseline"}),
+    Column("page", {"arm": "elmo"}),
+    Column("input", {"elmo.where": "input"}),
+    Column("both", {"elmo.where": "both"}),
+    Column("output", {"elmo.where": "output"}),
+    Column("γ", {"elmo.gamma": True}),
+    Column("no γ", {"elmo.gamma": False}),
+    Column("tuned", {"bilm": "tuned"}),
+]
+
+
+def run(where, seed, f1, **more):
+    """A run of ELMo at a place, or of the baseline; the task's page has it at the input, with γ."""
+    variant = {} if where in ("none", "input") else {"elmo.where": where}
+    record = fake(where, seed, f1, variant=more.pop("variant", variant), **more)
+    record.config["elmo"]["gamma"] = True
+    return record
+
+
+def three(where, f1, **more):
+    return [run(where, seed, f1 + seed, **more) for seed in (1, 2, 3)]
+
+
+def learned(*dev) -> dict[str, Any]:
+    """The history of a run's dev scores, ten updates an epoch."""
+    epochs = list(range(len(dev)))
+    return {"history": {"epoch": epochs, "updates": [10 * (i + 1) for i in epochs], "dev.f1": list(dev)}}
+
+
+def row(monkeypatch, records, more, less=None, **finding):
+    """Of a single finding of one table at scale open, whose task is NER."""
+    one = Finding("It helps", "section 9", {"ner": "+1"}, more, less, **finding)
+    monkeypatch.setattr(findings.tables, "sweeps", lambda: ["mine"])
+    monkeypatch.setattr(findings.tables, "table", lambda sweep: Table(columns=COLUMNS, findings=[one]))
+    monkeypatch.setattr(findings.tables, "of_studies", dict)
+    monkeypatch.setattr(findings.tables, "in_order", list)
+    ((found),) = evaluated(records, "open", [])
+    (said,) = found.rows
+    return said
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "region", "said"),
+    [
+        (0.1, 2, (0, float("inf")), "shown"), (-0.1, 2, (0, float("inf")), "not shown"),
+        (-2, -0.1, (0, float("inf")), "contradicted"),
+        (-0.5, 0.5, (-1, 1), "shown"), (-0.5, 1.5, (-1, 1), "not shown"), (1.1, 1.5, (-1, 1), "contradicted"),
+    ],
+)  # fmt: skip
+def test_the_rule(low, high, region, said):
+    assert verdict(low, high, region) == said
+
+
+def test_settings_are_compared_where_nothing_else_differs(monkeypatch):
+    runs = three("both", 80) + three("input", 70)
+    other = run("both", 4, 99.0, variant={"elmo.where": "both", "task.batch.batch_size": 99}, group="other")
+    random = three("both", 20, variant={"elmo.where": "both", "vectors": "random"}, group="random")
+    said = row(monkeypatch, [*runs, other, *random], "both", "input")
+    assert (said.value, said.verdict) == (pytest.approx(10.0), "shown")
+    assert [len(group.records) for group in said.groups] == [3, 3]
+    assert replication.runs(said, "open").count(" against ") == 1
+    assert row(monkeypatch, runs, "input", "both").verdict == "contradicted"
+    assert row(monkeypatch, runs, "output", "input").verdict == "not tested"
+    said = row(monkeypatch, [runs[0], *runs[3:]], "both", "input")
+    assert (said.verdict, said.note) == ("not shown", "one seed in an arm")
+
+
+LATER = "2026-02-01T00:00:00+00:00"
+
+
+def test_an_arm_is_compared_as_its_page_has_it_not_a_newer_variant_of_it(monkeypatch):
+    runs = three("input", 80.0) + three("input", 82.0, variant={"bilm": "tuned"}, group="tuned")
+    runs += three("output", 70.0, finished=LATER) + three("input", 79.0, variant={"elmo.gamma": False}, group="fixed")
+    assert row(monkeypatch, runs, "tuned", "page").value == pytest.approx(2.0)
+    assert row(monkeypatch, runs, "γ", "no γ").value == pytest.approx(1.0)
+
+
+def test_a_value_of_the_page_and_one_that_was_typed_are_the_same(monkeypatch):
+    """The page's own place is a column of Table 3, whether or not a run names it."""
+    runs = three("both", 80.0) + three("input", 70.0)
+    assert row(monkeypatch, runs, "both", "page").value == row(monkeypatch, runs, "both", "input").value
+
+
+def test_runs_on_other_data_or_of_another_biLM_are_not_compared(monkeypatch):
+    ours, other = three("input", 70.0), three("both", 80.0, data_sha256="1")
+    assert row(monkeypatch, [*ours, *other], "both", "input").verdict == "not tested"
+    bilm = {"name": "open", "sha256": "c" * 64, "tuned": False}
+    other = three("both", 80.0, bilm=bilm)
+    assert row(monkeypatch, [*ours, *other], "both", "input").verdict != "not tested"  # ours says nothing of its biLM
+    ours = three("input", 70.0, bilm=bilm | {"sha256": "d" * 64})
+    assert row(monkeypatch, [*ours, *other], "both", "input").verdict == "not tested"
+
+
+def test_errors_and_updates_are_shares_of_the_baselines(monkeypatch):
+    runs = [run("none", seed, 80.0, **learned(60.0, 70.0)) for seed in (1, 2, 3)]
+    runs += [run("input", seed, 85.0, **learned(71.0, 72.0)) for seed in (1, 2, 3)]
+    said = row(monkeypatch, runs, "page", "baseline", measure="error")
+    assert (said.value, said.unit) == (pytest.approx(25.0), "%")
+    said = row(monkeypatch, runs, "page", "baseline", measure="updates")
+    assert (said.value, said.unit) == (pytest.approx(50.0), "%")
+
+
+def test_updates_may_be_lost_and_runs_that_never_pass_are_counted(monkeypatch):
+    def said(*dev):
+        runs = [run("none", seed, 80.0, **learned(60.0, 70.0, 65.0)) for seed in (1, 2, 3)]
+        runs += [run("input", seed, 80.0, **learned(*scores)) for seed, scores in enumerate(dev, 1)]
+        return row(monkeypatch, runs, "page", "baseline", measure="updates")
+
+    slow, slower, never = (60.0, 60.0, 71.0), (60.0, 60.0, 60.0, 71.0), (60.0, 70.0)
+    lost = said(slower, slower, slow)
+    assert (lost.value, lost.verdict) == (pytest.approx(-250 / 3), "contradicted")
+    some = said(slow, never, slow)
+    assert (some.value, some.interval, some.verdict) == (-50.0, None, "not shown")
+    assert (some.note, some.p) == ("1 of 3 never passes", None)
+    assert (said(never, never, never).value, said(never, never, never).verdict) == (None, "not shown")
+
+
+def of_rows(*rows: Row, region: tuple[float | None, float | None] = (0, None)) -> Evaluated:
+    return Evaluated(Finding("It helps", "section 9", region=list(region)), "open", "", [*rows])
+
+
+def judged(task: str, value: float, error: float = 1.0) -> Row:
+    return findings._judged(Finding(), task, value, findings.Spread(error, 20))
+
+
+def test_the_verdicts_of_a_page_are_corrected_as_a_family():
+    """As `false_discovery_control` corrects them: 0.04 of three is above 0.05, and 0.06 was not shown before."""
+    found = [of_rows(judged("ner", 9.0), judged("snli", 2.2)), of_rows(judged("srl", -9.0), judged("squad", 0.5))]
+    found += [of_rows(judged("coref", 0.1), Row("sst5", None, None, "not tested"))]
+    rows = findings.discoveries(found)
+    p = [row.p or 0 for _, row, _ in rows]
+    assert [corrected for *_, corrected in rows] == pytest.approx(stats.false_discovery_control(p))
+    assert replication.families(found, []) == (
+        "With p corrected for the 5 tested rows (Benjamini-Hochberg), 1 of 2 shown rows remain (not It helps, SNLI) "
+        "and 1 of 1 contradicted rows remain."
+    )
+    assert replication.families([of_rows(Row("sst5", None, None, "not tested"))], []) == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "region", "said"),
+    [
+        (1.0, (0, None), "these runs show a true difference of 2.9 points four times out of five"),
+        (1.0, (None, 0.3), "these runs show a true difference of 2.9 points from 0.3 four times out of five"),
+        (1.0, (-1, 1), "an interval as wide as this (4.17) cannot fit between the bounds (2)"),
+        (0.4, (-1, 1), "an interval as wide as this (1.67) would fit between the bounds (2)"),
+    ],
+)
+def test_a_row_that_is_not_shown_says_what_such_runs_could_show(error, region, said):
+    """Student's t with 20 degrees of freedom: 2.086 + 0.860."""
+    finding = Finding("It helps", "section 9", region=list(region))
+    row = findings._judged(finding, "ner", 0.4, findings.Spread(error, 20))
+    assert replication._verdict(row, finding.bounds) == f"not shown; {said}"
+
+
+def test_weights_are_those_of_the_selected_epoch(monkeypatch):
+    weights = {"input": [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]}
+    runs = [run("both", seed, 80.0, epoch=2, layer_weights=weights) for seed in (1, 2)]
+    assert row(monkeypatch, runs, "both", measure="first_layer").value == pytest.approx(0.2)
+    said = row(monkeypatch, runs, "both", measure="spread", region=[None, 1 / 3])
+    assert (said.value, said.verdict) == (pytest.approx(0.3), "shown")
+    assert row(monkeypatch, runs, "both", measure="spread", place="output").verdict == "not tested"
+
+
+def of_study(monkeypatch, name, studies, **finding):
+    """The rows of a single finding of a study."""
+    monkeypatch.setattr(findings.tables, "sweeps", list)
+    monkeypatch.setattr(findings.tables, "of_studies", lambda: {name: [Finding("It helps", "section 9", **finding)]})
+    ((found),) = evaluated([], "open", studies)
+    return found.rows
+
+
+def study(bilm, *cells, **settings):
+    return StudyRecord("open", "pos", "parts of speech", "", list(cells), bilm, 6, settings)
+
+
+def layers(bilm, quantity, value):
+    return Cell(bilm, quantity, value, 2, 1, low=value - 0.2, high=value + 0.2, n=900, clusters=30)
+
+
+ASKED = {"quantity": "XPOS", "layer": 2, "minus": 1, "region": [None, 0], "paper": {"": "-0.5"}}
+
+
+def test_a_finding_names_the_biLM_and_the_tags(monkeypatch):
+    """Not the first number of a sentence, nor the study whose file has the last name."""
+    ours = study("open", layers("open", "UPOS", -0.66), layers("open", "XPOS", -0.51))
+    others = [study(name, layers(name, "XPOS", 3.0)) for name in ("a", "z")]
+    for listed in ([ours, *others], [*others, ours]):
+        (row,) = of_study(monkeypatch, "pos", listed, **ASKED)
+        assert (row.value, *(row.interval or ())) == pytest.approx((-0.51, -0.71, -0.31))
+        assert (row.verdict, row.note) == ("shown", "biLM open; 900 items in 30 clusters")
+    (row,) = of_study(monkeypatch, "pos", others, **ASKED)
+    assert row.verdict == "not tested"
+
+
+def test_two_studies_of_one_biLM_are_two_rows(monkeypatch):
+    listed = [study("open", layers("open", "XPOS", value), sentences=value) for value in (-0.5, 0.7)]
+    found = of_study(monkeypatch, "pos", listed, **ASKED)
+    assert [row.verdict for row in found] == ["shown", "contradicted"]
+    assert [row.note.rpartition("; ")[2] for row in found] == [f"record {each.id}" for each in listed]
+
+
+def test_each_task_has_a_row_of_its_own(monkeypatch):
+    lowered = [Cell(task, "lowered, %", value) for task, value in (("ner", 50.0), ("snli", 60.0))]
+    cells = [Cell("ner", "before", 200.0, paper=103.2), *lowered]
+    asked = {"quantity": "lowered, %", "unit": "%", "paper": {"ner": "55 %", "sst5": "40 %"}}
+    listed = [StudyRecord("open", "tuning", "", "", cells, "open", 7)]
+    one, other = of_study(monkeypatch, "tuning", listed, **asked)
+    assert (one.task, one.value, one.unit, one.verdict) == ("ner", 50.0, "%", "not shown")  # without an interval
+    assert one.note == "biLM open; before 200.0 (the paper: 103.2)"
+    assert (other.task, other.verdict) == ("sst5", "not tested")
+
+
+@pytest.mark.parametrize("scale", ["mini", "open", "paper"])
+def test_every_finding_of_the_pages_is_evaluated_and_has_a_line_for_the_tasks_of_which_the_paper_states_it(scale):
+    found = evaluated([], scale, [])
+    assert len(found) > 20
+    assert all(said.verdict == "not tested" for each in found for said in each.rows)
+    assert all([said.task for said in each.rows] == [*each.finding.paper] for each in found[-4:])  # of studies
+    assert all({said.task for said in each.rows} == {*each.finding.paper} for each in found)
+    text = replication.markdown([found])
+    assert all(f"### {each.finding.finding}" in text for each in found)
+    (head,) = {len(line.split(" | ")) for line in text.splitlines() if line.startswith("| +ELMo improves")}
+    assert head == 8  # the finding, six tasks, and the biLM itself
