@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:  # `--help` does not import them
@@ -13,10 +14,9 @@ if TYPE_CHECKING:  # `--help` does not import them
     from elmo_bench.analysis.settings import NeighboursConfig
     from elmo_bench.analysis.study import Study
 
-HEADER = ["word", "layer", "cosine", "same word", "neighbours"]
 NOTE = (
     "The {number} nearest words by cosine among {tokens} words of text, in each layer, without those of the sentence "
-    "itself. Layer 0 knows no context: its neighbours are words. Cosine: of the first and of the last neighbour. "
+    "itself. Layer 0 knows no context: its neighbours are words. Cosine: of the nearest and of the last neighbour. "
     "Same word: how many of the neighbours are the same word. Shown: the first {shown}, each in [ ] with the words "
     "around it. {scale}"
 )
@@ -50,8 +50,8 @@ def _sentences(path: Path, settings: NeighboursConfig) -> Iterator[list[str]]:
         yield from (line.split() for line in lines)
 
 
-def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]]) -> dict[str, Any]:
-    """The table: title, note, header and rows, and the neighbours of each query.
+def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]]) -> StudyRecord:
+    """The table.
 
     Raises:
         UserError: no queries, or a word that is not in its sentence.
@@ -64,12 +64,10 @@ def measure(study: Study[NeighboursConfig], queries: Sequence[dict[str, str]]) -
     (source,) = study.open(cached=True).values()
     sentences = corpus(study.settings)
     found = search(source, sentences, placed, study.settings.number)
-    rows = [row for query, near in zip(placed, found, strict=True) for row in _rows(sentences, query, near)]
-    measured = [{**query._asdict(), "neighbours": near} for query, near in zip(placed, found, strict=True)]
-    name, scale = study.run.bilm.name, study.run.scale
-    note = NOTE.format(number=study.settings.number, tokens=sum(map(len, sentences)), shown=SHOWN, scale=scale.note)
-    title = f"Table 4: nearest neighbours, scale {scale.name}, biLM {name}"
-    return {"title": title, "note": note.strip(), "header": HEADER, "rows": rows, "measured": measured}
+    cells = [cell for query, near in zip(placed, found, strict=True) for cell in _cells(sentences, query, near)]
+    words, note = sum(map(len, sentences)), study.run.scale.note
+    note = NOTE.format(number=study.settings.number, tokens=words, shown=SHOWN, scale=note)
+    return study.record(4, "nearest neighbours", note, cells)
 
 
 def place(query: dict[str, str]) -> Query:
@@ -84,16 +82,17 @@ def place(query: dict[str, str]) -> Query:
     return Query(sentence, sentence.index(word))
 
 
-def _rows(corpus: Sequence[list[str]], query: Query, found: list[list[Neighbour]]) -> list[list[str]]:
-    rows = []
+def _cells(corpus: Sequence[list[str]], query: Query, found: list[list[Neighbour]]) -> Iterator[Cell]:
+    asked = _around(*query, AROUND)
     for layer, near in enumerate(found):
         words = [corpus[one.sentence][one.token] for one in near]
-        cosines = f"{near[0].cosine:.2f} to {near[-1].cosine:.2f}" if near else ""
-        shown = [_around(corpus[one.sentence], one.token, AROUND if layer else 0) for one in near[:SHOWN]]
+        if near:
+            yield Cell(asked, "cosine, nearest", near[0].cosine, layer)
+            yield Cell(asked, "cosine, last", near[-1].cosine, layer)
         same = sum(word.lower() == query.word.lower() for word in words)
-        cells = str(layer), cosines, f"{same} of {len(near)}", " / ".join(shown)
-        rows.append([_around(*query, AROUND), *cells])
-    return rows
+        yield Cell(asked, "same word", same, layer, n=len(near))
+        shown = [_around(corpus[one.sentence], one.token, AROUND if layer else 0) for one in near[:SHOWN]]
+        yield Cell(asked, "neighbours", 0, layer, text=" / ".join(shown))
 
 
 def _around(sentence: Sequence[str], token: int, width: int) -> str:

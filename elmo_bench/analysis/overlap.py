@@ -6,9 +6,9 @@ in quotes and dashes. Sequences of words are compared by hashes of 64 bits.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -16,23 +16,22 @@ from typing import Any
 import numpy as np
 from hydra.utils import instantiate
 
-from elmo_bench.analysis import settings as studies
+from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import OverlapConfig
 from elmo_bench.bilm.corpus import Source, numbered, sources
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity.makers import maker
 from elmo_bench.identity.missing import check_text
+from elmo_bench.records import studies
+from elmo_bench.records.studies import LONG, SHARED, Cell, StudyRecord
 from elmo_bench.running.data import sentences
 from elmo_bench.system import machine
-from elmo_bench.system.storage.files import write_text
-from elmo_bench.system.storage.hashing import content_sha256, fingerprint
-from elmo_bench.system.storage.integrity import sealed
+from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.task import Reader
 
 SPLITS = ("dev", "test")
-HEADER = ("task", "split", "sentences", "whole in the text", "of {n} words and more", "share {n} running words", "%")
-TITLE = "What the biLM has read of dev and test, scale {scale}"
+TITLE = "What the biLM has read of dev and test"
 NOTE = (
     "Distinct sentences of dev and test, and {words:,} words of text ({text}): how many sentences stand whole in the "
     "text, and how many of those with at least {n} words have {n} running words in common with it. Capitals, and "
@@ -123,8 +122,8 @@ class Asked:
         Raises:
             UserError: a wrong argument, or missing files.
         """
-        run, settings = studies.read("overlap", OverlapConfig, arguments)
-        overrides = [each for each in arguments if each.partition("=")[0] not in studies.names(OverlapConfig)]
+        run, settings = pages_of_studies.read("overlap", OverlapConfig, arguments)
+        overrides = [each for each in arguments if each.partition("=")[0] not in pages_of_studies.names(OverlapConfig)]
         named = pages.tasks() if settings.task == "all" else [settings.task]
         runs = [schema.typed(pages.compose([*overrides, f"task={task}"])) for task in named]
         runs = [each for each in runs if run.scale.name in each.task.scales]
@@ -135,15 +134,22 @@ class Asked:
         listed = [settings.text] if isinstance(settings.text, str) else settings.text
         return cls(runs, sources(Path(), [(text, None) for text in listed]), settings)
 
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """All that the result depends on."""
+        memory = Path(self.runs[0].cache_root) / "digests.json"
+        digests = [content_sha256(each.path, memory) for each in self.text]
+        return {"text": digests, "task": self.settings.task, "words": self.settings.words}
 
-def measure(asked: Asked) -> dict[str, Any]:
-    """The table: title, note, header and rows, and the numbers by task and split.
+
+def measure(asked: Asked) -> StudyRecord:
+    """The table.
 
     Raises:
         UserError: missing or malformed data.
     """
-    n, first = asked.settings.words, asked.runs[0]
-    of = {(run.task.name, split): hashed for run in asked.runs for split, hashed in _splits(run).items()}
+    n, run = asked.settings.words, asked.runs[0]
+    of = {(each.task.name, split): hashed for each in asked.runs for split, hashed in _splits(each).items()}
     wanted = [
         np.unique(np.concatenate(parts))
         for parts in zip(*((hashed.whole(), hashed.runs(n)[0]) for hashed in of.values()), strict=True)
@@ -155,14 +161,9 @@ def measure(asked: Asked) -> dict[str, Any]:
         words += len(there.words)
         whole = np.union1d(whole, np.intersect1d(wanted[0], there.whole()))
         running = np.union1d(running, np.intersect1d(wanted[1], there.runs(n)[0]))
-    numbers = {key: _counts(hashed, whole, running, n) for key, hashed in of.items()}
-    return {
-        "title": TITLE.format(scale=first.scale.name),
-        "note": NOTE.format(text=", ".join(_names(asked.text)), words=words, n=n),
-        "header": [cell.format(n=n) for cell in HEADER],
-        "rows": [[*key, *_row(each)] for key, each in numbers.items()],
-        "measured": {task: {split: numbers[task, split] for split in SPLITS} for task, _ in numbers},
-    }
+    cells = [cell for key, hashed in of.items() for cell in _cells(*key, _counts(hashed, whole, running, n))]
+    note = NOTE.format(text=", ".join(_names(asked.text)), words=words, n=n)
+    return StudyRecord(run.scale.name, "overlap", TITLE, note, cells, settings=asked.plain)
 
 
 def _names(text: Sequence[Source]) -> list[str]:
@@ -180,23 +181,19 @@ def _counts(hashed: Hashed, whole: np.ndarray, running: np.ndarray, n: int) -> d
     hashes, number = hashed.runs(n)
     return {
         "sentences": int((hashed.lengths > 0).sum()),
-        "whole": int((np.isin(hashed.whole(), whole) & (hashed.lengths > 0)).sum()),
-        "long": int((hashed.lengths >= n).sum()),
-        "shared": len(np.unique(number[np.isin(hashes, running)])),
+        "whole in the text": int((np.isin(hashed.whole(), whole) & (hashed.lengths > 0)).sum()),
+        LONG: int((hashed.lengths >= n).sum()),
+        SHARED: len(np.unique(number[np.isin(hashes, running)])),
     }
 
 
-def _row(counts: Mapping[str, int]) -> list[str]:
-    share = f"{100 * counts['shared'] / counts['long']:.1f}" if counts["long"] else ""
-    return [*(f"{count:,}" for count in counts.values()), share]
+def _cells(task: str, split: str, counts: Mapping[str, int]) -> list[Cell]:
+    cells = [Cell(task, quantity, count, split=split) for quantity, count in counts.items()]
+    if counts[LONG]:
+        cells.append(Cell(task, "in common, %", 100 * counts[SHARED] / counts[LONG], split=split, n=counts[LONG]))
+    return cells
 
 
-def write(page: dict[str, Any], asked: Asked) -> Path:
-    """Writes a table as a record, results/analysis/<scale>/overlap/<id>.json, and returns its path."""
-    run = asked.runs[0]
-    digests = [content_sha256(each.path, Path(run.cache_root) / "digests.json") for each in asked.text]
-    settings = {"text": digests, "task": asked.settings.task, "words": asked.settings.words}
-    record = page | {"study": "overlap", "scale": run.scale.name, "settings": settings, **machine.circumstances("cpu")}
-    path = Path(run.results_root) / "analysis" / run.scale.name / "overlap" / f"{fingerprint(settings)}.json"
-    write_text(path, sealed(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"))
-    return path
+def write(record: StudyRecord, asked: Asked) -> StudyRecord:
+    """Writes and returns the record of what was measured."""
+    return studies.write(record, asked.runs[0].results_root, machine.circumstances("cpu"))

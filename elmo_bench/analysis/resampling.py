@@ -1,4 +1,4 @@
-"""Intervals by resampling sentences: the percentile bootstrap (Efron and Tibshirani 1993)."""
+"""Scores of layers and their differences, with the interval that gains have (`reporting.statistics.intervals`)."""
 
 from __future__ import annotations
 
@@ -6,49 +6,61 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-CHUNK = 100  # resamples at once
+from elmo_bench.records.studies import Cell
+from elmo_bench.reporting.statistics.intervals import Arm, interval
+from elmo_bench.reporting.statistics.resampling import resampled_sums
+
+Statistic = Callable[[np.ndarray], np.ndarray]  # sums (D, C) -> (D,)
 
 
-def interval(
-    counts: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], draws: int, seed: int = 1
-) -> tuple[float, float]:
-    """The 95 % interval of a statistic of sums over sentences.
-
-    Args:
-        counts: (S, C), what each sentence adds to each sum.
-        statistic: of sums (D, C), one number a row: (D,).
-        draws: resamples of S sentences.
-        seed: of the resampling; the same seed draws the same sentences for any counts of S rows.
-    """
-    chance = np.random.default_rng(seed)
-    number = len(counts)
-    values = []
-    for done in range(0, draws, CHUNK):
-        size = min(CHUNK, draws - done)
-        times = chance.multinomial(number, np.full(number, 1 / number), size=size)  # (size, S)
-        values.append(statistic(times @ counts))
-    low, high = np.percentile(np.concatenate(values), [2.5, 97.5])
-    return float(low), float(high)
-
-
-def best(what: str, scores: Sequence[float]) -> str:
-    """The layer with the highest score, in a sentence."""
-    return f"Layer {max(range(len(scores)), key=lambda j: scores[j])} scores highest at {what}."
-
-
-def verdict(what: str, difference: float, low: float, high: float, upper: int, paper: str) -> str:
-    """Whether a layer is better than layer 1, in a sentence.
+class Score:
+    """A score, computed from what each cluster of items adds to some sums.
 
     Args:
-        what: the layers are compared at.
-        difference: the score of layer `upper` minus that of layer 1.
-        low, high: its 95 % interval.
-        upper: the number of the other layer.
-        paper: what the paper found, as "layer 2".
+        counts: (seeds, S, C), what each sentence adds to each sum; the last sum is of the items.
+        documents: of the sentences; None: it stands alone.
+        statistic: the score from the sums.
     """
-    numbers = f"layer {upper} minus layer 1: {difference:+.2f} points, 95 % interval {low:+.2f} to {high:+.2f}"
-    if low <= 0 <= high:
-        return f"No layer is shown to be better at {what} ({numbers}); in the paper {paper} is."
-    better = f"layer {upper if difference > 0 else 1}"
-    agrees = "as in the paper" if better == paper else f"unlike in the paper, where {paper} is"
-    return f"{better.capitalize()} is better at {what}, {agrees} ({numbers})."
+
+    def __init__(self, counts: np.ndarray, documents: Sequence[str | None], statistic: Statistic):
+        tables = [by_document(table, documents) for table in counts]
+        tables = [table[tables[0][:, -1] > 0] for table in tables]
+        scores = np.array([statistic(table.sum(0)[None])[0] for table in tables])
+        self.items, self.clusters = int(tables[0][:, -1].sum()), len(tables[0])
+        drawn = np.stack([statistic(resampled_sums(table)) for table in tables]) if self.clusters > 1 else None
+        self.arm = Arm(scores, scores[:, None], 0) if drawn is None else Arm(scores, drawn, self.clusters)
+
+    def cell(self, source: str, quantity: str, layer: int | None = None, paper: float | None = None) -> Cell:
+        """The score with its interval."""
+        zero = Arm(np.zeros(self.arm.size), np.zeros((self.arm.size, 1)), 0)
+        return self._cell(zero, Cell(source, quantity, 0.0, layer, paper=paper))
+
+    def minus(self, other: Score, one: Cell, less: Cell) -> Cell:
+        """The difference of two layers on the same items.
+
+        Args:
+            other: the score that is subtracted.
+            one, less: the cells of both scores.
+        """
+        paper = None if one.paper is None or less.paper is None else one.paper - less.paper
+        return self._cell(other.arm, Cell(one.source, one.quantity, 0.0, one.layer, less.layer, paper=paper))
+
+    def _cell(self, control: Arm, about: Cell) -> Cell:
+        low, high = interval(self.arm, control)
+        value = float(self.arm.scores.mean() - control.scores.mean())
+        given = vars(about) | {"value": value, "low": low, "high": high, "n": self.items, "clusters": self.clusters}
+        return Cell(**given)
+
+
+def by_document(table: np.ndarray, documents: Sequence[str | None]) -> np.ndarray:
+    """(S, C) counts of sentences -> (K, C) of documents, and of the sentences that are in none."""
+    names = [(i, None) if name is None else name for i, name in enumerate(documents)]
+    number = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    summed = np.zeros((len(number), table.shape[1]))
+    np.add.at(summed, [number[name] for name in names], table)
+    return summed
+
+
+def clusters(documents: Sequence[str | None]) -> str:
+    """What the clusters of an interval are."""
+    return "sentences" if None in documents else "documents"

@@ -25,12 +25,17 @@ def file(help: str) -> Any:
     return field(default=None, metadata={"help": help, "identity": False, "file": True})
 
 
+def version(number: int) -> Any:
+    """The key of a study's version."""
+    return key(number, "of the computation: raised when a change alters results", least=1)
+
+
 @dataclass
 class StudyConfig:
     """What all studies share."""
 
-    version: int = key(1, "of the computation: raised when a change alters results", least=1)
-    paper: Any = key(None, "the paper's figures, by the names of rows", identity=False)
+    version: int = version(1)
+    paper: Any = key(None, "the paper's figures: {QUANTITY: {ROW: FIGURE}}", identity=False)
     download: str | None = key(None, "where to get the data; shown in messages", identity=False)
     licence: str | None = key(None, "of the data; shown in messages", identity=False)
 
@@ -63,8 +68,7 @@ class WsdConfig(StudyConfig):
     inventory: str | None = file("index.sense of WordNet: all sense keys and their numbers")
     sentences: int | None = key(None, "read only so many sentences of each file; null: all", least=1)
     controls: list[str] = key([], "further pages of conf/bilm/")
-    draws: int = key(1000, "resamples of the sentences for an interval", least=100)
-    seed: int = key(1, "of the resampling", least=0)
+    version: int = version(2)
 
 
 @dataclass
@@ -86,7 +90,7 @@ class PosConfig(StudyConfig):
     epochs: int = key(10, "of which the best on dev is kept", least=1)
     batch: int = key(512, "words in an update", least=1)
     lr: float = key(1.0e-3, "learning rate of Adam", above=0)
-    draws: int = key(1000, "resamples of the sentences for an interval", least=100)
+    version: int = version(2)
 
 
 @dataclass

@@ -1,18 +1,16 @@
 """What Tables 4 to 6 share: the check of files, opened layers, and the record, which is also the table.
 
-A record is a sealed JSON file results/analysis/<scale>/<study>/<id>.json: title, note, header and rows as the report
-shows them, the numbers behind them, the settings, the sha256 of data and biLMs, time, machine and commit.
+A record (`records/studies.py`) has beside its numbers the sha256 of data and biLMs, time, machine and commit.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import StudyConfig, check_files, files, identity
@@ -23,13 +21,15 @@ from elmo_bench.identity.makers import Makers
 from elmo_bench.identity.missing import missing_layers
 from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers.build import open_source
+from elmo_bench.records import store, studies
+from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import write_text
-from elmo_bench.system.storage.hashing import content_sha256, fingerprint
-from elmo_bench.system.storage.integrity import read_sealed, sealed
+from elmo_bench.system.storage.hashing import content_sha256
 
-AGAIN = "restore it (git checkout), or remove it and make it again"
+if TYPE_CHECKING:
+    from elmo_bench.analysis.resampling import Score
+
 T = TypeVar("T", bound=StudyConfig)
 
 
@@ -116,35 +116,43 @@ class Study(Generic[T]):
         own |= {"version": self.settings.version, "data_sha256": self.data_sha256}
         return own | {"bilms": list(self.bilms.values())}
 
-    @property
-    def path(self) -> Path:
-        """The place of the record."""
-        folder = Path(self.run.results_root) / "analysis" / self.run.scale.name / self.name
-        return folder / f"{fingerprint(self.plain)}.json"
+    def record(self, table: int, what: str, note: str, cells: list[Cell]) -> StudyRecord:
+        """What was measured, as it is shown; `write` adds what the result depends on."""
+        return StudyRecord(self.run.scale.name, self.name, what, note.strip(), cells, self.run.bilm.name, table)
 
-    def recorded(self) -> dict[str, Any] | None:
-        """The record, unless there is none or `force=true` asks for a new one."""
-        return read_sealed(self.path, "record", AGAIN) if self.path.exists() and not self.run.force else None
-
-    def write(self, page: dict[str, Any]) -> dict[str, Any]:
-        """Writes and returns the record.
+    def by_layer(self, name: str, quantity: str, scores: Sequence[Score], layers: bool = True) -> list[Cell]:
+        """The scores of all layers of a source; of the biLM itself also the top layer's minus layer 1's.
 
         Args:
-            page: title, note, header and rows, and what else was measured.
+            name: of the source.
+            quantity: that was measured.
+            scores: of its layers, or one.
+            layers: whether the source has layers.
         """
-        record = page | {
-            "study": self.name,
-            "scale": self.run.scale.name,
-            "bilm": {"name": self.run.bilm.name, "sha256": self.bilms[self.run.bilm.name]["sha256"]},
-            "controls": {name: self.bilms[name]["sha256"] for name in self.controls},
-            "data_sha256": self.data_sha256,
-            "settings": self.plain,
-            "seconds": round(time.monotonic() - self.started, 1),
-            **machine.peaks("cpu"),
-            **machine.circumstances("cpu"),
-        }
-        write_text(self.path, sealed(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"))
-        return read_sealed(self.path, "record", AGAIN)
+        figures = (self.settings.paper or {}).get(quantity, {})
+        ours = self.of_bilm and name == self.run.bilm.name
+        if not layers:
+            return [score.cell(name, quantity, paper=figures.get(name)) for score in scores]
+        known = [figures.get(f"layer {number}") if ours else None for number in range(len(scores))]
+        cells = [score.cell(name, quantity, number, known[number]) for number, score in enumerate(scores)]
+        if ours and len(scores) > 2:
+            cells.append(scores[-1].minus(scores[1], cells[-1], cells[1]))
+        return cells
+
+    def recorded(self) -> StudyRecord | None:
+        """The record, unless there is none, or one of another version, or `force=true` asks for a new one."""
+        path = replace(self.record(0, "", "", []), settings=self.plain).place(self.run.results_root)
+        try:
+            return studies.read(path) if path.exists() and not self.run.force else None
+        except store.Misfit:
+            return None
+
+    def write(self, measured: StudyRecord) -> StudyRecord:
+        """Writes and returns the record of what was measured."""
+        sha256 = {name: bilm["sha256"] for name, bilm in self.bilms.items()}
+        seconds = round(time.monotonic() - self.started, 1)
+        about = {"sha256": sha256, "seconds": seconds, **machine.peaks("cpu"), **machine.circumstances("cpu")}
+        return studies.write(replace(measured, settings=self.plain), self.run.results_root, about)
 
 
 def _block(override: str) -> str:

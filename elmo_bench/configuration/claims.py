@@ -35,7 +35,11 @@ class Claim:
             "lower_layers": the mean of all but the last, less the last.
         place: of the weights, input or output.
         region: [low, high], where the difference lies if the finding holds; null: no bound.
-        study: instead of runs: a study of the biLM, whose record has the difference (wsd, pos, tuning).
+        study: instead of runs: a study of the biLM, whose record has the number (wsd, pos, tuning).
+        bilm: its name, in a finding of a study.
+        quantity: of the study; of each of `tasks`, if these are named, else of the biLM.
+        layer, minus: of which layer the quantity is, and the layer whose value is subtracted.
+        unit: of the quantity.
         untested: why nothing here tests it.
     """
 
@@ -50,6 +54,11 @@ class Claim:
     place: str = "input"
     region: list[Any] = field(default_factory=lambda: [0, None])
     study: str = ""
+    bilm: str = ""
+    quantity: str = ""
+    layer: int | None = None
+    minus: int | None = None
+    unit: str = "points"
     untested: str = ""
 
     @property
@@ -60,20 +69,21 @@ class Claim:
 
 
 def claims(scale: str) -> dict[str, Claim]:
-    """All findings by name, with the pair of arms of a scale where an entry has `${pair.without}`.
+    """All findings by name, with a scale's pair of arms and biLM where an entry has `${pair.without}` or `${bilm}`.
 
     Raises:
         UserError: an entry has a key that a finding does not have, or a value that is not allowed.
     """
-    return dict(_claims(places.CONF / "claims.yaml", pages.pair(scale)))
+    return dict(_claims(places.CONF / "claims.yaml", pages.pair(scale), pages.own_bilm(scale) or ""))
 
 
 @cache
-def _claims(page: Path, pair: pages.Pair) -> dict[str, Claim]:
-    entries = OmegaConf.merge(pages.read(page), {"pair": pair._asdict()})
+def _claims(page: Path, pair: pages.Pair, bilm: str) -> dict[str, Claim]:
+    ours = {"pair": pair._asdict(), "bilm": bilm}
+    entries = OmegaConf.merge(pages.read(page), ours)
     found = {}
     for name in entries:
-        if name == "pair":
+        if name in ours:
             continue
         try:
             entry = OmegaConf.to_container(OmegaConf.select(entries, str(name)), resolve=True)
@@ -83,6 +93,8 @@ def _claims(page: Path, pair: pages.Pair) -> dict[str, Claim]:
         for key, value, known in (("measure", typed.measure, MEASURES), ("study", typed.study or "wsd", STUDIES)):
             if value not in known:
                 raise UserError(f"{name}.{key}={value}: {choices(value, known)}", page)
+        if typed.study and not (typed.bilm and typed.quantity):
+            raise UserError(f"{name}.study={typed.study}: name its bilm and quantity, too", page)
         if len(typed.region) != 2:
             raise UserError(f"{name}.region: two bounds are needed, as [0, null]", page)
         found[str(name)] = typed

@@ -2,88 +2,74 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import write_text
-from elmo_bench.system.storage.integrity import sealed
+from elmo_bench.records import store, studies
+from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.system.errors import UserError
 from elmo_bench.tuning.text import DEV
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-TITLE = "Table 7, scale {scale}: perplexity of dev before and after tuning"
+WHAT = "perplexity of dev before and after tuning"
 NOTE = (
     "Full-softmax perplexity of the distinct sentences of dev, given the words before (forward) or after (backward), "
     "and the mean of the two. Words outside the vocabulary count as <UNK>; unknown is their share of dev. After: one "
     "pass over the training sentences without those of dev and test. Only the figures of one row compare: vocabulary "
-    "and text differ from task to task. The paper's are means of the two directions; of SQuAD, those of the contexts."
+    "and text differ from task to task. The paper's are means of the two directions; of SQuAD, those of the contexts; "
+    "those of SRL and coreference are of the biLM that was not tuned."
 )
-BEFORE = "before: forward, backward: mean"
-HEADER = ("task", "biLM", "words read", "vocabulary", "unknown", BEFORE, "after", "the paper")
+LOWERED = "lowered, %"
 
 
-def write(runs: Sequence[RunConfig]) -> Path:
-    """Writes analysis/<scale>/tuning/table7.json below the results, a row for each task; rows of other tasks stay.
+def write(runs: Sequence[RunConfig]) -> StudyRecord:
+    """Writes the study `tuning` of a scale and a biLM below the results; what it has of other tasks stays.
 
     Args:
-        runs: of one scale, whose biLMs have been tuned.
+        runs: of one scale and parent, whose biLMs have been tuned.
 
     Raises:
-        UserError: a card is damaged, or the file that is there.
+        UserError: a card is damaged, or the file that is there; the biLMs have different parents.
     """
-    first = runs[0]
-    path = Path(first.results_root) / "analysis" / first.scale.name / "tuning" / "table7.json"
-    rows = {(cells[0], cells[1]): cells for cells in [*_earlier(path), *map(row, runs)]}  # by task and biLM
-    page = {
-        "title": TITLE.format(scale=first.scale.name),
-        "note": NOTE,
-        "header": list(HEADER),
-        "rows": [rows[name] for name in sorted(rows)],
-    }
-    write_text(path, sealed(json.dumps(page, indent=1, ensure_ascii=False) + "\n"))
-    return path
+    cards = {run.task.name: read_card(Path(run.bilm.tuning.folder)) for run in runs}
+    (name, sha256), *others = {(card["parent"]["name"], card["parent"]["sha256"]) for card in cards.values()}
+    if others:
+        raise UserError("these biLMs were tuned from different ones: tune them again, or one task after another")
+    scale, root = runs[0].scale.name, runs[0].results_root
+    settings = {"study": "tuning", "scale": scale, "version": 1, "bilms": [sha256]}
+    record = StudyRecord(scale, "tuning", WHAT, NOTE, [], name, 7, settings)
+    kept = [cell for cell in _earlier(record.place(root)) if cell.source not in cards]
+    new = [cell for run in runs for cell in cells(run.task.name, cards[run.task.name], run.task.perplexity or {})]
+    return studies.write(replace(record, cells=sorted([*kept, *new], key=lambda cell: cell.source)), root)
 
 
-def row(run: RunConfig) -> list[str]:
-    """The cells of a task, from the card of its tuned biLM."""
-    card = read_card(Path(run.bilm.tuning.folder))
-    text = card["text"]
-    unknown = text["dev"]["unknown"] / text["dev"]["words"]
-    names, sizes = [run.task.name, card["parent"]["name"]], [text["train"]["words"], text["vocabulary"]]
-    measured = map(_perplexities, (card["before"], card["perplexity"]))
-    return [*names, *(f"{size:,}" for size in sizes), f"{unknown:.1%}", *measured, _paper(run)]
+def _earlier(path: Path) -> list[Cell]:
+    try:
+        return studies.read(path).cells if path.is_file() else []
+    except store.Misfit:
+        return []
 
 
-def show(path: Path, console: Console) -> None:
-    """Prints a table that `write` wrote."""
-    from rich.table import Table
+def cells(task: str, card: dict, paper: dict) -> list[Cell]:
+    """The numbers of a task, from the card of its tuned biLM.
 
-    page = json_text.read(path)
-    table = Table(*page["header"], title=page["title"])
-    for cells in page["rows"]:
-        table.add_row(*cells)
-    console.print(table)
-    console.print(f"written: {path}", soft_wrap=True)
-
-
-def _earlier(path: Path) -> list[list[str]]:
-    return json_text.read(path)["rows"] if path.is_file() else []
-
-
-def _perplexities(by_text: Mapping[str, Any]) -> str:
-    measured = by_text[DEV]
-    return f"{measured['forward']:.1f}, {measured['backward']:.1f}: {measured['mean']:.1f}"
+    Args:
+        paper: its perplexities in the paper, before and after.
+    """
+    text, found = card["text"], [
+        Cell(task, "words read", card["text"]["train"]["words"]), Cell(task, "vocabulary", card["text"]["vocabulary"]),
+    ]  # fmt: skip
+    found.append(Cell(task, "unknown, %", 100 * text["dev"]["unknown"] / text["dev"]["words"]))
+    measured = {"before": card["before"][DEV], "after": card["perplexity"][DEV]}
+    for when, known in measured.items():
+        found += [Cell(task, f"{when}, {way}", known[way], n=known["tokens"]) for way in ("forward", "backward")]
+        found.append(Cell(task, when, known["mean"], n=known["tokens"], paper=paper.get(when)))
+    change = _lowered(*(known["mean"] for known in measured.values()))
+    theirs = _lowered(paper["before"], paper["after"]) if paper.get("after") else None
+    return [*found, Cell(task, LOWERED, change, paper=theirs)]
 
 
-def _paper(run: RunConfig) -> str:
-    """The paper's figures, as on the task's page."""
-    if not run.task.perplexity:
-        return ""
-    before, after = run.task.perplexity["before"], run.task.perplexity["after"]
-    return f"{before} → {'not tuned' if after is None else after}"
+def _lowered(before: float, after: float) -> float:
+    return 100 * (1 - after / before)

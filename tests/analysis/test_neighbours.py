@@ -1,6 +1,5 @@
 """Table 4: exact nearest neighbours in a corpus."""
 
-import json
 import random
 
 import numpy as np
@@ -12,6 +11,8 @@ from elmo_bench.analysis import nearest, neighbours
 from elmo_bench.analysis.nearest import Query, search
 from elmo_bench.commands.analysis import neighbours as neighbours_command
 from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.records import studies
+from elmo_bench.reporting.tables.studies import section
 from elmo_bench.system.errors import UserError
 from tests.tiny_bilm import exported, overrides
 
@@ -81,9 +82,9 @@ def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, monke
     monkeypatch.setattr("sys.argv", ["neighbours", *arguments])
     neighbours_command.main()
     (path,) = (tmp_path / "analysis" / "open" / "neighbours").glob("*.json")
-    record = json.loads(path.read_text())
-    assert len(record["rows"]) == 3 * len(record["settings"]["queries"])
-    assert {len(each["neighbours"]) for each in record["measured"]} == {3}
+    study = studies.read(path)
+    assert len(section(study).rows) == 3 * len(study.settings["queries"])
+    assert {cell.n for cell in study.cells if cell.quantity == "same word"} == {3}
 
 
 @pytest.mark.parametrize(

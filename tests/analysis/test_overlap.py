@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from elmo_bench.analysis import overlap
 from elmo_bench.analysis.overlap import Hashed, of_sentences
+from elmo_bench.records.studies import LONG, SHARED, Cell, StudyRecord
 from elmo_bench.reporting.tables import remarks
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import sealed
 
 
 def common(known: list[str], asked: list[str], n: int) -> list[dict[str, int]]:
@@ -32,15 +30,15 @@ def test_sentences_and_running_words_are_found_as_by_brute_force():
     for line, counts in zip(asked, common(known, asked, 4), strict=True):
         words = line.split()
         shared = any(tuple(words[i : i + 4]) in grams for i in range(len(words) - 3))
-        assert counts == {"sentences": 1, "whole": line in known, "long": len(words) >= 4, "shared": shared}
+        assert counts == {"sentences": 1, "whole in the text": line in known, LONG: len(words) >= 4, SHARED: shared}
 
 
 def test_capitals_and_marks_do_not_count_and_running_words_end_with_the_sentence():
     known = ["`` The cat sat on the mat . ''", "It rained", "All day"]
     asked = ["the CAT sat -- on the mat", "it rained all day", '" "']
     counts = common(known, asked, 4)
-    assert [each["whole"] for each in counts] == [1, 0, 0]
-    assert [each["shared"] for each in counts] == [1, 0, 0]
+    assert [each["whole in the text"] for each in counts] == [1, 0, 0]
+    assert [each[SHARED] for each in counts] == [1, 0, 0]
     assert counts[2]["sentences"] == 0
 
 
@@ -58,19 +56,22 @@ def test_a_text_and_a_task_give_a_record(bench):
     text.write_text(" ".join(pair.split("/")[0] for pair in longest.split()) + "\n")
     given = [*bench.overrides()[1:], "task=toy", "words=2"]
     asked = overlap.Asked.of([*given, f"text={text}"])
-    path = overlap.write(overlap.measure(asked), asked)
-    assert path.parent == bench.results / "analysis" / "open" / "overlap"
-    assert json.loads(path.read_text())["measured"]["toy"]["test"]["whole"] == 1
+    study = overlap.write(overlap.measure(asked), asked)
+    assert study.place(bench.results).parent == bench.results / "analysis" / "open" / "overlap"
+    (whole,) = [cell.value for cell in study.cells if (cell.split, cell.quantity) == ("test", "whole in the text")]
+    assert whole == 1
     with pytest.raises(UserError, match="no such text"):
         overlap.Asked.of([*given, f"text={bench.folder}/none-*.txt"])
 
 
-def test_dev_that_was_read_is_said_beside_its_scores(tmp_path):
-    numbers = {"dev": {"long": 100, "shared": 40}, "test": {"long": 900, "shared": 2}}
-    path = tmp_path / "analysis" / "open" / "overlap" / "a.json"
-    path.parent.mkdir(parents=True)
-    page = {"measured": {"squad": numbers, "ner": numbers | {"dev": numbers["test"]}}}
-    path.write_text(sealed(json.dumps(page, indent=1) + "\n"))
-    ((where, (line,)),) = remarks.read(tmp_path, ["open", "mini"]).items()
+def test_dev_that_was_read_is_said_beside_its_scores():
+    counts = {("squad", "dev"): (100, 40), ("squad", "test"): (900, 2)}
+    counts |= {("ner", split): (900, 2) for split in ("dev", "test")}
+    cells = [
+        Cell(task, quantity, count, split=split)
+        for (task, split), both in counts.items()
+        for quantity, count in zip((LONG, SHARED), both, strict=True)
+    ]
+    ((where, (line,)),) = remarks.read([StudyRecord("open", "overlap", "", "", cells)]).items()
     assert where == ("open", "squad")
     assert "40 of the 100 longer sentences of dev" in line

@@ -1,18 +1,18 @@
 """Table 6: tagged text in columns, and the linear classifier."""
 
-import json
-
 import pytest
 import torch
 
 from elmo_bench.analysis import probe, tagged
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.commands.analysis import pos as pos_command
+from elmo_bench.records import studies
 from elmo_bench.system.errors import UserError
 from tests import tiny_bert
 from tests.tiny_bilm import exported, overrides
 
-CONLLU = """# text = She cannot go
+CONLLU = """# newdoc id = a
+# text = She cannot go
 1\tShe\tshe\tPRON\tPRP
 2-3\tcannot\t_\t_\t_
 2\tcan\tcan\tAUX\tMD
@@ -20,6 +20,7 @@ CONLLU = """# text = She cannot go
 3.1\tgo\tgo\tVERB\tVB
 4\tgo\tgo\tVERB\tVB
 
+# newdoc id = b
 1\tGo\tgo\tVERB\tVB
 2\t#\t#\tSYM\tNFP
 
@@ -40,13 +41,28 @@ def test_ranges_and_empty_nodes_are_no_words(path):
     assert read.tags == {"UPOS": [["PRON", "AUX", "PART", "VERB"], ["VERB", "SYM"]],
                          "XPOS": [["PRP", "MD", "RB", "VB"], ["VB", "NFP"]]}  # fmt: skip
     assert tagged.read(path, PosConfig(**CONLLU_KEYS, sentences=1)).lengths == [4]
+    assert read.documents == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "documents"),
+    [
+        ("#begin document (x/y); part 000\nA DT\n\nB DT\n\n#end document\n#begin document (z)\nC DT\n",
+         {"comment": "#", "apart": True}, ["(x/y)", "(x/y)", "(z)"]),
+        ("# newdoc\nA DT\n\n# newdoc\nB DT\n", {"comment": "#"}, ["document 1", "document 2"]),
+        ("A DT\n\nB DT\n", {}, [None, None]),
+    ],
+)  # fmt: skip
+def test_a_sentence_knows_its_document(tmp_path, text, keys, documents):
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    assert tagged.read(tmp_path / "a.txt", PosConfig(tags={"XPOS": 1}, **keys)).documents == documents
 
 
 @pytest.mark.parametrize(
     ("old", "new", "keys", "match"),
     [
-        ("4\tgo\tgo\tVERB\tVB", "4\tgo\tgo\tVERB", {}, r"a\.conllu:7: 4 columns, but the lines before have 5"),
-        ("", "", {"tags": {"XPOS": 9}}, r"a\.conllu:2: column 9 is missing"),
+        ("4\tgo\tgo\tVERB\tVB", "4\tgo\tgo\tVERB", {}, r"a\.conllu:8: 4 columns, but the lines before have 5"),
+        ("", "", {"tags": {"XPOS": 9}}, r"a\.conllu:3: column 9 is missing"),
         ("", "", {"tags": "XPOS"}, "tags=XPOS: expected columns"),
     ],
 )
@@ -107,20 +123,20 @@ def test_a_layer_has_the_vectors_of_all_words_in_order(bilm):
 @pytest.mark.slow
 def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, monkeypatch, capsys):
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
-    arguments = [*overrides(tmp_path), *data, "controls=[]", "draws=100", "epochs=2", "seeds=2"]
+    arguments = [*overrides(tmp_path), *data, "controls=[]", "epochs=2", "seeds=2"]
     (tmp_path / "glove.6B.50d.txt").write_text("she" + " 0.5" * 50 + "\ngo" + " 0.25" * 50 + "\n", encoding="utf-8")
     monkeypatch.setattr("sys.argv", ["pos", *arguments])
     pos_command.main()
     (place,) = (tmp_path / "analysis" / "open" / "pos").glob("*.json")
-    record = json.loads(place.read_text())
-    assert record["header"] == ["vectors", "UPOS", "XPOS", "the paper (PTB)"]
-    assert [row[0] for row in record["rows"]] == ["glove.6B.50d", *(f"toy, layer {i}" for i in range(3))]
-    assert [row[-1] for row in record["rows"]] == ["", "", "97.3", "96.8"]
-    for scores in record["measured"].values():
-        assert {tags: len(values) for tags, values in scores.items()} == {"UPOS": 2, "XPOS": 2}
-        assert all(0 <= value <= 100 for values in scores.values() for value in values)
-    assert record["note"].count("parts of speech (") == 2
-    assert "±" in capsys.readouterr().out
+    study = studies.read(place)
+    assert [cell.source for cell in study.cells] == ["glove.6B.50d"] * 2 + ["toy"] * 8
+    assert [(cell.layer, cell.minus, cell.paper) for cell in study.cells if cell.quantity == "XPOS"][1:] == [
+        (0, None, None), (1, None, 97.3), (2, None, 96.8), (2, 1, pytest.approx(-0.5)),
+    ]  # fmt: skip
+    assert {cell.paper for cell in study.cells if cell.quantity == "UPOS"} == {None}
+    assert {(cell.n, cell.clusters) for cell in study.cells} == {(6, 2)}
+    assert all(0 <= cell.value <= 100 for cell in study.cells if cell.minus is None)
+    assert "toy, XPOS: " in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -128,12 +144,11 @@ def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path
     pytest.importorskip("transformers")
     source = ["bilm=transformers", f"bilm.path={tiny_bert.write(tmp_path / 'bert')}", "bilm.name=mine"]
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
-    how = ["controls=[]", "vectors=null", "draws=100", "epochs=1", "seeds=1"]
+    how = ["controls=[]", "vectors=null", "epochs=1", "seeds=1"]
     arguments = [*overrides(tmp_path)[:5], *source, *data, *how]
     monkeypatch.setattr("sys.argv", ["pos", *arguments])
     pos_command.main()
     (place,) = (tmp_path / "analysis" / "open" / "pos").glob("*.json")
-    record = json.loads(place.read_text())
-    assert [row[0] for row in record["rows"]] == [f"mine, layer {i}" for i in range(3)]
-    assert {row[-1] for row in record["rows"]} == {""}
-    assert record["note"].count("scores highest at parts of speech") == 2
+    cells = studies.read(place).cells
+    assert [(cell.source, cell.layer, cell.minus) for cell in cells] == [("mine", i, None) for i in range(3)] * 2
+    assert {cell.paper for cell in cells} == {None}

@@ -9,10 +9,11 @@ import torch
 
 from elmo_bench.analysis.corpora import inventory
 from elmo_bench.analysis.corpora.senses import Instance, Sentence, read_columns, read_mini, read_xml
-from elmo_bench.analysis.disambiguation import Counts, Means, disambiguate, f1, first_sense, means, nearest
-from elmo_bench.analysis.resampling import interval, verdict
+from elmo_bench.analysis.disambiguation import Counts, Means, disambiguate, first_sense, means, nearest
+from elmo_bench.analysis.resampling import Score
 from elmo_bench.commands.analysis import wsd as wsd_command
-from elmo_bench.reporting.tables.studies import studies
+from elmo_bench.records import studies
+from elmo_bench.reporting.tables.studies import in_words, section
 from elmo_bench.system.errors import UserError
 from tests.tiny_bilm import exported, overrides
 
@@ -79,6 +80,7 @@ def test_columns_give_expressions_and_all_keys(tmp_path):
     ]  # fmt: skip
     assert one.instances[1].keys == ("have%2:40:00::", "have%2:42:00::")
     assert (two.instances[0].numbers, two.instances[0].line) == (("2",), 11)
+    assert (one.document, two.document) == ("one", "one")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_a_wrong_row_of_columns_is_named(tmp_path, old, new, line, match):
 
 def test_xml_and_its_gold_keys(tmp_path):
     (sentence,) = read_xml(write(tmp_path / "a.xml", XML), write(tmp_path / "a.txt", GOLD))
-    assert sentence.words == ["The", "bank", "is", "wide", "awake", "&"]
+    assert (sentence.words, sentence.document) == (["The", "bank", "is", "wide", "awake", "&"], "d0")
     assert sentence.instances == [
         Instance(1, 2, ("bank", "n"), BANK, (), 1),
         Instance(3, 5, ("wide_awake", "a"), ("wide_awake%5:00:00:awake:00",), (), 2),
@@ -211,30 +213,47 @@ def test_words_that_train_lacks_get_their_first_sense():
     assert first_sense(test, first).table.tolist() == [[1, 1, 2]]
 
 
+def accuracy(sums):
+    return 100 * sums[:, 0] / sums[:, 1]
+
+
 @pytest.mark.slow
-def test_an_interval_covers_the_truth_as_often_as_it_says():
-    chance = np.random.default_rng(1)
-    covered = 0
+def test_an_interval_covers_the_truth_also_where_documents_differ():
+    """18 documents of 30 sentences, whose difficulty varies: an interval over sentences would cover far less often."""
+    chance, covered, naive = np.random.default_rng(1), 0, 0
+    documents = [f"d{i // 30}" for i in range(18 * 30)]
     for _ in range(200):
-        right = chance.random(300) < 0.7
-        low, high = interval(np.stack([right, np.ones(300), np.ones(300)], axis=1), f1, 300)
-        covered += low <= 70 <= high
-    assert 0.90 < covered / 200 < 0.99
-    same = interval(np.ones((20, 3)), f1, 100)
-    assert same == (100, 100)
+        right = chance.random(540) < np.repeat(chance.normal(0.7, 0.08, 18), 30)
+        counts = np.stack([right, np.ones(540)], axis=1)[None]
+        cells = [Score(counts, names, accuracy).cell("a", "F1") for names in (documents, [None] * 540)]
+        inside = [cell.low <= 70 <= cell.high for cell in cells]  # type: ignore[operator]
+        covered, naive = covered + inside[0], naive + inside[1]
+    assert 0.91 < covered / 200 < 0.99
+    assert naive / 200 < 0.9
 
 
-def test_the_verdict_says_what_the_numbers_say():
-    assert verdict("senses", 1.5, 0.5, 2.5, 2, "layer 2").startswith("Layer 2 is better at senses, as in the paper (")
-    assert "unlike in the paper, where layer 2 is" in verdict("senses", -1.5, -2.5, -0.5, 2, "layer 2")
-    assert verdict("senses", 0.1, -0.5, 0.7, 2, "layer 2").startswith("No layer is shown to be better at senses (")
+def test_the_difference_of_layers_is_over_documents_and_says_what_it_shows():
+    counts = np.array([[[1.0, 2], [1, 2], [0, 1], [2, 2]]])
+    better = counts + np.array([[1, 0], [1, 0], [1, 0], [0, 0]])
+    documents = ["a", "a", None, "b"]
+    one, two = Score(counts, documents, accuracy), Score(better, documents, accuracy)
+    cells = [score.cell("mine", "F1", layer, paper) for layer, score, paper in ((1, one, 97.3), (2, two, 96.8))]
+    cell = two.minus(one, cells[1], cells[0])
+    assert (cell.n, cell.clusters, cell.layer, cell.minus) == (7, 3, 2, 1)
+    assert (cell.value, cell.paper) == (pytest.approx(300 / 7), pytest.approx(-0.5))
+    shown = studies.Cell("mine", "F1", 1.5, 2, 1, low=0.5, high=2.5, n=7, clusters=3, paper=-0.5)
+    assert in_words(shown) == (
+        "mine, F1: layer 2 is better than layer 1 (layer 2 minus layer 1: +1.50 [+0.50, +2.50], 7 items in 3 "
+        "clusters); in the paper layer 1 is."
+    )
+    assert "no layer is shown" in in_words(studies.Cell("mine", "F1", 0.1, 2, 1, low=-0.5, high=0.7))
 
 
 @pytest.fixture
 def arguments(tmp_path):
     exported(tmp_path)
     write(tmp_path / "a.tsv", COLUMNS)
-    return [*overrides(tmp_path), f"train={tmp_path}/a.tsv", f"test={tmp_path}/a.tsv", "controls=[]", "draws=100"]
+    return [*overrides(tmp_path), f"train={tmp_path}/a.tsv", f"test={tmp_path}/a.tsv", "controls=[]"]
 
 
 @pytest.mark.slow
@@ -243,11 +262,14 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monke
     wsd_command.main()
     (path,) = (tmp_path / "analysis" / "open" / "wsd").glob("*.json")
     record, content = json.loads(path.read_text()), path.read_bytes()
-    assert [row[0] for row in record["rows"]] == ["first sense", "toy, layer 0", "toy, layer 1", "toy, layer 2"]
-    assert record["rows"][0][-1] == "65.9"
-    assert set(record["data_sha256"]) == {"train", "test"}
-    assert len(record["bilm"]["sha256"]) == 64
-    assert [section.title for section in studies(tmp_path)] == [record["title"]]
+    (study,) = studies.read_all(tmp_path)
+    rows = section(study).rows
+    layers = [f"toy, layer {layer}" for layer in ("0", "1", "2", "2 minus layer 1")]
+    assert [row[0] for row in rows] == ["first sense", *layers]
+    assert [row[2] for row in rows] == ["65.9", "", "67.4", "69", "+1.6"]
+    assert {cell.clusters for cell in study.cells if cell.n} == {1}  # both sentences stand in one document
+    assert set(record["settings"]["data_sha256"]) == {"train", "test"}
+    assert len(record["sha256"]["toy"]) == 64
     wsd_command.main()
     assert path.read_bytes() == content
     assert "layer 2" in capsys.readouterr().out
@@ -260,7 +282,7 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monke
 @pytest.mark.parametrize(
     ("changed", "match"),
     [
-        ("test=nowhere.tsv", "nowhere.tsv: no such file: test names it"), ("draws=3", "draws"), ("nosuch=1", "nosuch"),
+        ("test=nowhere.tsv", "nowhere.tsv: no such file: test names it"), ("nosuch=1", "nosuch"),
         ("bilm.state=carry", "give bilm.state=warm or zero"), ("format=csv", "format"),
         ("format=xml", "train_senses=FILE"),
     ],

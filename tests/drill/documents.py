@@ -8,6 +8,8 @@ import zipfile
 
 import numpy as np
 
+from elmo_bench.records.studies import Cell, StudyRecord
+
 COLUMNS = """\
 # one
 Mira B-PER
@@ -99,7 +101,8 @@ OPTIONS = {
 }  # fmt: skip
 SENTENCES = "the crow sat by the lamp .\nMira left\n\nher ferry , héron and all , has gone\nthe lamp glows\n"
 VOCABULARY = "<S>\n</S>\n<UNK>\nthe\nlamp\ncrow\nferry\n"
-STUDY = {"title": "T", "note": "n", "header": ["a", "b"], "rows": [["1", "2"]]}
+CELL = Cell("a", "F1", 1.5, 2, 1, low=0.5, high=2.5, n=9, clusters=3)
+STUDY = StudyRecord("mini", "wsd", "T", "n", [CELL], "mini")
 PREDICT = {
     "ner": [{"tokens": ["Mira", "left"]}, {"text": "The Tolk Works ."}],
     "srl": [{"tokens": ["Mira", "takes", "it"], "predicates": [1]}, {"text": "She says so", "predicates": [1, 2]}],

@@ -33,7 +33,9 @@ from elmo_bench.commands.compare import score
 from elmo_bench.commands.use.embed import embed
 from elmo_bench.embedding.reading import read as read_table
 from elmo_bench.embedding.tables import Table
-from elmo_bench.reporting.tables.studies import studies
+from elmo_bench.records.studies import dumps
+from elmo_bench.records.studies import read_all as read_studies
+from elmo_bench.reporting.tables import studies
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.trained import prediction
@@ -217,10 +219,10 @@ def layers(path: Path) -> None:
 
 def study(path: Path) -> None:
     """A study of the biLM, of which the report shows the table."""
-    folder = path.parent / "analysis/mini/wsd"
-    folder.mkdir(parents=True)
-    shutil.move(path, folder / path.name)
-    studies(path.parent)
+    place = docs.STUDY.place(path.parent)
+    place.parent.mkdir(parents=True)
+    shutil.move(path, place)
+    studies.sections(read_studies(path.parent))
 
 
 def senses(path: Path, keys: Path | None = None) -> None:
@@ -296,7 +298,7 @@ KINDS: dict[str, Kind] = {
     "senses.xml": Kind({"a.xml": docs.SENSES_XML, "a.txt": docs.SENSE_KEYS}, ("a.xml", "a.txt"), senses),
     "index.sense": Kind({"index.sense": docs.SENSE_INDEX}, ("index.sense",), sense_index),
     "parts of speech": Kind({"a.conllu": docs.CONLLU}, ("a.conllu",), tags),
-    "study": Kind({"study.json": json.dumps(docs.STUDY)}, ("study.json",), study, packable=False),
+    "study": Kind({"study.json": dumps(docs.STUDY, {})}, ("study.json",), study, packable=False),
 }  # fmt: skip
 TRIALS = {name: partial(trial, kind) for name, kind in KINDS.items()}
 # Of the readers of data, of `score`, of `predict` and of vectors there are several kinds each, so that all have 20,000.

@@ -1,7 +1,6 @@
 """What makes two runs the same, what a record is, and what the report makes of store."""
 
 import hashlib
-import json
 import statistics
 import subprocess
 from typing import Any
@@ -9,8 +8,9 @@ from typing import Any
 import pytest
 
 from elmo_bench.commands.compare import report
-from elmo_bench.records import store
+from elmo_bench.records import store, studies
 from elmo_bench.records.record import Record, without_seed
+from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.statistics.scores import ranges
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system import machine
@@ -275,14 +275,12 @@ def test_pages_and_the_terminal_show_what_records_say_as_text(tmp_path, capsys):
 
 
 def test_studies_have_a_page_of_their_own(results):
-    folder = results / "analysis" / "mini" / "wsd"
-    folder.mkdir(parents=True)
-    study = {"title": "A <study>", "note": "of it", "header": ["form", "layer 0"], "rows": [["bank", "50.0"]]}
-    (folder / "a.json").write_text(json.dumps(study))
+    study = StudyRecord("mini", "mine", "A <study>", "of it", [Cell("bank", "form", 50.0, 0)])
+    studies.write(study, results)
     report.refresh(results)
     text = (results / "studies.md").read_text()
     assert "## A &lt;study>" in text
-    assert row(text, "bank") == ["bank", "50.0"]
+    assert row(text, "bank, layer 0") == ["bank, layer 0", "50.00"]
     assert "A &lt;study&gt;" in (results / "report.html").read_text()
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from elmo_bench.configuration import claims as entries
 from elmo_bench.configuration.claims import Claim
+from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.statistics import claims
 from elmo_bench.reporting.statistics.claims import findings, verdict
 from elmo_bench.reporting.tables import replication
@@ -31,10 +31,11 @@ def learned(*dev) -> dict[str, Any]:
     return {"history": {"epoch": epochs, "updates": [10 * (i + 1) for i in epochs], "dev.f1": list(dev)}}
 
 
-def rows(monkeypatch, records, folder="nowhere", **claim):
+def rows(monkeypatch, records, studies=(), **claim):
     """Of a single finding at scale open, whose task is NER."""
-    monkeypatch.setattr(claims, "claims", lambda scale: {"one": Claim("It helps", "section 9", tasks=["ner"], **claim)})
-    ((finding),) = findings(records, "open", folder)
+    tasks = {} if "study" in claim else {"tasks": ["ner"]}
+    monkeypatch.setattr(claims, "claims", lambda scale: {"one": Claim("It helps", "section 9", **tasks, **claim)})
+    ((finding),) = findings(records, "open", studies)
     return finding.rows
 
 
@@ -114,24 +115,49 @@ def test_weights_are_those_of_the_selected_epoch(monkeypatch):
     assert (row.value, row.verdict) == (pytest.approx(0.3), "shown")
 
 
-def test_a_study_gives_its_own_difference(monkeypatch, tmp_path):
-    folder = tmp_path / "analysis" / "open" / "wsd"
-    folder.mkdir(parents=True)
-    said = "Layer 2 is better (layer 2 minus layer 1: +1.50 points, 95 % interval +0.50 to +2.50)."
-    (folder / "a.json").write_text(json.dumps({"title": "Table 5", "note": said, "header": [], "rows": []}))
-    (row,) = rows(monkeypatch, [], tmp_path, study="wsd")
-    assert (row.value, row.low, row.high, row.verdict) == (1.5, 0.5, 2.5, "shown")
-    other = {"title": "Table 5", "note": "Layer 4 scores highest at senses.", "header": [], "rows": []}
-    (folder / "b.json").write_text(json.dumps(other))  # of a source that is no biLM
-    (row,) = rows(monkeypatch, [], tmp_path, study="wsd")
-    assert row.value == 1.5
-    (row,) = rows(monkeypatch, [], tmp_path, study="pos")
+def study(bilm, *cells, **settings):
+    return StudyRecord("open", "pos", "parts of speech", "", list(cells), bilm, 6, settings)
+
+
+def layers(bilm, quantity, value):
+    return Cell(bilm, quantity, value, 2, 1, low=value - 0.2, high=value + 0.2, n=900, clusters=30)
+
+
+ASKED = {"study": "pos", "bilm": "open", "quantity": "XPOS", "layer": 2, "minus": 1, "region": [None, 0]}
+
+
+def test_a_finding_names_the_biLM_and_the_tags(monkeypatch):
+    """Not the first number of a sentence, nor the study whose file has the last name."""
+    ours = study("open", layers("open", "UPOS", -0.66), layers("open", "XPOS", -0.51))
+    others = [study(name, layers(name, "XPOS", 3.0)) for name in ("a", "z")]
+    for listed in ([ours, *others], [*others, ours]):
+        (row,) = rows(monkeypatch, [], listed, **ASKED)
+        assert (row.value, row.low, row.high) == pytest.approx((-0.51, -0.71, -0.31))
+        assert (row.verdict, row.note) == ("shown", "biLM open; 900 items in 30 clusters")
+    (row,) = rows(monkeypatch, [], others, **ASKED)
     assert row.verdict == "not tested"
+
+
+def test_two_studies_of_one_biLM_are_two_rows(monkeypatch):
+    listed = [study("open", layers("open", "XPOS", value), sentences=value) for value in (-0.5, 0.7)]
+    found = rows(monkeypatch, [], listed, **ASKED)
+    assert [row.verdict for row in found] == ["shown", "contradicted"]
+    assert [row.note.rpartition("; ")[2] for row in found] == [f"record {each.id}" for each in listed]
+
+
+def test_each_task_has_a_row_of_its_own(monkeypatch):
+    lowered = [Cell(task, "lowered, %", value) for task, value in (("ner", 50.0), ("snli", 60.0))]
+    cells = [Cell("ner", "before", 200.0, paper=103.2), *lowered]
+    asked = {"study": "tuning", "bilm": "open", "quantity": "lowered, %", "unit": "%", "tasks": ["ner", "sst5"]}
+    one, other = rows(monkeypatch, [], [StudyRecord("open", "tuning", "", "", cells, "open", 7)], **asked)
+    assert (one.task, one.value, one.unit, one.verdict) == ("ner", 50.0, "%", "not shown")  # without an interval
+    assert one.note == "biLM open; before 200.0 (the paper: 103.2)"
+    assert (other.task, other.verdict) == ("sst5", "not tested")
 
 
 @pytest.mark.parametrize("scale", ["mini", "open", "paper"])
 def test_every_entry_of_the_page_is_evaluated_and_has_a_line(scale):
-    found = findings([], scale, "nowhere")
+    found = findings([], scale, [])
     assert [each.name for each in found] == list(entries.claims(scale))
     assert all(row.verdict == "not tested" for each in found for row in each.rows)
     text = replication.markdown([found])

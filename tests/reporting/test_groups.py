@@ -13,9 +13,6 @@ from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.groups import distinctions, flat, in_groups, in_words
 from elmo_bench.reporting.statistics.outcomes import outcome
 from elmo_bench.reporting.tables import comparisons, tables
-from elmo_bench.reporting.tables.studies import studies
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import sealed
 from tests.records.test_records import fake, save
 
 pytestmark = pytest.mark.usefixtures("first_versions", "plain_pair")
@@ -143,29 +140,9 @@ def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():
 
 def test_the_html_escapes_everything_and_the_json_holds_the_same_cells():
     evil = "<script>alert('1')</script> & \"x\""
-    chapters = web.chapters({}, [], [Section(evil, evil, (evil,), [(evil,)], [evil])])
+    chapters = web.chapters({}, [Section(evil, evil, (evil,), [(evil,)], [evil])])
     html = web.html(chapters, [evil])
     assert "<script" not in html
     assert html.count("&lt;script&gt;") > 5
-    read = json.loads(web.data(chapters))[chapters[-1].anchor]
+    read = json.loads(web.data(chapters))["sweeps"]
     assert read["tables"] == [{"title": evil, "note": evil, "header": [evil], "rows": [[evil]], "remarks": [evil]}]
-
-
-STUDY = {"title": "A", "note": "", "header": ["x"], "rows": [["1"]]}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"rows": 3}, {"rows": ["ab"]}, {"rows": [[1]]}, {"header": None}, {"title": 1}, {"note": None},
-     {"checksum": "0" * 64}],
-)  # fmt: skip
-def test_a_study_with_a_wrong_value_is_named_and_nothing_is_written(tmp_path, change):
-    path = tmp_path / "analysis" / "mini" / "wsd" / "a.json"
-    path.parent.mkdir(parents=True)
-    for text in (json.dumps(STUDY), sealed(json.dumps(STUDY, indent=1) + "\n")):
-        path.write_text(text)
-        assert [table.rows for table in studies(tmp_path)] == [[("1",)]]
-    path.write_text(json.dumps(STUDY | change))
-    with pytest.raises(UserError, match=r"a\.json: (not a readable study|damaged or changed)"):
-        page.refresh(tmp_path)
-    assert [each.name for each in tmp_path.iterdir()] == ["analysis"]

@@ -8,9 +8,9 @@ import pytest
 
 from elmo_bench.commands.compare import report
 from elmo_bench.records import store
+from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.charts import curves, forest, heat, svg
 from elmo_bench.reporting.pages import answer, cost, pictures
-from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.outcomes import by_scale, compared
 from tests.records.test_records import fake, save
 from tests.reporting.test_claims import learned
@@ -147,22 +147,22 @@ def test_the_heat_map_marks_weights_far_from_an_even_share(others, none, small, 
     assert strokes(none[0]) == strokes(none[1]) < min(strokes(small), strokes(large))
 
 
-def study(table: int, what: str, source: str, header: list[str], *rows: tuple[str, ...]) -> Section:
-    return Section(f"Table {table}: {what}, scale open, biLM {source}", "", tuple(header), list(rows))
+def study(table: int, what: str, quantity: str, **layers: list[float]) -> StudyRecord:
+    """A study with the scores of the layers of some sources, and a difference, which is no layer."""
+    cells = [Cell(name, quantity, x, i, n=9) for name, scores in layers.items() for i, x in enumerate(scores)]
+    extra = [Cell("first", quantity, 60.0, n=9), Cell("open", quantity, 1.0, 2, 1, n=9), Cell("open", "recall", 1.0, 0)]
+    return StudyRecord("open", f"table{table}", what, "", [*cells, *extra], next(iter(layers)), table)
 
 
 def test_what_the_layers_of_two_sources_hold_is_one_picture():
-    wsd, pos = ["method", "F1", "the paper"], ["vectors", "UPOS", "XPOS", "the paper"]
     made = [
-        study(5, "word senses", "open", wsd, ("first sense", "60.0", ""), ("open, layer 0", "40.0", ""),
-              ("open, layer 1", "50.0", "67.4"), ("untrained, layer 0", "30.0", "")),
-        study(5, "word senses", "minilm", wsd, ("minilm, layer 0", "41.5", ""), ("untrained, layer 0", "30.0", "")),
-        study(6, "parts of speech", "open", pos, ("open, layer 0", "90.00 ± 0.10", "80.0", "")),
-    ]  # fmt: skip
+        study(5, "word senses", "F1", open=[40.0, 50.0], untrained=[30.0]),
+        study(5, "word senses", "F1", minilm=[41.5], untrained=[30.0]),
+        study(6, "parts of speech", "XPOS", open=[80.0]),
+    ]
     (chart,) = pictures.what_layers_hold(made)
     assert chart.data["panels"] == [
         {"what": "word senses (F1)", "lines": {"open": [40.0, 50.0], "untrained": [30.0], "minilm": [41.5]}},
-        {"what": "parts of speech (UPOS)", "lines": {"open": [90.0]}},
         {"what": "parts of speech (XPOS)", "lines": {"open": [80.0]}},
     ]
     assert "minilm" in svg.drawn(chart)

@@ -1,9 +1,11 @@
 """Text with word senses, in three formats: plain columns, the XML of Raganato et al. 2017, generated text.
 
 Columns: word, part of speech, lemma, sense keys (joined by ";"; "-": none), sense numbers of WordNet. A multiword
-expression has a row for each of its words; the rows after its first hold "=". A line "# ..." is a comment.
+expression has a row for each of its words; the rows after its first hold "=". A line "# ..." is a comment, and
+"# doc = ..." begins a document.
 
-XML: `wf` and `instance` elements in `sentence` elements, and a gold key file, an instance's id and keys in each line.
+XML: `wf` and `instance` elements in `sentence` elements, those of a document in a `text` element, and a gold key file,
+an instance's id and keys in each line.
 
 Generated: a sentence a line, and the list of senses that the mini scale writes.
 """
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
 
+from elmo_bench.analysis.corpora.documents import in_documents
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_bytes, open_text
 from elmo_bench.text.columns import Block, read_blocks
@@ -44,10 +47,11 @@ class Instance(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """Words, and those of them that have a sense."""
+    """Words, those of them that have a sense, and the document that they stand in, where that is known."""
 
     words: list[str]
     instances: list[Instance]
+    document: str | None = None
 
 
 def part_of_speech(tag: str) -> str:
@@ -64,9 +68,9 @@ def read_columns(path: Path) -> Iterator[Sentence]:
     Raises:
         UserError: rows of another width, a malformed sense, a number of keys that is not that of their numbers.
     """
-    for block in read_blocks(path, comment="# ", minimum=5):
+    for block, document in in_documents(read_blocks(path, comment="# ", minimum=5)):
         starts = [i for i, row in enumerate(block.rows) if row[3] not in (NONE, INSIDE)]
-        yield Sentence([row[0] for row in block.rows], [_instance(block, start) for start in starts])
+        yield Sentence([row[0] for row in block.rows], [_instance(block, start) for start in starts], document)
 
 
 def _instance(block: Block, start: int) -> Instance:
@@ -134,6 +138,7 @@ class _Parser:
         self.seen: set[str] = set()
         self._attributes: dict[str, str] | None = None  # of the open wf or instance
         self._text = ""
+        self._document: str | None = None
         self._parser = expat.ParserCreate("UTF-8")  # whatever the file declares
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
@@ -154,8 +159,10 @@ class _Parser:
         raise self._fault("declares an entity of its own; the evaluation files have none")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "sentence":
-            self.sentences.append(Sentence([], []))
+        if name == "text":
+            self._document = attributes.get("id")
+        elif name == "sentence":
+            self.sentences.append(Sentence([], [], self._document))
         elif name in ("wf", "instance"):
             if not self.sentences or self._attributes is not None:
                 raise self._fault(f"a {name} element outside a sentence, or in another")

@@ -44,7 +44,8 @@ def main() -> None:
     if query:
         show(measure(study, [query]))
     else:
-        show(study.recorded() or study.write(measure(study, study.settings.queries)), study.path)
+        record = study.recorded() or study.write(measure(study, study.settings.queries))
+        show(record, study.run.results_root)
 
 
 def _query(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:

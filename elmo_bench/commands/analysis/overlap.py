@@ -32,4 +32,4 @@ def main() -> None:
     from elmo_bench.analysis import overlap
 
     asked = overlap.Asked.of(sys.argv[1:])
-    show(page := overlap.measure(asked), overlap.write(page, asked))
+    show(overlap.write(overlap.measure(asked), asked), asked.runs[0].results_root)

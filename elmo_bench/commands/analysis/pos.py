@@ -26,4 +26,4 @@ def main() -> None:
     from elmo_bench.analysis.study import Study
 
     study = Study.of("pos", PosConfig, sys.argv[1:])
-    show(study.recorded() or study.write(measure(study)), study.path)
+    show(study.recorded() or study.write(measure(study)), study.run.results_root)

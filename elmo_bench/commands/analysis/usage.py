@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from elmo_bench.commands.usage import OVERRIDES, PLACES, SCALE
 from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Section, described, flag, pages, settings
+
+if TYPE_CHECKING:  # `--help` does not import it
+    from elmo_bench.records.studies import StudyRecord
 
 STUDY = (
     SCALE,
@@ -36,11 +37,11 @@ def keys(config: str) -> list[Section]:
     return [pages(places.CONF, ["bilm"]), settings("Keys of the page, with the defaults that it changes", listed)]
 
 
-def show(page: Mapping[str, Any], path: Path | None = None) -> None:
+def show(record: StudyRecord, results_root: str | None = None) -> None:
     """Prints the table of a study, and where its record is if it has one."""
     from elmo_bench.commands.compare import report
-    from elmo_bench.reporting.section import Section
+    from elmo_bench.reporting.tables.studies import section
 
-    report.show([Section(page["title"], page["note"], page["header"], page["rows"])])
-    if path is not None:
-        print(f"record: {path}")
+    report.show([section(record)])
+    if results_root is not None:
+        print(f"record: {record.place(results_root)}")

@@ -26,4 +26,4 @@ def main() -> None:
     from elmo_bench.analysis.wsd import measure
 
     study = Study.of("wsd", WsdConfig, sys.argv[1:])
-    show(study.recorded() or study.write(measure(study)), study.path)
+    show(study.recorded() or study.write(measure(study)), study.run.results_root)

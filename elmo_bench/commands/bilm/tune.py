@@ -29,9 +29,9 @@ COMMAND = Command(
     ),
     (
         "Prints the full-softmax perplexity of dev before and after one pass over the training sentences, and writes "
-        "it to analysis/SCALE/tuning/table7.json in the results folder, for the report. Sentences of dev and test are "
-        "left out of the text. Other commands know the tuned biLM as bilm=tuned. Where the parent has no softmax, as "
-        "the official files, one is fitted first, with all else frozen, and counts as the one before.",
+        "it to a record, analysis/SCALE/tuning/ID.json in the results folder, for the report. Sentences of dev and "
+        "test are left out of the text. Other commands know the tuned biLM as bilm=tuned. Where the parent has no "
+        "softmax, as the official files, one is fitted first, with all else frozen, and counts as the one before.",
         usage.OVERRIDES,
     ),
     again="running the command again resumes from the last checkpoint",
@@ -57,8 +57,7 @@ def chosen(arguments: list[str]) -> list[RunConfig]:
 
 def main() -> None:
     """The entry point."""
-    from rich.console import Console
-
+    from elmo_bench.commands.analysis.usage import show
     from elmo_bench.identity.makers import maker
     from elmo_bench.identity.missing import check_text
     from elmo_bench.tuning import TunedBilm, table
@@ -70,5 +69,4 @@ def main() -> None:
         if data := maker(run.scale, run.places):
             data.make()
         TunedBilm(run.bilm, run.places).make(run.force)
-    path = table.write(runs)
-    table.show(path, Console())
+    show(table.write(runs), runs[0].results_root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from elmo_bench.records.studies import StudyRecord
 from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.charts.svg import drawn
 from elmo_bench.reporting.pages import pictures
@@ -17,6 +18,7 @@ from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import Scales, compared
 from elmo_bench.reporting.tables import comparisons, replication, tables
 from elmo_bench.reporting.tables.remarks import NOTHING, Read
+from elmo_bench.reporting.tables.studies import sections
 
 SWEPT = "Mean ± sample standard deviation over the seeds, whose number stands in brackets."
 PERCENT = (
@@ -28,7 +30,7 @@ PERCENT = (
 def chapters(
     scales: Scales,
     swept: Sequence[Section] = (),
-    studies: Sequence[Section] = (),
+    studies: Sequence[StudyRecord] = (),
     claims: Sequence[Sequence[Finding]] = (),
     read: Read = NOTHING,
 ) -> list[Chapter]:
@@ -44,7 +46,7 @@ def chapters(
         pictures.training(scales),
         _scores(scales, read),
         cost(scales),
-        Chapter("studies", "Studies of the biLM", [], studies, pictures.what_layers_hold(studies)),
+        Chapter("studies", "Studies of the biLM", [], sections(studies), pictures.what_layers_hold(studies)),
     ]
     return [chapter for chapter in chapters if chapter.words or chapter.tables or chapter.charts]
 
@@ -75,7 +77,7 @@ def _scores(scales: Scales, read: Read) -> Chapter:
 def pages(
     scales: Scales,
     swept: Sequence[Section],
-    studies: Sequence[Section],
+    studies: Sequence[StudyRecord],
     claims: Sequence[Sequence[Finding]] = (),
     read: Read = NOTHING,
 ) -> dict[str, str]:

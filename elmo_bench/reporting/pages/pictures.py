@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from elmo_bench.configuration import pages
+from elmo_bench.records.studies import StudyRecord
 from elmo_bench.reporting.charts import curves
 from elmo_bench.reporting.charts.heat import heat_map
 from elmo_bench.reporting.charts.svg import Chart
 from elmo_bench.reporting.pages.parts import Chapter
-from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales, compared, newest_record
@@ -112,28 +111,16 @@ def training(scales: Scales) -> Chapter:
 
 # Tables 5 and 6.
 
-OF_LAYERS = re.compile(r"(Table [56]): (.+), scale (.+), biLM .+")
-LAYER = re.compile(r"(.+), layer \d+")
 
-
-def what_layers_hold(studies: Sequence[Section]) -> list[Chart]:
-    """Tables 5 and 6 of all sources of layers in one picture, for each scale that has more than one source."""
+def what_layers_hold(studies: Sequence[StudyRecord]) -> list[Chart]:
+    """What was measured on items in Tables 5 and 6, by layer: a picture of all sources for each scale with several."""
     scales: dict[str, dict[str, dict[str, list[float]]]] = {}
     for study in studies:
-        if found := OF_LAYERS.fullmatch(study.title):
-            table, what, scale = found.groups()
-            # Of Table 5 the first figure, F1; of Table 6 all, one for each set of tags; not the paper's.
-            figures = list(enumerate(study.header))[1 : 2 if table == "Table 5" else -1]
-            for column, name in figures:
-                panel = scales.setdefault(scale, {}).setdefault(f"{what} ({name})", {})
-                panel |= _by_source(study, column)
+        panels: dict[str, dict[str, list[float]]] = {}
+        for cell in study.cells:
+            if cell.layer is not None and cell.minus is None and cell.n and isinstance(cell.value, float):
+                lines = panels.setdefault(f"{study.what} ({cell.quantity})", {})
+                lines.setdefault(cell.source, []).append(cell.value)
+        for what, lines in panels.items():
+            scales.setdefault(study.scale, {}).setdefault(what, {}).update(lines)
     return [curves.by_layer(scale, panels) for scale, panels in scales.items() if max(map(len, panels.values())) > 2]
-
-
-def _by_source(study: Section, column: int) -> dict[str, list[float]]:
-    """The figures of a column by source, in the order of its layers."""
-    found: dict[str, list[float]] = {}
-    for row in study.rows:
-        if layer := LAYER.fullmatch(row[0]):
-            found.setdefault(layer[1], []).append(float(row[column].split()[0]))
-    return found

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elmo_bench.configuration import layouts
+from elmo_bench.records import studies
 from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all
 from elmo_bench.reporting.pages import html as page
@@ -20,7 +21,7 @@ from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import SCALES, Scales, by_scale
 from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.reporting.tables import remarks, replication, tables
-from elmo_bench.reporting.tables.studies import studies
+from elmo_bench.reporting.tables.studies import sections as tables_of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
 
@@ -64,20 +65,24 @@ class Made(NamedTuple):
 
 
 def _made(records: Sequence[Record], results_root: str | Path) -> Made:
-    tabled, of_bilm, runs = table_files.written(results_root, records), studies(results_root), by_scale(records)
+    tabled, of_bilm, runs = (
+        table_files.written(results_root, records),
+        studies.read_all(results_root),
+        by_scale(records),
+    )
     swept = [table for of_sweep in tabled.values() for table in of_sweep]
-    found = [findings(records, scale, results_root) for scale in SCALES if scale in runs]
-    overview, by_task = tables.overview(records), _by_task(runs, read := remarks.read(results_root, runs))
+    found = [findings(records, scale, of_bilm) for scale in SCALES if scale in runs]
+    overview, by_task = tables.overview(records), _by_task(runs, read := remarks.read(of_bilm))
     pages = {f"tasks/{task}.md": markdown(task, "", sections) for task, sections in by_task.items()}
     pages |= {name: table_files.markdown(of_sweep) for name, of_sweep in tabled.items()}
     if of_bilm:
-        pages["studies.md"] = markdown("Studies of the biLM", "", of_bilm)
+        pages["studies.md"] = markdown("Studies of the biLM", "", tables_of(of_bilm))
     if found:
         pages["replication.md"] = replication.markdown(found)
     of_page = page.pages(runs, swept, of_bilm, found, read)
     files = {"README.md": _front(overview, pages), **pages, **of_page}
     of_tasks = [section for sections in by_task.values() for section in sections]
-    return Made([*overview, *of_tasks, *swept, *of_bilm], found, files)
+    return Made([*overview, *of_tasks, *swept, *tables_of(of_bilm)], found, files)
 
 
 def _by_task(scales: Scales, read: remarks.Read) -> dict[str, list[Section]]:

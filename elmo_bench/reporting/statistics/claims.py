@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
@@ -12,10 +10,11 @@ from elmo_bench.configuration import layouts
 from elmo_bench.configuration.claims import Claim, claims
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import by_key
+from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import of as studies_of
 from elmo_bench.reporting.statistics import efficiency
 from elmo_bench.reporting.statistics.gains import gain
 from elmo_bench.reporting.statistics.groups import Group, in_groups
-from elmo_bench.system.storage.integrity import read_sealed
 
 SHOWN, CONTRADICTED, OPEN, UNTESTED = VERDICTS = ("shown", "contradicted", "not shown", "not tested")
 RULE = (
@@ -25,8 +24,6 @@ RULE = (
     "a difference these runs could have shown. *Not tested*: there are no such runs. Differences are on test. "
     "Intervals are over seeds and over test items; those of updates and of weights are over seeds alone."
 )
-AGAIN = "restore it (git checkout), or make it again"
-DIFFERENCE = re.compile(r"layer 2 minus layer 1: ([+-][\d.]+) points, 95 % interval ([+-][\d.]+) to ([+-][\d.]+)")
 
 
 class Row(NamedTuple):
@@ -68,17 +65,14 @@ class Finding(NamedTuple):
         }
 
 
-def findings(records: Sequence[Record], scale: str, results_root: str | Path) -> list[Finding]:
+def findings(records: Sequence[Record], scale: str, studies: Sequence[StudyRecord]) -> list[Finding]:
     """Every finding of conf/claims.yaml at a scale.
 
     Raises:
-        UserError: an entry of the page that is not right, a damaged record of a study.
+        UserError: an entry of the page that is not right.
     """
     here = [record for record in records if record.scale == scale and record.from_bilm]
-    return [
-        Finding(name, claim, scale, _rows(claim, here, Path(results_root) / "analysis" / scale))
-        for name, claim in claims(scale).items()
-    ]
+    return [Finding(name, claim, scale, _rows(claim, scale, here, studies)) for name, claim in claims(scale).items()]
 
 
 def verdict(low: float | None, high: float | None, bounds: tuple[float, float]) -> str:
@@ -91,11 +85,11 @@ def verdict(low: float | None, high: float | None, bounds: tuple[float, float]) 
     return CONTRADICTED if high < least or most < low else OPEN
 
 
-def _rows(claim: Claim, records: Sequence[Record], studies: Path) -> list[Row]:
+def _rows(claim: Claim, scale: str, records: Sequence[Record], studies: Sequence[StudyRecord]) -> list[Row]:
     if claim.untested:
         return [Row("", None, None, None, UNTESTED, note=claim.untested)]
     if claim.study:
-        return [_of_study(claim, studies)]
+        return _of_study(claim, scale, studies)
     spoken = claim.tasks or layouts.in_order({record.task for record in records} | set(layouts.titles()))
     return [_of_task(claim, task, [record for record in records if record.task == task]) for task in spoken]
 
@@ -252,23 +246,30 @@ def student(values: Sequence[float]) -> tuple[float, float | None, float | None]
 # Studies of the biLM.
 
 
-def _of_study(claim: Claim, folder: Path) -> Row:
-    paths = sorted((folder / claim.study).glob("*.json"), reverse=True)
-    if not paths:
-        return Row("", None, None, None, UNTESTED)
-    pages = [read_sealed(path, "record", AGAIN) for path in paths]
-    page = max(pages, key=lambda page: bool(DIFFERENCE.search(page["note"])))  # a source that is no biLM has none
-    if claim.study == "tuning":
-        mean, low, high = student([_lowered(row) for row in page["rows"] if row[0] != "squad"])
-        return Row("", mean, low, high, verdict(low, high, claim.bounds), unit="%", note=page["title"])
-    stated = DIFFERENCE.search(page["note"])  # as the study measured it, over its sentences
-    if stated is None:
-        return Row("", None, None, None, UNTESTED, note=f"{page['title']}: no difference of layers 1 and 2")
-    value, low, high = map(float, stated.groups())
-    return Row("", value, low, high, verdict(low, high, claim.bounds), note=page["title"])
+def _of_study(claim: Claim, scale: str, studies: Sequence[StudyRecord]) -> list[Row]:
+    """A row for each number of the quantity that the claim names, of the biLM that it names, in every such study.
+
+    Several studies of one biLM differ in their settings, and each has a row that names its record.
+    """
+    rows = []
+    listed = studies_of(studies, scale, claim.study, claim.bilm)
+    for study in listed:
+        for source in claim.tasks or [claim.bilm]:
+            for cell in study.find(claim.quantity, source, claim.layer, claim.minus):
+                note = _said(study, cell, several=len(listed) > 1)
+                task = source if claim.tasks else ""
+                judged = verdict(cell.low, cell.high, claim.bounds)
+                rows.append(Row(task, cell.value, cell.low, cell.high, judged, unit=claim.unit, note=note))
+    lacking = set(claim.tasks or [""]) - {row.task for row in rows}
+    return rows + [Row(task, None, None, None, UNTESTED) for task in claim.tasks or [""] if task in lacking]
 
 
-def _lowered(row: Sequence[str]) -> float:
-    """By how many percent tuning lowered a task's perplexity: cells as "177.2, 181.2: 179.2"."""
-    before, after = (float(cell.rpartition(":")[2].replace(",", "")) for cell in row[5:7])
-    return 100 * (1 - after / before)
+def _said(study: StudyRecord, cell: Cell, several: bool) -> str:
+    """The items behind a number, or the figures that it was computed from beside the paper's, and its record."""
+    beside = [
+        f"{each.quantity} {each.value:.1f} (the paper: {each.paper:g})"
+        for each in study.cells
+        if not cell.behind and each.source == cell.source and each.paper is not None and each is not cell
+    ]
+    record = f"record {study.id}" if several else ""
+    return "; ".join(filter(None, [f"biLM {study.bilm}", cell.behind, *beside, record]))

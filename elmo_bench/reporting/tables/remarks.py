@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from typing import Any
 
 from elmo_bench.records.record import Record
+from elmo_bench.records.studies import LONG, SHARED, StudyRecord
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group, is_pair
-from elmo_bench.system.storage.integrity import read_sealed
 
-AGAIN = "restore it (git checkout), or make it again (elmo-bench analysis.overlap)"
 CHANCE = 1.0  # percent of the longer sentences of dev: what is below it comes about by chance
 Read = Mapping[tuple[str, str], Sequence[str]]  # sentences by scale and task
 NOTHING: Read = {}
@@ -37,23 +37,21 @@ def _allowed(record: Record) -> int | None:
     return record.config["task"].get("fit", {}).get("epochs")
 
 
-def read(results_root: str | Path, scales: Iterable[str]) -> Read:
-    """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`.
-
-    Raises:
-        UserError: a damaged record.
-    """
+def read(studies: Iterable[StudyRecord]) -> Read:
+    """What the biLM has read of dev, if it is more than chance, by the records of `elmo-bench analysis.overlap`."""
     found: dict[tuple[str, str], list[str]] = {}
-    for scale in scales:
-        for path in sorted((Path(results_root) / "analysis" / scale / "overlap").glob("*.json")):
-            for task, numbers in read_sealed(path, "record", AGAIN)["measured"].items():
-                if 100 * numbers["dev"]["shared"] > CHANCE * numbers["dev"]["long"]:
-                    found.setdefault((scale, task), []).append(_overlap(numbers))
+    for study in (study for study in studies if study.study == "overlap"):
+        counts: dict[str, Counter[Any]] = {}  # of each task, by split and quantity
+        for cell in study.cells:
+            counts.setdefault(cell.source, Counter())[cell.split, cell.quantity] = int(cell.value)
+        for task, known in counts.items():
+            if 100 * known["dev", SHARED] > CHANCE * known["dev", LONG]:
+                found.setdefault((study.scale, task), []).append(_overlap(known))
     return found
 
 
-def _overlap(numbers: Mapping[str, Mapping[str, int]]) -> str:
-    dev, test = (f"{numbers[split]['shared']:,} of the {numbers[split]['long']:,} longer" for split in ("dev", "test"))
+def _overlap(counts: Counter[Any]) -> str:
+    dev, test = (f"{counts[split, SHARED]:,} of the {counts[split, LONG]:,} longer" for split in ("dev", "test"))
     return (
         f"The biLM's text has 13 running words in common with {dev} sentences of dev, and {test} of test. It flatters "
         "dev scores with this biLM and the epochs that they chose; no verdict on a finding rests on them."

@@ -1,34 +1,74 @@
-"""The recorded studies of the biLM, Tables 4 to 7: JSON files results/analysis/<scale>/<study>/<id>.json.
-
-Each has a title, a note, a header and rows, as the report shows them.
-"""
+"""The tables of the recorded studies of the biLM, Tables 4 to 7, made of their numbers."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
+from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.section import Section
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import read_sealed
 
-AGAIN = "restore it (git checkout), or remove it and make it again"
+Row = tuple[str, str, int | None, int | None]  # what the cells of a row have in common
 
 
-def studies(results_root: str | Path) -> list[Section]:
-    """A section for every record of a study, by its title. Raises `UserError` for a JSON file that is not one."""
-    found = map(_section, sorted((Path(results_root) / "analysis").glob("*/*/*.json")))
-    return sorted(found, key=lambda table: table.title)
+def sections(records: Iterable[StudyRecord]) -> list[Section]:
+    """A section for every study."""
+    return [section(record) for record in records]
 
 
-def _section(path: Path) -> Section:
-    page = read_sealed(path, "study", AGAIN)
-    title, note = page.get("title"), page.get("note")
-    if not (isinstance(title, str) and isinstance(note, str)):
-        raise UserError(f"not a readable study: it lacks title or note; {AGAIN}", path)
-    listed = page.get("rows")
-    rows = [page.get("header"), *(listed if isinstance(listed, list) else [listed])]
-    for row in rows:
-        if not isinstance(row, list) or not all(isinstance(cell, str) for cell in row):
-            raise UserError(f"not a readable study: its header or a row is not a list of texts; {AGAIN}", path)
-    header, *body = map(tuple, rows)
-    return Section(title, note, header, body)
+def section(record: StudyRecord) -> Section:
+    """A row for each source, split and layer; a column for each quantity, and one for the paper's figures of it."""
+    columns = _columns(record.cells)
+    by_place = {(_row(cell), cell.quantity): cell for cell in record.cells}
+    rows = [
+        (_name(row), *(_shown(by_place.get((row, quantity)), paper) for quantity, paper in columns))
+        for row in dict.fromkeys(map(_row, record.cells))
+    ]
+    header = ("", *(f"{quantity}, the paper" if paper else quantity for quantity, paper in columns))
+    said = [in_words(cell) for cell in record.cells if cell.minus is not None]
+    return Section(record.title, record.note, header, rows, said)
+
+
+def _columns(cells: Sequence[Cell]) -> list[tuple[str, bool]]:
+    """Each quantity, and again, as True, where the paper has figures of it."""
+    known = {cell.quantity for cell in cells if cell.paper is not None}
+    names = dict.fromkeys(cell.quantity for cell in cells)
+    return [(name, paper) for name in names for paper in (False, True) if not paper or name in known]
+
+
+def _row(cell: Cell) -> Row:
+    return cell.source, cell.split, cell.layer, cell.minus
+
+
+def _name(row: Row) -> str:
+    source, split, layer, minus = row
+    of_layer = "" if layer is None else f"layer {layer}" + ("" if minus is None else f" minus layer {minus}")
+    return ", ".join(filter(None, [source, split, of_layer]))
+
+
+def _shown(cell: Cell | None, paper: bool) -> str:
+    if cell is None or (paper and cell.paper is None):
+        return ""
+    return f"{cell.paper:{'+' if cell.minus is not None else ''}.4g}" if paper else number(cell)
+
+
+def number(cell: Cell) -> str:
+    """ "93.42 [93.01, 93.83]", a difference with its sign, "1,958", "3 of 10"; a text as it is."""
+    sign = "+" if cell.minus is not None else ""
+    if cell.text:
+        return cell.text
+    if isinstance(cell.value, int):
+        return f"{cell.value:,}" + ("" if cell.n is None else f" of {cell.n:,}")
+    interval = "" if cell.low is None or cell.high is None else f" [{cell.low:{sign}.2f}, {cell.high:{sign}.2f}]"
+    return f"{cell.value:{sign}.2f}{interval}"
+
+
+def in_words(cell: Cell) -> str:
+    """Which of two layers is better, if the interval of their difference shows it, and which is in the paper."""
+    upper, lower = f"layer {cell.layer}", f"layer {cell.minus}"
+    if cell.low is None or cell.high is None or cell.low <= 0 <= cell.high:
+        said = "no layer is shown to be better"
+    else:
+        said = f"{upper} is better than {lower}" if cell.low > 0 else f"{lower} is better than {upper}"
+    paper = "" if cell.paper is None else f"; in the paper {upper if cell.paper > 0 else lower} is"
+    measured = ", ".join(filter(None, [f"{upper} minus {lower}: {number(cell)}", cell.behind]))
+    return f"{cell.source}, {cell.quantity}: {said} ({measured}){paper}."

@@ -23,6 +23,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import placed
 from elmo_bench.identity.identity import Identity
 from elmo_bench.mini import generate
+from elmo_bench.records import studies
 from elmo_bench.running.launch import train
 from elmo_bench.sweeps.pages import points
 from elmo_bench.system.errors import UserError
@@ -178,9 +179,11 @@ def test_tuning_learns_and_tells_what_it_did(bench, whole):
     assert card["text"]["vocabulary"] == 8
     assert card["text"]["dev"]["unknown"] == 0
     assert card["softmax"] == "the parent's"
-    table = json.loads((bench.results / "analysis" / "open" / "tuning" / "table7.json").read_text())
-    assert [row[:2] for row in table["rows"]] == [["toy", "custom"]]
-    assert f"{before['mean']:.1f}" in table["rows"][0][5]
+    (table,) = studies.read_all(bench.results)
+    assert (table.bilm, {cell.source for cell in table.cells}) == ("custom", {"toy"})
+    assert [cell.value for cell in table.find("before", "toy")] == pytest.approx([before["mean"]], abs=1e-4)
+    lowered = 100 * (1 - after["mean"] / before["mean"])
+    assert [cell.value for cell in table.find("lowered, %", "toy")] == pytest.approx([lowered], abs=1e-4)
     assert (bench.folder / "tuned" / "vocabulary.txt").read_text() == (whole / "vocabulary.txt").read_text()
     assert not list(bench.folder.glob("cache/tuning/*/training"))
 

@@ -1,0 +1,183 @@
+"""Studies of the biLM, Tables 4 to 7: JSON files analysis/<scale>/<study>/<id>.json, which hold numbers.
+
+Tables and sentences are made of the numbers when they are shown, and a finding of the paper asks for one of them by
+study, biLM and quantity.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from elmo_bench.records.shape import COUNT, NAME, fault
+from elmo_bench.records.store import Misfit
+from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.hashing import fingerprint
+from elmo_bench.system.storage.integrity import read_sealed, sealed
+
+AGAIN = "restore it (git checkout), or remove it and make it again"
+LONG, SHARED = (
+    "long",
+    "long, in common",
+)  # quantities of the study `overlap`: long sentences, and those it has in common
+CELL = {
+    "source": str, "quantity": str, "value": float, "layer?": COUNT, "minus?": COUNT, "split?": str,
+    "low?": float, "high?": float, "n?": COUNT, "clusters?": COUNT, "paper?": float, "text?": str,
+}  # fmt: skip
+STUDY = {
+    "scale": NAME, "study": NAME, "what": str, "note": str, "bilm": str, "table": (COUNT, None), "settings": dict,
+    "cells": [CELL],
+}  # fmt: skip
+DIGITS = 4  # after the point, of the numbers in a file
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a study; or a text, such as the words near a word, where `value` is 0.
+
+    Attributes:
+        source: what it was measured of: a biLM or another source of vectors by its name, a task, a word.
+        quantity: what it counts, with its unit where that is not percent: a column of the table.
+        value: a count is an int.
+        layer: of the source, from 0.
+        minus: the layer whose value is subtracted; the value is then a difference.
+        split: of the data, where there are several.
+        low, high: the 95 % interval.
+        n, clusters: the items measured, and in how many independent clusters they come (documents, where known).
+        paper: the paper's figure.
+    """
+
+    source: str
+    quantity: str
+    value: int | float
+    layer: int | None = None
+    minus: int | None = None
+    split: str = ""
+    low: int | float | None = None
+    high: int | float | None = None
+    n: int | None = None
+    clusters: int | None = None
+    paper: int | float | None = None
+    text: str = ""
+
+    @property
+    def behind(self) -> str:
+        """How many items are behind it, in how many clusters; empty where that is not known."""
+        return "" if self.n is None or self.clusters is None else f"{self.n:,} items in {self.clusters:,} clusters"
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """One study at one scale.
+
+    Attributes:
+        scale, study: which.
+        what: its title, without scale and biLM.
+        note: how it was measured, in words.
+        cells: its numbers, in the order in which a table shows them.
+        bilm: the name of the biLM; empty for a study of a text.
+        table: the number of the paper's table.
+        settings: all that the result depends on; their hash is the id.
+    """
+
+    scale: str
+    study: str
+    what: str
+    note: str
+    cells: list[Cell]
+    bilm: str = ""
+    table: int | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The name of its file."""
+        return fingerprint(self.settings)
+
+    @property
+    def title(self) -> str:
+        """What the table shows, of which scale and biLM."""
+        table = f"Table {self.table}: " if self.table else ""
+        return f"{table}{self.what}, scale {self.scale}" + (f", biLM {self.bilm}" if self.bilm else "")
+
+    def place(self, results_root: str | Path) -> Path:
+        """Its path."""
+        return Path(results_root) / "analysis" / self.scale / self.study / f"{self.id}.json"
+
+    def find(self, quantity: str, source: str, layer: int | None = None, minus: int | None = None) -> list[Cell]:
+        """The numbers of a quantity of a source; `minus` asks for a difference of two layers."""
+        wanted = (quantity, source, layer, minus)
+        return [cell for cell in self.cells if (cell.quantity, cell.source, cell.layer, cell.minus) == wanted]
+
+
+def write(record: StudyRecord, results_root: str | Path, more: Mapping[str, Any] | None = None) -> StudyRecord:
+    """Writes a study, and returns it as it is read.
+
+    Args:
+        more: further keys: time, machine, commit.
+    """
+    path = record.place(results_root)
+    write_text(path, dumps(record, more or {}))
+    return read(path)
+
+
+def dumps(record: StudyRecord, more: Mapping[str, Any]) -> str:
+    """A study as JSON, with its checksum: a line for each key, and for each cell."""
+    page = {key: value for key, value in vars(record).items() if key != "cells"}
+    lines = [f"{json.dumps(key)}: {_compact(value)}" for key, value in {**page, **more}.items()]
+    cells = ",\n".join(f"  {_compact(_plain(cell))}" for cell in record.cells)
+    return sealed("{\n" + ",\n".join([*lines, f'"cells": [\n{cells}\n]']) + "\n}\n")
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    """What a cell has beside its defaults."""
+    given = {each.name: value for each in fields(Cell) if (value := getattr(cell, each.name)) != each.default}
+    return {key: round(value, DIGITS) if isinstance(value, float) else value for key, value in given.items()}
+
+
+def read_all(results_root: str | Path) -> list[StudyRecord]:
+    """All studies below `results_root`, by table and title. A file that does not fit is left out; a line says so.
+
+    Raises:
+        UserError: a file is damaged.
+    """
+    found = []
+    for path in sorted((Path(results_root) / "analysis").glob("*/*/*.json")):
+        try:
+            found.append(read(path))
+        except Misfit as misfit:
+            print(f"left out: {misfit}", file=sys.stderr)
+    return sorted(found, key=lambda record: (record.table is None, record.table, record.title))
+
+
+def read(path: Path) -> StudyRecord:
+    """A study.
+
+    Raises:
+        Misfit: it is of another form or place.
+        UserError: it is damaged.
+    """
+    page = read_sealed(path, "study", AGAIN, always=True)
+    if wrong := fault(page, STUDY):
+        raise Misfit(f"not a study of this version: {wrong}; {AGAIN}", path)
+    cells = [
+        Cell(**{key: cell[key] for key in [each.name for each in fields(Cell)] if key in cell})
+        for cell in page["cells"]
+    ]
+    record = StudyRecord(**{key: page[key] for key in STUDY} | {"cells": cells})
+    if (own := record.place("")).parts[-4:] != path.absolute().parts[-4:]:
+        raise Misfit(f"the study of another place, {own}; move or remove it", path)
+    return record
+
+
+def of(studies: Iterable[StudyRecord], scale: str, study: str, bilm: str) -> list[StudyRecord]:
+    """Those of a scale, a study and a biLM."""
+    return [each for each in studies if (each.scale, each.study, each.bilm) == (scale, study, bilm)]

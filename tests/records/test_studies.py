@@ -1,0 +1,54 @@
+"""Studies: what they are written as, and what is left out."""
+
+import json
+
+import pytest
+
+from elmo_bench.records import studies
+from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.integrity import sealed
+
+STUDY = StudyRecord("mini", "wsd", "senses", "", [Cell("a", "F1", 1.23456, 2, 1, low=1)], "mini", 5, {"sentences": 3})
+
+
+def test_a_study_is_read_as_it_was_written_and_names_its_cells_shortly(tmp_path):
+    made = studies.write(STUDY, tmp_path, {"seconds": 3.5})
+    assert made.cells == [Cell("a", "F1", 1.2346, 2, 1, low=1)]
+    assert studies.read_all(tmp_path) == [made]
+    assert (made.title, made.settings) == ("Table 5: senses, scale mini, biLM mini", {"sentences": 3})
+    page = json.loads(made.place(tmp_path).read_text())
+    assert (page["seconds"], set(page["cells"][0])) == (3.5, {"source", "quantity", "value", "layer", "minus", "low"})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"cells": None}, "cells is no list"), ({"cells": ["x"]}, "cells.0 is no object"),
+        ({"cells": [{"source": "a"}]}, "cells.0 lacks quantity"), ({"what": 3}, "what is no text"),
+        ({"cells": [{"source": "a", "quantity": "F1", "value": "+2.6 points"}]}, "cells.0.value is no number"),
+        ({"cells": [{"source": "a", "quantity": "F1", "value": True}]}, "cells.0.value is no number"),
+        ({"scale": "open"}, "the study of another place, analysis/open"), ({"study": "../wsd"}, "study is no "),
+        ({"settings": {}}, "the study of another place"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_its_place_or_form_is_left_out_aloud(tmp_path, capsys, change, said):
+    path = STUDY.place(tmp_path)
+    studies.write(STUDY, tmp_path)
+    page = {key: value for key, value in json.loads(path.read_text()).items() if key != "checksum"}
+    path.write_text(sealed(json.dumps(page | change, indent=1) + "\n"))
+    assert studies.read_all(tmp_path) == []
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"left out: {path}: ")
+    assert said in line
+
+
+def test_a_copy_under_another_name_does_not_count_and_a_damaged_file_is_an_error(tmp_path, capsys):
+    path = STUDY.place(tmp_path)
+    studies.write(STUDY, tmp_path)
+    path.with_name("zzz.json").write_bytes(path.read_bytes())
+    assert len(studies.read_all(tmp_path)) == 1
+    assert "zzz.json: wsd" in capsys.readouterr().err
+    path.write_text(path.read_text().replace("1.2346", "9.2346"))
+    with pytest.raises(UserError, match="damaged or changed"):
+        studies.read_all(tmp_path)
