@@ -80,6 +80,6 @@ def trial(draw: random.Random, seeds: int, clusters: int, gain: float, experimen
 
 
 AREAS = [
-    Area(f"intervals:{seeds}x{clusters}+{gain}", 1, partial(trial, seeds=seeds, clusters=clusters, gain=gain), 600)
+    Area(f"intervals:{seeds}x{clusters}+{gain}", 1, partial(trial, seeds=seeds, clusters=clusters, gain=gain), 3600)
     for seeds, clusters, gain in product((3, 5), ITEMS, (0, 3))
 ]
