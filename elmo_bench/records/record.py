@@ -21,7 +21,7 @@ class Started:
     """What is known of a run before it ends.
 
     Attributes:
-        arm, variant: its page of conf/arm/, and what differs from it by dotted key.
+        arm, variant: baseline or elmo, and what differs from the task's page by dotted key.
         version: of the task's computation.
         run, group: 16 hexadecimal digits, hashes of the settings with and without the seed.
         bilm: the name and sha256 of the biLM, null for a baseline, and whether it was tuned.
