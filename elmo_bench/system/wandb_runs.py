@@ -129,6 +129,7 @@ def _init(wandb: Any, folder: Path, mode: str, load: bool, arguments: Mapping[st
         x_disable_meta=True,  # it names paths of this machine
         x_transaction_log_flush_interval=0.2,  # a killed process leaves what it has logged
     )  # fmt: skip
+    logging.raiseExceptions = False  # of W&B's own log, which a full disk does not take, no traceback is shown
     folder.mkdir(parents=True, exist_ok=True)
     return wandb.init(dir=folder, mode=mode, resume="allow", reinit="create_new", settings=settings, **arguments)
 

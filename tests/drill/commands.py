@@ -185,7 +185,7 @@ def full_disk(command: Command, draw: random.Random) -> Answer:
     what = f"{share:.2f} of the room it needs"
     with small_disk(command.scene, int(share * sum(sizes))) as mounted:
         done = command.type(None if mounted else int(share * max(sizes))).ended()
-        if done.status and not (done.refused and re.search("no space|no room", done.said)):
+        if done.status and not (done.refused and re.search("(?i)no space|no room", done.said)):
             return done.fault(what)
         if done.refused and command.left():
             return FAULT, f"{what}; left behind: {command.left()}"
