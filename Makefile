@@ -37,7 +37,7 @@ help: ## list the targets and their variables
 	  '  ON=           where a sweep runs: here, or slurm or another page of conf/cluster' \
 	  '  ARGS=         further overrides or options, as ARGS="trainer=gpu elmo.dropout=0.2" or ARGS="-k mix" (test)' \
 	  '  PYTHON=       the first of these from 3.11 to 3.13: $(PYTHON)' \
-	  '  TORCH=        what setup installs as torch: $(or $(TORCH),$(PINNED))'
+	  '  TORCH=        what setup installs as torch (cuda, cpu or any requirement): $(or $(TORCH),$(PINNED))'
 
 setup: $(READY) ## create .venv with all that the other targets need
 	@echo ".venv is ready$$(test ! -L .venv || echo ": a link to $$(readlink .venv), used as it is")"

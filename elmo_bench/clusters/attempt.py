@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from elmo_bench.clusters.journal import Journal
 from elmo_bench.system import children
+from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:
     from submitit.helpers import DelayedSubmission
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 START = Path(__file__).with_name("start.sh")
 RUNS = "runs"  # a file in the folder of a submission: the name of each task's run, a line each, for START
 CANCELLED = "cancelled"  # another: what has not started does nothing
-WRONG = 2  # exit status of an error that another start would not mend
+WRONG = UserError.status  # of an error that another start would not mend
 
 
 def first_line(folder: Path, attempts: int) -> str:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from elmo_bench.system import children
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.machine import cores
 from elmo_bench.system.terminal import signals
 from elmo_bench.system.terminal.progress import LINES, MARK
@@ -35,13 +35,17 @@ class Job(NamedTuple):
 Ended = Callable[[int, UserError | None], str]  # the number of a job that has ended, its error -> how far all jobs are
 
 
-def run_jobs(jobs: Sequence[Job], at_once: int, ended: Ended = lambda i, error: "") -> list[UserError | None]:
+def run_jobs(
+    jobs: Sequence[Job], at_once: int, ended: Ended = lambda i, error: "", gpus: Sequence[str] = (), each: int = 1
+) -> list[UserError | None]:
     """Runs all jobs in order, at most `at_once` at a time; a failed job does not stop the others.
 
     Args:
         jobs: the commands.
         at_once: how many run at a time.
         ended: called whenever a job has ended; what it returns is printed or, on a terminal, shown until the next.
+        gpus: are dealt out, as CUDA_VISIBLE_DEVICES names them; where there are fewer than jobs, they are shared.
+        each: how many GPUs a job takes.
 
     Returns:
         For each job its error, or None.
@@ -49,12 +53,13 @@ def run_jobs(jobs: Sequence[Job], at_once: int, ended: Ended = lambda i, error: 
     A signal that ends this process (`system.signals`) interrupts every running job, waits for it, and is raised as
     `KeyboardInterrupt`. Where this process is killed, the jobs that are commands of ours end with it.
     """
-    return _Pool(jobs, at_once, ended).run()
+    return _Pool(jobs, at_once, ended, gpus, each).run()
 
 
 class _Pool:
-    def __init__(self, jobs: Sequence[Job], at_once: int, ended: Ended):
-        self.jobs, self.at_once, self.ended = jobs, at_once, ended
+    def __init__(self, jobs: Sequence[Job], at_once: int, ended: Ended, gpus: Sequence[str], each: int):
+        self.jobs, self.at_once, self.ended, self.gpus, self.each = jobs, at_once, ended, gpus, each
+        self.taken: dict[int, list[str]] = {}  # the GPUs of each running job
         self.lines: queue.Queue[tuple[int, str | None]] = queue.Queue()  # (job, line); line None: end of output
         self.processes: dict[int, subprocess.Popen[str]] = {}
         self.last: dict[int, str] = {}  # the newest error line of each job
@@ -81,6 +86,10 @@ class _Pool:
         environment = {"OMP_NUM_THREADS": threads, **os.environ, **children.environment(), "PYTHONUNBUFFERED": "1"}
         if sys.stdout.isatty():
             environment |= {LINES: "1"}
+        if self.gpus:
+            taken = [gpu for each in self.taken.values() for gpu in each]
+            self.taken[i] = sorted(self.gpus, key=taken.count)[: self.each]  # those with the fewest jobs
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(self.taken[i])
         process = subprocess.Popen(
             self.jobs[i].command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, encoding="utf-8", errors="replace", env=environment, process_group=0,
@@ -99,6 +108,7 @@ class _Pool:
         title = self.jobs[i].title
         if line is None:
             status = self.processes.pop(i).wait()
+            self.taken.pop(i, None)
             self.outcomes[i] = error = self._error(i, status)
             screen.remove(i)
             screen.show(self.ended(i, error))
@@ -112,8 +122,9 @@ class _Pool:
     def _error(self, i: int, status: int) -> UserError | None:
         if status == 0:
             return None
-        if status == 2 and i in self.last:
-            return UserError(self.last[i])
+        for kind in (UserError, Interrupted):
+            if status == kind.status and i in self.last:
+                return kind(self.last[i])
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"failed with exit status {status}"
         return UserError(f"{self.jobs[i].title}: {how}; its output is above")
 

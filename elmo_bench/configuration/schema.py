@@ -303,6 +303,12 @@ class TrainerConfig:
     threads: int | None = key(None, "threads of torch; null: one per core", least=1, most=1024, identity=False)
     progress: Any = key("auto", "a progress bar; auto: on a terminal", choices=("auto", True, False), identity=False)
     precision: str = key("32-true", "of the products; 16-mixed: on a GPU", choices=PRECISIONS)
+    tf32: bool = key(False, "products, LSTMs and convolutions in TF32 on a GPU: faster, with 10 bits of fraction")
+    deterministic: bool = key(
+        False,
+        "on a GPU, algorithms that repeat every sum: a resumed run then equals an undisturbed one",
+        identity=False,
+    )
     limit_batches: Any = key(None, "train on only this many batches of each epoch, for a quick test")
 
 

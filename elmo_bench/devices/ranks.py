@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment, find_free_network_port
-from torch import cuda, distributed
+from torch import distributed
 
 from elmo_bench.system import children
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.machine import cores
 from elmo_bench.system.storage import json_text
 
@@ -81,13 +81,12 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         folder: the run's work folder; what rank k prints goes to `rank<k>.log` in it.
 
     Raises:
-        UserError: the machine has fewer devices; another rank ended before this one.
+        Interrupted: another rank was ended before this one.
+        UserError: another rank said what is wrong.
     """
     if size == 1:
         yield Rank()
         return
-    if size > (most := max(2, cores(), cuda.device_count())):
-        raise UserError(f"trainer.devices={size}: this machine has {most} at most")
     rank = Rank(0, size, find_free_network_port())
     others = [_start(rank._replace(number=number), task, folder) for number in range(1, size)]
     watch = Watch(others)
@@ -100,7 +99,7 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
     except Exception as error:
         if (broken := watch.broken(wait=True)) is None:
             raise
-        raise UserError(_message(broken + 1, others[broken], folder)) from error
+        raise _ended(broken + 1, others[broken], folder) from error
     finally:
         watch.stop()
         for other in others:
@@ -123,13 +122,14 @@ def _start(rank: Rank, task: dict[str, Any], folder: Path) -> subprocess.Popen[b
     return process
 
 
-def _message(number: int, process: subprocess.Popen[bytes], folder: Path) -> str:
+def _ended(number: int, process: subprocess.Popen[bytes], folder: Path) -> UserError:
     code, log = process.returncode, folder / f"rank{number}.log"
     how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
     last = next((line for line in reversed(lines) if line.strip()), "")
     told = f" ({last.removeprefix('error: ')})" if last and code > 0 else ""
-    return f"the process of device {number} {how}{told}; running the command again resumes the run; see {log}"
+    kind = UserError if code == UserError.status else Interrupted
+    return kind(f"the process of device {number} {how}{told}; running the command again resumes the run; see {log}")
 
 
 class Watch:
@@ -160,7 +160,7 @@ class Watch:
                     code = self.others[broken].returncode
                     print(f"error: the process of device {broken + 1} ended ({code}); running the command again "
                           "resumes the run", file=sys.stderr, flush=True)  # fmt: skip
-                    os._exit(2)
+                    os._exit(UserError.status if code == UserError.status else Interrupted.status)
                 return
 
 

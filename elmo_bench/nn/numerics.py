@@ -39,6 +39,14 @@ class ScoreLinear(nn.Linear):
             return super().forward(input.to(self.weight.dtype))
 
 
+def allow_tf32(allowed: bool) -> None:
+    """Whether a GPU may compute products, LSTMs and convolutions of float32 in TF32, which has 10 bits of fraction.
+
+    By themselves torch's products do not, and its LSTMs and convolutions do.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+
+
 # Norms of many tensors together.
 
 

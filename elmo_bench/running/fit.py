@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,8 @@ from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.strategies import DDPStrategy
 
 from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
-from elmo_bench.devices.ranks import ALONE, Environment, Rank
+from elmo_bench.devices.ranks import ALONE, Environment, Rank, threads
+from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.running import unfinished
 from elmo_bench.running.callbacks import KeepBest, WholeFiles, progress
 from elmo_bench.running.data import Data
@@ -23,6 +25,7 @@ from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.machine import cores, unseen_gpu
 
 
 def make_trainer(
@@ -41,8 +44,6 @@ def make_trainer(
     if task.average is not None:
         device = device_of(machine.accelerator)  # else the averages stay on the CPU, and every update copies
         callbacks = [instantiate(task.average, device=device), *callbacks]
-    if machine.precision == "16-mixed" and device_of(machine.accelerator) == "cpu":  # Lightning would take bfloat16
-        raise UserError("trainer.precision=16-mixed needs a GPU; bf16-mixed runs on a CPU, too")
     bar = progress(machine.progress) if rank.first else []
     try:
         return pl.Trainer(
@@ -78,12 +79,43 @@ def device_of(accelerator: str) -> str:
     """The device on which a cache is computed: a cache is not moved with the model.
 
     Raises:
-        UserError: the machine has no such accelerator.
+        UserError: the machine has no such accelerator, or has a GPU that torch does not see.
     """
     cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    if accelerator != "cpu" and not mps and (why := unseen_gpu()):
+        raise UserError(f"trainer.accelerator={accelerator}: {why}, or choose trainer=cpu")
     if not {"gpu": cuda or mps, "cuda": cuda, "mps": mps}.get(accelerator, True):
         raise UserError(f"trainer.accelerator={accelerator}: torch finds none on this machine; choose cpu or auto")
     return "cuda" if accelerator in ("gpu", "cuda", "auto") and cuda else "cpu"
+
+
+def check_machine(machine: TrainerConfig) -> str:
+    """The device as `device_of` has it. Asked before anything is prepared.
+
+    Raises:
+        UserError: the machine lacks what the run is to use.
+    """
+    device = device_of(machine.accelerator)
+    if machine.precision == "16-mixed" and device == "cpu":  # Lightning would take bfloat16
+        raise UserError("trainer.precision=16-mixed needs a GPU; bf16-mixed runs on a CPU, too")
+    if machine.devices > (most := torch.cuda.device_count() if device == "cuda" else max(2, cores())):
+        raise UserError(f"trainer.devices={machine.devices}: this machine has {most} at most")
+    return device
+
+
+def set_up(machine: TrainerConfig, rank: Rank = ALONE) -> None:
+    """What torch computes with in this process: threads, the rank's own GPU, TF32, algorithms that repeat their sums.
+
+    Before anything is opened, for it would be opened on the first GPU.
+    """
+    if number := threads(machine.threads, machine.devices):
+        torch.set_num_threads(number)
+    if device_of(machine.accelerator) == "cuda":
+        torch.cuda.set_device(rank.number)
+    allow_tf32(machine.tf32)
+    if machine.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS may add up in another order each time
+    torch.use_deterministic_algorithms(machine.deterministic, warn_only=True)
 
 
 def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) -> int:

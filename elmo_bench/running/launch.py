@@ -52,13 +52,13 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     """Under the lock of the run's work folder."""
     from elmo_bench.records import items
     from elmo_bench.running.blocks import check_blocks
-    from elmo_bench.running.fit import device_of
+    from elmo_bench.running.fit import check_machine
     from elmo_bench.running.rehearsal import rehearse
     from elmo_bench.running.run import run_once
     from elmo_bench.running.unfinished import clear, is_whole
 
     check_blocks(run.task)
-    rehearse(run.task, device_of(run.trainer.accelerator))
+    rehearse(run.task, check_machine(run.trainer))
     forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
     if run.force and not (forced.is_file() and is_whole(folder)):
         clear(folder)

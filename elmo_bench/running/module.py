@@ -109,7 +109,7 @@ class BenchModule(pl.LightningModule):
         return loss if elmo is None or not self.penalty else loss + self.penalty * elmo.penalty()
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
+        if _scales(self.trainer):
             return  # 16-mixed: the scaler itself finds gradients that overflow, and leaves out their step
         self._norm = gradient_norm(_parameters(optimizer))
         self._stop_at(self._watch.add(len(self._losses), "gradient", self._norm))
@@ -255,9 +255,14 @@ class BenchModule(pl.LightningModule):
             self.schedule.load_state_dict(self._schedule_state)
         return self._optimizer
 
-    def _fused(self) -> dict[str, bool]:
-        """For an optimizer that can do its whole step in one operation: on a CPU torch does so only if asked."""
+    def _fused(self) -> dict[str, bool | None]:
+        """For an optimizer that can do its whole step in one operation: on a CPU torch does so only if asked.
+
+        With 16-mixed it must not: the scaler has it undo the scaling in the step, after the gradients are clipped.
+        """
         options = inspect.signature(self.make_optimizer).parameters  # type: ignore[arg-type]
+        if _scales(self._trainer):
+            return {"fused": None} if "fused" in options else {}
         undecided = all(name in options and options[name].default is None for name in ("fused", "foreach"))
         return {"fused": True} if undecided and self.device.type == "cpu" else {}
 
@@ -269,8 +274,7 @@ class BenchModule(pl.LightningModule):
         Lightning refuses such an optimizer with bf16-mixed as with 16-mixed. With 16-mixed it would undo the scaling of
         the gradients itself, after they are clipped; with bf16-mixed there is no scaling.
         """
-        plugin = self.trainer.precision_plugin
-        scaled = getattr(plugin, "scaler", None) is not None
+        plugin, scaled = self.trainer.precision_plugin, _scales(self.trainer)
         if gradient_clip_val and not scaled and gradient_clip_algorithm != GradClipAlgorithmType.VALUE:
             clip(_parameters(optimizer), self._norm, gradient_clip_val)
         elif gradient_clip_val and not scaled:
@@ -302,6 +306,11 @@ class BenchModule(pl.LightningModule):
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _scales(trainer: pl.Trainer | None) -> bool:
+    """Whether it scales the gradients: 16-mixed. None where a step is measured by itself."""
+    return trainer is not None and getattr(trainer.precision_plugin, "scaler", None) is not None
 
 
 def epoch_seed(seed: int, epoch: int, rank: int = 0) -> int:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytorch_lightning as pl
-import torch
 from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig
@@ -26,7 +25,7 @@ from elmo_bench.running.build import build
 from elmo_bench.running.callbacks import KeepBest, quiet
 from elmo_bench.running.data import Data, stored_layers
 from elmo_bench.running.faults import SMALLER
-from elmo_bench.running.fit import device_of, fit, interruptible, make_trainer
+from elmo_bench.running.fit import device_of, fit, interruptible, make_trainer, set_up
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import NOTHING, Tracking, tracking
@@ -70,7 +69,7 @@ def run_once(run: RunConfig, described: Description, vectors: Path | None = None
 def follow(run: RunConfig, folder: Path, rank: Rank, vectors: Path | None = None) -> None:
     """The part of a further rank in the same run: trains and scores its share of the batches, and writes nothing."""
     quiet()
-    fit_and_test(run, prepare(run, vectors), KeepBest(folder), NOTHING, rank)
+    fit_and_test(run, prepare(run, vectors, rank=rank), KeepBest(folder), NOTHING, rank)
 
 
 class Prepared(NamedTuple):
@@ -81,16 +80,18 @@ class Prepared(NamedTuple):
     words: WordsUsed | None
 
 
-def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = None) -> Prepared:
+def prepare(
+    run: RunConfig, vectors: Path | None = None, config: Plain | None = None, rank: Rank = ranks.ALONE
+) -> Prepared:
     """Reads the data, fills the cache and builds the model; equal on every rank.
 
     Args:
         run: the typed configuration.
         vectors: the file of skip-gram vectors, if the run uses them.
         config: the same configuration as plain containers, stored in checkpoints.
+        rank: of this process.
     """
-    if threads := ranks.threads(run.trainer.threads, run.trainer.devices):
-        torch.set_num_threads(threads)
+    set_up(run.trainer, rank)
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = learning_curve.load(reader, run)

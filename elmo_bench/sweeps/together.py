@@ -9,9 +9,8 @@ from elmo_bench.clusters.local import Job, run_jobs
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.records.record import Record
 from elmo_bench.sweeps.plan import Plan, Point, records
-from elmo_bench.system import children
+from elmo_bench.system import children, machine
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.machine import cores
 from elmo_bench.system.terminal import console
 
 TRAIN = children.python("elmo_bench", "train")
@@ -75,7 +74,10 @@ def carry_out(plan: Plan) -> Outcome:
 def _train(plan: Plan, new: Sequence[Point], progress: _Progress) -> None:
     at_once = plan.asked.jobs or fitting(plan.config)
     jobs = [Job(plan.composed[point].title, [*TRAIN, "hydra.mode=RUN", *point.overrides]) for point in new]
-    run_jobs(jobs, min(at_once, len(jobs)), lambda i, error: progress.ended(new[i], jobs[i].title, error))
+    trainer = plan.config.trainer
+    gpus = [] if trainer.accelerator == "cpu" else machine.gpus()
+    at_once = min(at_once, len(jobs))
+    run_jobs(jobs, at_once, lambda i, error: progress.ended(new[i], jobs[i].title, error), gpus, trainer.devices)
 
 
 class _Progress:
@@ -127,9 +129,6 @@ def _in_order(plan: Plan) -> list[Point]:
 
 def fitting(run: RunConfig) -> int:
     """How many runs to train at a time: two if there are two cores and no GPU, else one."""
-    if run.trainer.accelerator != "cpu":
-        import torch
-
-        if torch.cuda.is_available():
-            return 1
-    return min(2, cores())
+    if run.trainer.accelerator != "cpu" and machine.gpus():
+        return 1
+    return min(2, machine.cores())

@@ -20,7 +20,12 @@ class UserError(Exception):
         path: the file at fault, if there is one.
         line: its line, counted from 1, if there is one.
         faults: lines of a list that follows the message.
+
+    Attributes:
+        status: with which a command ends.
     """
+
+    status = 2
 
     def __init__(
         self,
@@ -44,6 +49,15 @@ class UserError(Exception):
 
     def __reduce__(self):  # keeps path and line when a worker process passes the error on
         return type(self), (self.message, self.path, self.line, self.faults)
+
+
+class Interrupted(UserError):
+    """Something ended the work, such as the end of another process of it: the same command again goes on.
+
+    The exit status, 75, is what sysexits.h calls a temporary failure: a cluster starts the run again.
+    """
+
+    status = 75
 
 
 def printable(text: str) -> str:

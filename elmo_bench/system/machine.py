@@ -14,6 +14,9 @@ from typing import Any
 
 from elmo_bench.system.places import CHECKOUT, ROOT
 
+GIVEN = "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"  # the GPUs of a job
+HIDDEN = "", "-1", "NoDevFiles"  # values of CUDA_VISIBLE_DEVICES without a GPU
+DRIVER = "/proc/driver/nvidia/version"
 PACKAGES = ("torch", "pytorch-lightning", "hydra-core", "omegaconf", "datasets", "numpy", "seqeval", "h5py")
 
 
@@ -71,6 +74,45 @@ def circumstances(accelerator: str) -> dict[str, Any]:
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def gpus() -> list[str]:
+    """The GPUs that torch sees, as CUDA_VISIBLE_DEVICES names them."""
+    import torch
+
+    number, visible = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES")
+    return (visible.split(",") if visible else [str(i) for i in range(number)])[:number]
+
+
+def unseen_gpu() -> str | None:
+    """Where there is a GPU, or a job was given one, and torch sees none: what says so, and what mends it.
+
+    An empty CUDA_VISIBLE_DEVICES hides the GPUs of a machine, and a job of Slurm has those that it was given.
+    """
+    import torch
+
+    if torch.cuda.is_available() or os.environ.get("CUDA_VISIBLE_DEVICES") in HIDDEN:
+        return None
+    told = next((f"{name}={os.environ[name]}" for name in GIVEN if os.environ.get(name)), None)
+    if told is None and "SLURM_JOB_ID" not in os.environ:
+        told = DRIVER if Path(DRIVER).exists() else _listed()
+    if told is None:
+        return None
+    mend = (
+        "see what nvidia-smi says of the driver"
+        if torch.version.cuda
+        else "it is the build for CPUs: rm -rf .venv && make setup TORCH=cuda"
+    )
+    return f"there is a GPU ({told}), but torch {torch.__version__} sees none; {mend}"
+
+
+def _listed() -> str | None:
+    """The first line of `nvidia-smi -L`."""
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return " ".join(["nvidia-smi", *done.stdout.splitlines()[:1]])
 
 
 def peak_mib() -> float:

@@ -50,8 +50,8 @@ def make_checkout(tmp_path: Path) -> Path:
 def start(folder: Path, target: str = "setup", user: int | None = None, **environment: str) -> subprocess.Popen:
     inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")}
     return subprocess.Popen(
-        ["make", target, f"PYTHON={folder.parent / 'python'}"], cwd=folder, env=inherited | environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, user=user,
+        ["make", *target.split(), f"PYTHON={folder.parent / 'python'}"], cwd=folder, env=inherited | environment,
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, user=user,
     )  # fmt: skip
 
 
@@ -116,6 +116,24 @@ def test_where_no_index_has_the_cpu_build_the_plain_one_is_installed(checkout):
     assert steps(checkout) == ["pip torch", *WHOLE]
     assert not installed(checkout)[1].endswith("+cpu")
     assert "no index has its CPU build" in said[2]
+
+
+@without_a_gpu
+def test_on_a_login_node_of_slurm_the_build_must_be_given(checkout):
+    path = on_linux(checkout, gpu=False)
+    sbatch = checkout.parent / "programs" / "sbatch"
+    sbatch.write_text("#!/bin/sh\n")
+    sbatch.chmod(0o755)
+    status, said = end(start(checkout, PATH=path))
+    assert (status, len(said)) == (2, 1)
+    assert "make setup TORCH=cuda" in said[0]
+    assert installed(checkout) == []
+    for build, cpu in (("cuda", False), ("cpu", True)):
+        shutil.rmtree(checkout / ".venv", ignore_errors=True)
+        (checkout / "pip.log").unlink(missing_ok=True)
+        assert end(start(checkout, f"setup TORCH={build}", PATH=path))[0] == 0
+        assert installed(checkout)[0].endswith("+cpu") is cpu
+        assert "torch==" in installed(checkout)[0]
 
 
 def test_with_a_gpu_the_plain_build_is_installed_and_torch_can_name_any(checkout):

@@ -12,9 +12,13 @@ from functools import cache
 from typing import Any
 
 import pytest
+import pytorch_lightning as pl
 import torch
+from pytorch_lightning.plugins.precision import MixedPrecision
 from torch import nn
+from torch.utils.data import DataLoader
 
+from elmo_bench.devices.ranks import Environment
 from elmo_bench.running.module import BenchModule
 from elmo_bench.speed import cases, device, device_part
 from elmo_bench.speed.cases import Case, loss_of, update
@@ -85,6 +89,27 @@ def test_a_step_in_bf16_is_finite_and_near_that_in_32_bits(case_of, place):
     assert loss == pytest.approx(expected, rel=0.03)
     assert all(part.isfinite().all() for part in found.values())
     assert error(found, gradient) < 0.3
+
+
+@pytest.mark.parametrize("precision", ["16-mixed", "bf16-mixed"])
+@pytest.mark.parametrize("place", PLACES)
+def test_an_epoch_in_16_bits(case_of, place, precision):
+    """By Lightning, with the page's optimizer and clipping."""
+    case, losses = case_of(place), []
+    module, clip = case.module(), case.task.clip
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    scaler = torch.amp.GradScaler(place, init_scale=256.0) if precision == "16-mixed" else None
+    trainer = pl.Trainer(
+        accelerator=place, max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, gradient_clip_val=clip.value, limit_val_batches=0,
+        gradient_clip_algorithm=None if clip.value is None else clip.by,
+        plugins=[MixedPrecision(precision, place, scaler), Environment()],
+    )  # fmt: skip
+    module.on_train_epoch_end = lambda: losses.extend(module._losses)  # without a dev split
+    trainer.fit(module, DataLoader(case.batches * 3, batch_size=None, collate_fn=lambda batch: batch))
+    assert len(losses) == 3
+    assert torch.stack(losses).isfinite().all()
+    assert any(not torch.equal(value.cpu(), before[name]) for name, value in module.state_dict().items())
 
 
 @pytest.mark.parametrize("place", PLACES)

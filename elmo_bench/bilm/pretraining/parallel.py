@@ -16,7 +16,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.machine import unseen_gpu
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ def choose_device(name: str = "auto") -> torch.device:
         UserError: an unknown or unavailable device.
     """
     if name == "auto":
+        if why := unseen_gpu():
+            raise UserError(f"device=auto: {why}, or choose device=cpu")
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
@@ -101,7 +105,9 @@ def choose_device(name: str = "auto") -> torch.device:
         raise UserError(f"device={name}: expected auto, cpu or cuda") from None
     if device.type == "cuda":
         if not torch.cuda.is_available():
-            raise UserError(f"device={name}: there is no GPU here (torch {torch.__version__} finds none)")
+            why = unseen_gpu() or f"there is no GPU here (torch {torch.__version__} finds none)"
+            raise UserError(f"device={name}: {why}")
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", device.index or 0)))
         torch.cuda.set_device(device)
+        allow_tf32(False)  # convolutions too compute in float32
     return device

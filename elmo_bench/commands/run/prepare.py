@@ -32,8 +32,10 @@ def main() -> None:
     run = schema.typed(pages.compose(sys.argv[1:]))
     check_files(run)
     check_blocks(run.task)
-    vectors = Makers.of(run).make()
+    from elmo_bench.running.fit import check_machine
     from elmo_bench.running.run import prepare
 
+    check_machine(run.trainer)
+    vectors = Makers.of(run).make()
     prepare(run, vectors)
     print(f"{run.task.name}/{run.scale.name}: all that its runs read is there", flush=True)

@@ -28,7 +28,7 @@ OUTPUT = "standard output or a temporary file"  # what an error of the disk is a
 
 
 def report(main: Callable[[], T], again: str = "run the command again") -> T:
-    """Runs an entry point; an error that the user can correct becomes one line on stderr and exit status 2.
+    """Runs an entry point; an error that the user can correct becomes one line on stderr, and its exit status, mostly 2.
 
     `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For other errors it is always shown. A signal
     ends it in one line, with exit status 130 (SIGINT), 143 (SIGTERM) or 129 (SIGHUP).
@@ -74,12 +74,16 @@ def _reported(main: Callable[[], T]) -> T:
             traceback.print_exc()
         show(error)
         _flush()
-        sys.exit(2)
+        sys.exit(_status(error))
     finally:
         for name, value in before.items():
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+
+
+def _status(error: BaseException) -> int:
+    return next((each.status for each in _causes(error, UserError) if isinstance(each, UserError)), UserError.status)
 
 
 def _flush() -> None:

@@ -1,0 +1,207 @@
+"""What a run asks of its machine, before anything is prepared, and the device that each of its processes takes."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from elmo_bench.bilm.pretraining.parallel import choose_device
+from elmo_bench.clusters import attempt
+from elmo_bench.clusters.local import Job, run_jobs
+from elmo_bench.configuration.schema import TrainerConfig
+from elmo_bench.devices import ranks
+from elmo_bench.devices.ranks import Rank, Watch
+from elmo_bench.running import fit, run
+from elmo_bench.system import machine
+from elmo_bench.system.errors import Interrupted, UserError
+from elmo_bench.system.terminal import console
+
+pytestmark = pytest.mark.slow
+without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "SLURM_JOB_GPUS": ""}
+
+
+@pytest.fixture
+def alone(monkeypatch) -> pytest.MonkeyPatch:
+    """A machine without GPUs, and no job."""
+    for name in (*machine.GIVEN, "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(machine, "DRIVER", "/no/such/driver")
+    monkeypatch.setenv("PATH", "/nowhere")
+    return monkeypatch
+
+
+# A GPU that torch does not see.
+
+
+@without_gpu
+@pytest.mark.parametrize("given", [{"CUDA_VISIBLE_DEVICES": "0"}, {"SLURM_JOB_GPUS": "0,1"}, {"SLURM_STEP_GPUS": "3"}])
+def test_a_job_that_was_given_a_gpu_does_not_train_on_the_cpu(given, alone):
+    assert fit.device_of("auto") == choose_device().type == "cpu"
+    for name, value in given.items():
+        alone.setenv(name, value)
+    ((name, value),) = given.items()
+    for asked in ("auto", "gpu", "cuda"):
+        with pytest.raises(UserError, match=rf"accelerator={asked}: there is a GPU \({name}={value}\), but torch"):
+            fit.device_of(asked)
+    with pytest.raises(UserError, match=r"device=auto: there is a GPU.*make setup TORCH=cuda, or choose device=cpu"):
+        choose_device()
+    assert fit.device_of("cpu") == choose_device("cpu").type == "cpu"
+    alone.setenv("CUDA_VISIBLE_DEVICES", "")  # hidden by the user
+    assert fit.device_of("auto") == "cpu"
+
+
+@without_gpu
+def test_nor_does_a_machine_that_has_one(alone, tmp_path):
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100 (UUID: GPU-1)'\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    alone.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(UserError, match=r"nvidia-smi GPU 0: NVIDIA H100.*rm -rf \.venv && make setup TORCH=cuda"):
+        fit.device_of("auto")
+    alone.setenv("SLURM_JOB_ID", "12")  # a job on a node with GPUs, of which it was given none
+    assert fit.device_of("auto") == "cpu"
+    alone.delenv("SLURM_JOB_ID")
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    assert fit.device_of("auto") == "cpu"
+    alone.setattr(machine, "DRIVER", str(tmp_path / "nvidia-smi"))
+    with pytest.raises(UserError, match="there is a GPU"):
+        fit.device_of("auto")
+
+
+@without_gpu
+def test_the_command_says_so_in_one_line(bench):
+    done = bench.command("train", *bench.overrides("trainer=default"), CUDA_VISIBLE_DEVICES="0", SLURM_JOB_GPUS="0")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: trainer.accelerator=auto: there is a GPU (CUDA_VISIBLE_DEVICES=0), but torch ")
+    assert not (bench.folder / "cache").exists()
+
+
+# Asked before anything is prepared.
+
+
+@without_gpu
+@pytest.mark.parametrize("command", ["train", "prepare"])
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("trainer.accelerator=gpu", "torch finds none on this machine"),
+        ("trainer.precision=16-mixed", "16-mixed needs a GPU"),
+        ("trainer.devices=64", "this machine has"),
+    ],
+)
+def test_what_the_machine_lacks_is_said_before_anything_is_prepared(command, asked, said, bench, monkeypatch):
+    done = bench.command(command, *bench.overrides(asked), **HIDDEN)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert not (bench.folder / "cache").exists()
+
+
+def test_more_gpus_than_there_are_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert fit.check_machine(TrainerConfig(accelerator="gpu")) == "cuda"
+    with pytest.raises(UserError, match=r"trainer\.devices=2: this machine has 1 at most"):
+        fit.check_machine(TrainerConfig(accelerator="gpu", devices=2))
+
+
+# The device of each process.
+
+
+def test_a_ranks_own_gpu_is_chosen_before_anything_is_opened(bench, monkeypatch):
+    done = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_device", done.append)
+    monkeypatch.setattr(run, "layers_source", lambda *_: done.append("opened") or 1 / 0)
+    config = run_of(bench, "trainer.accelerator=auto", "trainer.devices=2")
+    with pytest.raises(ZeroDivisionError):
+        run.follow(config, bench.folder, Rank(1, 2, 1))
+    assert done == [1, "opened"]
+
+
+def run_of(bench, *changes):
+    from elmo_bench.configuration import schema
+
+    return schema.typed(bench.compose(*changes))
+
+
+def test_jobs_are_dealt_the_gpus_that_are_there(tmp_path, monkeypatch):
+    """Four at a time on two GPUs are two on each; of three that take two GPUs, the third shares."""
+    code = "import os, pathlib, sys, time; here = pathlib.Path(sys.argv[1]); (here / sys.argv[2]).write_text(os.environ"
+    wait = "; [time.sleep(0.02) for _ in iter(lambda: len(list(here.iterdir())) < int(sys.argv[3]), False)]"
+    code += "['CUDA_VISIBLE_DEVICES'])" + wait
+
+    def given(number: int, gpus: list[str], each: int) -> list[str]:
+        folder = tmp_path / f"{number} {each}"
+        folder.mkdir()
+        jobs = [Job(str(i), [sys.executable, "-c", code, str(folder), str(i), str(number)]) for i in range(number)]
+        assert run_jobs(jobs, number, gpus=gpus, each=each) == [None] * number
+        return [(folder / str(i)).read_text() for i in range(number)]
+
+    assert given(4, ["2", "5"], 1) == ["2", "5", "2", "5"]
+    assert given(3, ["0", "1", "2", "3"], 2) == ["0,1", "2,3", "0,1"]
+
+
+def test_the_gpus_of_a_machine_are_named_as_they_are_visible(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert machine.gpus() == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-7")
+    assert machine.gpus() == ["3", "GPU-7"]
+
+
+def test_tf32_and_repeated_sums_are_keys_that_say_what_is_on(bench):
+    before = torch.backends.cudnn.allow_tf32
+    try:
+        for on in (True, False):
+            record = bench.train(f"trainer.tf32={on}", f"trainer.deterministic={on}", "elmo.where=none", "force=true",
+                                 "task.fit.epochs=1")  # fmt: skip
+            assert torch.backends.cudnn.allow_tf32 is torch.backends.cuda.matmul.allow_tf32 is on
+            assert torch.are_deterministic_algorithms_enabled() is on
+            assert (record.config["trainer"]["tf32"], record.config["trainer"]["deterministic"]) == (on, on)
+            assert record.settings.get("trainer", {}) == ({"tf32": True} if on else {})
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
+# What another start mends.
+
+
+@pytest.mark.parametrize(("code", "status"), [(-9, 75), (1, 75), (75, 75), (2, 2)])
+def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again(code, status, tmp_path, monkeypatch):
+    ended: Any = SimpleNamespace(returncode=code, poll=lambda: code)
+    error = ranks._ended(1, ended, tmp_path)
+    assert (error.status, isinstance(error, Interrupted)) == (status, status == 75)
+    left = []
+    monkeypatch.setattr(ranks, "GRACE", 0.0)
+    monkeypatch.setattr(ranks.os, "_exit", left.append)
+    watch = Watch([ended])
+    while not left:
+        pass
+    watch.stop()
+    assert left == [status]
+
+    def main():
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        console.report(main)
+    assert end.value.code == status
+    command = [sys.executable, "-c", f"raise SystemExit({status})"]
+    tried = attempt.Attempt("a run", command, tmp_path / "record", tmp_path / "x.jobs", 3)
+    if status == 2:
+        assert tried() is None  # nothing follows
+    else:
+        with pytest.raises(RuntimeError, match="ended with status 75"):  # the successor starts
+            tried()
+
+
+def test_a_sweep_here_tells_what_another_start_mends():
+    wrong = "import sys; print('error: the process of device 1 was killed', file=sys.stderr); sys.exit(75)"
+    (error,) = run_jobs([Job("a run", [sys.executable, "-c", wrong])], 1)
+    assert isinstance(error, Interrupted)
+    assert str(error) == "the process of device 1 was killed"
