@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from hydra.utils import instantiate
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import EarlyStopping
@@ -17,6 +16,7 @@ from pytorch_lightning.strategies import DDPStrategy
 from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
 from elmo_bench.devices.ranks import ALONE, Environment, Rank
 from elmo_bench.running import unfinished
+from elmo_bench.running.build import device_of
 from elmo_bench.running.callbacks import KeepBest, WholeFiles, progress
 from elmo_bench.running.data import Data
 from elmo_bench.running.faults import SMALLER
@@ -72,18 +72,6 @@ def make_trainer(
 def _in_step() -> DDPStrategy:
     """Averages the gradients over the ranks; a head may leave a parameter unused, for example where nothing is gold."""
     return DDPStrategy(find_unused_parameters=True)
-
-
-def device_of(accelerator: str) -> str:
-    """The device on which a cache is computed: a cache is not moved with the model.
-
-    Raises:
-        UserError: the machine has no such accelerator.
-    """
-    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-    if not {"gpu": cuda or mps, "cuda": cuda, "mps": mps}.get(accelerator, True):
-        raise UserError(f"trainer.accelerator={accelerator}: torch finds none on this machine; choose cpu or auto")
-    return "cuda" if accelerator in ("gpu", "cuda", "auto") and cuda else "cpu"
 
 
 def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) -> int:
