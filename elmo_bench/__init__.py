@@ -1,4 +1,8 @@
-"""ELMo on its six benchmark tasks: the framework, independent of any one task. `elmo-bench` lists the commands."""
+"""ELMo on its six benchmark tasks: the framework, independent of any one task. `elmo-bench` lists the commands.
+
+The Python interface (docs/python.md) is imported when it is used: `BiLM.open`, `load`, `train`, `results`; `UserError`
+is what they raise for what a user can mend.
+"""
 
 import os
 import sys
@@ -11,6 +15,8 @@ if COMMAND:  # before anything else is imported
     os.environ["PYTHONSAFEPATH"] = "1"  # for what libraries start
 
 from importlib.metadata import PackageNotFoundError, version  # noqa: E402
+from pkgutil import resolve_name  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
 from elmo_bench.system import children  # noqa: E402
 from elmo_bench.system.terminal import signals  # noqa: E402
@@ -26,4 +32,30 @@ try:
 except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0+unknown"
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from elmo_bench.bilm import BiLM
+    from elmo_bench.records.frame import results
+    from elmo_bench.records.record import Record
+    from elmo_bench.running.launch import train_task as train
+    from elmo_bench.system.errors import UserError
+    from elmo_bench.trained.prediction import load
+
+_PLACES = {  # of the names that are imported when they are used
+    "BiLM": "elmo_bench.bilm:BiLM",
+    "Record": "elmo_bench.records.record:Record",
+    "UserError": "elmo_bench.system.errors:UserError",
+    "load": "elmo_bench.trained.prediction:load",
+    "results": "elmo_bench.records.frame:results",
+    "train": "elmo_bench.running.launch:train_task",
+}
+__all__ = ["BiLM", "Record", "UserError", "__version__", "load", "results", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'elmo_bench' has no attribute {name!r}")
+    return resolve_name(_PLACES[name])
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

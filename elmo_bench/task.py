@@ -11,17 +11,19 @@ The framework (`elmo_bench/`) uses them only through the protocols below and nev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from datasets import DatasetDict
 from torch import Tensor
 
 from elmo_bench.metrics.items import Items
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.tokens import Tokens
 from elmo_bench.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
 
 Row = dict[str, Any]  # one example from the reader: JSON-serializable values, gold labels included
 Prediction = Any  # one JSON-serializable answer for one row

@@ -25,10 +25,10 @@ from elmo_bench.identity.makers import maker
 from elmo_bench.identity.missing import check_text
 from elmo_bench.records import studies
 from elmo_bench.records.studies import LONG, SHARED, Cell, StudyRecord
-from elmo_bench.running.data import sentences
 from elmo_bench.system import machine
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.task import Reader
+from elmo_bench.text.tokens import sentences
 
 SPLITS = ("dev", "test")
 TITLE = "What the biLM has read of dev and test"

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
@@ -19,6 +20,7 @@ from elmo_bench.system.storage.owners import private
 
 CARD = "card.json"
 FILES = ("options.json", "weights.hdf5", "softmax.safetensors", "vocabulary.txt")
+WEIGHTS = "weights.hdf5", "weights.safetensors", "*weights.hdf5", "*weights.safetensors"
 AGAIN = "force=true trains it again"
 RESTORE = "restore it (git checkout, or download it again), or train the biLM again"
 
@@ -67,6 +69,29 @@ def check_files(*paths: str | PathLike[str]) -> dict[Path, str]:
 def check_folder(folder: Path, remedy: str = RESTORE) -> None:
     """Compares all files that the card in a folder names. Raises `UserError` if one is missing, damaged or changed."""
     check_digests(folder, _files(folder), remedy)
+
+
+def files_of(name: str | PathLike[str]) -> tuple[Path, Path]:
+    """The options and the weights of a biLM.
+
+    Args:
+        name: of one that comes with the project, or its folder.
+
+    Raises:
+        UserError: there is no such folder, or it does not have one file of each kind.
+    """
+    named = places.shipped(places.ROOT / "models", str(name)) if len(Path(name).parts) == 1 else Path(name)
+    folder = named if (named / FILES[0]).is_file() else places.expanded(name)
+    if not folder.is_dir():
+        raise UserError(f'{name}: no biLM of that name and no folder; "open" and "mini" come with the project')
+    found = []
+    for kind, patterns in (("options", ("options.json", "*options.json")), ("weights", WEIGHTS)):
+        there = next((paths for pattern in patterns if (paths := sorted(folder.glob(pattern)))), [])
+        if len(there) != 1:
+            told = f"{len(there)} files {patterns[-1]}" if there else f"no file {' or '.join(patterns)}"
+            raise UserError(f"{told}, and one is needed: BiLM.from_files(options, weights) takes any {kind}", folder)
+        found += there
+    return found[0], found[1]
 
 
 def is_private(folder: Path) -> bool:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from elmo_bench.bilm.card import check_files
+from elmo_bench.bilm.card import check_files, files_of
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
@@ -105,6 +105,20 @@ class BiLM(nn.Module):
         if bilm.weights_path in digests:
             bilm.sha256 = digests[bilm.weights_path]
         return bilm.requires_grad_(False).eval()
+
+    @classmethod
+    def open(cls, name: str | PathLike[str] = "open", state: str = "warm") -> BiLM:
+        """A frozen biLM by its name or its folder: `BiLM.open("open").encode([["Ida", "sang"]])`.
+
+        Args:
+            name: "open" (trained on 74 million tokens of open text) or "mini", which come with the project; or a folder
+                with an options file and weights in the official layout, such as one that `pretrain` wrote.
+            state: the initial state of every sentence: "warm", "zero" or "carry" (see `BiLM`).
+
+        Raises:
+            UserError: there is no such biLM, and the errors of `from_files`.
+        """
+        return cls.from_files(*files_of(name), state)
 
     @property
     def width(self) -> int:

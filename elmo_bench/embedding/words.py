@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from datasets import DatasetDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding.tables import Table
 from elmo_bench.embedding.vectors import Columns, Lookup, check_rules, find
 from elmo_bench.task import Reader
 from elmo_bench.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
 
 
 class WordTable(NamedTuple):

@@ -1,21 +1,29 @@
-"""Builds the model of a run from the parts that the task's page names."""
+"""Builds the model of a run from the parts that the task's page names; the plain model imports no Lightning."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
 from hydra.utils import instantiate
 
-from elmo_bench.configuration.schema import Plain, RunConfig, TaskConfig
+from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig, TaskConfig
+from elmo_bench.embedding.model import Model
 from elmo_bench.embedding.representation import Elmo, Representation
 from elmo_bench.embedding.vectors import Columns
-from elmo_bench.running.module import BenchModule
+from elmo_bench.layers.build import open_source
+from elmo_bench.layers.cache import ActivationCache
+from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-from elmo_bench.task import Reader
+from elmo_bench.system.machine import unseen_gpu
+from elmo_bench.task import Head, Reader
+
+if TYPE_CHECKING:
+    from elmo_bench.running.module import BenchModule
 
 
 def build(
@@ -34,6 +42,32 @@ def build(
         vectors: the word vectors from tables, side by side.
         config: the same configuration as plain containers, stored in checkpoints.
     """
+    from elmo_bench.running.module import BenchModule
+
+    task = run.task
+    return BenchModule(
+        *_parts(run, reader, source, vectors),
+        metric=partial(instantiate, task.metric),
+        optimizer=None if task.optimizer is None else instantiate(task.optimizer),
+        monitor=task.monitor,
+        schedule=None if task.schedule.scheduler is None else instantiate(task.schedule.scheduler),
+        interval=task.schedule.interval,
+        penalty=run.elmo.penalty,
+        seed=run.seed,
+        vocabularies=reader.vocabularies,
+        bilm_sha256=None if source is None else source.sha256,
+        config=config,
+    )
+
+
+def build_model(run: RunConfig, reader: Reader, source: Any) -> Model:
+    """The same without what trains it; arguments as for `build`."""
+    return Model(*_parts(run, reader, source))
+
+
+def _parts(
+    run: RunConfig, reader: Reader, source: Any, vectors: Sequence[Columns] | None = None
+) -> tuple[Representation, Head]:
     vocabularies, task = reader.vocabularies, run.task
     given = {"vectors": vectors} if vectors else {}
     words = None if run.words_dropped else make(task, "words", vocabularies.get("words"), **given)
@@ -45,21 +79,29 @@ def build(
         "elmo_size": representation.elmo_size,
         "own_size": representation.own_size,
     }
-    head = make(task, "head", **sizes, vocabularies=vocabularies)
-    return BenchModule(
-        representation,
-        head,
-        metric=partial(instantiate, task.metric),
-        optimizer=None if task.optimizer is None else instantiate(task.optimizer),
-        monitor=task.monitor,
-        schedule=None if task.schedule.scheduler is None else instantiate(task.schedule.scheduler),
-        interval=task.schedule.interval,
-        penalty=run.elmo.penalty,
-        seed=run.seed,
-        vocabularies=vocabularies,
-        bilm_sha256=None if source is None else source.sha256,
-        config=config,
-    )
+    return representation, make(task, "head", **sizes, vocabularies=vocabularies)
+
+
+def layers_source(
+    bilm: LayersConfig, run: RunConfig, check_sha256: str | None = None
+) -> LayersSource | ActivationCache:
+    """The source of layers that the run names, cached if it stays frozen. Raises the errors of `open_source`."""
+    cached = bilm.cache and run.elmo.finetune == "none"
+    return open_source(bilm, device_of(run.trainer.accelerator), run.cache_root, cached, check_sha256)
+
+
+def device_of(accelerator: str) -> str:
+    """The device on which a cache is computed: a cache is not moved with the model.
+
+    Raises:
+        UserError: the machine has no such accelerator, or has a GPU that torch does not see.
+    """
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    if accelerator != "cpu" and not mps and (why := unseen_gpu()):
+        raise UserError(f"trainer.accelerator={accelerator}: {why}, or choose trainer=cpu")
+    if not {"gpu": cuda or mps, "cuda": cuda, "mps": mps}.get(accelerator, True):
+        raise UserError(f"trainer.accelerator={accelerator}: torch finds none on this machine; choose cpu or auto")
+    return "cuda" if accelerator in ("gpu", "cuda", "auto") and cuda else "cpu"
 
 
 def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:

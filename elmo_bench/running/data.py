@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from datasets import Dataset, DatasetDict
+from datasets import DatasetDict
 from torch.utils.data import DataLoader
 
 from elmo_bench.configuration.schema import BatchConfig
@@ -19,7 +19,7 @@ from elmo_bench.layers.carried import carries, read_text
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
-from elmo_bench.text.tokens import sentences_of
+from elmo_bench.text.tokens import lengths, sentences, sentences_of
 
 
 class Data(pl.LightningDataModule):
@@ -132,11 +132,6 @@ class WithLayers:
         return batch._replace(texts=texts)
 
 
-def lengths(rows: Dataset | Sequence[Row], fields: Sequence[str]) -> list[int]:
-    """Words in the longest field of each row."""
-    return [max(sum(map(len, _sentences(row[field]))) for field in fields) for row in rows]  # type: ignore[index]
-
-
 def stored_layers(
     source: Any, splits: DatasetDict, fields: Sequence[str], cache_root: str, elmo_layers: Any = "all"
 ) -> dict[str, ActivationCache]:
@@ -154,20 +149,3 @@ def stored_layers(
     cache = source if only is None or source.has(wanted) else source.of_layer(only)
     cache.prepare(wanted)
     return {str(split): cache for split in splits}
-
-
-def sentences(splits: Iterable[Dataset | Sequence[Row]], fields: Sequence[str]) -> Iterator[list[str]]:
-    """All distinct sentences of the splits, as the biLM will see them (many questions may share a paragraph)."""
-    seen: set[tuple[str, ...]] = set()
-    for rows in splits:
-        for row in rows:
-            for field in fields:
-                for sentence in _sentences(row[field]):  # type: ignore[index]
-                    if (key := tuple(sentence)) not in seen:
-                        seen.add(key)
-                        yield sentence
-
-
-def _sentences(value: Any) -> Iterable[list[str]]:
-    """A field contains words, or the sentences of a document."""
-    return value if value and not isinstance(value[0], str) else [value]

@@ -19,13 +19,14 @@ from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
 from elmo_bench.devices.ranks import ALONE, Environment, Rank, threads
 from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.running import unfinished
+from elmo_bench.running.build import device_of
 from elmo_bench.running.callbacks import KeepBest, WholeFiles, progress
 from elmo_bench.running.data import Data
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-from elmo_bench.system.machine import cores, unseen_gpu
+from elmo_bench.system.machine import cores
 
 
 def make_trainer(
@@ -73,20 +74,6 @@ def make_trainer(
 def _in_step() -> DDPStrategy:
     """Averages the gradients over the ranks; a head may leave a parameter unused, for example where nothing is gold."""
     return DDPStrategy(find_unused_parameters=True)
-
-
-def device_of(accelerator: str) -> str:
-    """The device on which a cache is computed: a cache is not moved with the model.
-
-    Raises:
-        UserError: the machine has no such accelerator, or has a GPU that torch does not see.
-    """
-    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-    if accelerator != "cpu" and not mps and (why := unseen_gpu()):
-        raise UserError(f"trainer.accelerator={accelerator}: {why}, or choose trainer=cpu")
-    if not {"gpu": cuda or mps, "cuda": cuda, "mps": mps}.get(accelerator, True):
-        raise UserError(f"trainer.accelerator={accelerator}: torch finds none on this machine; choose cpu or auto")
-    return "cuda" if accelerator in ("gpu", "cuda", "auto") and cuda else "cpu"
 
 
 def check_machine(machine: TrainerConfig) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration import schema
+from elmo_bench.configuration import composing, pages, schema  # noqa: F401  (pages explains Hydra's errors)
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Description, Identity, placeless
@@ -16,8 +17,29 @@ from elmo_bench.identity.makers import Makers
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name, summary, title
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
+from elmo_bench.system.terminal import console
+
+
+def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
+    """`elmo_bench.train`: the record of a run, as `elmo-bench train task=TASK OVERRIDES` makes it or finds it.
+
+    Args:
+        task: a page of conf/task/.
+        overrides: as typed after the command, such as ["arm=baseline", "scale=open", "seed=2"].
+
+    Raises:
+        UserError: a key or a page that does not exist, and all that `train` raises.
+    """
+    try:
+        return train(composing.compose([f"task={task}", *overrides]))
+    except Exception as error:
+        told = None if isinstance(error, UserError) else console.explain(error)
+        if told is None:
+            raise
+        raise UserError(told) from error
 
 
 def train(cfg: DictConfig) -> Record:

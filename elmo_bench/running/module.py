@@ -1,4 +1,4 @@
-"""The one LightningModule: a representation, a task's head, and how they are trained and scored."""
+"""The one LightningModule: how a `Model`, a representation and a task's head, is trained and scored."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from elmo_bench.devices.ranks import gathered
+from elmo_bench.embedding.model import Model, moved
 from elmo_bench.embedding.representation import Representation
 from elmo_bench.metrics.items import Items
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, clip, gradient_norm
 from elmo_bench.running.faults import Size, check_metrics, not_finite
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.task import Batch, Embedded, Head, Metric, Prediction
+from elmo_bench.task import Batch, Head, Metric, Prediction
 from elmo_bench.text.vocabulary import Vocabulary
 
 
-class BenchModule(pl.LightningModule):
-    """Any task of the benchmark; never subclassed.
+class BenchModule(Model, pl.LightningModule):
+    """How the model of any task is trained and scored; never subclassed.
 
     All randomness of an epoch is determined by (seed, epoch), and checkpoints are written only between epochs, so a run
     that was killed and resumed gives exactly the same result as an uninterrupted one.
 
     Args:
-        representation: makes `Embedded` of each text field.
-        head: the task's model, its loss and its decoding.
+        representation, head: the parts of `Model`.
         metric: makes a new instance of the official metric.
         optimizer: makes an optimizer for the parameters; None for a model that only predicts.
         monitor: the metric on the development set that selects the epoch; larger is better.
@@ -71,9 +71,8 @@ class BenchModule(pl.LightningModule):
         bilm_sha256: str | None = None,
         config: dict[str, Any] | None = None,
     ):
-        super().__init__()
+        super().__init__(representation, head)
         self.save_hyperparameters({"config": config or {}})
-        self.representation, self.head = representation, head
         self.make_metric, self.make_optimizer, self.make_schedule = metric, optimizer, schedule
         self.monitor, self.interval, self.penalty, self.seed = monitor, interval, penalty, seed
         self.vocabularies, self.bilm_sha256 = vocabularies or {}, bilm_sha256
@@ -90,14 +89,6 @@ class BenchModule(pl.LightningModule):
         self.size: Size | None = None
 
     # One batch.
-
-    def forward(self, batch: Batch) -> Any:
-        """The head's scores; their `loss` is None where the batch has no labels."""
-        words = self.representation.look_up(batch.texts)
-        texts: dict[str, Embedded] = {
-            name: self.representation(tokens, words.get(name)) for name, tokens in batch.texts.items()
-        }
-        return self.head(texts, batch)
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss = self(batch).loss
@@ -132,18 +123,9 @@ class BenchModule(pl.LightningModule):
         return self.head.decode(self(batch), batch)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """Moves only the tensors: the rows are many plain Python objects."""
+        """Moves only the tensors, and notes the size of the batch."""
         self.size = Size.of(batch)
-        texts = {
-            name: tokens._replace(
-                words=tokens.words.to(device),
-                chars=None if tokens.chars is None else tokens.chars.to(device),
-                mask=tokens.mask.to(device),
-                layers=None if tokens.layers is None else tokens.layers.to(device),
-            )
-            for name, tokens in batch.texts.items()
-        }
-        return batch._replace(texts=texts, labels={key: value.to(device) for key, value in batch.labels.items()})
+        return moved(batch, device)
 
     # The official metric over a whole split.
 

@@ -9,23 +9,20 @@ from typing import NamedTuple
 import pytorch_lightning as pl
 from hydra.utils import instantiate
 
-from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig
+from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.devices import ranks
 from elmo_bench.devices.ranks import Rank
 from elmo_bench.embedding.words import WordsUsed, look_up
 from elmo_bench.identity.vector_files import located
-from elmo_bench.layers.build import open_source
-from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.layers.source import LayersSource
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.running import learning_curve, unfinished
-from elmo_bench.running.build import build
+from elmo_bench.running.build import build, layers_source
 from elmo_bench.running.callbacks import KeepBest, quiet
 from elmo_bench.running.data import Data, stored_layers
 from elmo_bench.running.faults import SMALLER
-from elmo_bench.running.fit import device_of, fit, interruptible, make_trainer, set_up
+from elmo_bench.running.fit import fit, interruptible, make_trainer, set_up
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import NOTHING, Tracking, tracking
@@ -118,11 +115,3 @@ def fit_and_test(
     with interruptible(trainer), saying(module.doing, SMALLER):
         trainer.test(module, datamodule=data, verbose=False)
     return trainer, earlier
-
-
-def layers_source(
-    bilm: LayersConfig, run: RunConfig, check_sha256: str | None = None
-) -> LayersSource | ActivationCache:
-    """The source of layers that the run names, cached if it stays frozen. Raises the errors of `open_source`."""
-    cached = bilm.cache and run.elmo.finetune == "none"
-    return open_source(bilm, device_of(run.trainer.accelerator), run.cache_root, cached, check_sha256)

@@ -25,13 +25,12 @@ from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Sentences, padded
 from elmo_bench.nn.numerics import clip, gradient_norm
 from elmo_bench.running.build import build
-from elmo_bench.running.data import lengths
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
-from elmo_bench.text.tokens import sentences_of
+from elmo_bench.text.tokens import lengths, sentences_of
 from elmo_bench.text.vocabulary import Vocabulary
 
 Chosen = dict[str, Any]  # the JSON object that `choose` makes

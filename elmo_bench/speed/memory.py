@@ -56,8 +56,8 @@ def _corpus(options: str, weights: str, number: str, data_root: str) -> float:
 
 def _step(file: str) -> dict[str, Any]:
     """One step of training, without the optimizer."""
-    from elmo_bench.running.data import lengths  # imports Lightning, whose memory is not that of encoding a corpus
     from elmo_bench.speed import cases
+    from elmo_bench.text.tokens import lengths
 
     case = cases.Case(json_text.read(file))
     batch = case.batches[0]

@@ -11,7 +11,7 @@ from elmo_bench.metrics.f1 import COUNTS, precision_recall_f1
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import Block, read_blocks
-from elmo_bench.text.tags import normal, spans
+from elmo_bench.text.tags import normal
 
 if TYPE_CHECKING:  # `score` does not need torch
     from elmo_bench.task import Row
@@ -28,10 +28,12 @@ class SpanMetric(AdditiveMetric):
 
     def update(self, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> None:
         """Counts predicted tags, a list for each row, and rows with "tags"."""
+        from seqeval.metrics.sequence_labeling import get_entities  # imported here because it takes seconds
+
         for tags, row in self.tally.pairs(predictions, rows):
             if len(tags) != len(row["tags"]):
                 raise ValueError(f"{len(tags)} predicted tags for {len(row['tags'])} tokens")
-            predicted, gold = set(spans(tags)), set(spans(row["tags"]))
+            predicted, gold = set(get_entities(list(tags))), set(get_entities(list(row["tags"])))
             right = len(predicted & gold)
             self.tally.add(right, len(predicted) - right, len(gold) - right, cluster=self.cluster(row))
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
-
-from datasets import Dataset, DatasetDict
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
@@ -16,8 +14,12 @@ from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import words_of
+from elmo_bench.text.rows import tables
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
 
 LISTED = 10  # the most places that a message lists
 
@@ -92,7 +94,7 @@ class TaggingReader:
             print(f"tags repaired as conlleval reads them: {'; '.join(self.repairs)}", file=sys.stderr)
         splits["train"] = part.of(splits["train"], "sentences")
         self._make_vocabularies(splits["train"], part)
-        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+        return tables(splits)
 
     def _from_file(self, split: str) -> Iterator[Sentence]:
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from datasets import Dataset
+from typing import TYPE_CHECKING, Any
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.hub import load_from_hub
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
 

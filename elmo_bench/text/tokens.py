@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -31,3 +32,25 @@ def sentences_of(tokens: Tokens) -> list[list[tuple[str, ...]]]:
         [tuple(words[end - length : end]) for length, end in zip(lengths, accumulate(lengths), strict=True)]
         for words, lengths in zip(tokens.sentences, tokens.parts, strict=True)
     ]
+
+
+def lengths(rows: Iterable[Any], fields: Sequence[str]) -> list[int]:
+    """Words in the longest field of each row."""
+    return [max(sum(map(len, _sentences(row[field]))) for field in fields) for row in rows]
+
+
+def sentences(splits: Iterable[Iterable[Any]], fields: Sequence[str]) -> Iterator[list[str]]:
+    """All distinct sentences of the splits, as the biLM will see them (many questions may share a paragraph)."""
+    seen: set[tuple[str, ...]] = set()
+    for rows in splits:
+        for row in rows:
+            for field in fields:
+                for sentence in _sentences(row[field]):
+                    if (key := tuple(sentence)) not in seen:
+                        seen.add(key)
+                        yield sentence
+
+
+def _sentences(value: Any) -> Iterable[list[str]]:
+    """A field contains words, or the sentences of a document."""
+    return value if value and not isinstance(value[0], str) else [value]

@@ -97,14 +97,7 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
     Raises:
         UserError: there is no such task or head, or its file is not the one that its card names.
     """
-    chosen = pages.compose([f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])])
-    folder = folder_of(task, chosen.models_root, models_root is not None)
-    if not (folder / HEAD).is_file():
-        raise UserError(
-            f"there is no trained head for task={task}; train one (elmo-bench train task={task} scale=open) and give "
-            "its checkpoint=FILE.ckpt, or make it the head with elmo-bench export_head checkpoint=FILE.ckpt",
-            folder / HEAD,
-        )
+    folder, chosen = find(task, models_root)
     check_digests(folder, _digests(folder), RESTORE)
     saved = load(str(folder / HEAD), RESTORE, task)
     saved["hyper_parameters"]["config"] = _placed(
@@ -113,6 +106,23 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
         models_root is not None,
     )
     return saved
+
+
+def find(task: str, models_root: str | None = None) -> tuple[Path, Any]:
+    """The folder of a task's head, and the configuration that says where all folders are; as for `read`.
+
+    Raises:
+        UserError: there is no such task or head.
+    """
+    chosen = pages.compose([f"task={task}", *([f"models_root={json_text.dumps(models_root)}"] if models_root else [])])
+    folder = folder_of(task, chosen.models_root, models_root is not None)
+    if not (folder / HEAD).is_file():
+        raise UserError(
+            f"there is no trained head for task={task}; train one (elmo-bench train task={task} scale=open) and give "
+            "its checkpoint=FILE.ckpt, or make it the head with elmo-bench export_head checkpoint=FILE.ckpt",
+            folder / HEAD,
+        )
+    return folder, chosen
 
 
 def folder_of(task: str, models_root: str, typed: bool) -> Path:

@@ -1,24 +1,90 @@
-"""A trained model applied to the rows of a file: their predictions, as a file."""
+"""A trained model applied to JSON objects: `elmo_bench.load("ner").predict([{"text": "Ida sang"}])`, or to a file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import reduce
+from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from elmo_bench.configuration import pages
+from elmo_bench.records import store
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import json_text, outputs
+from elmo_bench.system.storage import files, json_text, outputs
 from elmo_bench.system.storage.files import open_text, replacing
-from elmo_bench.trained.checkpoint import AGAIN, load
+from elmo_bench.trained import checkpoint as checkpoints
+from elmo_bench.trained import heads
+from elmo_bench.trained.opened import Opened
 
 if TYPE_CHECKING:
-    from elmo_bench.configuration.schema import RunConfig
     from elmo_bench.trained.answers import Answer
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
+
+
+class Trained(Opened):
+    """What `elmo_bench.load` gives: a trained model with `predict`, and `model`, a plain `nn.Module`."""
+
+    def predict(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The answers for JSON objects, one for each, in their order; the same as the command writes.
+
+        Args:
+            rows: as the lines of `predict`'s input (`elmo-bench predict --help`), such as {"text": "Ida sang in Oslo"}
+                or {"tokens": ["Ida", "sang"]}; texts of any length, put together in batches of similar length.
+
+        Raises:
+            UserError: the task's reader does not take an object; its number, from 0, is named.
+        """
+        read = []
+        for number, raw in enumerate(rows):
+            try:
+                read.append((raw, row_of(self.reader, raw, self.task)))
+            except UserError as error:
+                raise UserError(f"rows[{number}]: {error}") from None
+        return lines(self.reader, read, self.answers([row for _, row in read]))
+
+
+def load(
+    what: str | PathLike[str],
+    accelerator: str | None = None,
+    batch_size: int | None = None,
+    task: str | None = None,
+    results: str | PathLike[str] | None = None,
+) -> Trained:
+    """A trained model by the name of a task, the file of a checkpoint, or the id of a run.
+
+    Args:
+        what: "ner" for the head that comes with the project, a `best.ckpt`, or the 16 digits of a record's `run`.
+        accelerator: cpu, gpu or auto; None: as in the run.
+        batch_size: the most rows computed at once; None: as in the run.
+        task: of a checkpoint that names code outside this project: the one whose pages name this code, too.
+        results: the folder of results that has the run; None: your own (results/own), then the authors'.
+
+    Raises:
+        UserError: there is no such head, checkpoint or run, or no model can be made of it.
+    """
+    options = {"trainer.accelerator": accelerator, "batch_size": batch_size}
+    name = str(what)
+    if name in pages.tasks():
+        return Trained(heads.read(name), options)
+    if re.fullmatch(r"[0-9a-f]{16}", name) and not Path(name).is_file():
+        name = str(_of_run(name, [results] if results else [places.OWN, places.RECORDED]))
+    elif not Path(name).is_file() and not name.endswith(".ckpt"):
+        raise UserError(f"{name}: no task ({', '.join(pages.tasks())}), no file of a checkpoint and no id of a run")
+    return Trained(checkpoints.load(name, task=task), options)
+
+
+def _of_run(run: str, folders: Sequence[str | PathLike[str]]) -> Path:
+    """The checkpoint of a run. Raises `UserError` if none of the folders has its record, or the file is gone."""
+    for folder in map(Path, folders):
+        for path in folder.glob(f"runs/*/*/{run}.json"):
+            found = folder / store.read(path).checkpoint
+            if not found.is_file():
+                raise UserError(f"the checkpoint of run {run} is not here; {checkpoints.AGAIN}", found)
+            return found
+    raise UserError(f"no record of run {run} below {' or '.join(map(str, folders))}; results=FOLDER names another")
 
 
 def predict(
@@ -44,82 +110,48 @@ def predict(
         UserError: files that cannot be read, a line that is not a JSON object or that the reader rejects, a prediction
             that is not finite.
     """
-    from hydra.utils import instantiate
-
-    from elmo_bench.task import ReadsFiles, WritesOfficial
-    from elmo_bench.trained import heads
-
     if not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
-    saved = model(checkpoint, task, models_root)
-    with usable():
-        cfg = configuration(saved["hyper_parameters"]["config"], options)
-        head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
-        outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
-        reader = instantiate(cfg.task.reader)
+    _check_named(checkpoint, task, models_root)
+    files.check(input)  # said at once, and not after torch and a model are read
+
+    from elmo_bench.task import ReadsFiles, WritesOfficial
+
+    saved = heads.read(str(task), models_root) if checkpoint is None else checkpoints.load(checkpoint, task=task)
+    trained = Opened(saved, options)
+    cfg, reader = trained.cfg, trained.reader
+    head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
+    outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
     official = _own_format(reader, WritesOfficial, output, cfg.task.name)
     own_input = _own_format(reader, ReadsFiles, input, cfg.task.name)
     inputs = [({}, row) for row in reader.from_file(input)] if own_input else read_rows(reader, input, cfg.task.name)
     rows = [row for _, row in inputs]
-    with TemporaryDirectory() as folder:
-        answers = run(cfg, saved, reader, rows, folder) if rows else []
+    answers = trained.answers(rows)
     if official:
-        lines = [reader.official([answer.prediction for answer in answers], rows)]
+        written = [reader.official([answer.prediction for answer in answers], rows)]
     elif format == "plain":
-        lines = [answer.prediction for answer in answers]
+        written = [answer.prediction for answer in answers]
     else:
-        lines = [
-            echo(raw, row, reader.fields) | answer.described for (raw, row), answer in zip(inputs, answers, strict=True)
-        ]
-    write(Path(output), "".join(json_text.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+        written = lines(reader, inputs, answers)
+    write(Path(output), "".join(json_text.dumps(line, ensure_ascii=False) + "\n" for line in written))
     return len(answers)
 
 
-def model(checkpoint: str | None, task: str | None, models_root: str | None) -> dict[str, Any]:
-    """The checkpoint that is given, or else the trained head of a task. Raises `UserError` unless there is one."""
-    from elmo_bench.trained import heads as shipped
-
-    if checkpoint is not None and models_root is not None:
+def _check_named(path: str | None, task: str | None, models_root: str | None) -> None:
+    """Raises `UserError` unless there is a checkpoint, or a trained head of the task."""
+    if path is not None and models_root is not None:
         raise UserError("checkpoint=... is a model by itself: leave out models_root")
-    if checkpoint is not None:
-        return load(checkpoint, task=task)
-    if task is None:
+    if path is None and task is None:
         raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
-    return shipped.read(task, models_root)
+    if path is None and task is not None:
+        heads.find(task, models_root)
 
 
-@contextmanager
-def usable() -> Iterator[None]:
-    """What a file stores can be wrong in more ways than anybody lists: whatever a model cannot be made of is refused.
-
-    Raises:
-        UserError: in place of any other error.
-    """
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise UserError(f"no model can be made of what the checkpoint stores ({told}); {AGAIN}") from error
-
-
-def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfig:
-    """The typed configuration of a model that predicts and is not trained; `options` as `predict` takes them."""
-    from elmo_bench.configuration import schema
-    from elmo_bench.running.blocks import check_blocks
-
-    for key, value in options.items():
-        *blocks, name = ("task.batch.batch_size" if key == "batch_size" else key).split(".")
-        if value is not None:
-            reduce(lambda node, block: node[block], blocks, plain)[name] = value
-    cfg = schema.from_plain(plain)
-    cfg.task.optimizer = cfg.task.schedule.scheduler = cfg.task.average = None
-    cfg.bilm.cache = False
-    if cfg.task.words is not None and "path" in cfg.task.words:
-        cfg.task.words["path"] = None  # the vectors are in the checkpoint
-    check_blocks(cfg.task)
-    return cfg
+def lines(reader: Any, inputs: Sequence[tuple[Mapping[str, Any], Any]], answers: Sequence[Answer]) -> list[Any]:
+    """What is written for each input object and its row: the input, and the answer in readable form."""
+    return [
+        echo(raw, row, reader.fields) | answer.described for (raw, row), answer in zip(inputs, answers, strict=True)
+    ]
 
 
 def echo(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
@@ -146,65 +178,20 @@ def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], A
     rows = []
     for number, raw in read_lines(path):
         try:
-            rows.append((raw, reader.from_text(**raw)))
+            rows.append((raw, row_of(reader, raw, task)))
         except UserError as error:
             raise UserError(str(error), path, number) from None
-        except TypeError:
-            raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}", path, number) from None
     return rows
 
 
-def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: str) -> list[Answer]:
-    """The model's answers, in the order of the rows; stores their layers in `folder` if the biLM carries its state."""
-    import pytorch_lightning as pl
-    from torch.utils.data import DataLoader
-
-    from elmo_bench.devices.ranks import Environment
-    from elmo_bench.layers.carried import carries, read_text
-    from elmo_bench.running.build import build
-    from elmo_bench.running.callbacks import progress, quiet
-    from elmo_bench.running.data import lengths, sentences
-    from elmo_bench.running.fit import device_of
-    from elmo_bench.running.run import layers_source
-    from elmo_bench.system.exhaustion import saying
-    from elmo_bench.text.batching import BucketSampler
-    from elmo_bench.text.vocabulary import Vocabulary
-    from elmo_bench.trained.answers import Answers
-
-    quiet()
-    device_of(cfg.trainer.accelerator)  # of a baseline, too, which opens no layers
-    reader.vocabularies = {name: Vocabulary.restore(state) for name, state in saved["vocabularies"].items()}
-    with usable():
-        source = None if cfg.baseline else layers_source(cfg.bilm, cfg, saved["bilm_sha256"])
-        if carries(source):
-            source = read_text(source, list(sentences([rows], reader.fields)), folder)
-        module = build(cfg, reader, source)
-        _check_kinds(saved["state_dict"], module.state_dict())
-        module.load_state_dict(saved["state_dict"])
-    bounds = cfg.task.batch
-    sampler = BucketSampler(
-        lengths(rows, reader.fields), bounds.batch_size, token_budget=bounds.token_budget, shuffle=False
-    )
-    batches = sampler.batches(0)
-    loader = DataLoader(batches, batch_size=None, collate_fn=lambda batch: reader.collate([rows[i] for i in batch]))  # type: ignore[arg-type]
-    bar = progress(cfg.trainer.progress)
-    with usable():
-        trainer = pl.Trainer(
-            accelerator=cfg.trainer.accelerator, devices=1, precision=cfg.trainer.precision, logger=False,
-            enable_progress_bar=bool(bar), enable_checkpointing=False, enable_model_summary=False, callbacks=bar,
-            plugins=[Environment()],
-        )  # fmt: skip
-    with saying(lambda: f"predicting {module.size}", "lower batch_size"):
-        answers = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
-    order = [index for batch in batches for index in batch]
-    return [answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0])]
-
-
-def _check_kinds(stored: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Raises `TypeError` for weights that are whole numbers or truth values where the model has fractions."""
-    for name in own.keys() & stored.keys():
-        if stored[name].is_floating_point() != own[name].is_floating_point():
-            raise TypeError(f"{name} holds {stored[name].dtype}, where the model has {own[name].dtype}")
+def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
+    """The row that the reader makes of one JSON object. Raises `UserError` if it does not take it."""
+    if not isinstance(raw, Mapping):
+        raise UserError("not a JSON object")
+    try:
+        return reader.from_text(**raw)
+    except TypeError:
+        raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}") from None
 
 
 def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:

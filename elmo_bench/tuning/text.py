@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from hydra.utils import instantiate
 
-from elmo_bench.running.data import sentences
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.task import Reader
+from elmo_bench.text.tokens import sentences
 
 TRAIN, DEV = "train.txt", "dev.txt"
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
@@ -16,7 +15,11 @@ from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.conll2012 import Document, named_files, read_documents
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words
+from elmo_bench.text.rows import tables
 from elmo_bench.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
 
 SPLITS = ("train", "dev", "test")
 UNSLASHED = {"/.": ".", "/?": "?"}  # OntoNotes writes the marks of some transcripts with a slash
@@ -73,7 +76,7 @@ class CorefReader:
             mend = part.mend("is coreference their last column?")
             raise UserError(f"the training data contain no cluster; {mend}")
         self._make_vocabularies(splits["train"])
-        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+        return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:
         documents = read_documents(named_files(self.data, split))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from datasets import Dataset, DatasetDict
 
 from elmo_bench.metrics.accuracy import NO_GOLD
 from elmo_bench.system.errors import UserError
@@ -17,10 +16,14 @@ from elmo_bench.system.storage.files import open_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
+from elmo_bench.text.rows import tables
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import Word, words
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.snli.metric import LABELS
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
 
 COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with the release's names
 
@@ -79,7 +82,7 @@ class SnliReader:
             "words": Vocabulary.count(train_words, self.min_count, self.lower),
             "labels": Vocabulary(LABELS, special=False),
         }
-        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+        return tables(splits)
 
     def _rows(self, pairs: Iterator[Pair], split: str) -> list[Row]:
         rows, unlabelled, empty = [], 0, 0

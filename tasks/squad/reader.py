@@ -6,10 +6,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from datasets import Dataset, DatasetDict, Features, List, Value
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
@@ -21,6 +20,9 @@ from elmo_bench.text.source import Source
 from elmo_bench.text.tokenizer import Word
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.squad.paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict, Features
 
 HUB_SPLITS = {"train": "train", "test": "validation"}
 
@@ -103,6 +105,8 @@ class SquadReader:
         splits = {"train": self._split(paragraphs.pop("train"), "train", counts)}
         splits |= {split: self._split(paragraphs.pop(split), split) for split in ("dev", "test")}
         self._make_vocabularies(counts.words)
+        from datasets import DatasetDict
+
         return DatasetDict(splits)  # type: ignore[arg-type]
 
     def _paragraphs(self) -> dict[str, list[Paragraph]]:
@@ -119,7 +123,7 @@ class SquadReader:
 
     def _split(self, paragraphs: Sequence[Paragraph], split: str, counts: Counts | None = None) -> Dataset:
         rows = self._rows(paragraphs, split)
-        dataset = mapped(rows if counts is None else map(counts.counted, rows), FEATURES)
+        dataset = mapped(rows if counts is None else map(counts.counted, rows), _features())
         off = self.off_borders[split]
         example = f", e.g. of question {off[0]}" if off else ""
         print(
@@ -234,16 +238,14 @@ class SquadReader:
         return answers
 
 
-FEATURES = Features({
-    "id": Value("string"),
-    "question": List(Value("string")),
-    "context": List(List(Value("string"))),
-    "starts": List(Value("int32")),
-    "span": List(Value("int32")),
-    "answers": List(Value("string")),
-    "text": Value("string"),
-    "title": Value("string"),
-})  # fmt: skip
+def _features() -> Features:
+    from datasets import Features, List, Value
+
+    text, number = Value("string"), Value("int32")
+    return Features({
+        "id": text, "question": List(text), "context": List(List(text)), "starts": List(number), "span": List(number),
+        "answers": List(text), "text": text, "title": text,
+    })  # fmt: skip
 
 
 class Counts:

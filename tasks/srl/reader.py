@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
@@ -17,7 +16,11 @@ from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.conll2012 import Predicate, Sentence, named_files, read_documents
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import words_of
+from elmo_bench.text.rows import tables
 from elmo_bench.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
 
 SPLITS = ("train", "dev", "test")
 SCHEME = "iob2"
@@ -78,7 +81,7 @@ class SrlReader:
             "words": Vocabulary.count((word for words in sentences for word in words), self.min_count, self.lower),
             "labels": Vocabulary(tags.labels(roles, SCHEME), special=False),
         }
-        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+        return tables(splits)
 
     def _rows(self, split: str) -> Iterator[Row]:
         found = read_documents(named_files(self.data, split))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from datasets import Dataset, DatasetDict
 
 from elmo_bench.configuration.checks import whole
 from elmo_bench.system.errors import UserError
@@ -14,10 +13,14 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import words_of
+from elmo_bench.text.rows import tables
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import words
 from elmo_bench.text.trees import Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
 
 LABELS = ("0", "1", "2", "3", "4")
 TREE = "ptb_tree"  # the hub's column of trees
@@ -80,7 +83,7 @@ class Sst5Reader:
         splits["train"] = [_row(tree, i) for tree in train for i in self._phrases(tree)]
         if not splits["train"]:
             raise UserError(f"no training phrase has {self.long} words; set task.reader.long or task.reader.phrases")
-        return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+        return tables(splits)
 
     def _phrases(self, tree: Tree) -> list[int]:
         """The nodes of a tree that are trained on."""

@@ -13,9 +13,10 @@ from elmo_bench.commands.use.predict import predict
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.carried import CarriedLayers, read_text
 from elmo_bench.layers.source import frozen_layers
-from elmo_bench.running.data import sentences, stored_layers
+from elmo_bench.running.data import stored_layers
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system.errors import UserError
+from elmo_bench.text.tokens import sentences
 from tests import toy
 from tests.reference_bilm import ReferenceBiLM, near, write_random
 

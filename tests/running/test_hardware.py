@@ -15,7 +15,7 @@ from elmo_bench.clusters.local import Job, run_jobs
 from elmo_bench.configuration.schema import TrainerConfig
 from elmo_bench.devices import ranks
 from elmo_bench.devices.ranks import Rank, Watch
-from elmo_bench.running import fit, run
+from elmo_bench.running import build, fit, run
 from elmo_bench.system import machine
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.terminal import console
@@ -41,18 +41,18 @@ def alone(monkeypatch) -> pytest.MonkeyPatch:
 @without_gpu
 @pytest.mark.parametrize("given", [{"CUDA_VISIBLE_DEVICES": "0"}, {"SLURM_JOB_GPUS": "0,1"}, {"SLURM_STEP_GPUS": "3"}])
 def test_a_job_that_was_given_a_gpu_does_not_train_on_the_cpu(given, alone):
-    assert fit.device_of("auto") == choose_device().type == "cpu"
+    assert build.device_of("auto") == choose_device().type == "cpu"
     for name, value in given.items():
         alone.setenv(name, value)
     ((name, value),) = given.items()
     for asked in ("auto", "gpu", "cuda"):
         with pytest.raises(UserError, match=rf"accelerator={asked}: there is a GPU \({name}={value}\), but torch"):
-            fit.device_of(asked)
+            build.device_of(asked)
     with pytest.raises(UserError, match=r"device=auto: there is a GPU.*make setup TORCH=cuda, or choose device=cpu"):
         choose_device()
-    assert fit.device_of("cpu") == choose_device("cpu").type == "cpu"
+    assert build.device_of("cpu") == choose_device("cpu").type == "cpu"
     alone.setenv("CUDA_VISIBLE_DEVICES", "")  # hidden by the user
-    assert fit.device_of("auto") == "cpu"
+    assert build.device_of("auto") == "cpu"
 
 
 @without_gpu
@@ -61,15 +61,15 @@ def test_nor_does_a_machine_that_has_one(alone, tmp_path):
     (tmp_path / "nvidia-smi").chmod(0o755)
     alone.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(UserError, match=r"nvidia-smi GPU 0: NVIDIA H100.*rm -rf \.venv && make setup TORCH=cuda"):
-        fit.device_of("auto")
+        build.device_of("auto")
     alone.setenv("SLURM_JOB_ID", "12")  # a job on a node with GPUs, of which it was given none
-    assert fit.device_of("auto") == "cpu"
+    assert build.device_of("auto") == "cpu"
     alone.delenv("SLURM_JOB_ID")
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
-    assert fit.device_of("auto") == "cpu"
+    assert build.device_of("auto") == "cpu"
     alone.setattr(machine, "DRIVER", str(tmp_path / "nvidia-smi"))
     with pytest.raises(UserError, match="there is a GPU"):
-        fit.device_of("auto")
+        build.device_of("auto")
 
 
 @without_gpu

@@ -157,6 +157,16 @@ def test_violations(scheme, good, bad, index):
     assert violation(bad.split(), scheme) == index
 
 
+def test_spans_are_those_of_seqeval_whatever_the_tags():
+    from seqeval.metrics.sequence_labeling import get_entities
+
+    draw = random.Random(5)
+    kinds = ["O", *(f"{letter}-{kind}" for letter in "BIES" for kind in ("A", "B-C"))]
+    for _ in range(5000):
+        tags = draw.choices(kinds, k=draw.randint(0, 7))
+        assert [(kind, start, end - 1) for kind, start, end in spans(tags)] == get_entities(tags), tags
+
+
 def test_a_span_is_an_exception_exactly_where_the_sentence_breaks_the_scheme():
     draw = random.Random(3)
     kinds = ["O", *(f"{letter}-{kind}" for letter in "BIES" for kind in "AB")]

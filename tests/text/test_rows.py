@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 from datasets import Features, List, Value
+from datasets.arrow_writer import ArrowWriter
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.text import rows
@@ -37,7 +38,7 @@ def test_a_folder_without_room_is_one_line(folder, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(rows.ArrowWriter, "write", full)
+    monkeypatch.setattr(ArrowWriter, "write", full)
     with pytest.raises(UserError, match="no space left on the disk"):
         rows.mapped(some(2), FEATURES)
     assert not list(folder.iterdir())

@@ -12,7 +12,7 @@ from elmo_bench.commands.compare.score import score
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.makers import Makers
 from elmo_bench.running.build import build
-from elmo_bench.trained.answers import Answers
+from elmo_bench.trained import answers as described
 from elmo_bench.trained.prediction import echo, predict
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def answers(tmp_path_factory):
         torch.manual_seed(1)
         module = build(run, reader, None).eval()
         with torch.no_grad():
-            return rows, Answers(module).predict_step(reader.collate(rows))
+            return rows, described.answers(module, reader.collate(rows))
 
     return answer
 

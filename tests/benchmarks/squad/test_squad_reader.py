@@ -11,8 +11,8 @@ import random
 import pytest
 from datasets import Dataset, DatasetDict
 
-from elmo_bench.running.data import lengths, sentences
 from elmo_bench.system.errors import UserError
+from elmo_bench.text.tokens import lengths, sentences
 from tasks.squad.paragraphs import Paragraph, Question, chosen, parted, read_paragraphs
 from tasks.squad.reader import SquadReader, window
 

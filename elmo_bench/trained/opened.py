@@ -1,0 +1,185 @@
+"""A trained model, opened again for new rows; nothing here imports Lightning, which takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cached_property, reduce
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.trained.checkpoint import AGAIN
+
+if TYPE_CHECKING:
+    from elmo_bench.configuration.schema import RunConfig
+    from elmo_bench.embedding.model import Model
+    from elmo_bench.trained.answers import Answer
+
+
+class Opened:
+    """A model of a checkpoint or of a trained head.
+
+    Args:
+        saved: as `checkpoint.load` and `heads.read` give it.
+        options: keys of the configuration that differ from the run's, such as trainer.accelerator or batch_size; None:
+            as in the run.
+
+    Attributes:
+        cfg: its typed configuration.
+        reader: with its vocabularies.
+
+    Raises:
+        UserError: no model can be made of it.
+    """
+
+    def __init__(self, saved: Mapping[str, Any], options: Mapping[str, Any]):
+        from hydra.utils import instantiate
+
+        from elmo_bench.text.vocabulary import Vocabulary
+
+        self.saved = saved
+        with usable():
+            self.cfg = configuration(saved["hyper_parameters"]["config"], options)
+            self.reader = instantiate(self.cfg.task.reader)
+        self.reader.vocabularies = {name: Vocabulary.restore(state) for name, state in saved["vocabularies"].items()}
+
+    @property
+    def task(self) -> str:
+        """The name of its task."""
+        return self.cfg.task.name
+
+    @cached_property
+    def model(self) -> Model:
+        """Representation and head, with the trained weights, on the device of its configuration; in eval mode."""
+        return self._model(self._source)
+
+    def answers(self, rows: Sequence[Any]) -> list[Answer]:
+        """The answers for the reader's rows, in their order. Raises `UserError` where memory runs out."""
+        from elmo_bench.layers.carried import carries, read_text
+        from elmo_bench.text.tokens import sentences
+
+        if not rows:
+            return []
+        if not carries(self._source):
+            return self._answers(self.model, rows)
+        with TemporaryDirectory() as folder:  # of the layers, which depend on the whole text
+            text = list(sentences([rows], self.reader.fields))
+            return self._answers(self._model(read_text(self._source, text, folder)), rows)
+
+    @cached_property
+    def _source(self) -> Any:
+        """Of layers; None for a baseline."""
+        from elmo_bench.running.build import device_of, layers_source
+
+        device_of(self.cfg.trainer.accelerator)  # of a baseline, too, which opens no layers
+        with usable():
+            if self.cfg.baseline:
+                return None
+            return layers_source(self.cfg.bilm, self.cfg, self.saved["bilm_sha256"])
+
+    def _model(self, source: Any) -> Model:
+        from elmo_bench.running.build import build_model
+
+        weights = self.saved["state_dict"]
+        with usable():
+            model = build_model(self.cfg, self.reader, source)
+            _check_kinds(weights, model.state_dict())
+            model.load_state_dict(weights)
+            model = model.double() if self.cfg.trainer.precision == "64-true" else model
+            return model.requires_grad_(False).eval().to(_device(self.cfg.trainer.accelerator))
+
+    def _answers(self, model: Model, rows: Sequence[Any]) -> list[Answer]:
+        import torch
+        from rich.console import Console
+        from rich.progress import track
+
+        from elmo_bench.embedding.model import moved
+        from elmo_bench.running.faults import Size
+        from elmo_bench.system.exhaustion import saying
+        from elmo_bench.text.batching import BucketSampler
+        from elmo_bench.text.tokens import lengths
+        from elmo_bench.trained.answers import answers
+
+        bounds, trainer, size = self.cfg.task.batch, self.cfg.trainer, None
+        sampler = BucketSampler(
+            lengths(rows, self.reader.fields), bounds.batch_size, token_budget=bounds.token_budget, shuffle=False
+        )
+        batches, found = sampler.batches(0), {}
+        device = next(model.parameters()).device
+        console, wanted = Console(stderr=True), trainer.progress
+        hidden = len(batches) < 2 or not (console.is_terminal if wanted == "auto" else wanted)
+        bar = track(batches, "predicting", console=console, disable=hidden)
+        with torch.inference_mode(), _rounding(trainer.precision, device.type):
+            for batch in bar:
+                collated = self.reader.collate([rows[index] for index in batch])
+                size = Size.of(collated)
+                with saying(lambda size=size: f"predicting {size}", "lower batch_size"):
+                    found |= zip(batch, answers(model, moved(collated, device)), strict=True)
+        return [found[index] for index in range(len(rows))]
+
+
+@contextmanager
+def usable() -> Iterator[None]:
+    """What a file stores can be wrong in more ways than anybody lists: whatever a model cannot be made of is refused.
+
+    Raises:
+        UserError: in place of any other error.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise UserError(f"no model can be made of what the checkpoint stores ({told}); {AGAIN}") from error
+
+
+def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfig:
+    """The typed configuration of a model that predicts and is not trained; `options` as `Opened` takes them."""
+    from elmo_bench.configuration import schema
+    from elmo_bench.running.blocks import check_blocks
+
+    for key, value in options.items():
+        *blocks, name = ("task.batch.batch_size" if key == "batch_size" else key).split(".")
+        if value is not None:
+            reduce(lambda node, block: node[block], blocks, plain)[name] = value
+    cfg = schema.from_plain(plain)
+    cfg.task.optimizer = cfg.task.schedule.scheduler = cfg.task.average = None
+    cfg.bilm.cache = False
+    if cfg.task.words is not None and "path" in cfg.task.words:
+        cfg.task.words["path"] = None  # the vectors are in the checkpoint
+    check_blocks(cfg.task)
+    return cfg
+
+
+def _device(accelerator: str) -> str:
+    """Where the model computes: as `device_of`, or on the GPU of a Mac."""
+    import torch
+
+    from elmo_bench.running.build import device_of
+
+    device = device_of(accelerator)
+    mps = accelerator in ("gpu", "mps", "auto") and torch.backends.mps.is_available()
+    return "mps" if device == "cpu" and mps else device
+
+
+@contextmanager
+def _rounding(precision: str, device: str) -> Iterator[None]:
+    """How numbers are rounded, as Lightning does it for the same `trainer.precision`."""
+    import torch
+
+    kinds, before = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}, torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64 if precision == "64-true" else before)
+        with torch.autocast(device, kinds[precision]) if precision in kinds else nullcontext():
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _check_kinds(stored: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raises `TypeError` for weights that are whole numbers or truth values where the model has fractions."""
+    for name in own.keys() & stored.keys():
+        if stored[name].is_floating_point() != own[name].is_floating_point():
+            raise TypeError(f"{name} holds {stored[name].dtype}, where the model has {own[name].dtype}")

@@ -1,0 +1,127 @@
+"""The Python interface: a biLM, a trained head, a run and the records by `import elmo_bench` alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import elmo_bench
+from elmo_bench.system import children, places
+from tests.conftest import clean_environment
+
+pytestmark = pytest.mark.slow
+
+HEAVY = {"torch", "pytorch_lightning", "datasets", "pandas", "sklearn", "wandb", "omegaconf"}
+ROWS = [{"text": "Ida Berg sang in Oslo ."}, {"tokens": ["Rain"]}, {"text": " ".join(["Oslo is large ."] * 400)}]
+
+
+def python(code: str, **changes: str) -> str:
+    """What a new process prints."""
+    command = [sys.executable, "-P", "-c", f"import sys\n{code}"]
+    done = subprocess.run(
+        command, cwd=places.ROOT, env=clean_environment() | changes, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def loaded(code: str) -> set[str]:
+    """Which of these a new process has imported in the end."""
+    return set(python(f"{code}\nprint(*(sys.modules.keys() & {HEAVY!r}))").split())
+
+
+def test_the_names_are_there_and_importing_them_costs_no_torch():
+    assert {"BiLM", "load", "train", "results"} <= set(elmo_bench.__all__) <= set(dir(elmo_bench))
+    assert loaded("import elmo_bench") == set()
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        elmo_bench.lode  # noqa: B018  # type: ignore[attr-defined]
+
+
+def test_predicting_imports_neither_lightning_nor_what_only_training_needs():
+    there = loaded("import elmo_bench; elmo_bench.load('ner').predict([{'text': 'Ida Berg sang in Oslo .'}])")
+    assert there == {"torch", "omegaconf"}
+
+
+def test_a_bilm_is_opened_by_its_name_or_its_folder(tmp_path):
+    bilm = elmo_bench.BiLM.open("mini")
+    one, two = bilm.encode([["a", "boat"], ["boats"]])
+    assert one.shape == (3, 2, bilm.width)
+    assert two.dtype == torch.float32
+    again = elmo_bench.BiLM.open(places.BROUGHT / "models" / "mini")
+    assert torch.equal(again.encode([["a", "boat"]])[0], one)
+    bilm.export(tmp_path / "my_options.json", tmp_path / "my_weights.hdf5")
+    assert elmo_bench.BiLM.open(tmp_path, state="zero").state == "zero"
+    with pytest.raises(elmo_bench.UserError, match="no biLM of that name and no folder"):
+        elmo_bench.BiLM.open("nosuch")
+    (tmp_path / "my_weights.hdf5").unlink()
+    with pytest.raises(elmo_bench.UserError, match="no file weights.hdf5"):
+        elmo_bench.BiLM.open(tmp_path)
+
+
+def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_path):
+    trained = elmo_bench.load("ner")
+    answers = trained.predict(ROWS)
+    assert [answer["tokens"] for answer in answers] == [row.get("tokens") or row["text"].split() for row in ROWS]
+    assert answers[0]["entities"][0]["label"] == "PER"
+    kinds = {kind.__module__.partition(".")[0] for kind in type(trained.model).__mro__}
+    assert kinds == {"elmo_bench", "torch", "builtins"}
+    assert not trained.model.training
+    assert trained.predict([]) == []
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    arguments = ("predict", "task=ner", f"input={source}", f"output={output}")
+    subprocess.run(children.python("elmo_bench", *arguments), check=True, cwd=tmp_path, env=clean_environment())
+    assert list(map(json.loads, output.read_text().splitlines())) == answers
+
+
+@pytest.mark.parametrize(("rows", "told"), [
+    ([{"text": "a"}, {"words": ["a"]}], r"rows\[1\]: .*words"),
+    ([{"text": ""}], r"rows\[0\]: the sentence has no words"),
+    (["a"], r"rows\[0\]: not a JSON object"),
+])  # fmt: skip
+def test_what_the_reader_does_not_take_is_named_by_its_number(rows, told):
+    with pytest.raises(elmo_bench.UserError, match=told):
+        elmo_bench.load("ner").predict(rows)
+
+
+@pytest.mark.parametrize(("name", "told"), [
+    ("nre", "no task .*ner.*, no file of a checkpoint and no id of a run"),
+    ("0" * 16, "no record of run 0000000000000000"),
+    ("results/own/best.ckpt", "no such checkpoint"),
+])  # fmt: skip
+def test_a_model_that_is_not_there_is_one_line(name, told):
+    with pytest.raises(elmo_bench.UserError, match=told):
+        elmo_bench.load(name)
+
+
+def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, stand_in):
+    record = elmo_bench.train("toy", bench.overrides("seed=7"))
+    assert (record.task, record.seed, record.arm) == ("toy", 7, "elmo")
+    for name in (record.run, bench.results / record.checkpoint):
+        trained = elmo_bench.load(name, task="toy", results=bench.results)
+        assert trained.task == "toy"
+        assert sum(each.numel() for each in trained.model.parameters()) == record.parameters
+    table = elmo_bench.results(bench.results)
+    assert list(table) == "task scale arm variant vectors bilm seed split metric value run".split()
+    assert len(table) == sum(map(len, record.metrics.values()))
+    test = table[(table.split == "test") & (table.metric == record.monitor)]
+    assert test["value"].tolist() == [record.metrics["test"][record.monitor]]
+    with pytest.raises(elmo_bench.UserError, match="there is no such key"):
+        elmo_bench.train("toy", bench.overrides("sede=7"))
+
+
+def test_all_committed_records_are_in_the_table():
+    table = elmo_bench.results(places.RECORDED)
+    assert set(table["split"]) == {"dev", "test"}
+    assert {"baseline", "elmo"} == set(table["arm"])
+    assert table["bilm"].isna().equals(table["arm"] == "baseline")
+    assert table["value"].between(0, 100).all()
+    assert not table.duplicated(["run", "split", "metric"]).any()
+
+
+def test_no_results_are_an_empty_table(tmp_path):
+    assert elmo_bench.results(tmp_path).shape == (0, 11)
