@@ -81,8 +81,12 @@ class Reader(Protocol):
 
     def collate(self, rows: Sequence[Row]) -> Batch: ...
 
-    def from_text(self, **raw: Any) -> Row:
-        """A row without labels from one JSON object of `predict`'s input. Raises `UserError` on missing keys."""
+    def from_text(self, /, **raw: Any) -> Row:
+        """A row without labels from one JSON object of `predict`'s input, which may have further keys.
+
+        "text" is tokenized (`text/raw.py`) and, where a row is a document, split into sentences; "tokens" and
+        "sentences" are taken as they are. Raises `UserError` on missing keys.
+        """
         ...
 
 
@@ -97,7 +101,7 @@ class Samples(Protocol):
 
 @runtime_checkable
 class ReadsFiles(Protocol):
-    """A reader that makes rows from its data set's own JSON files, for `predict`."""
+    """A reader that makes rows from its data set's own files, for `predict`, as it does for training."""
 
     def from_file(self, path: str) -> list[Row]:
         """Rows without labels. Raises `UserError` on malformed data."""
@@ -108,8 +112,8 @@ class ReadsFiles(Protocol):
 class WritesOfficial(Protocol):
     """A reader that converts predictions to the official scorer's format, for `predict`."""
 
-    def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> Any:
-        """A JSON value."""
+    def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> str:
+        """The text of a file that `score` and the official scorer read. Raises `UserError` for what it cannot hold."""
         ...
 
 

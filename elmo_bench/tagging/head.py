@@ -13,8 +13,9 @@ from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.system.errors import UserError
-from elmo_bench.task import Batch, Embedded
+from elmo_bench.task import Batch, Embedded, Row
 from elmo_bench.text import tags
+from elmo_bench.text.raw import extent
 from elmo_bench.text.vocabulary import Vocabulary
 
 
@@ -88,13 +89,15 @@ class TaggingHead(nn.Module):
         return [tags.convert([self.labels[i] for i in sequence], "iob2") for sequence in best]
 
     def describe(self, predictions: Sequence[list[str]], scores: TaggingScores, batch: Batch) -> list[dict[str, Any]]:
-        """For each sentence its "tags" and its "spans": {"label", "start", "end", "text"}, words [start, end)."""
+        """For each sentence its "tags" and its "spans": {"label", "start", "end", "text"}, words [start, end); of raw
+        text also its "characters" [start, end).
+        """
         return [
-            {"tags": sequence, self.described: [_span(span, row["tokens"]) for span in tags.spans(sequence)]}
+            {"tags": sequence, self.described: [_span(span, row) for span in tags.spans(sequence)]}
             for sequence, row in zip(predictions, batch.rows, strict=True)
         ]
 
 
-def _span(span: tags.Span, words: list[str]) -> dict[str, Any]:
-    text = " ".join(words[span.start : span.end])
-    return {"label": span.type, "start": span.start, "end": span.end, "text": text}
+def _span(span: tags.Span, row: Row) -> dict[str, Any]:
+    where = extent(row, row["tokens"], span.start, span.end)
+    return {"label": span.type, "start": span.start, "end": span.end, **where}

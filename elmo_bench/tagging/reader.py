@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage.files import open_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import documents, tags
 from elmo_bench.text.batching import pad, pad_tokens
-from elmo_bench.text.columns import read_blocks
+from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.raw import words_of
+from elmo_bench.text.raw import sentence_of
 from elmo_bench.text.rows import tables
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.vocabulary import Vocabulary
@@ -98,9 +100,20 @@ class TaggingReader:
 
     def _from_file(self, split: str) -> Iterator[Sentence]:
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
-        blocks = list(read_blocks(self.source.path(split), comment=self.data.get("comment"), minimum=2))
+        blocks = self._blocks(self.source.path(split))
         for block, document in zip(blocks, documents.of_blocks(blocks), strict=True):
             yield Sentence(block.column(word), block.column(tag), block.path, block.lines, document)
+
+    def _blocks(self, path: Path | str) -> list[Block]:
+        """Raises `UserError` as `read_blocks`; the message names the key that leaves comments out, if it has any."""
+        comment = self.data.get("comment")
+        try:
+            return list(read_blocks(path, comment=comment, minimum=2))
+        except UserError as error:
+            if comment is None and error.line is not None and _remarks(path, error.line):
+                message = f"{error.message}; if lines that begin with # are comments, add +task.data.comment='#'"
+                raise UserError(message, error.path, error.line) from None
+            raise
 
     def _from_hub(self, split: Dataset) -> Iterator[Sentence]:
         """On the hub, tags are numbers, whose names are in the features of the data set."""
@@ -158,13 +171,29 @@ class TaggingReader:
             labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in row["tags"]] for row in rows])
         return Batch(list(rows), {"tokens": text}, labels)
 
-    def from_text(self, **raw: Any) -> Row:
-        """A row from {"tokens": [...]} or {"text": "..."}; text is split at white space only.
+    def from_text(self, /, **raw: Any) -> Row:
+        """A row from {"tokens": [...]}, taken as they are, or {"text": "..."}, which is tokenized.
 
         Raises:
             UserError: neither key, values that are not words, no words.
         """
-        return {"tokens": words_of(raw)}
+        return sentence_of(raw)
+
+    def from_file(self, path: str) -> list[Row]:
+        """A row without tags for each sentence of a column file. Raises `UserError` as `read_blocks`."""
+        return [{"tokens": block.column(self.data.get("word_column", 0))} for block in self._blocks(path)]
+
+    def official(self, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> str:
+        """A column file of words and IOB2 tags."""
+        spaced = any(" " in word for row in rows for word in row["tokens"])
+        pairs = (zip(row["tokens"], one, strict=True) for row, one in zip(rows, predictions, strict=True))
+        return "".join(write_rows(list(sentence), "\t" if spaced else " ") for sentence in pairs)
+
+
+def _remarks(path: Path | str, line: int) -> bool:
+    """Whether a line of a file or the one before it begins as a comment does."""
+    with open_text(path) as lines:
+        return any(text.startswith("#") for text in islice(lines, max(line - 2, 0), line))
 
 
 def _fault(error: tags.TagError, sentence: Sentence) -> UserError:

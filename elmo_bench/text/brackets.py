@@ -10,8 +10,6 @@ from elmo_bench.text.tags import Span
 _CELL = re.compile(r"((?:\([^()*\s]+)*)\*((?:[^()*\s]*\))*)")
 _OPENED = re.compile(r"\(([^(]+)")
 _CLOSED = re.compile(r"([^)]*)\)")
-_MENTION = r"(?:\([^()|\s]+\)?|[^()|\s]+\))"
-_CLUSTERS = re.compile(rf"[-_*]|{_MENTION}(?:\|{_MENTION})*")
 _SINGLE, _OPENING = map(re.compile, (r"\(([^()|\s]+)\)", r"\(([^()|\s]+)"))
 _CLOSING = re.compile(
     r"(?<![^()|\s])([^()|\s]+)\)"
@@ -74,11 +72,8 @@ def mentions(column: Sequence[str]) -> list[Span]:
         By start, the outer one first. Nothing is left out: a mention written twice comes twice.
 
     Raises:
-        BracketError: see `chains`; also a cell without bars between its mentions.
+        BracketError: see `chains`.
     """
-    for i, cell in enumerate(column):
-        if not _CLUSTERS.fullmatch(cell):
-            raise _bad_clusters(cell, i)
     ended, _ = _read_mentions(column, "sentence")
     return sorted(ended, key=_outer_first)
 
@@ -143,12 +138,8 @@ def _parse_cell(cell: str, index: int) -> list[list[str]]:
         clusters.append(pattern.findall(rest))
         rest = pattern.sub("", rest)
     if rest.strip("|-_*"):
-        raise _bad_clusters(cell, index)
+        raise BracketError(f"{cell!r} is not a cluster cell; expected for example '(0', '0)', '(0)|1)' or '-'", index)
     return clusters
-
-
-def _bad_clusters(cell: str, index: int) -> BracketError:
-    return BracketError(f"{cell!r} is not a cluster cell; expected for example '(0', '0)', '(0)|1)' or '-'", index)
 
 
 def write_mentions(mentions: Iterable[Span], length: int) -> list[str]:

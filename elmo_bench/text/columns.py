@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -39,6 +39,7 @@ def read_blocks(
     apart: bool = False,
     widths: Literal["file", "sentence"] = "file",
     minimum: int = 1,
+    last: str = "",
 ) -> Iterator[Block]:
     """The sentences of a column file, plain, `.gz` or `.xz`, read as a stream.
 
@@ -52,6 +53,7 @@ def read_blocks(
         apart: a comment ends a sentence and is a block of its own, without rows ("#begin document").
         widths: which rows must have the same number of columns: all of the "file", or those of one "sentence".
         minimum: the smallest number of columns allowed.
+        last: what an empty last field stands for; "" refuses it.
 
     Raises:
         UserError: no such file, not UTF-8, rows of different widths, an empty field, a file without sentences.
@@ -81,6 +83,7 @@ def read_blocks(
             if "\r" in line:
                 raise UserError(r"a carriage return in the line; end the lines with \n or \r\n", path, number)
             row = split(line)
+            row[-1] = row[-1] or last
             if not width or (widths == "sentence" and not block.rows):
                 width = len(row)
             _check(row, width, minimum, path, number)
@@ -103,3 +106,16 @@ def _check(row: list[str], width: int, minimum: int, path: Path, line: int) -> N
         raise UserError(f"{width} column(s), but at least {minimum} are expected", path, line)
     if "" in row:
         raise UserError(f"column {row.index('')} (from 0) is empty; correct the file", path, line)
+
+
+def write_rows(rows: Sequence[Sequence[str]], separator: str) -> str:
+    """The lines of a sentence, with the empty one behind them.
+
+    Raises:
+        UserError: a field is empty or contains the separator or the end of a line.
+    """
+    for row in rows:
+        for cell in row:
+            if not cell or separator in cell or cell.splitlines() != [cell]:
+                raise UserError(f"{cell!r} cannot stand in a file of columns")
+    return "".join(f"{separator.join(row)}\n" for row in [*rows, ()])

@@ -1,9 +1,12 @@
 """The CoNLL-2012 format (OntoNotes): documents with predicates, their arguments, coreference and speakers, as a stream.
 
 One token per line, an empty line after each sentence, `#begin document (NAME); part 000` and `#end document` around
-each part of a document. Columns, separated by tabs or spaces: document, part, number, word, part of speech, parse bit,
-predicate lemma, frame, word sense, speaker, named entities, arguments (one column for each predicate of the sentence,
-so sentences differ in width), coreference. An empty cell is written `-`.
+each part of a document; without these lines, parts are told apart by the first two columns. Columns, separated by tabs
+or spaces: document, part, number, word, part of speech, parse bit, predicate lemma, frame, word sense, speaker, named
+entities, arguments (one column for each predicate of the sentence, so sentences differ in width), coreference. An empty
+cell is written `-`; the last one may be missing.
+
+Training, `score` and `predict` read files here, and `predict` writes them here.
 """
 
 from __future__ import annotations
@@ -18,14 +21,17 @@ from typing import Any, NamedTuple
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.text import brackets
-from elmo_bench.text.columns import Block, read_blocks
+from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.tags import Span
 
 DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, ARGUMENTS = range(12)
 WIDTH = 12  # columns of a sentence without predicates, including coreference
 ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files to look for in a folder
 PACKED = ("", ".gz", ".xz")
-_BEGIN = re.compile(r"#begin document \(?(.*?)\)?(?:;\s*part\s+(\S+))?")
+_BEGIN = re.compile(r"#\s*begin[\s_]+document:?\s+\(?(.*?)\)?(?:;\s*part\s+(\S+))?\s*", re.IGNORECASE)
+_BEGINS, _ENDS, _DOCUMENT = (re.compile(rf"#\s*{word}", re.IGNORECASE) for word in (r"begin\b", r"end\b", ".*doc"))
+EXPECTED = "'#begin document (NAME); part 000'"
+SKELETON = "[WORD]"  # in the place of every word, where OntoNotes is distributed without its texts
 
 
 class Predicate(NamedTuple):
@@ -117,6 +123,11 @@ class Document(NamedTuple):
     line: int  # its first line
 
     @property
+    def key(self) -> tuple[str, str]:
+        """What no other part has: the name, and the part without zeros in front."""
+        return self.name, self.part.lstrip("0") if re.fullmatch("[0-9]+", self.part) else self.part
+
+    @property
     def genre(self) -> str:
         """The first folder of its name ("bc/cctv/00/cctv_0001" -> "bc"); "-" for a name without folders."""
         first, slash, _ = self.name.partition("/")
@@ -134,8 +145,6 @@ class Document(NamedTuple):
 def read_documents(paths: str | PathLike[str] | Iterable[Path], minimum: int = WIDTH) -> Iterator[Document]:
     """The documents of one or more files, one after another; only one is in memory at a time.
 
-    A file without any `#begin document` is one document, named in its first column.
-
     Args:
         paths: a file, plain, `.gz` or `.xz`; or files, such as `find_files` gives.
         minimum: the smallest number of columns in a row.
@@ -146,41 +155,95 @@ def read_documents(paths: str | PathLike[str] | Iterable[Path], minimum: int = W
     seen: dict[tuple[str, str], str] = {}
     for path in [Path(paths)] if isinstance(paths, str | PathLike) else paths:
         for document in _read_file(path, minimum):
-            part = document.part.lstrip("0") if re.fullmatch("[0-9]+", document.part) else document.part
             where = f"{document.path}:{document.line}"
-            if (first := seen.setdefault((document.name, part), where)) != where:
+            if (first := seen.setdefault(document.key, where)) != where:
                 message = f"part {document.part} of document {document.name} occurs again; the first begins at {first}"
                 raise UserError(message, document.path, document.line)
             yield document
 
 
 def _read_file(path: Path, minimum: int) -> Iterator[Document]:
-    document, marked = None, False
-    for block in read_blocks(path, comment="#", apart=True, widths="sentence", minimum=minimum):
+    document, marked, unknown = None, False, 0
+    for block in read_blocks(path, comment="#", apart=True, widths="sentence", minimum=minimum, last="-"):
         line = block.lines[0]
         if block.rows:
-            if document is None:
-                if marked:
-                    raise UserError("a sentence outside any document: expected '#begin document' first", path, line)
+            if document is None and marked:
+                raise UserError("a sentence outside any document: expected '#begin document' first", path, line)
+            if not marked:
                 row = block.rows[0]
-                document = Document(row[DOCUMENT], row[PART] if len(row) > PART else "0", [], path, line)
+                if unknown or len(row) < WIDTH:
+                    raise UserError(f"expected {EXPECTED} before the sentences", path, unknown or line)
+                name, part = row[DOCUMENT], row[PART]
+                if document is not None and (name, part) != document[:2]:
+                    yield document
+                    document = None
+                document = document or Document(name, part, [], path, line)
+            assert document is not None
             document.sentences.append(Sentence(block))
-        elif block.comments[0].startswith("#begin"):
+        elif _BEGINS.match(block.comments[0]):
             if document is not None:
                 raise UserError(f"a document begins before the one at line {document.line} ends", path, line)
-            match = _BEGIN.fullmatch(block.comments[0].rstrip())
+            match = _BEGIN.fullmatch(block.comments[0])
             if match is None:
-                raise UserError("expected '#begin document (NAME); part 000'", path, line)
+                raise UserError(f"expected {EXPECTED}", path, line)
             document, marked = Document(match[1], match[2] or "0", [], path, line), True
-        elif block.comments[0].startswith("#end"):
+        elif _ENDS.match(block.comments[0]):
             if document is None or not marked:
                 raise UserError("'#end document' without its '#begin document'", path, line)
             yield document
             document = None
+        elif not unknown and _DOCUMENT.match(block.comments[0]):
+            unknown = line
     if document is not None:
         if marked:
             raise UserError("this document has no '#end document'; is the file cut off?", path, document.line)
         yield document
+
+
+def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
+    """The documents with their words that `data` names for a split, see `named_files`; those of `with_words`."""
+    return with_words(read_documents(named_files(data, split)))
+
+
+def with_words(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents. Raises `UserError` at one whose words are left out."""
+    for document in documents:
+        for block, *_ in document.sentences:
+            if set(block.column(WORD)) == {SKELETON}:
+                told = (
+                    f"the words are missing, {SKELETON} stands for them; put in those of OntoNotes (skeleton2conll.sh)"
+                )
+                raise UserError(told, block.path, block.lines[0])
+        yield document
+
+
+def write_sentence(
+    document: str, part: str, columns: Mapping[int, Sequence[str]], arguments: Sequence[Sequence[str]] = ()
+) -> str:
+    """The lines of a sentence, with the empty one behind them; the inverse of reading it.
+
+    Args:
+        document, part: the first two columns.
+        columns: those that are known, by their number (WORD, POS, ...); -1 is coreference.
+        arguments: a column for each predicate.
+
+    Raises:
+        UserError: a cell that columns cannot hold.
+    """
+    rows = []
+    for i in range(len(columns[WORD])):
+        known = {NUMBER: str(i), NAMES: "*", **{number: column[i] for number, column in columns.items()}}
+        cells = [document, part, *(known.get(number, "-") for number in range(NUMBER, ARGUMENTS))]
+        rows.append([*cells, *(column[i] for column in arguments), known.get(-1, "-")])
+    return write_rows(rows, "\t")
+
+
+def begin(document: str, part: str) -> str:
+    """The line that begins a part of a document."""
+    return f"#begin document ({document}); part {part}\n"
+
+
+END = "#end document\n"
 
 
 def named_files(data: Mapping[str, Any], split: str) -> list[Path]:

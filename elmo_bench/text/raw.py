@@ -1,34 +1,30 @@
-"""The words of a sentence in the input of `predict`."""
+"""The words of a line of `predict`'s input, and the characters of its text at which they stand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.text.tokenizer import sentence_lengths, words
+
+EXPECTED = 'expected {"tokens": [...]} or {"text": "..."}'
 
 
-def words_of(
-    raw: Mapping[str, Any],
-    split: Callable[[str], list[str]] = str.split,
-    expected: str = 'expected {"tokens": [...]} or {"text": "words between spaces"}',
-) -> list[str]:
-    """The words of {"tokens": [...]}, or of {"text": "..."} as `split` cuts it.
-
-    Args:
-        raw: an object with one of the two keys.
-        split: splits the text; by default at white space only.
-        expected: the error message if neither key is there.
+def tokens_of(raw: Mapping[str, Any]) -> list[str] | None:
+    """The words of {"tokens": [...]}, as they are; None for {"text": "..."}.
 
     Raises:
-        UserError: neither key, anything but words, no words at all.
+        UserError: neither key, anything but words, no words.
     """
-    if "tokens" in raw:
-        tokens = raw["tokens"]
-    elif isinstance(raw.get("text"), str):
-        tokens = split(raw["text"])
-    else:
-        raise UserError(expected)
+    if "tokens" not in raw:
+        if not isinstance(raw.get("text"), str):
+            raise UserError(EXPECTED)
+        if not raw["text"].strip():
+            raise UserError("the text has no words")
+        return None
+    tokens = raw["tokens"]
     if not are_words(tokens):
         raise UserError('"tokens" must be a list of words')
     if not tokens:
@@ -39,3 +35,35 @@ def words_of(
 def are_words(value: Any) -> bool:
     """Whether this is a list of strings, none of them empty."""
     return isinstance(value, list) and all(isinstance(word, str) and word for word in value)
+
+
+def sentence_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with the "tokens" of one sentence; of text also the "text" and the "places" [start, end) of its words.
+
+    Raises:
+        UserError: as `tokens_of`.
+    """
+    tokens = tokens_of(raw)
+    if tokens is not None:
+        return {"tokens": tokens}
+    found = words(raw["text"])
+    return {"tokens": [word.form for word in found], "text": raw["text"], "places": [[*word[1:]] for word in found]}
+
+
+def document_of(text: str) -> dict[str, Any]:
+    """A row with the "sentences" of a text, the "text" and the "places"; a sentence also ends where a line does."""
+    sentences, places = [], []
+    for line in re.finditer(r"[^\r\n]+", text):
+        found = words(line.group())
+        places += [[line.start() + word.start, line.start() + word.end] for word in found]
+        forms = iter(found)
+        sentences += [[next(forms).form for _ in range(length)] for length in sentence_lengths(found)]
+    return {"sentences": sentences, "text": text, "places": places}
+
+
+def extent(row: Mapping[str, Any], tokens: list[str], start: int, end: int) -> dict[str, Any]:
+    """The "text" of the words [start, end) of a row; if it was made of text: as it stands there, and "characters"."""
+    if "places" not in row:
+        return {"text": " ".join(tokens[start:end])}
+    first, last = row["places"][start][0], row["places"][end - 1][1]
+    return {"text": row["text"][first:last], "characters": [first, last]}

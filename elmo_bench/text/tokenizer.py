@@ -1,32 +1,52 @@
 """Splits English text into words with their positions, and into sentences.
 
-Words follow the Penn Treebank conventions of NLTK's word tokenizer (contractions split, punctuation separate), which
-also tokenized the open biLM's text; words joined by hyphens, dashes and slashes are split too, so that an answer such
-as "1,000" in "1,000-mile" is made of whole words.
+Words follow the Penn Treebank conventions of NLTK's word tokenizer (contractions split, punctuation separate, O'Brien
+and Qur'an whole), which also tokenized the open biLM's text; words joined by hyphens, dashes and slashes are split too,
+so that an answer such as "1,000" in "1,000-mile" is made of whole words. NLTK's tokenizer itself expects single
+sentences and cuts decomposed accents; those of the library `tokenizers` know no contractions.
+
+A text has the same words in Unicode's composed and decomposed forms (NFC and NFD).
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 _TITLES = "Mr|Mrs|Ms|Dr|Prof|Rev|Gen|Col|Lt|Sgt|Capt|Maj|Sen|Rep|Gov|Hon|St|Mt|Ft|Jr|Sr|Inc|Ltd|Co|Corp|vs|etc"
-_WORD = re.compile(
-    rf"""
-    \b(?:{_TITLES})\.                          # Dr. and the like, where a word begins
-    | (?:[^\W\d_]\.){{2,}}                             # U.S., a.m.
-    | \d+(?:[.,:]\d+)+                         # 1,000  3.5  12:30
-    | [^\W_]+?(?=[nN]['\u2019][tT]\b)               # do of don't
-    | [nN]['\u2019][tT]\b
-    | ['\u2019](?:s|re|ve|ll|d|m|S|RE|VE|LL|D|M)\b  # 's of dog's
-    | [^\W_]+                                  # letters and digits of any script
-    | \.{{2,}} | --+ | '' | ``
-    | \S                                       # all else, one by one
-    """,
-    re.VERBOSE,
+_ENDING = r"(?:s|re|ve|ll|d|m|S|RE|VE|LL|D|M)\b"
+_MARK, _JOINER = "\U00010380", "\U00010381"  # letters of Ugaritic, for which nobody needs a tokenizer of English
+_MARKS = f"[{_MARK}{_JOINER}]*"
+
+
+def _pattern(inside: str = "", after: str = "") -> re.Pattern[str]:
+    """Of a word; `inside` goes on in words, `after` behind single characters."""
+    return re.compile(
+        rf"""
+        \b(?:{_TITLES})\.                          # Dr. and the like, where a word begins
+        | (?:[^\W\d_]{_MARKS}\.){{2,}}                # U.S., a.m.
+        | \d+(?:[.,:]\d+)+                         # 1,000  3.5  12:30
+        | [^\W_]+?(?=[nN]['\u2019][tT]\b)               # do of don't
+        | [nN]['\u2019][tT]\b
+        | ['\u2019]{_ENDING}                        # 's of dog's
+        | [^\W_]+{inside}                          # letters and digits of any script
+        | \.{{2,}} | --+ | '' | ``
+        | \S{after}                                # all else, one by one
+        """,
+        re.VERBOSE,
+    )
+
+
+_WHOLE = _pattern(
+    inside=rf"(?:'(?!{_ENDING})[^\W_]+)*",  # O'Brien
+    after=rf"(?:(?<=[\U0001F1E6-\U0001F1FF])[\U0001F1E6-\U0001F1FF])?{_MARKS}"  # a flag
+    rf"(?:(?<={_JOINER})[^\w\s]{_MARKS})*",  # an emoji made of several
 )
+_APART = _pattern()
 _CURLY = "\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b"  # double, single
 _STRAIGHT = str.maketrans("".join(_CURLY), "\"\"\"\"''''")  # one character for one, so that positions stay the same
 _ENDS = {".", "!", "?", "..", "...", "…"}
@@ -34,19 +54,55 @@ _CLOSERS = {'"', "'", "''", ")", "]", "}"}
 
 
 class Word(NamedTuple):
-    """A word, with curly quotes made straight, and the character of the text at which it begins."""
+    """A word, composed (NFC), with curly quotes made straight, and its characters [start, end) of the text."""
 
     form: str
     start: int
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.form)
+    end: int
 
 
-def words(text: str) -> list[Word]:
-    """The words of a text, in order; every character that is not white space belongs to one."""
-    return [Word(match.group().translate(_STRAIGHT), match.start()) for match in _WORD.finditer(text)]
+def words(text: str, apart: bool = False) -> list[Word]:
+    """The words of a text, in order; every character that is not white space belongs to one.
+
+    Args:
+        text: any.
+        apart: cut at apostrophes, accents that are characters of their own and invisible characters inside a word, too,
+            as the labelled texts of SQuAD and SNLI have been cut so far.
+    """
+    if text.isascii():
+        return [Word(match.group(), *match.span()) for match in (_APART if apart else _WHOLE).finditer(text)]
+    if apart:
+        return [Word(match.group().translate(_STRAIGHT), *match.span()) for match in _APART.finditer(text)]
+    straight = seen = text.translate(_STRAIGHT)
+    if marked := not _marks().isdisjoint(text):
+        seen = "".join(map(_seen, straight))
+    if marked or not unicodedata.is_normalized("NFC", text):
+        spans = [match.span() for match in _WHOLE.finditer(seen)]
+        return [Word(_form(straight[start:end]), start, end) for start, end in spans]
+    return [Word(match.group(), *match.span()) for match in _WHOLE.finditer(straight)]
+
+
+@cache
+def _marks() -> frozenset[str]:
+    """The characters that `_seen` replaces."""
+    chars = map(chr, (*range(0x80, 0x20000), *range(0xE0000, 0xE01F0)))
+    return frozenset(char for char in chars if _seen(char) != char)
+
+
+def _seen(char: str) -> str:
+    """A character as the pattern sees it: what changes the one before it is a letter."""
+    if char in "\u200b\ufeff":  # spaces of no width
+        return " "
+    if char == "\u200d":
+        return _JOINER
+    marks = unicodedata.category(char) in ("Mn", "Mc", "Me", "Cf") or "\U0001f3fb" <= char <= "\U0001f3ff"
+    return _MARK if marks else char
+
+
+def _form(piece: str) -> str:
+    """A word without invisible characters such as soft hyphens, unless it has no others."""
+    visible = "".join(char for char in piece if unicodedata.category(char) != "Cf")
+    return unicodedata.normalize("NFC", visible or piece)
 
 
 def sentence_lengths(words: Sequence[Word]) -> list[int]:

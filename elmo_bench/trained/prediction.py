@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from elmo_bench.trained.answers import Answer
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
+PLACE = "prediction"  # the key of the answer in a line of the output; all else there is the input's
+_OBJECT = re.compile(r"\s*\{\s*[\"}]")  # how a line of JSON begins, and no line of a data set's files of other formats
 
 
 class Trained(Opened):
@@ -100,15 +102,15 @@ def predict(
 
     Args:
         checkpoint, input, output: paths.
-        format: "json" or "plain".
+        format: "json", or "official": a file that `score` and the official scorer read.
         task: instead of a checkpoint: the one whose trained head is used; beside it: the one that it must be of, whose
             pages may then name code outside this project.
         models_root: the folder of heads and their biLMs; None: the configuration's.
         options: other keys of the configuration; None: as in the run.
 
     Raises:
-        UserError: files that cannot be read, a line that is not a JSON object or that the reader rejects, a prediction
-            that is not finite.
+        UserError: files that cannot be read, a line that is not a JSON object, that the reader rejects or that has the
+            key "prediction" already, a prediction that is not finite.
     """
     if not Path(output).absolute().parent.is_dir():
         raise UserError("no such folder for the output", Path(output).parent)
@@ -122,18 +124,23 @@ def predict(
     cfg, reader = trained.cfg, trained.reader
     head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
     outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
-    official = _own_format(reader, WritesOfficial, output, cfg.task.name)
-    own_input = _own_format(reader, ReadsFiles, input, cfg.task.name)
-    inputs = [({}, row) for row in reader.from_file(input)] if own_input else read_rows(reader, input, cfg.task.name)
+    official = format == "official" or _ending(output) == ".json"
+    own = not _is_lines(input)
+    for needed, feature, path in ((official, WritesOfficial, output), (own, ReadsFiles, input)):
+        if needed and not isinstance(reader, feature):
+            raise UserError(f"task {cfg.task.name} has no file format of its own; give a .jsonl file", path)
+    inputs = [({}, row) for row in reader.from_file(input)] if own else read_rows(reader, input, cfg.task.name)
+    taken = None if official else next((number for number, (raw, _) in enumerate(inputs, 1) if PLACE in raw), None)
+    if taken is not None:
+        raise UserError(f'"{PLACE}" is the key of the answer in the output; give it another name', input, taken)
     rows = [row for _, row in inputs]
     answers = trained.answers(rows)
     if official:
-        written = [reader.official([answer.prediction for answer in answers], rows)]
-    elif format == "plain":
-        written = [answer.prediction for answer in answers]
+        text = reader.official([answer.prediction for answer in answers], rows)
     else:
         written = lines(reader, inputs, answers)
-    write(Path(output), "".join(json_text.dumps(line, ensure_ascii=False) + "\n" for line in written))
+        text = "".join(json_text.dumps(line, ensure_ascii=False) + "\n" for line in written)
+    write(Path(output), text)
     return len(answers)
 
 
@@ -150,23 +157,29 @@ def _check_named(path: str | None, task: str | None, models_root: str | None) ->
 def lines(reader: Any, inputs: Sequence[tuple[Mapping[str, Any], Any]], answers: Sequence[Answer]) -> list[Any]:
     """What is written for each input object and its row: the input, and the answer in readable form."""
     return [
-        echo(raw, row, reader.fields) | answer.described for (raw, row), answer in zip(inputs, answers, strict=True)
+        answered(raw, row, reader.fields, answer.described) for (raw, row), answer in zip(inputs, answers, strict=True)
     ]
 
 
-def echo(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    """An input object, plus the words of fields that were tokenized here (except documents)."""
+def answered(
+    raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str], described: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An input object as it is, with the answer in a place of its own, and the words of what was tokenized here."""
     words = {field: row[field] for field in fields if field not in raw}
-    return {**raw, **{field: value for field, value in words.items() if all(isinstance(word, str) for word in value)}}
+    return {**raw, PLACE: {**words, **described}}
 
 
-def _own_format(reader: Any, feature: type, path: str, task: str) -> bool:
-    """Whether the file is in the data set's own format (.json). Raises `UserError` if the reader has none."""
-    if not path.removesuffix(".gz").removesuffix(".xz").endswith(".json"):
-        return False
-    if not isinstance(reader, feature):
-        raise UserError(f"task {task} has no JSON format of its own; give a .jsonl file", path)
-    return True
+def _ending(path: str) -> str:
+    """The last ending of a file's name, whether the file is packed or not."""
+    return Path(path.removesuffix(".gz").removesuffix(".xz")).suffix
+
+
+def _is_lines(path: str) -> bool:
+    """Whether a file has a JSON object a line, and is not one of the data set's own: by its name, or its first line."""
+    if (ending := _ending(path)) in (".jsonl", ".json"):
+        return ending == ".jsonl"
+    with open_text(path) as lines:
+        return _OBJECT.match(next(lines, '{"')) is not None
 
 
 def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], Any]]:

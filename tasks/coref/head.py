@@ -13,7 +13,8 @@ from elmo_bench.nn.antecedents import Antecedents, link, marginal_loss, right_an
 from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
 from elmo_bench.nn.packing import on_device
 from elmo_bench.nn.spans import Spans, best_without_crossing, candidates
-from elmo_bench.task import Batch, Embedded
+from elmo_bench.task import Batch, Embedded, Row
+from elmo_bench.text.raw import extent
 from elmo_bench.text.vocabulary import Vocabulary
 
 
@@ -175,14 +176,19 @@ class CorefHead(nn.Module):
     def describe(
         self, predictions: Sequence[Mapping[str, Any]], scores: CorefScores, batch: Batch
     ) -> list[dict[str, Any]]:
-        """For each document its "clusters", the words of their "mentions", and the sentences "in_brackets"."""
-        return [_described(each, row["sentences"]) for each, row in zip(predictions, batch.rows, strict=True)]
+        """For each document its "clusters", the words of their "mentions", and the sentences "in_brackets"; of raw text
+        also the "characters" [start, end) of each mention.
+        """
+        return [_described(each, row) for each, row in zip(predictions, batch.rows, strict=True)]
 
 
-def _described(prediction: Mapping[str, Any], sentences: list[list[str]]) -> dict[str, Any]:
-    words = [word for sentence in sentences for word in sentence]
-    mentions = [[" ".join(words[first : last + 1]) for first, last in each] for each in prediction["clusters"]]
-    return {"clusters": prediction["clusters"], "mentions": mentions, "in_brackets": prediction["text"]}
+def _described(prediction: Mapping[str, Any], row: Row) -> dict[str, Any]:
+    words = [word for sentence in row["sentences"] for word in sentence]
+    found = [[extent(row, words, first, last + 1) for first, last in each] for each in prediction["clusters"]]
+    described = {"clusters": prediction["clusters"], "mentions": [[one["text"] for one in each] for each in found]}
+    if "places" in row:
+        described["characters"] = [[one["characters"] for one in each] for each in found]
+    return {**described, "in_brackets": prediction["text"]}
 
 
 def bracketed(sentences: list[list[str]], clusters: list[list[list[int]]]) -> list[str]:

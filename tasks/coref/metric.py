@@ -7,7 +7,6 @@ any ratio is taken.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -19,8 +18,8 @@ import numpy as np
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
-from elmo_bench.system.storage.files import open_text
 from elmo_bench.text import brackets
+from elmo_bench.text.conll2012 import read_documents
 
 if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Prediction, Row
@@ -169,7 +168,7 @@ def summed(totals: Mapping[str, float]) -> dict[str, Counts]:
 
 
 class Part(NamedTuple):
-    """The coreference column of one `#begin document`."""
+    """The coreference column of a part of a document."""
 
     cells: list[str]
     lines: list[int]  # of the cells, from 1
@@ -208,33 +207,12 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
 
 
 def _parts(path: Path) -> Iterator[tuple[str, Part]]:
-    """Name and part; raises `UserError` where they are not begun, ended and named as they must be."""
-    name, part, seen = "", None, dict[str, int]()
-    with open_text(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if begin := re.match(r"#\s*begin document (.*)", line):
-                name, before = begin[1].strip(), part
-                if before is not None:
-                    raise UserError(f"a document begins before that of line {before.begin} ends", path, number)
-                if name in seen:
-                    raise UserError(f"document {name} again; the first begins at line {seen[name]}", path, number)
-                part = Part([], [], seen.setdefault(name, number))
-            elif re.match(r"#\s*end document", line):
-                if part is None:
-                    raise UserError("'#end document' without its '#begin document'", path, number)
-                yield name, part
-                part = None
-            elif fields := line.split():
-                if part is None:
-                    raise UserError(
-                        "a word outside any document; expected '#begin document (NAME); part 000'", path, number
-                    )
-                part.cells.append(fields[-1])
-                part.lines.append(number)
-    if part is not None:
-        raise UserError("this document has no '#end document'; is the file cut off?", path, part.begin)
-    if not seen:
-        raise UserError("holds no document; expected '#begin document (NAME); part 000'", path)
+    """The parts by name. Raises `UserError` as `read_documents`."""
+    for document in read_documents(path, minimum=1):
+        blocks = [block for block, *_ in document.sentences]
+        cells = [cell for block in blocks for cell in block.column(-1)]
+        lines = [line for block in blocks for line in block.lines]
+        yield "; part ".join(document.key), Part(cells, lines, document.line)
 
 
 def _read(part: Part, path: Path, distinct: bool = False) -> Chains:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +12,22 @@ import torch
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
-from elmo_bench.text.conll2012 import Document, named_files, read_documents
+from elmo_bench.text.brackets import write_mentions
+from elmo_bench.text.conll2012 import (
+    END,
+    SPEAKER,
+    WORD,
+    Document,
+    begin,
+    read_documents,
+    read_split,
+    with_words,
+    write_sentence,
+)
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.raw import are_words
+from elmo_bench.text.raw import are_words, document_of
 from elmo_bench.text.rows import tables
+from elmo_bench.text.tags import Span
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -79,8 +91,7 @@ class CorefReader:
         return tables(splits)
 
     def _rows(self, split: str) -> list[Row]:
-        documents = read_documents(named_files(self.data, split))
-        return [self._row(document) for document in documents if document.sentences]
+        return [self._row(document) for document in read_split(self.data, split) if document.sentences]
 
     def _row(self, document: Document) -> Row:
         sentences = [unslashed(sentence.words) for sentence in document.sentences]
@@ -158,31 +169,58 @@ class CorefReader:
             labels["mentions"] = torch.tensor(mentions, dtype=torch.int64).view(-1, 4)
         return Batch(list(rows), {"sentences": text}, labels)
 
-    def from_text(self, **raw: Any) -> Row:
-        """A row from {"sentences": [[word]]}, or {"text": "..."} with one sentence per line and spaces between words.
+    def from_text(self, /, **raw: Any) -> Row:
+        """A row from {"sentences": [[word]]}, taken as they are, or {"text": "..."}, cut into sentences and words.
 
         Optional: "speakers", for each sentence a name or a list of names, one per word; "genre", the first folder of a
-        document's name in OntoNotes ("bc"); "document", any name.
+        document's name in OntoNotes ("bc"); "document", any name; "part". Further keys are left alone.
 
         Raises:
             UserError: neither key, anything but words, speakers that do not match the sentences.
         """
         if "sentences" in raw:
-            sentences = raw["sentences"]
+            row = {"sentences": raw["sentences"]}
         elif isinstance(raw.get("text"), str):
-            sentences = [words for line in re.split("\r\n?|\n", raw["text"]) if (words := line.split())]
+            row = document_of(raw["text"])
         else:
-            raise UserError('expected {"sentences": [[word, ...], ...]} or {"text": "one sentence per line"}')
+            raise UserError('expected {"sentences": [[word, ...], ...]} or {"text": "..."}')
+        sentences = row["sentences"]
         if not isinstance(sentences, list) or not all(sentence and are_words(sentence) for sentence in sentences):
             raise UserError('"sentences" must be a list of lists of words, none of them empty')
         if not sentences:
             raise UserError("the document has no sentences")
-        given = {key: raw[key] for key in ("genre", "document") if raw.get(key) is not None}
+        given = {key: raw[key] for key in ("genre", "document", "part") if raw.get(key) is not None}
         if not all(isinstance(value, str) for value in given.values()):
             raise UserError(f"{' and '.join(given)} must be a string")
-        if unknown := set(raw) - {"sentences", "text", "speakers", "genre", "document"}:
-            raise UserError(f"unknown keys: {', '.join(sorted(unknown))}")
-        return {"genre": "-", "sentences": sentences, "speakers": _speakers(raw.get("speakers"), sentences)} | given
+        return {"genre": "-"} | row | {"speakers": _speakers(raw.get("speakers"), sentences)} | given
+
+    def from_file(self, path: str) -> list[Row]:
+        """A row without clusters for each part of a document. Raises `UserError` as `read_documents`."""
+        return [
+            {
+                "genre": document.genre,
+                "sentences": [sentence.words for sentence in document.sentences],
+                "speakers": [speaker for sentence in document.sentences for speaker in sentence.speakers],
+                "document": document.name,
+                "part": document.part,
+            }
+            for document in with_words(read_documents(path))
+        ]
+
+    def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
+        """A CoNLL-2012 file with the clusters; a document without a name gets its number."""
+        lines = []
+        for number, (prediction, row) in enumerate(zip(predictions, rows, strict=True), start=1):
+            name, part = row.get("document", f"document {number}"), row.get("part", "000")
+            mentions = [Span(str(i), m[0], m[1] + 1) for i, each in enumerate(prediction["clusters"]) for m in each]
+            words = sum(map(len, row["sentences"]))
+            columns = iter(zip(write_mentions(mentions, words), row["speakers"], strict=True))
+            lines.append(begin(name, part))
+            for sentence in row["sentences"]:
+                cells, speakers = zip(*islice(columns, len(sentence)), strict=True)
+                lines.append(write_sentence(name, part, {WORD: sentence, SPEAKER: speakers, -1: cells}))
+            lines.append(END)
+        return "".join(lines)
 
 
 def unslashed(words: list[str]) -> list[str]:

@@ -3,5 +3,5 @@
 PREDICT = {  # what `elmo-bench predict --help` says of a line of each
     "input": '{"premise": "A man sings.", "hypothesis": "He is silent."}',
     "output": '"label" (entailment, neutral, contradiction), "probabilities" by label',
-    "plain": "the label in quotes",
+    "official": "a label a line",
 }

@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 class SnliReader:
     """A row is {"premise": [str], "hypothesis": [str], "label": str}.
 
-    All texts, whatever their split or source and also in `predict`, are tokenized in the same way: see `tokenize`.
+    All texts, whatever their split or source, are tokenized in the same way: see `tokenize`.
     Pairs without a gold label ("-") are always left out, pairs with an empty sentence in training only; `left_out`
     counts both for each split, and `load` prints the counts.
 
@@ -53,12 +53,14 @@ class SnliReader:
             `.xz`; or without a folder {hub, revision}.
         lower: look words up in lower case.
         min_count: how often a word must occur to be in the vocabulary; rarer ones are the unknown word.
+        apart: cut the texts of the data set at apostrophes and accents inside words, too, as for all runs so far; see
+            `tokenizer.words`. The lines of `predict` never are.
     """
 
     fields = ("premise", "hypothesis")
 
-    def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1):
-        self.source, self.lower, self.min_count = Source(data), lower, min_count
+    def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1, apart: bool = True):
+        self.source, self.lower, self.min_count, self.apart = Source(data), lower, min_count, apart
         self.vocabularies: dict[str, Vocabulary] = {}
         self.left_out: dict[str, int] = {}
 
@@ -90,7 +92,7 @@ class SnliReader:
             if pair.label == NO_GOLD:
                 unlabelled += 1
                 continue
-            row = {"premise": tokenize(pair.premise), "hypothesis": tokenize(pair.hypothesis), "label": pair.label}
+            row = self._row(pair) | {"label": pair.label}
             if row["premise"] and row["hypothesis"]:
                 rows.append(row)
             elif split == "train":
@@ -113,7 +115,7 @@ class SnliReader:
             labels["label"] = torch.tensor([self.vocabularies["labels"][row["label"]] for row in rows])
         return Batch(list(rows), texts, labels)
 
-    def from_text(self, **raw: Any) -> Row:
+    def from_text(self, /, **raw: Any) -> Row:
         """A row from {"premise": "...", "hypothesis": "..."}, both raw text.
 
         Raises:
@@ -127,17 +129,36 @@ class SnliReader:
             raise UserError("a sentence of the pair has no words")
         return row
 
+    def from_file(self, path: str) -> list[Row]:
+        """A row without a label for each pair of SNLI's files, whether it has a gold label or not.
+
+        Raises:
+            UserError: as `read_pairs`; an empty sentence.
+        """
+        rows = [self._row(pair) for pair in read_pairs(Path(path))]
+        for number, row in enumerate(rows, start=1):
+            if not (row["premise"] and row["hypothesis"]):
+                raise UserError(f"a sentence of pair {number} is empty", path)
+        return rows
+
+    def _row(self, pair: Pair) -> Row:
+        return {"premise": tokenize(pair.premise, self.apart), "hypothesis": tokenize(pair.hypothesis, self.apart)}
+
+    def official(self, predictions: Sequence[str], rows: Sequence[Row]) -> str:
+        """A label a line."""
+        return "".join(f"{label}\n" for label in predictions)
+
 
 # Words.
 
 
-def tokenize(text: str) -> list[str]:
-    """The words of a sentence; raw text and tokenized text give the same words.
+def tokenize(text: str, apart: bool = False) -> list[str]:
+    """The words of a sentence; raw text and tokenized text give the same words. For `apart` see `tokenizer.words`.
 
     As `elmo_bench.text.tokenizer`, but hyphenated compounds stay whole and all double quotes become `"`, as in SNLI's
     tokenized distributions (Penn Treebank style) and in the text that the open biLM was trained on.
     """
-    pieces = words(text)
+    pieces = words(text, apart)
     merged: list[list[str]] = []
     for before, word in zip([None, *pieces], pieces, strict=False):
         if before is not None and before.end == word.start and _joined(before, word, merged[-1], text):

@@ -94,7 +94,7 @@ class SquadHead(nn.Module):
         answers = []
         for row, i, j, score in zip(batch.rows, first.tolist(), last.tolist(), best.exp().tolist(), strict=True):
             words = [word for sentence in row["context"] for word in sentence]
-            start, end = row["starts"][i], row["starts"][j] + len(words[j])
+            start, end = row["starts"][i], row["ends"][j] if "ends" in row else row["starts"][j] + len(words[j])
             answer = {"answer": row["text"][start:end], "start": start, "end": end, "score": round(score, 4)}
             answers.append({"id": row["id"]} | answer if row.get("id") else answer)
         return answers

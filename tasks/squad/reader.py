@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
@@ -32,15 +33,16 @@ class Context(NamedTuple):
 
     words: list[Word]
     sentences: list[int]  # number of words in each
+    apart: bool  # as `tokenizer.words` takes it
 
 
 class SquadReader:
-    """A row is a question: {"id", "title", "question": [word], "context": [[word]], "starts": [int], "text", "answers",
-    "span"}.
+    """A row is a question: {"id", "title", "question": [word], "context": [[word]], "starts": [int], "ends": [int],
+    "text", "answers", "span"}.
 
     `title` is that of the article. `context` is the paragraph as a list of sentences, as the biLM reads it; `starts`
-    gives the character of `text` at which each word begins; `span` the first and last word of the first answer;
-    `answers` the texts of all answers.
+    and, unless `apart`, `ends` give the characters of `text` at which each word begins and ends; `span` the first and
+    last word of the first answer; `answers` the texts of all answers.
 
     Without a file for dev, the development set consists of whole articles drawn from the training set.
 
@@ -56,6 +58,8 @@ class SquadReader:
         min_count: how often a word must occur to be in the vocabulary.
         char_min_count: the same for characters.
         char_limit: the most characters of a word; the rest is cut off.
+        apart: cut the texts of the data set at apostrophes and accents inside words, too, as for all runs so far; see
+            `tokenizer.words`. The lines of `predict` never are.
 
     Attributes:
         off_borders: by split, the ids of the questions whose answer begins or ends inside a word; the model learns the
@@ -76,13 +80,14 @@ class SquadReader:
         min_count: int = 1,
         char_min_count: int = 1,
         char_limit: int = 14,
+        apart: bool = True,
     ):
         if sequence not in ("sentence", "paragraph"):
             raise UserError(f"task.reader.sequence={sequence}: choose sentence or paragraph")
         self.source, self.sequence = Source(data, "task.data.train=FILE and test=FILE"), sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count
-        self.char_min_count, self.char_limit = char_min_count, char_limit
+        self.char_min_count, self.char_limit, self.apart = char_min_count, char_limit, apart
         self.vocabularies: dict[str, Vocabulary] = {}
         self.off_borders: dict[str, list[str]] = {}
 
@@ -123,7 +128,7 @@ class SquadReader:
 
     def _split(self, paragraphs: Sequence[Paragraph], split: str, counts: Counts | None = None) -> Dataset:
         rows = self._rows(paragraphs, split)
-        dataset = mapped(rows if counts is None else map(counts.counted, rows), _features())
+        dataset = mapped(rows if counts is None else map(counts.counted, rows), _features(ends=not self.apart))
         off = self.off_borders[split]
         example = f", e.g. of question {off[0]}" if off else ""
         print(
@@ -137,9 +142,9 @@ class SquadReader:
         limit = self.train_words if split == "train" else None
         off = self.off_borders[split] = []
         for paragraph in paragraphs:
-            context = self._context(paragraph.context)
+            context = self._context(paragraph.context, self.apart)
             for question in paragraph.questions:
-                words = [word.form for word in tokenizer.words(question.text)]
+                words = [word.form for word in tokenizer.words(question.text, self.apart)]
                 text, start = question.answers[0]
                 *span, whole = tokenizer.covering(context.words, start, start + len(text))
                 if not whole:
@@ -148,9 +153,9 @@ class SquadReader:
                 row |= {"text": paragraph.context, "title": paragraph.title}
                 yield row | self._window(context, span, limit)
 
-    def _context(self, text: str) -> Context:
-        words = tokenizer.words(text)
-        return Context(words, tokenizer.sentence_lengths(words))
+    def _context(self, text: str, apart: bool) -> Context:
+        words = tokenizer.words(text, apart)
+        return Context(words, tokenizer.sentence_lengths(words), apart)
 
     def _window(self, context: Context, span: Sequence[int] | None, limit: int | None) -> Row:
         """The part of a context that a row keeps, as sentences, with the starts of its words and the span in it."""
@@ -164,8 +169,11 @@ class SquadReader:
             pieces.append([word.form for word in context.words[begin : begin + length]])
             begin += length
         skipped = sum(lengths[:first])
-        starts = [word.start for word in context.words[skipped:begin]]
-        return {"context": pieces, "starts": starts, "span": span and [span[0] - skipped, span[1] - skipped]}
+        words = context.words[skipped:begin]
+        row: Row = {"context": pieces, "starts": [word.start for word in words]}
+        if not context.apart:
+            row["ends"] = [word.end for word in words]
+        return row | {"span": span and [span[0] - skipped, span[1] - skipped]}
 
     def _make_vocabularies(self, words: Counter[str]) -> None:
         """From the number of each word in the training rows."""
@@ -198,8 +206,9 @@ class SquadReader:
 
     # Raw text.
 
-    def from_text(self, **raw: Any) -> Row:
-        """A row from {"context": "...", "question": "...", "id": "..."}; the id is optional.
+    def from_text(self, /, **raw: Any) -> Row:
+        """A row from {"context": "...", "question": "...", "id": "..."}; the id may be missing. Further keys are
+        left alone.
 
         Raises:
             UserError: a key is missing, is not text, or has no words.
@@ -209,42 +218,49 @@ class SquadReader:
                 raise UserError('expected {"context": "a paragraph", "question": "about it"}')
             if not raw[key].strip():
                 raise UserError(f"the {key} is empty")
-        if unknown := set(raw) - {"context", "question", "id"}:
-            raise UserError(f"unknown keys: {', '.join(sorted(unknown))}; expected context, question, id")
-        question = [word.form for word in tokenizer.words(raw["question"])]
-        return {"id": str(raw.get("id", "")), "question": question, "text": raw["context"]} | self._window(
-            self._context(raw["context"]), None, None
-        )
+        id = raw.get("id")
+        return self._asked(raw["context"], raw["question"], "" if id is None else str(id), apart=False)
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without answers for every question of a SQuAD v1.1 file.
+        """A row without answers for every question of a SQuAD v1.1 file, tokenized as in training.
 
         Raises:
             UserError: as `read_paragraphs`.
         """
         return [
-            self.from_text(context=paragraph.context, question=question.text, id=question.id)
+            self._asked(paragraph.context, question.text, question.id, self.apart)
             for paragraph in read_paragraphs(path, answered=False)
             for question in paragraph.questions
         ]
 
-    def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> dict[str, str]:
-        """The object {id: answer} that the official evaluation reads. Raises `UserError` where an id is missing."""
-        answers = {}
+    def _asked(self, context: str, question: str, id: str, apart: bool) -> Row:
+        words = [word.form for word in tokenizer.words(question, apart)]
+        return {"id": id, "question": words, "text": context} | self._window(self._context(context, apart), None, None)
+
+    def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
+        """The JSON object {id: answer} that the official evaluation reads; a question without an id gets a number.
+
+        Raises:
+            UserError: an id occurs twice.
+        """
+        answers: dict[str, str] = {}
+        given = {row["id"] for row in rows}
+        numbers = (number for number in map(str, count(1)) if number not in given)
         for prediction, row in zip(predictions, rows, strict=True):
-            if not row["id"] or row["id"] in answers:
-                raise UserError(f'every question needs an "id" of its own; {row["id"]!r} is empty or occurs twice')
-            answers[row["id"]] = prediction["answer"]
-        return answers
+            id = row["id"] or next(numbers)
+            if id in answers:
+                raise UserError(f'every question needs an "id" of its own; {id!r} occurs twice')
+            answers[id] = prediction["answer"]
+        return json_text.dumps(answers, ensure_ascii=False) + "\n"
 
 
-def _features() -> Features:
+def _features(ends: bool) -> Features:
     from datasets import Features, List, Value
 
     text, number = Value("string"), Value("int32")
     return Features({
         "id": text, "question": List(text), "context": List(List(text)), "starts": List(number), "span": List(number),
-        "answers": List(text), "text": text, "title": text,
+        "answers": List(text), "text": text, "title": text, **({"ends": List(number)} if ends else {}),
     })  # fmt: skip
 
 

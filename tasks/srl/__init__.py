@@ -1,7 +1,7 @@
 """Semantic roles: CoNLL-2012, PropBank-EWT."""
 
 PREDICT = {  # what `elmo-bench predict --help` says of a line of each
-    "input": '{"tokens": ["Ida", "sang"], "predicates": [1]} or {"text": "Ida sang", "predicates": [1]}',
-    "output": '"frames": [{"predicate", "word", "arguments": [{"label", "start", "end", "text"}], "brackets"}]',
-    "plain": '{"frames": [...]}',
+    "input": '{"tokens": ["Ida", "sang"], "predicates": [1]} or {"text": "Ida sang.", "predicates": [1]}',
+    "output": '"frames": [{"predicate", "word", "arguments": [{"label", "start", "end", ...}], "brackets"}]',
+    "official": "CoNLL-2012 columns",
 }

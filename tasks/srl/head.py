@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from elmo_bench.nn.crf import viterbi
 from elmo_bench.nn.highway_lstm import AlternatingHighwayLSTM
 from elmo_bench.nn.numerics import ScoreLinear
-from elmo_bench.task import Batch, Embedded
+from elmo_bench.task import Batch, Embedded, Row
 from elmo_bench.text import tags
+from elmo_bench.text.raw import extent
 from elmo_bench.text.vocabulary import Vocabulary
 
 
@@ -87,14 +88,15 @@ class SrlHead(nn.Module):
         answers = []
         for row in batch.rows:
             paths = [next(best) for _ in row["predicates"] or [None]]
-            frames = [self._frame(row["tokens"], i, path) for i, path in zip(row["predicates"], paths, strict=False)]
+            frames = [self._frame(row, i, path) for i, path in zip(row["predicates"], paths, strict=False)]
             answers.append({"frames": frames})
         return answers
 
-    def _frame(self, words: list[str], predicate: int, path: list[int]) -> dict[str, Any]:
+    def _frame(self, row: Row, predicate: int, path: list[int]) -> dict[str, Any]:
+        words = row["tokens"]
         spans = tags.spans([self.labels[tag] for tag in path])
         arguments = [
-            {"label": span.type, "start": span.start, "end": span.end, "text": " ".join(words[span.start : span.end])}
+            {"label": span.type, "start": span.start, "end": span.end, **extent(row, words, span.start, span.end)}
             for span in spans
         ]
         return {

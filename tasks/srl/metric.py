@@ -81,13 +81,15 @@ class SrlMetric(AdditiveMetric):
     statistics = COUNTS
 
     def update(self, predictions: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
-        """Answers of `SrlHead.decode`, one a row, and rows with "predicates" and "tags", in the same order."""
+        """Answers of `SrlHead.decode`, one a row, and rows with "predicates", "tags" and perhaps "inner"."""
         from elmo_bench.text import tags
 
         for answer, row in self.tally.pairs(predictions, rows):
-            for frame, gold in zip(answer["frames"], row["tags"], strict=True):
+            inner = row.get("inner") or [[]] * len(row["tags"])
+            for frame, outer, inside in zip(answer["frames"], row["tags"], inner, strict=True):
                 predicted = [Span(a["label"], a["start"], a["end"]) for a in frame["arguments"]]
-                self.add(tags.spans(gold), predicted, self.cluster(row))
+                gold = sorted(tags.spans(outer) + tags.spans(inside), key=lambda span: (span.start, -span.end))
+                self.add(gold, predicted, self.cluster(row))
 
     def cluster(self, row: Mapping[str, Any]) -> str | int | None:
         return row.get("document", row.get("sentence"))

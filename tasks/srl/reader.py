@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
@@ -13,10 +14,24 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import documents, tags
 from elmo_bench.text.batching import pad, pad_tokens
-from elmo_bench.text.conll2012 import Predicate, Sentence, named_files, read_documents
+from elmo_bench.text.brackets import write_spans
+from elmo_bench.text.conll2012 import (
+    END,
+    FRAME,
+    LEMMA,
+    WORD,
+    Predicate,
+    Sentence,
+    begin,
+    read_documents,
+    read_split,
+    with_words,
+    write_sentence,
+)
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.raw import words_of
+from elmo_bench.text.raw import are_words, sentence_of
 from elmo_bench.text.rows import tables
+from elmo_bench.text.tags import Span
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -24,10 +39,13 @@ if TYPE_CHECKING:
 
 SPLITS = ("train", "dev", "test")
 SCHEME = "iob2"
+LISTED = 10  # the most places that a message lists
 
 
 class SrlReader:
     """A row is {"tokens": [str], "predicates": [int], "tags": [[str]], "sentence": int, "document": str}.
+
+    Where a split has arguments inside others, these stand in "inner", as tags of the same form.
 
     These are words, predicates, IOB2 tags for each predicate, the number of the sentence in its split, and the name of
     its document, unless the whole split is one.
@@ -65,10 +83,10 @@ class SrlReader:
         A part of the training data is drawn from its sentences, each with all its predicates: they share their words.
 
         Raises:
-            UserError: a missing setting or file, malformed columns or brackets, overlapping arguments, no predicates at
-                all; it names file and line.
+            UserError: a missing setting or file, malformed columns or brackets, no predicates at all; it names file and
+                line.
         """
-        splits = {split: documents.told_apart(list(self._rows(split))) for split in SPLITS}
+        splits = {split: documents.told_apart(self._rows(split)) for split in SPLITS}
         for split, rows in splits.items():
             if not rows:
                 hint = " whose part of speech is VB*; set predicates=all" if self.chosen == "verbs" else ""
@@ -83,8 +101,20 @@ class SrlReader:
         }
         return tables(splits)
 
-    def _rows(self, split: str) -> Iterator[Row]:
-        found = read_documents(named_files(self.data, split))
+    def _rows(self, split: str) -> list[Row]:
+        """The rows of a split; prints how many arguments lie inside others, if any."""
+        inside: list[str] = []
+        rows = list(self._read(split, inside))
+        if not inside:
+            return [{key: value for key, value in row.items() if key != "inner"} for row in rows]
+        listed = ", ".join(inside[:LISTED]) + (f" and {len(inside) - LISTED} more" if len(inside) > LISTED else "")
+        told = f"srl {split}: {len(inside)} arguments lie inside others and are not learned, only scored ({listed})"
+        print(told, file=sys.stderr)
+        return rows
+
+    def _read(self, split: str, inside: list[str]) -> Iterator[Row]:
+        """The rows; `inside` gets the places of arguments inside others."""
+        found = read_split(self.data, split)
         sentences = ((document.name, sentence) for document in found for sentence in document.sentences)
         for number, (document, sentence) in enumerate(sentences):
             if split == "train" and (
@@ -94,9 +124,10 @@ class SrlReader:
             words, pos = sentence.words, sentence.pos
             for predicate in sentence.predicates():
                 if self.chosen == "all" or pos[predicate.index].startswith("VB"):
-                    gold = _tags(sentence, predicate)
-                    row = {"tokens": words, "predicates": [predicate.index], "tags": [gold], "sentence": number}
-                    yield row | {"document": document}
+                    gold, inner, lines = _tags(sentence, predicate)
+                    inside += [f"{sentence.block.path}:{line}" for line in lines]
+                    row = {"tokens": words, "predicates": [predicate.index], "tags": [gold], "inner": [inner]}
+                    yield row | {"sentence": number, "document": document}
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens" with B lines, one per predicate; a row without predicates gives one line without a mark.
@@ -119,28 +150,74 @@ class SrlReader:
             labels["tags"] = pad([[known[tag if tag in known else "O"] for tag in sequence] for sequence in gold])
         return Batch(list(rows), {"tokens": text}, labels)
 
-    def from_text(self, **raw: Any) -> Row:
+    def from_text(self, /, **raw: Any) -> Row:
         """A row from {"tokens": [...], "predicates": [...]} or {"text": "...", "predicates": [...]}.
 
-        Text is split at white space only; predicates are word numbers from 0.
+        Predicates are word numbers from 0. Optional: "lemmas", one for each predicate, which the official scorer
+        compares. Further keys are left alone.
 
         Raises:
             UserError: a missing key, anything but words or word numbers, no words at all.
         """
-        expected = 'expected {"tokens": [...]} or {"text": "words between spaces"}, and "predicates": [...]'
-        tokens = words_of(raw, expected=expected)
-        predicates = raw.get("predicates")
-        if not isinstance(predicates, list) or not all(type(i) is int and 0 <= i < len(tokens) for i in predicates):
-            raise UserError(f'"predicates" must be a list of word numbers, here from 0 to {len(tokens) - 1}')
-        return {"tokens": tokens, "predicates": predicates}
+        row = sentence_of(raw)
+        predicates, last = raw.get("predicates"), len(row["tokens"]) - 1
+        if not isinstance(predicates, list) or not all(type(i) is int and 0 <= i <= last for i in predicates):
+            raise UserError(f'"predicates" must be a list of word numbers, here from 0 to {last}')
+        if len(set(predicates)) < len(predicates):
+            raise UserError('"predicates" has a word twice')
+        lemmas = raw.get("lemmas")
+        if lemmas is None:
+            return row | {"predicates": predicates}
+        if not are_words(lemmas) or len(lemmas) != len(predicates):
+            raise UserError('"lemmas" must be a list with a word for each predicate')
+        return row | {"predicates": predicates, "lemmas": lemmas}
+
+    def from_file(self, path: str) -> list[Row]:
+        """A row without tags for each sentence, with all its predicates. Raises `UserError` as `read_documents`."""
+        rows = []
+        for document in with_words(read_documents(path)):
+            for sentence in document.sentences:
+                found = sentence.predicates()
+                row = {"tokens": sentence.words, "predicates": [each.index for each in found]}
+                row |= {"lemmas": [each.lemma for each in found], "frames": [each.frame for each in found]}
+                rows.append(row | {"document": document.name, "part": document.part})
+        return rows
+
+    def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
+        """A CoNLL-2012 file with the arguments. A predicate without a lemma has its word as lemma, and 01 as frame."""
+        lines: list[str] = []
+        before = None
+        for prediction, row in zip(predictions, rows, strict=True):
+            name, part = row.get("document", "document"), row.get("part", "000")
+            if (name, part) != before:
+                lines += [END] * (before is not None) + [begin(name, part)]
+                before = name, part
+            words, places = row["tokens"], row["predicates"]
+            lemmas, frames = ["-"] * len(words), ["-"] * len(words)
+            for number, place in enumerate(places):
+                lemmas[place] = row["lemmas"][number] if "lemmas" in row else words[place]
+                frames[place] = row["frames"][number] if "frames" in row else "01"
+            by_place = {frame["predicate"]: frame["arguments"] for frame in prediction["frames"]}
+            arguments = [
+                write_spans([Span(each["label"], each["start"], each["end"]) for each in by_place[place]], len(words))
+                for place in sorted(places)
+            ]
+            lines.append(write_sentence(name, part, {WORD: words, LEMMA: lemmas, FRAME: frames}, arguments))
+        return "".join([*lines, END]) if lines else ""
 
 
-def _tags(sentence: Sentence, predicate: Predicate) -> list[str]:
-    """IOB2 tags. Raises `UserError` if arguments overlap, which tags cannot represent."""
-    end = 0
+def _tags(sentence: Sentence, predicate: Predicate) -> tuple[list[str], list[str], list[int]]:
+    """IOB2 tags of the arguments that lie in no other, those of the others, and the lines at which these begin.
+
+    A word has one label, so that the model learns the outer argument alone; the metric counts both.
+    """
+    outer, inner, lines = [], [], []
     for argument in predicate.arguments:
-        if argument.start < end:
-            message = f"{argument.type} of {predicate.lemma!r} lies inside another argument; they must not overlap"
-            raise UserError(message, sentence.block.path, sentence.block.lines[argument.start])
-        end = argument.end
-    return tags.encode(predicate.arguments, len(sentence.block.rows), SCHEME)
+        if not outer or argument.start >= outer[-1].end:
+            outer.append(argument)
+            continue
+        lines.append(sentence.block.lines[argument.start])
+        if not inner or argument.start >= inner[-1].end:
+            inner.append(argument)
+    length = len(sentence.block.rows)
+    return tags.encode(outer, length, SCHEME), tags.encode(inner, length, SCHEME), lines

@@ -2,6 +2,6 @@
 
 PREDICT = {  # what `elmo-bench predict --help` says of a line of each
     "input": '{"text": "A fine film."} or {"tokens": [...]}',
-    "output": '"tokens", "label" (0 to 4), "name", "probabilities" by name',
-    "plain": "the label, 0 to 4",
+    "output": '"label" (0 to 4), "name", "probabilities" by name',
+    "official": "a label a line",
 }

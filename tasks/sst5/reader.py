@@ -12,7 +12,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.raw import words_of
+from elmo_bench.text.raw import tokens_of
 from elmo_bench.text.rows import tables
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import words
@@ -123,14 +123,24 @@ class Sst5Reader:
             labels["label"] = torch.tensor([row["label"] for row in rows])
         return Batch(list(rows), {"tokens": text}, labels)
 
-    def from_text(self, **raw: Any) -> Row:
+    def from_text(self, /, **raw: Any) -> Row:
         """A row from {"tokens": [...]} or {"text": "..."}; text is tokenized as in the treebank.
 
         Raises:
             UserError: neither key, anything but words, no words at all.
         """
-        tokens = words_of(raw, self._tokenize, 'expected {"tokens": [...]} or {"text": "..."}')
+        tokens = tokens_of(raw)
+        if tokens is None:
+            tokens = self._tokenize(raw["text"])
         return {"tokens": [self._plain(token) for token in tokens]}
+
+    def from_file(self, path: str) -> list[Row]:
+        """A row without a label for the sentence of each tree of a file. Raises `UserError` as `read_trees`."""
+        return [{"tokens": [self._plain(word) for word in tree.words]} for _, tree in read_trees(path)]
+
+    def official(self, predictions: Sequence[int], rows: Sequence[Row]) -> str:
+        """A label a line."""
+        return "".join(f"{label}\n" for label in predictions)
 
     def _tokenize(self, text: str) -> list[str]:
         return tokenize(" ".join(map(self._plain, text.split())))

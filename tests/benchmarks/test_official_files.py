@@ -142,10 +142,10 @@ def test_coreference_writes_marks_with_a_slash_as_vectors_and_the_bilm_know_them
     assert not {"/.", "/?"} & set(reader.vocabularies["words"].items)
 
 
-def test_coreference_repeats_the_words_of_raw_text_as_given(ontonotes):
+def test_coreference_repeats_words_as_given(ontonotes):
     reader = CorefReader(ontonotes, min_count=1)
     reader.load()
-    row = reader.from_text(text="Ida sang /.\nshe /?")
+    row = reader.from_text(sentences=[["Ida", "sang", "/."], ["she", "/?"]])
     batch = reader.collate([row])
     assert batch.texts["sentences"].sentences == [["Ida", "sang", "."], ["she", "?"]]
     assert batch.texts["sentences"].words[0, 2] == reader.vocabularies["words"]["."]
@@ -237,6 +237,6 @@ def test_answers_off_their_place_repeated_questions_and_unusual_white_space(tmp_
     named = write(tmp_path, dict.fromkeys(("a.json", "b.json", "c.json"), json.dumps(data)))
     rows = SquadReader(named).load()["train"].to_list()
     assert [row["question"] for row in rows] == [["Where", "?"]] * len(asked)
-    context = [word.form for word in words(CONTEXT)]
+    context = [word.form for word in words(CONTEXT, apart=True)]
     covered = [" ".join(context[row["span"][0] : row["span"][1] + 1]) for row in rows]
     assert covered == ["Roma", "1,902", "Ida Bell", "Ar \u200b len", "high", "born"]

@@ -133,15 +133,14 @@ def rows_of_text(task: str, path: Path) -> None:
     if pairs:
         reader.collate([row for _, row in pairs[:8]])
     for raw, row in pairs:
-        json.dumps(prediction.echo(raw, row, reader.fields), ensure_ascii=False, allow_nan=False).encode()
+        json.dumps(prediction.answered(raw, row, reader.fields, {}), ensure_ascii=False, allow_nan=False).encode()
 
 
 def rows_of_file(path: Path) -> None:
     """`predict` of a file of SQuAD's own format."""
     rows = trained("squad").from_file(str(path))
     trained("squad").collate(rows[:8])
-    answers = trained("squad").official([{"answer": ""} for _ in rows], rows)
-    json.dumps(answers, ensure_ascii=False).encode()
+    trained("squad").official([{"answer": ""} for _ in rows], rows)
 
 
 @cache

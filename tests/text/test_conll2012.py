@@ -135,7 +135,6 @@ def test_faults_are_named_by_file_and_line(file, change, line, message):
         (("(3|1)", "(3|4)"), 6, "cluster 4 that is not open"),
         ((" 3)\n", " -\n"), 6, "cluster 3 is never closed"),
         (("(1|(2", "(1|((2"), 4, "not a cluster cell"),
-        (("(1|(2", "(1|"), 4, "not a cluster cell"),
         (("-\n", "(7)|(7)\n"), 3, "cluster 7 has this word as a mention twice"),
     ],
 )

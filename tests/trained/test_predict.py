@@ -13,7 +13,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.makers import Makers
 from elmo_bench.running.build import build
 from elmo_bench.trained import answers as described
-from elmo_bench.trained.prediction import echo, predict
+from elmo_bench.trained.prediction import answered, predict
 
 pytestmark = pytest.mark.slow
 
@@ -84,13 +84,15 @@ def test_mentions_are_the_words_of_the_clusters(answers):
     assert described["in_brackets"] == ["...", "..."]
 
 
-def test_the_input_is_repeated_with_its_words():
+def test_the_input_stays_and_the_answer_has_a_place_of_its_own():
     row = {"tokens": ["a", "b"], "sentences": [["a"], ["b"]]}
-    assert echo({"text": "a b"}, row, ("tokens", "sentences")) == {"text": "a b", "tokens": ["a", "b"]}
-    assert echo({"tokens": ["a", "b"]}, row, ("tokens",)) == {"tokens": ["a", "b"]}
+    made = {"tokens": ["a", "b"], "sentences": [["a"], ["b"]], "label": 1}
+    text = {"text": "a b", "label": "gold", "id": None}
+    assert answered(text, row, ("tokens", "sentences"), {"label": 1}) == text | {"prediction": made}
+    assert answered({"tokens": ["a"]}, row, ("tokens",), {}) == {"tokens": ["a"], "prediction": {}}
 
 
-def test_the_plain_answers_are_a_file_that_score_reads(tmp_path):
+def test_the_official_answers_are_a_file_that_score_reads(tmp_path):
     folder = tmp_path / "mini"
     record = bench_record(folder, tmp_path)
     gold = (folder / "snli" / "dev.tsv").read_text().splitlines()[1:]
@@ -100,14 +102,12 @@ def test_the_plain_answers_are_a_file_that_score_reads(tmp_path):
     )
     (tmp_path / "gold.txt").write_text("".join(f"{label}\n" for label, *_ in pairs))
     checkpoint = str(tmp_path / "results" / record.checkpoint)
-    predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "labels.txt"), format="plain")
+    predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "labels.txt"), format="official")
     scores = score("snli", str(tmp_path / "gold.txt"), str(tmp_path / "labels.txt"))
     assert scores == pytest.approx(record.metrics["dev"])
     predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [line["label"] for line in lines] == [
-        json.loads(line) for line in (tmp_path / "labels.txt").read_text().splitlines()
-    ]
+    assert [line["prediction"]["label"] for line in lines] == (tmp_path / "labels.txt").read_text().splitlines()
     assert [line["premise"] for line in lines] == [one for _, one, _ in pairs]
 
 

@@ -34,9 +34,9 @@ COMMAND = Command(
     (
         Argument("task", "use the trained head in models_root/heads; with checkpoint: its task", None, "NAME"),
         Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),
-        Argument("input", "one JSON object a line; .gz and .xz are read too", value="FILE.jsonl"),
-        Argument("output", "one line for each line of the input, in its order", value="FILE.jsonl"),
-        Argument("format", "json or plain (see above)", "json", parse=choice("json", "plain")),
+        Argument("input", "one JSON object a line, or a file of the data set; .gz and .xz are read too", value="FILE"),
+        Argument("output", "one line for each line of the input, in its order", value="FILE"),
+        Argument("format", "json or official (see above)", "json", parse=choice("json", "official")),
         Argument("models_root", "folder of heads and their biLMs; by default models/", None, "FOLDER"),
         Argument("bilm.options", "the biLM's options file, if it has moved", None, "FILE"),
         Argument("bilm.weights", "the biLM's weights file, if it has moved", None, "FILE"),
@@ -48,14 +48,14 @@ COMMAND = Command(
     (
         ("task=ner input=in.jsonl output=out.jsonl", "the head that comes with the project"),
         ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=out.jsonl", ""),
-        ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=labels.txt format=plain", "for `score`"),
+        ("checkpoint=results/own/work/.../best.ckpt input=in.jsonl output=answers.txt format=official", "for `score`"),
     ),
     (
-        "format=json: each line is a JSON object that repeats the input, with its words if it was plain text, and "
-        "adds the model's answer: labels by name, with probabilities where the model has any. format=plain: each line "
-        "is only the answer as JSON, as `score` reads it.",
-        "For a task whose data set has its own JSON files (SQuAD), an input named .json is read as such a file, and an "
-        "output named .json is written for the official scorer, whatever `format` is.",
+        "format=json: each line is a JSON object that repeats the input as it is and adds the model's answer under the "
+        'key "prediction": labels by name, with probabilities where the model has any, and the words of text that was '
+        "tokenized. format=official: a file that `score` and the official scorer read.",
+        "The input may also be a file of the data set: columns, trees, SNLI's TSV, SQuAD's .json. An output named "
+        ".json (SQuAD) is official, whatever `format` is.",
     ),
     more=formats,
     page="predicting",

@@ -142,7 +142,6 @@ def test_heads_are_made_of_words_and_characters_without_elmo(reader):
         ({"text": "Ida sang", "speakers": [["a"]]}, "one name per word"),
         ({"text": "Ida", "speakers": [7]}, "must be one name"),
         ({"text": "Ida", "genre": 7}, "must be a string"),
-        ({"text": "Ida", "genres": "bc"}, "unknown keys: genres"),
     ],
 )
 def test_raw_text_that_is_none_is_refused(raw, message):
@@ -152,7 +151,11 @@ def test_raw_text_that_is_none_is_refused(raw, message):
 
 def test_raw_text_becomes_a_row():
     reader, speakers = CorefReader({}), ["ann", ["ann", "bob", "-"]]
-    row = reader.from_text(text="Ida sang .\n\nShe left .\n", speakers=speakers, genre="bc")
+    text = "Ida sang.  She left.\n"
+    row = reader.from_text(text=text, speakers=speakers, genre="bc", genres="kept")
+    assert row == row | reader.from_text(text="Ida sang .\n\nShe left .\n", speakers=speakers) | {
+        "genre": "bc", "text": text, "places": [[0, 3], [4, 8], [8, 9], [11, 14], [15, 19], [19, 20]],
+    }  # fmt: skip
     assert row["sentences"] == [["Ida", "sang", "."], ["She", "left", "."]]
     assert row["speakers"] == ["ann"] * 4 + ["bob", "-"]
     assert row["genre"] == "bc"

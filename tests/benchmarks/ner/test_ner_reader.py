@@ -110,7 +110,9 @@ def test_a_type_that_train_lacks_is_kept_in_the_row_and_o_in_the_loss(data):
 def test_from_text(data):
     reader = NerReader(data())
     reader.load()
-    assert reader.from_text(text=" Ida sings  ! ") == {"tokens": ["Ida", "sings", "!"]}
+    assert reader.from_text(text=" Ida sings! ", self="kept") == {
+        "tokens": ["Ida", "sings", "!"], "text": " Ida sings! ", "places": [[1, 4], [5, 10], [10, 11]],
+    }  # fmt: skip
     row = reader.from_text(tokens=["Ida", "Bell"], id=7)
     assert row == {"tokens": ["Ida", "Bell"]}
     batch = reader.collate([row])

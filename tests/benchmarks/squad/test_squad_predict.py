@@ -48,12 +48,11 @@ def test_raw_paragraphs(trained, tmp_path):
     checkpoint = str(folder / "results" / record.checkpoint)
     assert predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")) == 2
     first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
-    assert context[first["start"] : first["end"]] == first["answer"]
-    assert 0 <= first["score"] <= 1
-    assert second == asked[1] | {"answer": "x", "start": 0, "end": 1, "score": 1.0}
-    with pytest.raises(UserError, match='needs an "id" of its own'):
-        predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.json"))
-    assert not (tmp_path / "out.json").exists()
+    answer = first["prediction"]
+    assert context[answer["start"] : answer["end"]] == answer["answer"]
+    assert 0 <= answer["score"] <= 1
+    predicted = {"id": "q2", "answer": "x", "start": 0, "end": 1, "score": 1.0}
+    assert second == asked[1] | {"prediction": predicted}
     (tmp_path / "in.jsonl").write_text('{"context": "", "question": "What?"}\n')
     with pytest.raises(UserError, match=r"in\.jsonl:1: the context is empty"):
         predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))

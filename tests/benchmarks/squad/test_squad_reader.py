@@ -260,7 +260,7 @@ def test_raw_text(folder):
     assert "answers" not in row
     assert sum(map(len, row["context"])) == len(row["starts"]) == 28
     for raw in ({}, {"context": "x"}, {"context": "x", "question": 3}, {"context": " ", "question": "x"},
-                {"context": "x", "question": ""}, {"context": "x", "question": "y", "qustion": "z"}):  # fmt: skip
+                {"context": "x", "question": ""}):  # fmt: skip
         with pytest.raises(UserError):
             reader.from_text(**raw)
 
@@ -275,10 +275,11 @@ def test_files_of_the_data_set_are_raw_text_too(folder):
     assert reader.from_file(str(folder / "asked.json")) == rows
     answers = [{"answer": str(i), "start": 0} for i in range(6)]
     written = reader.official(answers, rows)
-    assert written == {row["id"]: str(i) for i, row in enumerate(rows)}
-    for wrong in ([{"id": ""}], [{"id": "a"}, {"id": "a"}]):
-        with pytest.raises(UserError, match='needs an "id" of its own'):
-            reader.official(answers[: len(wrong)], wrong)
+    assert json.loads(written) == {row["id"]: str(i) for i, row in enumerate(rows)}
+    ids = [reader.from_text(context="x", question="y", id=id, title="t") for id in (None, "1", 7, "")]
+    assert json.loads(reader.official(answers[:4], ids)) == {"2": "0", "1": "1", "7": "2", "3": "3"}
+    with pytest.raises(UserError, match='needs an "id" of its own'):
+        reader.official(answers[:2], [{"id": "a"}, {"id": "a"}])
 
 
 def test_the_hub_gives_the_same(folder, on_hub):

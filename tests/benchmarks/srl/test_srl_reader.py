@@ -116,7 +116,8 @@ def test_raw_text_with_its_predicates(data):
     reader.load()
     gives = reader.from_text(text="Ida gives  up", predicates=[1, 2])
     rows = [gives, reader.from_text(tokens=["no", "verb"], predicates=[])]
-    assert gives == {"tokens": ["Ida", "gives", "up"], "predicates": [1, 2]}
+    assert (gives["tokens"], gives["predicates"]) == (["Ida", "gives", "up"], [1, 2])
+    assert gives["places"] == [[0, 3], [4, 9], [11, 13]]
     batch = reader.collate(rows)
     text = batch.texts["tokens"]
     assert text.sentences == [["Ida", "gives", "up"]] * 2 + [["no", "verb"]]
@@ -130,19 +131,25 @@ def test_raw_text_with_its_predicates(data):
     "raw",
     [{}, {"text": "Ida sings"}, {"text": "", "predicates": []}, {"tokens": ["a", 1], "predicates": [0]},
      {"tokens": "a b", "predicates": [0]}, {"text": "a b", "predicates": [2]}, {"text": "a b", "predicates": [-1]},
-     {"text": "a b", "predicates": [True]}, {"text": "a b", "predicates": 1}],
+     {"text": "a b", "predicates": [True]}, {"text": "a b", "predicates": 1}, {"text": "a b", "predicates": [1, 1]},
+     {"text": "a b", "predicates": [1], "lemmas": []}],
 )  # fmt: skip
 def test_raw_text_that_is_none(data, raw):
     with pytest.raises(UserError):
         SrlReader(data()).from_text(**raw)
 
 
-def test_an_argument_inside_another_is_refused_with_its_line(data):
+def test_an_argument_inside_another_is_scored_and_not_learned(data, capsys):
     verb = "x 0 1 sings VBZ * sing 01 - - * (V*"
     given = data(train=(f"(ARG0*) -\n{verb})", f"(ARG0* -\n{verb}))"))
-    with pytest.raises(UserError, match="inside another") as caught:
-        SrlReader(given).load()
-    assert (caught.value.path, caught.value.line) == (Path(given["folder"], "train.conll"), 12)
+    rows = rows_of(SrlReader(given), "train")
+    (row,) = [row for row in rows if row["inner"] != [["O"] * len(row["tokens"])]]
+    assert (row["tags"], row["inner"]) == ([["B-ARG0", "I-ARG0"]], [["O", "B-V"]])
+    where = Path(given["folder"], "train.conll")
+    assert f"srl train: 1 arguments lie inside others and are not learned, only scored ({where}:12)" in (
+        capsys.readouterr().err
+    )
+    assert "inner" not in rows_of(SrlReader(given), "dev")[0]
 
 
 def test_faults_of_the_page(data):
