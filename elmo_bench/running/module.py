@@ -89,6 +89,12 @@ class BenchModule(pl.LightningModule):
         self._watch = Watch()
         self.size: Size | None = None
 
+    @property
+    def leaves_unused(self) -> bool:
+        """Whether a batch may leave a parameter without a gradient: the head's, or of a biLM's layer that is not read."""
+        elmo = self.representation.elmo
+        return getattr(self.head, "leaves_unused", False) or (elmo is not None and elmo.bilm is not None)
+
     # One batch.
 
     def forward(self, batch: Batch) -> Any:
@@ -132,18 +138,9 @@ class BenchModule(pl.LightningModule):
         return self.head.decode(self(batch), batch)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """Moves only the tensors: the rows are many plain Python objects."""
+        """Moves the tensors; a GPU copies those that are pinned while it computes."""
         self.size = Size.of(batch)
-        texts = {
-            name: tokens._replace(
-                words=tokens.words.to(device),
-                chars=None if tokens.chars is None else tokens.chars.to(device),
-                mask=tokens.mask.to(device),
-                layers=None if tokens.layers is None else tokens.layers.to(device),
-            )
-            for name, tokens in batch.texts.items()
-        }
-        return batch._replace(texts=texts, labels={key: value.to(device) for key, value in batch.labels.items()})
+        return batch.each(lambda part: part.to(device, non_blocking=True))
 
     # The official metric over a whole split.
 
