@@ -10,7 +10,7 @@ The framework (`elmo_bench/`) uses them only through the protocols below and nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -47,6 +47,11 @@ class Batch(NamedTuple):
     rows: list[Row]
     texts: dict[str, Tokens]  # by the names in reader.fields
     labels: dict[str, Tensor]  # gold labels for the loss (absent for raw text), and other features of the input
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """With every tensor changed; the rows are many plain Python objects, which stay."""
+        texts = {name: tokens.each(change) for name, tokens in self.texts.items()}
+        return self._replace(texts=texts, labels={name: change(label) for name, label in self.labels.items()})
 
 
 class Scores(Protocol):
@@ -121,6 +126,9 @@ class Head(Protocol):
     """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, own_size=V, vocabularies=...)`.
 
     D is the width of `Embedded.x`, E that of `Embedded.elmo` (0 without it) and V that of x_k, with which x begins.
+
+    A head some of whose parameters have no gradient for some batches has a true `leaves_unused`, without which several
+    devices would wait for these gradients.
     """
 
     def __call__(self, texts: Mapping[str, Embedded], batch: Batch) -> Scores: ...

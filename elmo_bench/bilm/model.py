@@ -36,6 +36,7 @@ from elmo_bench.system.storage.integrity import note
 
 SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"
 STATES = ("zero", "warm", "carry")
+TOKENS, DEVICE_TOKENS = 2048, 16384  # computed at once: what fits a CPU's cache, and what keeps a GPU busy
 BREAKS = 8  # sentence breaks after which the state between sentences no longer changes
 
 
@@ -54,7 +55,8 @@ class BiLM(nn.Module):
         state: the initial state of every sentence. "zero": zeros. "warm": the steady state after a few sentence breaks.
             "carry": the final state of the same row of the previous batch, as in the release; only with it do the
             vectors of a sentence depend on earlier sentences.
-        token_budget: tokens (including marks) that `encode` computes at once; limits its working memory.
+        token_budget: tokens (including marks) that `encode` computes at once; limits its working memory. None: `TOKENS`
+            on a CPU, `DEVICE_TOKENS` elsewhere.
 
     Attributes:
         precision: of the products without gradients on a CPU: "fp32", or "bf16" (see `bilm.precision`).
@@ -62,7 +64,7 @@ class BiLM(nn.Module):
 
     precision = "fp32"
 
-    def __init__(self, options: Options, state: str = "warm", token_budget: int = 2048):
+    def __init__(self, options: Options, state: str = "warm", token_budget: int | None = None):
         super().__init__()
         if state not in STATES:
             raise UserError(f"state is {state!r}; known: {', '.join(STATES)}")
@@ -84,7 +86,7 @@ class BiLM(nn.Module):
         options: str | PathLike[str],
         weights: str | PathLike[str],
         state: str = "warm",
-        token_budget: int = 2048,
+        token_budget: int | None = None,
         precision: str = "fp32",
     ) -> BiLM:
         """A frozen biLM from options.json and weights (official HDF5 or our safetensors).
@@ -183,7 +185,8 @@ class BiLM(nn.Module):
                 yield list(range(len(sentences))), self._whole(sentences)
             return
         lengths = [len(sentence) + 2 for sentence in sentences]
-        for indices in budgeted(lengths, self.token_budget):
+        budget = self.token_budget or (TOKENS if self._device.type == "cpu" else DEVICE_TOKENS)
+        for indices in budgeted(lengths, budget):
             yield indices, self._whole([sentences[i] for i in indices])
 
     def _whole(self, sentences: Sequence[Sequence[str]]) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import nn
 
 from elmo_bench.embedding.representation import Representation
@@ -30,17 +29,3 @@ class Model(nn.Module):
             name: self.representation(tokens, words.get(name)) for name, tokens in batch.texts.items()
         }
         return self.head(texts, batch)
-
-
-def moved(batch: Batch, device: torch.device | str) -> Batch:
-    """The batch with its tensors on a device; the rows are many plain Python objects."""
-    texts = {
-        name: tokens._replace(
-            words=tokens.words.to(device),
-            chars=None if tokens.chars is None else tokens.chars.to(device),
-            mask=tokens.mask.to(device),
-            layers=None if tokens.layers is None else tokens.layers.to(device),
-        )
-        for name, tokens in batch.texts.items()
-    }
-    return batch._replace(texts=texts, labels={key: value.to(device) for key, value in batch.labels.items()})

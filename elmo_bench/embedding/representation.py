@@ -201,7 +201,7 @@ class Representation(nn.Module):
         if self.words is not None:
             parts.append(self.words(tokens.words) if words is None else words)  # (B, T, words)
         if self.chars is not None:
-            parts.append(self.chars(tokens.chars))  # (B, T, characters)
+            parts.append(self.chars(tokens.chars, tokens.places))  # (B, T, characters)
         if "input" in elmo:
             parts.append(elmo["input"])
         return Embedded(torch.cat(parts, dim=-1), elmo.get("output"), tokens.mask)

@@ -160,7 +160,7 @@ class FrozenLSTM:
         output = x.new_empty(len(x), state.h.shape[1])
         h_last, c_last = torch.empty_like(state.h), torch.empty_like(state.c)
         (h, c), running, done = state, len(state.h), 0
-        for block in blocks(batch_sizes):
+        for block in blocks(batch_sizes, x.device):
             products, start = self.input(x[done : done + sum(block)]), 0  # (rows, 4C)
             for n in block:
                 h_last[n:running], c_last[n:running] = h[n:], c[n:]  # these ended at the previous step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,14 +23,9 @@ class Stored(NamedTuple):
     n_layers: int
     parts: int  # vectors of P numbers in a vector of layers 1 to L
 
-    def to(self, device: torch.device) -> Stored:
-        """On a device; the copy to a GPU is asynchronous if `pinned`."""
-        vectors, words = (part.to(device, non_blocking=True) for part in self[:2])
-        return self._replace(vectors=vectors, words=words)
-
-    def pinned(self) -> Stored:
-        """In page-locked memory, from which a GPU copies while it computes."""
-        return self._replace(vectors=self.vectors.pin_memory(), words=self.words.pin_memory())
+    def each(self, change: Callable[[Tensor], Tensor]) -> Stored:
+        """With both tensors changed."""
+        return self._replace(vectors=change(self.vectors), words=change(self.words))
 
     def expand(self) -> Tensor:
         """(B, n_layers, T, W) float32, zero-padded."""

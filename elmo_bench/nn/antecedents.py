@@ -104,11 +104,13 @@ def pairs(
 
     Each target i is paired with the nearest `max_antecedents` spans before it, the farthest first.
     """
-    targets = np.arange(first, n if last is None else last)
-    counts = np.minimum(targets, max_antecedents)
-    target, ends = np.repeat(targets, counts), np.cumsum(counts)
-    antecedent = target - np.repeat(ends, counts) + np.arange(len(target))
-    return on_device(target, device), on_device(antecedent, device)
+    last = n if last is None else last
+    total = int(np.minimum(np.arange(first, last), max_antecedents).sum())  # P, for which a GPU would be waited for
+    targets = torch.arange(first, last, device=device)
+    counts = targets.clamp(max=max_antecedents)
+    row = torch.arange(last - first, device=device).repeat_interleave(counts, output_size=total)  # (P,)
+    target = targets[row]
+    return target, target - counts.cumsum(0)[row] + torch.arange(total, device=device)
 
 
 class PairProduct(torch.autograd.Function):

@@ -34,9 +34,13 @@ class CharCNN(nn.Module):
         )
         self.output_size = sum(int(number) for number in filters.values())
 
-    def forward(self, chars: Tensor) -> Tensor:
-        """(B, T, C) int64 character ids, 0 for padding -> (B, T, output_size), zeros where a word is padding."""
-        places = (chars != 0).any(-1).flatten().nonzero().squeeze(1)  # (N,) of the words
+    def forward(self, chars: Tensor, places: Tensor | None = None) -> Tensor:
+        """(B, T, C) int64 character ids, 0 for padding -> (B, T, output_size), zeros where a word is padding.
+
+        `places` are those of the N words in the flattened (B, T); to find them, a GPU would be waited for.
+        """
+        if places is None:
+            places = (chars != 0).any(-1).flatten().nonzero().squeeze(1)  # (N,)
         words = chars.flatten(0, 1)[places]  # (N, C)
         found = self._pool(self.dropout(self.embedding(words)).transpose(1, 2), (words != 0).sum(1))
         out = found.new_zeros(chars.shape[0] * chars.shape[1], self.output_size)

@@ -91,8 +91,8 @@ def _log_partition(emissions: Tensor, start: Tensor, pairs: Tensor, end: Tensor,
     with torch.no_grad():
         low, high = torch.aminmax(emissions, dim=2)  # (B, T) each
         moves = torch.cat([start, pairs.flatten(), end])
-        moves = moves[moves > FORBIDDEN]
-        spread = (high - low).max() + 2 * moves.abs().max()
+        moves = torch.where(moves > FORBIDDEN, moves.abs(), 0.0)
+        spread = (high - low).max() + 2 * moves.max()  # looked at: the one wait for a GPU
     steps = _exponential_steps if spread <= SAFE_SPREAD else _logarithmic_steps
     return steps(emissions, start, pairs, end, mask)
 

@@ -14,13 +14,25 @@ sentences first; step t holds only the sentences that reach it, so padding is ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from elmo_bench.nn.numerics import compiled
 from elmo_bench.nn.packing import Packing
 
 GATES = 5  # i, f, o, r, j
+
+
+def cell(gates: Tensor, highway: Tensor, c: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """W x + U h + b (n, 5H), V x, c and the dropout mask (n, H) -> h and c after a step; all but the product of it."""
+    sigmoids, j = gates.split([4 * c.shape[1], c.shape[1]], dim=1)
+    i, f, o, r = sigmoids.sigmoid().chunk(4, dim=1)  # (n, H) each
+    c = i * j.tanh() + f * c
+    h = torch.lerp(highway, o * c.tanh(), r)  # r * (o * tanh(c)) + (1 - r) * highway
+    return h if mask is None else h * mask, c
 
 
 class HighwayLSTM(nn.Module):
@@ -52,12 +64,11 @@ class HighwayLSTM(nn.Module):
             of_gates, across = of_gates + self.bias, self.recurrent.t()
             h = c = products.new_zeros(sizes[0], hidden)
             outputs = []
+            cell_of_device = compiled(cell, x.device)
             for read, highway, n in zip(of_gates.split(sizes), of_highway.split(sizes), sizes, strict=True):
-                sigmoids, j = torch.addmm(read, h[:n], across).split([4 * hidden, hidden], dim=1)
-                i, f, o, r = sigmoids.sigmoid().chunk(4, dim=1)  # (n, H) each
-                c = i * j.tanh() + f * c[:n]
-                h = torch.lerp(highway, o * c.tanh(), r)  # r * (o * tanh(c)) + (1 - r) * highway
-                h = h if mask is None else h * mask[:n]
+                if n < len(h):  # a sentence has ended
+                    h, c, mask = h[:n], c[:n], None if mask is None else mask[:n]
+                h, c = cell_of_device(torch.addmm(read, h, across), highway, c, mask)
                 outputs.append(h)
             return torch.cat(outputs)
 
@@ -78,11 +89,18 @@ class AlternatingHighwayLSTM(nn.Module):
         self.layers = nn.ModuleList(HighwayLSTM(size, hidden_size) for size in sizes)
         self.dropout, self.output_size = dropout, hidden_size
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, D), mask (B, T) bool with the words first, one or more each -> (B, T, H), zeros at padding."""
-        packing = Packing(mask.sum(1).tolist(), x.device)
+    def forward(
+        self, x: Tensor, mask: Tensor, lengths: Sequence[int] | None = None, places: Tensor | None = None
+    ) -> Tensor:
+        """(B, T, D), mask (B, T) bool with the words first, one or more each -> (B, T, H), zeros at padding.
+
+        The lengths of the sentences, and the places of the N words in the flattened mask, say what the mask says; to
+        ask the mask, a GPU would be waited for.
+        """
+        packing = Packing(mask.sum(1).tolist() if lengths is None else lengths, x.device)
         (order, place), (mirrored, _) = packing.orders
-        words = mask.flatten().nonzero().squeeze(1)[order]  # (N,), their places in the padded batch, step after step
+        places = mask.flatten().nonzero().squeeze(1) if places is None else places
+        words = places[order]  # (N,), their places in the padded batch, step after step
         turned = place[mirrored]  # (N,), the packed place of the word as far from the sentence's end
         h = x.flatten(0, 1)[words]  # (N, D)
         for number, layer in enumerate(self.layers):

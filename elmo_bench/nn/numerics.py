@@ -8,13 +8,16 @@ result.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.utils._triton import has_triton
 
+F = TypeVar("F", bound=Callable[..., Any])
 HALVES = (torch.bfloat16, torch.float16)
 EVERY = 50  # values between two looks at a GPU's, because each look waits for the device
 
@@ -45,6 +48,19 @@ def allow_tf32(allowed: bool) -> None:
     By themselves torch's products do not, and its LSTMs and convolutions do.
     """
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+
+
+# Compiled functions.
+
+
+def compiled(function: F, device: torch.device) -> F:
+    """On a GPU the function as one or two kernels, where torch can compile for it; elsewhere the function itself."""
+    return _compiled(function) if device.type == "cuda" and has_triton() else function
+
+
+@cache
+def _compiled(function: F) -> F:
+    return torch.compile(function, dynamic=True)
 
 
 # Norms of many tensors together.

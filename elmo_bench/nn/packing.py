@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BLOCK = 1024  # packed rows whose input product is kept at once
+BLOCK = 1024  # packed rows whose input product is kept at once on a CPU; more would not fit the cache
+DEVICE_BLOCK = 16384  # elsewhere; fewer would be too many small products
 
 
 class Packing:
@@ -57,11 +58,12 @@ def budgeted(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield batch
 
 
-def blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
+def blocks(batch_sizes: Sequence[int], device: torch.device) -> Iterator[list[int]]:
     """Groups of consecutive steps with about BLOCK rows in total."""
+    most = BLOCK if device.type == "cpu" else DEVICE_BLOCK
     block: list[int] = []
     for n in batch_sizes:
-        if block and sum(block) + n > BLOCK:
+        if block and sum(block) + n > most:
             yield block
             block = []
         block.append(n)
@@ -70,5 +72,7 @@ def blocks(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 def on_device(array: np.ndarray, device: torch.device | str | None) -> Tensor:
-    """An array as a tensor on a device, without waiting for a GPU to finish what it is computing."""
-    return torch.from_numpy(array).to(device, non_blocking=True)
+    """An array as a tensor on a device, without waiting for a GPU to finish what it is computing: pinned first."""
+    tensor = torch.from_numpy(array)
+    pinned = device is not None and torch.device(device).type == "cuda"
+    return (tensor.pin_memory() if pinned else tensor).to(device, non_blocking=True)

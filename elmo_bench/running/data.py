@@ -10,12 +10,14 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from datasets import DatasetDict
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 from elmo_bench.configuration.schema import BatchConfig
 from elmo_bench.embedding.scalar_mix import only_layer
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.carried import carries, read_text
+from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
@@ -61,7 +63,7 @@ class Data(pl.LightningDataModule):
         """The number of training batches in one pass over the rows."""
         return len(self.sampler(self.lengths["train"]))
 
-    def train_dataloader(self) -> DataLoader | WithLayers:
+    def train_dataloader(self) -> Ahead:
         """Called before every epoch."""
         assert self.trainer is not None
         epoch = self.trainer.current_epoch
@@ -71,13 +73,13 @@ class Data(pl.LightningDataModule):
         dealt = batches[: len(batches) // size * size][number::size]
         return self._loader("train", dealt, self._sampled(epoch, number))
 
-    def val_dataloader(self) -> DataLoader | WithLayers:
+    def val_dataloader(self) -> Ahead:
         return self._whole("dev")
 
-    def test_dataloader(self) -> DataLoader | WithLayers:
+    def test_dataloader(self) -> Ahead:
         return self._whole("test")
 
-    def _whole(self, split: str) -> DataLoader | WithLayers:
+    def _whole(self, split: str) -> Ahead:
         assert self.trainer is not None
         size, number = self.trainer.world_size, self.trainer.global_rank
         return self._loader(split, self.sampler(self.lengths[split], shuffle=False).batches(0)[number::size])
@@ -90,7 +92,7 @@ class Data(pl.LightningDataModule):
         random = np.random.default_rng([self.seed, epoch, *([rank] if rank else [])])
         return lambda rows: self.reader.collate([reader.sample(row, random) for row in rows])
 
-    def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> DataLoader | WithLayers:
+    def _loader(self, split: str, batches: list[list[int]], collate: Callable | None = None) -> Ahead:
         if not batches:
             raise UserError(f"the {split} split has fewer batches than there are devices; use fewer devices")
         loader = DataLoader(
@@ -99,22 +101,20 @@ class Data(pl.LightningDataModule):
             collate_fn=collate or self.reader.collate,
             generator=torch.Generator(),  # separate: an iterator must not draw its seed from the model's generator
         )
-        if split not in self.caches:
-            return loader
         assert self.trainer is not None
-        return WithLayers(loader, self.caches[split], self.trainer.strategy.root_device.type == "cuda")
+        return Ahead(loader, self.caches.get(split), self.trainer.strategy.root_device.type == "cuda")
 
 
-class WithLayers:
-    """A loader whose batches carry their cached layers.
+class Ahead:
+    """A loader that prepares the next batch, with its cached layers, in a thread while this one is used.
 
     Args:
         loader: of the batches.
-        cache: of the layers.
-        pin: into page-locked memory, for a GPU.
+        cache: of the layers, if there is one.
+        pin: into page-locked memory, from which a GPU copies while it computes.
     """
 
-    def __init__(self, loader: DataLoader, cache: ActivationCache, pin: bool = False):
+    def __init__(self, loader: DataLoader, cache: ActivationCache | None = None, pin: bool = False):
         self.loader, self.cache, self.pin = loader, cache, pin
         self.batch_sampler = loader.batch_sampler
 
@@ -122,14 +122,13 @@ class WithLayers:
         return len(self.loader)
 
     def __iter__(self) -> Iterator[Batch]:
-        return map(self._with_layers, self.loader)
+        return ahead(map(self._prepared, self.loader))
 
-    def _with_layers(self, batch: Batch) -> Batch:
-        texts = {}
-        for name, tokens in batch.texts.items():
-            layers = self.cache.read(sentences_of(tokens))
-            texts[name] = tokens._replace(layers=layers.pinned() if self.pin else layers)
-        return batch._replace(texts=texts)
+    def _prepared(self, batch: Batch) -> Batch:
+        if self.cache is not None:
+            read = {name: self.cache.read(sentences_of(tokens)) for name, tokens in batch.texts.items()}
+            batch = batch._replace(texts={name: batch.texts[name]._replace(layers=read[name]) for name in read})
+        return batch.each(Tensor.pin_memory) if self.pin else batch
 
 
 def stored_layers(

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from hydra.utils import instantiate
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.strategies import DDPStrategy
@@ -19,6 +18,7 @@ from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
 from elmo_bench.devices.ranks import ALONE, Environment, Rank, threads
 from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.running import unfinished
+from elmo_bench.running.averages import averaging
 from elmo_bench.running.build import device_of
 from elmo_bench.running.callbacks import KeepBest, WholeFiles, progress
 from elmo_bench.running.data import Data
@@ -36,21 +36,25 @@ def make_trainer(
     callbacks: list[pl.Callback],
     logger: Any,
     rank: Rank = ALONE,
+    unused: bool = False,
 ) -> pl.Trainer:
-    """A Lightning trainer for this rank of a run. Raises `UserError` if the machine does not have the devices."""
+    """A Lightning trainer for this rank of a run. Raises `UserError` if the machine does not have the devices.
+
+    `unused` says that a batch may leave a parameter without a gradient; to look for such ones takes time.
+    """
     if task.fit.patience is not None:
         monitor = f"dev/{task.monitor}"
         callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
                      *callbacks]  # fmt: skip
     if task.average is not None:
         device = device_of(machine.accelerator)  # else the averages stay on the CPU, and every update copies
-        callbacks = [instantiate(task.average, device=device), *callbacks]
+        callbacks = [averaging(task.average, device), *callbacks]
     bar = progress(machine.progress) if rank.first else []
     try:
         return pl.Trainer(
             accelerator=machine.accelerator,
             devices=rank.size,
-            strategy="auto" if rank.size == 1 else _in_step(),
+            strategy="auto" if rank.size == 1 else DDPStrategy(find_unused_parameters=unused),
             precision=machine.precision,  # type: ignore[arg-type]
             max_epochs=task.fit.epochs,
             limit_train_batches=machine.limit_batches,
@@ -69,11 +73,6 @@ def make_trainer(
         )
     except (ValueError, TypeError, MisconfigurationException) as error:
         raise UserError(f"trainer.{{accelerator,devices,precision}}: {error}") from error
-
-
-def _in_step() -> DDPStrategy:
-    """Averages the gradients over the ranks; a head may leave a parameter unused, for example where nothing is gold."""
-    return DDPStrategy(find_unused_parameters=True)
 
 
 def check_machine(machine: TrainerConfig) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from elmo_bench.devices.ranks import gathered
-from elmo_bench.embedding.model import Model, moved
+from elmo_bench.embedding.model import Model
 from elmo_bench.embedding.representation import Representation
 from elmo_bench.metrics.items import Items
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, clip, gradient_norm
@@ -88,6 +88,12 @@ class BenchModule(Model, pl.LightningModule):
         self._watch = Watch()
         self.size: Size | None = None
 
+    @property
+    def leaves_unused(self) -> bool:
+        """Whether a batch may leave a parameter without a gradient: the head's, or of a biLM's layer that is not read."""
+        elmo = self.representation.elmo
+        return getattr(self.head, "leaves_unused", False) or (elmo is not None and elmo.bilm is not None)
+
     # One batch.
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
@@ -123,9 +129,9 @@ class BenchModule(Model, pl.LightningModule):
         return self.head.decode(self(batch), batch)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """Moves only the tensors, and notes the size of the batch."""
+        """Moves the tensors; a GPU copies those that are pinned while it computes."""
         self.size = Size.of(batch)
-        return moved(batch, device)
+        return batch.each(lambda part: part.to(device, non_blocking=True))
 
     # The official metric over a whole split.
 

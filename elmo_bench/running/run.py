@@ -108,7 +108,8 @@ def fit_and_test(
 ) -> tuple[pl.Trainer, int]:
     """Trains or resumes, and tests the best epoch; returns the trainer and the number of epochs done before."""
     module, data, _ = prepared
-    trainer = make_trainer(run.task, run.trainer, keep.folder, [*tracked.callbacks, keep], tracked.loggers, rank)
+    callbacks, unused = [*tracked.callbacks, keep], module.leaves_unused
+    trainer = make_trainer(run.task, run.trainer, keep.folder, callbacks, tracked.loggers, rank, unused)
     earlier = fit(trainer, module, data, keep)
     history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank
     module.load_state_dict(unfinished.best(keep.folder, history)["state_dict"])

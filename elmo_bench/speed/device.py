@@ -18,21 +18,17 @@ from elmo_bench.system import children
 from elmo_bench.system.machine import peak_mib
 
 DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16}  # of products, by Lightning's name of a precision
-WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "repeat_interleave")  # for a GPU
 
 
 class Operations(TorchDispatchMode):
-    """Counts the operations that compute something, and those for whose result a GPU would be waited for."""
+    """Counts the operations that compute something: the launches of a GPU."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.number = self.waits = 0
+        self.number = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
         self.number += not func.is_view
-        indices = args[1] if name in ("index", "index_put", "index_put_", "_index_put_impl_") else ()
-        self.waits += name.startswith(WAITS) or any(i is not None and i.dtype == torch.bool for i in indices)
         return func(*args, **(kwargs or {}))
 
 
@@ -86,11 +82,7 @@ def memory(work: Callable[[], Any], device: torch.device) -> float:
 
 
 def waits(work: Callable[[], Any], device: torch.device) -> int:
-    """How often a call waits for a GPU; on a CPU, how many of its operations would wait for one."""
-    if device.type != "cuda":
-        with Operations() as operations:
-            work()
-        return operations.waits
+    """How often a call waits for a GPU, copies included; `standin.waits` counts the same on a CPU."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")

@@ -10,15 +10,17 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_bench.configuration import pages, schema
+from elmo_bench.running.averages import averaging
 from elmo_bench.running.module import BenchModule
-from elmo_bench.speed import cases, device
-from elmo_bench.speed.bound import best_product
+from elmo_bench.speed import cases, device, standin
+from elmo_bench.speed.bound import CPU, best_product
 from elmo_bench.speed.cases import Case, RandomLayers, autocast, update
 from elmo_bench.sweeps.pages import points
 from elmo_bench.system.storage import json_text
@@ -44,16 +46,36 @@ def on_device(case: Case, place: torch.device, precision: str, rounds: int) -> R
     for _ in range(WARM):
         train(case.batches)
     training = device.seconds(lambda: train(others), place, rounds)
-    resident = moved(module, largest)
-    waits = device.waits(lambda: update(module, case.task, optimizer, resident, precision), place)
     rows = sum(len(batch.rows) for batch in others)
     row = {
         "task": case.task.name, "arm": case.arm, "precision": precision, "rows_a_step": rows / len(others),
         "seconds_a_step": training / len(others), "peak_mib": device.memory(lambda: train([largest]), place),
-        "waits_a_step": waits,
+        "waits_a_step": waits(case, place, precision),
         "answering_seconds_a_row": _answering(module, others, place, precision, rounds) / rows,
     }  # fmt: skip
     return {**row, **hours(case, training / rows, row["answering_seconds_a_row"])}
+
+
+def waits(case: Case, place: torch.device = CPU, precision: str = "32-true") -> int:
+    """How often a GPU is waited for in a whole step: copies, update, averages of the weights; on a CPU by a stand-in."""
+    module, batch, block = case.module(), case.batches[0], case.task.average
+    averages = None if block is None else averaging(block, "cpu")
+    if averages is not None:
+        averages.setup(None, module, "fit")  # type: ignore[arg-type, union-attr]
+    average = getattr(averages, "_average_model", None)
+    onto, counted = (lambda model: model.to(place)), partial(device.waits, device=place)
+    if place.type == "cpu":
+        onto, counted, precision = standin.on_it, standin.waits, "32-true"  # there is no autocast of a GPU
+    module, average = onto(module), None if average is None else onto(average)
+    optimizer = module.configure_optimizers()
+
+    def step() -> None:
+        update(module, case.task, optimizer, moved(module, batch.each(torch.Tensor.pin_memory)), precision)
+        if average is not None:
+            average.update_parameters(module)
+
+    counted(step)  # the first step makes what the others use
+    return counted(step)
 
 
 def moved(module: BenchModule, batch: Batch) -> Batch:
@@ -121,7 +143,7 @@ def on_one_core(case: Case) -> Row:
         "mflop_a_token": work / tokens / 1e6,
         "share_of_bound": work / seconds / best,
         "operations_a_step": operations.number,
-        "waits_a_step": operations.waits,
+        "waits_a_step": waits(case),
     }
 
 

@@ -41,7 +41,8 @@ def pad_tokens(
     ids = pad([[words[word.lower() if lower else word] for word in sentence] for sentence in sentences])  # (B, T)
     lengths = torch.tensor([len(sentence) for sentence in sentences])
     mask = torch.arange(ids.shape[1]) < lengths.unsqueeze(1)  # (B, T)
-    return Tokens(ids, None if chars is None else _characters(sentences, chars, mask, char_limit), sentences, mask)
+    known = None if chars is None else _characters(sentences, chars, mask, char_limit)
+    return Tokens(ids, known, sentences, mask, places=mask.flatten().nonzero().squeeze(1))
 
 
 def _characters(sentences: list[list[str]], chars: Vocabulary, mask: Tensor, limit: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -22,6 +22,17 @@ class Tokens(NamedTuple):
     mask: Tensor  # (B, T) bool, true on words
     parts: list[list[int]] | None = None  # None: each row is one sentence
     layers: Any = None  # `layers.stored.Stored`: the framework adds them to a batch where they are cached
+    places: Tensor | None = None  # (N,) int64, the words' places in the flattened (B, T); None: found from the mask
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Tokens:
+        """With every tensor changed: moved to a device, for example."""
+        changed = {name: change(part) for name, part in self._asdict().items() if isinstance(part, Tensor)}
+        return self._replace(**changed, layers=None if self.layers is None else self.layers.each(change))
+
+    @property
+    def lengths(self) -> list[int]:
+        """The number of words of each row, for which no device need be asked."""
+        return [len(sentence) for sentence in self.sentences]
 
 
 def sentences_of(tokens: Tokens) -> list[list[tuple[str, ...]]]:

@@ -94,7 +94,6 @@ class Opened:
         from rich.console import Console
         from rich.progress import track
 
-        from elmo_bench.embedding.model import moved
         from elmo_bench.running.faults import Size
         from elmo_bench.system.exhaustion import saying
         from elmo_bench.text.batching import BucketSampler
@@ -115,7 +114,7 @@ class Opened:
                 collated = self.reader.collate([rows[index] for index in batch])
                 size = Size.of(collated)
                 with saying(lambda size=size: f"predicting {size}", "lower batch_size"):
-                    found |= zip(batch, answers(model, moved(collated, device)), strict=True)
+                    found |= zip(batch, answers(model, collated.each(lambda part: part.to(device))), strict=True)
         return [found[index] for index in range(len(rows))]
 
 

@@ -56,6 +56,8 @@ class CorefHead(nn.Module):
             memory of long documents and change no result.
     """
 
+    leaves_unused = True  # the scorer of pairs, by a document of one span
+
     def __init__(
         self,
         input_size: int,

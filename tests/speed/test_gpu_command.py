@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from elmo_bench.commands.machine import gpu
-from elmo_bench.speed import device, device_part, gpu_run, steps, tables
+from elmo_bench.speed import device, device_part, gpu_run, standin, steps, tables
 from elmo_bench.speed.cases import Case
 from elmo_bench.speed.gpu_run import Work
 from elmo_bench.system.errors import UserError
@@ -51,7 +51,28 @@ def test_time_and_memory_of_a_call():
     assert device.seconds(lambda: calls.append(1), CPU, 3) >= 0
     assert len(calls) == 4
     assert device.memory(lambda: calls.append(1), CPU) > 10
-    assert device.waits(lambda: torch.ones(3)[torch.ones(3) > 0].sum().item(), CPU) == 2
+
+
+def test_the_stand_in_counts_what_a_gpu_would_be_waited_for():
+    place = standin.DEVICE
+
+    def waits(work) -> dict[str, int]:
+        with standin.StandIn() as counted:
+            x = torch.arange(3.0).pin_memory().to(place, non_blocking=True)
+            assert (x.device, x.is_cuda, (x + 1).device) == (place, True, place)
+            work(x)
+        return dict(+counted.waits)
+
+    assert waits(lambda x: x[x > 0].sum().item()) == {"a mask as index": 1, "item": 1}
+    assert waits(lambda x: bool(x.sum() > 0) and x.tolist()) == {"__bool__": 1, "tolist": 1}
+    assert waits(lambda x: torch.ones(3).to(place) + torch.tensor([1.0], device=place)) == {"copy to the device": 2}
+    assert waits(lambda x: torch.ones(3).pin_memory().to(place)) == {"copy to the device": 1}
+    assert waits(lambda x: torch.ones(3).to(place, non_blocking=True)) == {"copy to the device": 1}
+    assert waits(lambda x: x.cpu().tolist()) == {"cpu": 1}
+    assert waits(lambda x: torch.zeros(3, device=place) + x.new_ones(3) + torch.arange(3, device=place)) == {}
+    assert waits(lambda x: x.nonzero().repeat_interleave(torch.ones(2).long().to(place))) == {
+        "nonzero": 1, "copy to the device": 1, "repeat_interleave": 1,
+    }  # fmt: skip
 
 
 def test_every_part_has_a_limit_and_the_names_of_tasks_that_offer_the_scale():

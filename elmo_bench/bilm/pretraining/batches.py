@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,9 +29,13 @@ class Batch(NamedTuple):
     samples: list[Sample]  # one per direction; the targets are time-major, as the LSTM's packed rows
 
     def to(self, device: torch.device) -> Batch:
-        """The batch on a device; the words go there when they are encoded."""
-        samples = [Sample(*(part.to(device) for part in sample)) for sample in self.samples]
-        return self._replace(ids=self.ids.to(device), samples=samples)
+        """The batch on a device, copied while a GPU computes."""
+        return self.each(lambda part: part.to(device, non_blocking=True))
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """With every tensor changed."""
+        words = Words(*(list(map(change, parts)) for parts in self.words))
+        return Batch(words, change(self.ids), [Sample(*map(change, sample)) for sample in self.samples])
 
 
 class Batcher:
