@@ -33,8 +33,12 @@ def make_trainer(
     logger: Any,
     rank: Rank = ALONE,
 ) -> pl.Trainer:
-    """A Lightning trainer for this rank of a run. Raises `UserError` if the machine does not have the devices."""
-    if task.fit.patience is not None:
+    """A Lightning trainer for this rank of a run.
+
+    Raises:
+        UserError: the machine does not have the devices, or Lightning does not take a value.
+    """
+    if task.fit.patience is not None and not any(isinstance(each, EarlyStopping) for each in callbacks):
         monitor = f"dev/{task.monitor}"
         callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
                      *callbacks]  # fmt: skip
@@ -47,11 +51,11 @@ def make_trainer(
     try:
         return pl.Trainer(
             accelerator=machine.accelerator,
-            devices=rank.size,
+            devices=rank.size if machine.gpu is None else [machine.gpu],
             strategy="auto" if rank.size == 1 else _in_step(),
             precision=machine.precision,  # type: ignore[arg-type]
             max_epochs=task.fit.epochs,
-            limit_train_batches=machine.limit_batches,
+            limit_train_batches=int(machine.fast_dev_run) or machine.limit_batches,
             gradient_clip_val=task.clip.value,
             gradient_clip_algorithm=None if task.clip.value is None else task.clip.by,
             reload_dataloaders_every_n_epochs=1,  # an epoch's batches depend on its number, resumed or not
@@ -64,9 +68,12 @@ def make_trainer(
             enable_progress_bar=bool(bar),
             enable_model_summary=False,
             enable_checkpointing=True,
+            **machine.lightning,
+            **machine.around,
         )
     except (ValueError, TypeError, MisconfigurationException) as error:
-        raise UserError(f"trainer.{{accelerator,devices,precision}}: {error}") from error
+        others = "".join(f",{name}" for name in machine.lightning | machine.around)
+        raise UserError(f"trainer.{{accelerator,devices,precision{others}}}: {error}") from error
 
 
 def _in_step() -> DDPStrategy:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytorch_lightning as pl
 import torch
+from datasets import DatasetDict
 from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import Plain, RunConfig
@@ -26,7 +27,7 @@ from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.fit import fit, interruptible, make_trainer
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.record import Description, make_record
-from elmo_bench.running.tracking import NOTHING, Tracking, tracking
+from elmo_bench.running.tracking import NOTHING, Tracking, made, tracking
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.task import Reader
@@ -86,20 +87,34 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
         vectors: the file of skip-gram vectors, if the run uses them.
         config: the same configuration as plain containers, stored in checkpoints.
     """
+    if run.trainer.gpu is not None and run.trainer.accelerator != "cpu":
+        _choose(run.trainer.gpu)
     if threads := ranks.threads(run.trainer.threads, run.trainer.devices):
         torch.set_num_threads(threads)
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = learning_curve.load(reader, run)
+    if few := int(run.trainer.fast_dev_run) * run.task.batch.batch_size:
+        splits = DatasetDict({split: rows.select(range(min(few, len(rows)))) for split, rows in splits.items()})
     sets, block = located(run), None if run.words_dropped else run.task.words
     source = None if run.baseline else layers_source(run.bilm, run)
     caches = stored_layers(source, splits, reader.fields, run.cache_root, run.elmo.layers)
     words = None if block is None else look_up(block, sets, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
-    module = build(run, reader, caches.get("train", source), words and words.columns, config)
+    stored = config and {key: value for key, value in config.items() if key not in ("callbacks", "logger")}
+    module = build(run, reader, caches.get("train", source), words and words.columns, stored)
+    if run.compile:
+        module.head.compile(dynamic=True)  # type: ignore[operator]
     data = Data(run.task.batch, run.seed, reader, splits, caches)
     data.passes = learning_curve.passes(run, data.pass_length)
     return Prepared(module, data, words)
+
+
+def _choose(gpu: int) -> None:
+    """The GPU of this number becomes the one that "cuda" means. Raises `UserError` if there is none."""
+    if gpu >= (there := torch.cuda.device_count()):
+        raise UserError(f"trainer.devices=[{gpu}]: torch finds {there} GPUs here, numbered from 0")
+    torch.cuda.set_device(gpu)
 
 
 def fit_and_test(
@@ -107,7 +122,8 @@ def fit_and_test(
 ) -> tuple[pl.Trainer, int]:
     """Trains or resumes, and tests the best epoch; returns the trainer and the number of epochs done before."""
     module, data, _ = prepared
-    trainer = make_trainer(run.task, run.trainer, keep.folder, [*tracked.callbacks, keep], tracked.loggers, rank)
+    callbacks = [*made("callbacks", run.callbacks), *tracked.callbacks, keep]
+    trainer = make_trainer(run.task, run.trainer, keep.folder, callbacks, tracked.loggers, rank)
     earlier = fit(trainer, module, data, keep)
     history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank
     module.load_state_dict(unfinished.best(keep.folder, history)["state_dict"])
