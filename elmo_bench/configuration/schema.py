@@ -376,6 +376,7 @@ class RunConfig:
     trainer: Any = MISSING  # a TrainerConfig, and Lightning's own arguments
     logger: LoggerConfig = field(default_factory=LoggerConfig)
     launcher: Any = field(default=None, metadata={"identity": False})
+    sweeper: Any = field(default=None, metadata={"identity": False})
     table: Any = field(default=None, metadata={"identity": False})  # of a page of conf/sweep (`tables.Table`)
 
     @property

@@ -91,7 +91,8 @@ def test_a_run_of_few_batches_is_in_no_report(bench, capsys):
 
 def test_callbacks_and_loggers_are_pages_several_at_once(bench):
     chosen = ("task.fit.epochs=6", "callbacks=[early_stopping,lr_monitor]", "callbacks.early_stopping.patience=0",
-              "callbacks.early_stopping.min_delta=100", "logger=[csv,tensorboard]", "trainer.log_every_n_steps=1")  # fmt: skip
+              "callbacks.early_stopping.min_delta=100", "logger=[csv,tensorboard]",
+              "trainer.log_every_n_steps=1")  # fmt: skip
     record = bench.train(*BARE, *chosen)
     assert record.epochs == 2  # nothing improves by 100 points
     folder = store.work(bench.results, "open", "toy", record.run)
