@@ -10,6 +10,7 @@ import importlib
 import sys
 
 from elmo_bench import __version__
+from elmo_bench.commands import completion
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console, streams
 from elmo_bench.system.terminal.command import HELP, Section, printed
@@ -77,6 +78,9 @@ def main() -> None:
     """Runs the command that the first argument names."""
     streams.ready()
     name, *rest = sys.argv[1:] or ["--help"]
+    if len(sys.argv) > 2 and sys.argv[-2] in completion.FLAGS:
+        console.report(lambda: completion.main(COMMANDS, module))
+        return
     if name not in COMMANDS:
         console.report(lambda: _other(name))
         return

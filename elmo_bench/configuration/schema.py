@@ -11,6 +11,7 @@ identity (`experiment/settings.py`).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from elmo_bench.configuration import checks
+from elmo_bench.configuration import checks, lightning
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 
@@ -296,10 +297,13 @@ class TaskConfig:
 
 @dataclass
 class TrainerConfig:
-    """Hardware and how it is used; devices, precision and limit_batches change results."""
+    """Hardware and how it is used; devices, precision and limit_batches change results. Any argument of Lightning's
+    Trainer may stand beside these keys (`configuration/lightning.py`)."""
 
     accelerator: str = key("auto", "what trains", choices=("auto", "cpu", "gpu", "cuda", "mps"), identity=False)
-    devices: int = key(1, "how many; each takes a batch of every update, which changes results", least=1, most=64)
+    devices: Any = key(
+        1, "how many; each takes a batch of every update, which changes results; [1]: the GPU with this number"
+    )
     threads: int | None = key(None, "threads of torch; null: one per core", least=1, most=1024, identity=False)
     progress: Any = key("auto", "a progress bar; auto: on a terminal", choices=("auto", True, False), identity=False)
     precision: str = key("32-true", "of the products; 16-mixed: on a GPU", choices=PRECISIONS)
@@ -309,7 +313,18 @@ class TrainerConfig:
         "on a GPU, algorithms that repeat every sum: a resumed run then equals an undisturbed one",
         identity=False,
     )
-    limit_batches: Any = key(None, "train on only this many batches of each epoch, for a quick test")
+    limit_batches: Any = key(None, "train on only this many batches of each epoch; the report leaves such runs out")
+    fast_dev_run: Any = key(
+        False, "a smoke run: one epoch of one batch (or so many) is trained and scored, and nothing recorded",
+        identity=False,
+    )  # fmt: skip
+    gpu: int | None = field(default=None, metadata={"identity": False})  # devices=[gpu]
+    lightning: dict[str, Any] = field(default_factory=dict, metadata={"beside": True})  # as typed: trainer.NAME
+    around: dict[str, Any] = field(default_factory=dict, metadata={"identity": False})  # no result depends on these
+
+
+# The keys that are typed; the others are made of them (`lightning.read`).
+TRAINERS_OWN = [each.name for each in dataclasses.fields(TrainerConfig) if "help" in each.metadata]
 
 
 @dataclass
@@ -317,6 +332,10 @@ class WandbConfig:
     """Weights & Biases; offline without a key."""
 
     project: str = key("elmo_bench", "its project")
+    entity: str | None = key(None, "its user or team; null: that of the key")
+    name: str | None = key(None, "of the run; null: task, scale, arm and seed")
+    notes: str | None = key(None, "about the run")
+    tags: list[str] = key([], "beside those of every run")
     group: str | None = key(None, "null: by table, <sweep>/<scale>/<task>")
     job_type: str | None = key(None, "null: by arm")
 
@@ -326,6 +345,7 @@ class LoggerConfig:
     """Where metrics go beside the CSV files."""
 
     wandb: WandbConfig | None = key(None, "Weights & Biases")
+    more: dict[str, Any] = key({}, "other loggers of Lightning, each with its _target_, by any name")
 
 
 @dataclass
@@ -346,6 +366,8 @@ class RunConfig:
     fraction: float = key(1.0, "of the training data: a random subset that follows from the seed", above=0, most=1)
     force: bool = key(False, "train again even if there is a record", identity=False)
     debug: bool = key(False, "show the traceback of an error", identity=False)
+    compile: bool = key(False, "compile the head with torch.compile", identity=False)
+    callbacks: dict[str, Any] = key({}, "callbacks of Lightning, each with its _target_, by any name", identity=False)
     data_root: str | None = key(None, "folder of the data", identity=False)
     models_root: str = key(MISSING, "folder of biLMs", identity=False)
     vectors_root: str | None = key(None, "folder of pre-trained word vectors", identity=False)
@@ -357,9 +379,10 @@ class RunConfig:
     bilm: Any = MISSING  # a LayersConfig, of the class that its page needs
     vectors: VectorsConfig = field(default_factory=VectorsConfig)
     scale: ScaleConfig = field(default_factory=ScaleConfig)
-    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+    trainer: Any = MISSING  # a TrainerConfig, and Lightning's own arguments
     logger: LoggerConfig = field(default_factory=LoggerConfig)
     launcher: Any = field(default=None, metadata={"identity": False})
+    sweeper: Any = field(default=None, metadata={"identity": False})
     table: Any = field(default=None, metadata={"identity": False})  # of a page of conf/sweep (`tables.Table`)
 
     @property
@@ -399,15 +422,22 @@ def register() -> None:
     store = ConfigStore.instance()
     store.store("schema", node=RunConfig)
     store.store("elmo", node=_renamed(ElmoConfig), group="schema", package="elmo")
+    store.store("trainer", node=_renamed(TrainerConfig, TRAINERS_OWN, False), group="schema", package="trainer")
     for kind, source in SOURCES.items():
         store.store(kind, node=source, group="schema/bilm", package="bilm")
 
 
-def _renamed(cls: type) -> DictConfig:
-    """The typed keys of a dataclass, with the fields in `KEYS` under their names in a configuration."""
+def _renamed(cls: type, names: Sequence[str] = (), closed: bool = True) -> DictConfig:
+    """The typed keys of a dataclass, with the fields in `KEYS` under their names in a configuration.
+
+    Args:
+        cls: the dataclass.
+        names: of the fields; by default all.
+        closed: whether other keys are refused.
+    """
     typed = OmegaConf.structured(cls)
-    nodes = {KEYS.get(name, name): typed._get_node(name) for name in typed}
-    return DictConfig(nodes, flags={"struct": True})
+    nodes = {KEYS.get(name, name): typed._get_node(name) for name in names or typed}
+    return DictConfig(nodes, flags={"struct": closed})
 
 
 def typed(cfg: DictConfig) -> RunConfig:
@@ -427,7 +457,9 @@ def typed(cfg: DictConfig) -> RunConfig:
 
 def from_plain(plain: Plain) -> RunConfig:
     """The same from plain containers, as stored in checkpoints. Raises `UserError` as `typed` does."""
+    plain = {**plain, "trainer": lightning.read(plain.get("trainer", {}), TRAINERS_OWN)}
     run = _object(RunConfig, plain)
+    run.trainer = _object(TrainerConfig, plain["trainer"], "trainer.")
     run.elmo = _object(ElmoConfig, plain["elmo"], "elmo.")
     run.arm = "baseline" if run.elmo.where == "none" else "elmo"  # earlier releases had more arms
     run.bilm = _object(source_schema(plain["bilm"]), plain["bilm"], "bilm.")
@@ -495,8 +527,12 @@ def check(block: Any, prefix: str = "") -> None:
             _within(each, value, name)
         elif str(each.type).removesuffix(" | None") == each.type != "Any":
             raise UserError(f"{name}=null: a value is needed")
-    if isinstance(block, TrainerConfig) and block.limit_batches is not None:
-        _check_batches(block.limit_batches, f"{prefix}limit_batches")
+    if isinstance(block, TrainerConfig):
+        checks.whole(block.devices, f"{prefix}devices", 1, 64)
+        if block.limit_batches is not None:
+            _check_batches(block.limit_batches, f"{prefix}limit_batches")
+        if not isinstance(block.fast_dev_run, bool):
+            checks.whole(block.fast_dev_run, f"{prefix}fast_dev_run", 1)
 
 
 def _within(each: dataclasses.Field, value: Any, name: str) -> None:

@@ -18,6 +18,8 @@ from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers import model_folder
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256
 
+# Callbacks of Lightning that change no result.
+WATCHING = "LearningRateMonitor", "DeviceStatsMonitor", "ModelSummary", "RichModelSummary", "ThroughputMonitor"
 FORMAT = 2  # of the identity: raised when the hash of the same settings would change
 
 
@@ -53,9 +55,16 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
     if run.sets:  # otherwise task.words says it all
         plain["vectors"] = {"source": "sets", "sets": _sets(run)}
     plain["trainer"] = counted(run.trainer, whole)
+    if changing := {name: block for name, block in run.callbacks.items() if block and _changes(block)}:
+        plain["callbacks"] = changing
     if run.fraction != 1:
         plain["fraction"] = run.fraction
     return {key: value for key, value in plain.items() if value != {}}
+
+
+def _changes(block: Any) -> bool:
+    """Whether a callback may change what is trained: all but those that only watch."""
+    return not (isinstance(block, dict) and str(block.get("_target_")).rpartition(".")[2] in WATCHING)
 
 
 def _sets(run: RunConfig) -> Plain:
@@ -78,7 +87,9 @@ def counted(block: Any, whole: bool = False) -> Plain:
         value = getattr(block, each.name)
         if dataclasses.is_dataclass(value):
             value = counted(value, whole)
-        if each.metadata.get("identity", True) and (whole or value != default(each)):
+        if each.metadata.get("beside"):
+            values |= value
+        elif each.metadata.get("identity", True) and (whole or value != default(each)):
             values[KEYS.get(each.name, each.name)] = value
     return values
 

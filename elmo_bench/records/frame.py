@@ -35,7 +35,7 @@ def results(folder: str | PathLike[str] | None = None) -> DataFrame:
     rows = [
         (run.task, run.scale, run.arm, _settings(run.variant), run.vectors, run.bilm_name, run.seed, split, metric,
          float(value), run.run)
-        for run in store.read_all(Path(places.OWN if folder is None else folder))
+        for run in store.whole(store.read_all(Path(places.OWN if folder is None else folder)))
         for split, metrics in run.metrics.items()
         for metric, value in metrics.items()
     ]  # fmt: skip

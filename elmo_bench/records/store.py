@@ -117,6 +117,14 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
     return current
 
 
+def whole(records: Sequence[Record]) -> list[Record]:
+    """The runs that trained on all batches; a line says how many are left out (`trainer.limit_batches`)."""
+    kept = [record for record in records if (record.config.get("trainer") or {}).get("limit_batches") is None]
+    if left := len(records) - len(kept):
+        print(f"left out: {left} runs with trainer.limit_batches, trained on a part", file=sys.stderr)
+    return kept
+
+
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
     """The mean, and the sample standard deviation (n - 1); None for a single value."""
     return fmean(values), stdev(values) if len(values) > 1 else None

@@ -58,7 +58,7 @@ def tags(record: Started) -> list[str]:
 
 def configuration(record: Started) -> dict[str, Any]:
     """The run's configuration, and what identifies the run; paths of a machine are in neither."""
-    left_out = ("logger", "launcher")
+    left_out = ("logger", "launcher", "sweeper")
     config = {key: value for key, value in record.config.items() if key not in left_out}
     return config | {"arm": record.arm, "variant": record.variant, "record": about(record)}
 

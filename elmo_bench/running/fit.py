@@ -38,11 +38,14 @@ def make_trainer(
     rank: Rank = ALONE,
     unused: bool = False,
 ) -> pl.Trainer:
-    """A Lightning trainer for this rank of a run. Raises `UserError` if the machine does not have the devices.
+    """A Lightning trainer for this rank of a run.
 
     `unused` says that a batch may leave a parameter without a gradient; to look for such ones takes time.
+
+    Raises:
+        UserError: the machine does not have the devices, or Lightning does not take a value.
     """
-    if task.fit.patience is not None:
+    if task.fit.patience is not None and not any(isinstance(each, EarlyStopping) for each in callbacks):
         monitor = f"dev/{task.monitor}"
         callbacks = [EarlyStopping(monitor, patience=task.fit.patience, mode="max", check_on_train_epoch_end=True),
                      *callbacks]  # fmt: skip
@@ -53,11 +56,11 @@ def make_trainer(
     try:
         return pl.Trainer(
             accelerator=machine.accelerator,
-            devices=rank.size,
+            devices=rank.size if machine.gpu is None else [machine.gpu],
             strategy="auto" if rank.size == 1 else DDPStrategy(find_unused_parameters=unused),
             precision=machine.precision,  # type: ignore[arg-type]
             max_epochs=task.fit.epochs,
-            limit_train_batches=machine.limit_batches,
+            limit_train_batches=int(machine.fast_dev_run) or machine.limit_batches,
             gradient_clip_val=task.clip.value,
             gradient_clip_algorithm=None if task.clip.value is None else task.clip.by,
             reload_dataloaders_every_n_epochs=1,  # an epoch's batches depend on its number, resumed or not
@@ -70,9 +73,12 @@ def make_trainer(
             enable_progress_bar=bool(bar),
             enable_model_summary=False,
             enable_checkpointing=True,
+            **machine.lightning,
+            **machine.around,
         )
     except (ValueError, TypeError, MisconfigurationException) as error:
-        raise UserError(f"trainer.{{accelerator,devices,precision}}: {error}") from error
+        others = "".join(f",{name}" for name in machine.lightning | machine.around)
+        raise UserError(f"trainer.{{accelerator,devices,precision{others}}}: {error}") from error
 
 
 def check_machine(machine: TrainerConfig) -> str:
@@ -86,6 +92,9 @@ def check_machine(machine: TrainerConfig) -> str:
         raise UserError("trainer.precision=16-mixed needs a GPU; bf16-mixed runs on a CPU, too")
     if machine.devices > (most := torch.cuda.device_count() if device == "cuda" else max(2, cores())):
         raise UserError(f"trainer.devices={machine.devices}: this machine has {most} at most")
+    if machine.gpu is not None and machine.accelerator != "cpu" and machine.gpu >= torch.cuda.device_count():
+        there = torch.cuda.device_count()
+        raise UserError(f"trainer.devices=[{machine.gpu}]: torch finds {there} GPUs here, numbered from 0")
     return device
 
 
@@ -97,7 +106,7 @@ def set_up(machine: TrainerConfig, rank: Rank = ALONE) -> None:
     if number := threads(machine.threads, machine.devices):
         torch.set_num_threads(number)
     if device_of(machine.accelerator) == "cuda":
-        torch.cuda.set_device(rank.number)
+        torch.cuda.set_device(rank.number if machine.gpu is None else machine.gpu)
     allow_tf32(machine.tf32)
     if machine.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS may add up in another order each time

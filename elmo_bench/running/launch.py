@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -21,6 +23,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
+from elmo_bench.system.wandb_runs import SWEEP
 
 
 def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
@@ -49,11 +52,17 @@ def train(cfg: DictConfig) -> Record:
         UserError: a value that is not allowed, missing data, malformed files.
     """
     run = schema.typed(cfg)
+    if run.trainer.fast_dev_run:
+        return _smoke(cfg)
     identity = Identity(run)
     path = store.place(run.results_root, run.scale.name, run.task.name, identity.run)
     if path.is_file() and not run.force:
         record = store.read(path)
         print(f"{title(record)}: recorded on {record.finished[:10]}, not run again (force=true does)", flush=True)
+        if run.logger.wandb is not None and os.environ.get(SWEEP):
+            from elmo_bench.running.tracking import again
+
+            again(run, record)
         return record
     folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
     with held(folder, f"another process is training this run; waiting for its record, {path}") as waited:
@@ -61,6 +70,21 @@ def train(cfg: DictConfig) -> Record:
             return store.read(path)
         described = describe(run, identity, cfg)
         return _train(run, described, path, folder)
+
+
+def _smoke(cfg: DictConfig) -> Record:
+    """What a run on a few batches would record (`trainer.fast_dev_run`); nothing stays but what runs share."""
+    from elmo_bench.running.run import run_once
+
+    with TemporaryDirectory() as folder:
+        cfg.results_root, cfg.task.fit.epochs = folder, 1
+        cfg.logger.wandb, cfg.logger.more = None, {}
+        run = schema.typed(cfg)
+        described = describe(run, Identity(run), cfg)
+        _check(run)
+        record, _ = run_once(run, described, Makers.of(run).make())
+    print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
+    return record
 
 
 def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description:
@@ -73,14 +97,10 @@ def describe(run: RunConfig, identity: Identity, cfg: DictConfig) -> Description
 def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> Record:
     """Under the lock of the run's work folder."""
     from elmo_bench.records import items
-    from elmo_bench.running.blocks import check_blocks
-    from elmo_bench.running.fit import check_machine
-    from elmo_bench.running.rehearsal import rehearse
     from elmo_bench.running.run import run_once
     from elmo_bench.running.unfinished import clear, is_whole
 
-    check_blocks(run.task)
-    rehearse(run.task, check_machine(run.trainer))
+    _check(run)
     forced = folder / "forced"  # marks a forced run as begun, so that it is resumed and not started again
     if run.force and not (forced.is_file() and is_whole(folder)):
         clear(folder)
@@ -95,3 +115,13 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
         part.unlink(missing_ok=True)
     print(f"{title(record)}: {summary(record)}; {path}", flush=True)
     return replace(record, path=path)
+
+
+def _check(run: RunConfig) -> None:
+    """Raises `UserError` for blocks of the task's page that cannot be used, before anything is made or read."""
+    from elmo_bench.running.blocks import check_blocks
+    from elmo_bench.running.fit import check_machine
+    from elmo_bench.running.rehearsal import rehearse
+
+    check_blocks(run.task)
+    rehearse(run.task, check_machine(run.trainer))

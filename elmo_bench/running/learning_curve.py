@@ -44,5 +44,6 @@ def passes(run: RunConfig, batches: int) -> int:
     """
     if run.fraction == 1:
         return 1
-    updates = run.task.fit.epochs * max(batches // run.trainer.devices, 1)  # of all epochs, with one pass each
+    together = run.trainer.devices * run.trainer.lightning.get("accumulate_grad_batches", 1)
+    updates = run.task.fit.epochs * max(batches // together, 1)  # of all epochs, with one pass each
     return max(1, math.ceil(min(run.task.fit.least_updates / updates, 1 / run.fraction)))

@@ -189,11 +189,13 @@ class BenchModule(Model, pl.LightningModule):
         """Seeds the generators from (seed, epoch), so that no random state has to be saved for resuming."""
         pl.seed_everything(epoch_seed(self.seed, self.current_epoch, self.global_rank), verbose=False)
         self._losses: list[Tensor] = []
-        self._tokens = 0
+        self._tokens, self._updates = 0, self.global_step
         self._started = time.perf_counter(), device_seconds(self.device)
 
     def on_train_batch_end(self, *_: Any) -> None:
-        self._advance("step")
+        if self.global_step > self._updates:  # several batches may accumulate gradients for one update
+            self._updates = self.global_step
+            self._advance("step")
 
     def on_train_epoch_end(self) -> None:
         """Updates history, layer weights and schedule before the checkpoint is written."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytorch_lightning as pl
+from datasets import DatasetDict
 from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import Plain, RunConfig
@@ -25,7 +26,7 @@ from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.fit import fit, interruptible, make_trainer, set_up
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.record import Description, make_record
-from elmo_bench.running.tracking import NOTHING, Tracking, tracking
+from elmo_bench.running.tracking import NOTHING, Tracking, made, tracking
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.task import Reader
@@ -92,12 +93,17 @@ def prepare(
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
     splits = learning_curve.load(reader, run)
+    if few := int(run.trainer.fast_dev_run) * run.task.batch.batch_size:
+        splits = DatasetDict({split: rows.select(range(min(few, len(rows)))) for split, rows in splits.items()})
     sets, block = located(run), None if run.words_dropped else run.task.words
     source = None if run.baseline else layers_source(run.bilm, run)
     caches = stored_layers(source, splits, reader.fields, run.cache_root, run.elmo.layers)
     words = None if block is None else look_up(block, sets, vectors, reader, splits)
     pl.seed_everything(run.seed, verbose=False)  # the same initial weights whatever was drawn above
-    module = build(run, reader, caches.get("train", source), words and words.columns, config)
+    stored = config and {key: value for key, value in config.items() if key not in ("callbacks", "logger")}
+    module = build(run, reader, caches.get("train", source), words and words.columns, stored)
+    if run.compile:
+        module.head.compile(dynamic=True)  # type: ignore[operator]
     data = Data(run.task.batch, run.seed, reader, splits, caches)
     data.passes = learning_curve.passes(run, data.pass_length)
     return Prepared(module, data, words)
@@ -108,7 +114,7 @@ def fit_and_test(
 ) -> tuple[pl.Trainer, int]:
     """Trains or resumes, and tests the best epoch; returns the trainer and the number of epochs done before."""
     module, data, _ = prepared
-    callbacks, unused = [*tracked.callbacks, keep], module.leaves_unused
+    callbacks, unused = [*made("callbacks", run.callbacks), *tracked.callbacks, keep], module.leaves_unused
     trainer = make_trainer(run.task, run.trainer, keep.folder, callbacks, tracked.loggers, rank, unused)
     earlier = fit(trainer, module, data, keep)
     history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank

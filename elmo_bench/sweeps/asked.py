@@ -18,7 +18,7 @@ CLUSTER = "cluster."  # keys of a page of conf/cluster/
 # Overrides that say where and how something is run; no result depends on them.
 AROUND = {
     "data_root", "models_root", "vectors_root", "cache_root", "results_root", "trainer", "trainer.accelerator",
-    "trainer.threads", "trainer.progress", "logger", "launcher", "force", "debug",
+    "trainer.threads", "trainer.progress", "logger", "launcher", "sweeper", "compile", "force", "debug",
 }  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def end_with_parent(parent: int | None = None) -> None:
     """
     told = os.environ.pop(PARENT, None)  # what this process starts has another parent
     parent = parent or (int(told) if told and told.isdecimal() else None)
-    if parent is None:
+    if parent in (None, os.getpid()):  # a launcher that runs in the process which was to start others, as with n_jobs=1
         return
     if sys.platform != "linux" or ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
         threading.Thread(target=_watch, args=(parent,), daemon=True).start()

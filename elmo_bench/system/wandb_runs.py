@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+SWEEP = "WANDB_SWEEP_ID"  # set by an agent of a W&B sweep
 SECONDS = 15  # for the server to accept a run
 LAST_SECONDS = 60  # for the upload of what is left when a run ends; the rest stays on disk
 

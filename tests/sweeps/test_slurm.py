@@ -11,7 +11,6 @@ import random
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import cycle, product
 from pathlib import Path
@@ -234,47 +233,9 @@ def unfinished(toy: Bench) -> bool:
     return bool({*states(toy)} & {"running", "waiting"})
 
 
-SITE = """
-import os
-from pathlib import Path
-from elmo_bench.system import places
-places.CONF = Path(os.environ["CONF"])
-"""
-
-
-@pytest.fixture
-def toy_in_jobs(toy, monkeypatch) -> Bench:
-    """Hydra's launcher starts no command in a job, which could be told of the toy task's page: Python itself is."""
-    (toy.folder / "sitecustomize.py").write_text(SITE)
-    monkeypatch.setenv("PYTHONPATH", f"{toy.folder}:{os.getcwd()}")
-    monkeypatch.setenv("CONF", str(toy.conf))
-    return toy
-
-
-def test_hydras_own_launcher_says_where_logs_lie_and_ends_in_one_line(toy_in_jobs):
-    """One job ends well, another is ended; there is no slurmdbd to ask about them."""
-    toy = toy_in_jobs
-    asked = ["-m", "launcher=slurm", *toy.overrides("elmo.where=none"), "task.fit.epochs=2,9999",
-             "hydra.launcher.cpus_per_task=1", "hydra.launcher.mem_gb=1"]  # fmt: skip
-    with ThreadPoolExecutor() as pool:
-        typed = pool.submit(toy.command, "train", *asked)
-        until(lambda: typed.done() or len(records(toy.results)) == 1, 300, toy)
-        assert not typed.done(), typed.result().stderr
-        slurm_does("scancel", *queue())
-        done = typed.result()
-    assert done.returncode == 2
-    assert done.stdout.count(" is queued; its log: ") == 2
-    (line,) = done.stderr.splitlines()
-    assert "ended early: " in line
-    assert "Traceback" not in Path(line.rpartition("log: ")[2]).read_text()
-
-
-@pytest.mark.parametrize("command", [["sweep", "+sweep=six", "task=toy", "scale=open", "on=slurm",
-                                      "cluster.run.gpus_per_node=1"],
-                                     ["train", "-m", "launcher=slurm", "seed=1,2", "task=toy", "scale=open",
-                                      "hydra.launcher.gpus_per_node=1"]])  # fmt: skip
-def test_what_slurm_refuses_is_told_in_one_line(toy, command):
-    done = toy.process(*command, *toy.shared())
+def test_what_slurm_refuses_is_told_in_one_line(toy):
+    asked = ["sweep", "+sweep=six", "task=toy", "scale=open", "on=slurm", "cluster.run.gpus_per_node=1"]
+    done = toy.process(*asked, *toy.shared())
     assert done.returncode == 2
     assert done.stderr.startswith(
         "error: Slurm does not take the jobs: Invalid generic resource (gres) specification; see"

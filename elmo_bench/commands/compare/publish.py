@@ -46,12 +46,12 @@ def main() -> None:
         import wandb  # noqa: F401
     except ImportError:
         raise UserError("wandb is not installed: pip install wandb") from None
-    from elmo_bench.records.store import read_all
+    from elmo_bench.records.store import read_all, whole
     from elmo_bench.reporting.pages import publishing
     from elmo_bench.system.storage.locks import alone
     from elmo_bench.system.wandb_runs import has_key
 
-    records = read_all(results_root)
+    records = whole(read_all(results_root))
     if not records:
         raise UserError("no run is recorded here; `elmo-bench reproduce` makes records", results_root)
     folder = places.OWN if places.is_evidence(results_root) else results_root

@@ -5,6 +5,7 @@ A recorded run is not run again, unless with `force=true`; an interrupted run re
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NoReturn
 
 from elmo_bench.commands import usage
@@ -60,6 +61,8 @@ def main() -> None:
     def command(cfg: DictConfig) -> float | None:
         if "Joblib" in HydraConfig.get().launcher["_target_"]:
             children.end_with_parent()
+        elif not _in_process():  # a job of a cluster does not end with the command that has queued it
+            os.environ.pop(children.PARENT, None)
         try:
             record = train(settled(cfg))
         except Exception as error:
@@ -88,6 +91,16 @@ def _check_flags() -> None:
     parser = get_args_parser()
     parser.error = refuse  # type: ignore[method-assign]
     parser.parse_args()
+
+
+def _explain(error: BaseException) -> str | None:
+    """One line for what Slurm refuses, or where it is missing (launcher=slurm)."""
+    if type(error).__module__.startswith("submitit") or (isinstance(error, RuntimeError) and "srun" in str(error)):
+        return f"launcher=slurm: {' '.join(str(error).split())}; see conf/launcher/slurm.yaml"
+    return None
+
+
+console.EXPLAINERS.append(_explain)
 
 
 def _in_process() -> bool:

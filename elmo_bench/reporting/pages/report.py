@@ -13,7 +13,7 @@ from typing import NamedTuple
 from elmo_bench.configuration.tables import in_order
 from elmo_bench.records import studies
 from elmo_bench.records.record import Record
-from elmo_bench.records.store import read_all
+from elmo_bench.records.store import read_all, whole
 from elmo_bench.reporting.pages import html as page
 from elmo_bench.reporting.section import Section, inert, pipes
 from elmo_bench.reporting.statistics.findings import UNTESTED, Evaluated, evaluated
@@ -42,7 +42,7 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
     Raises:
         UserError: a record, table or figure that cannot be read, a readme without the markers; then nothing is written.
     """
-    records = read_all(results_root)
+    records = whole(read_all(results_root))
     made = _made(records, results_root)
     files = {Path(results_root) / name: text for name, text in made.files.items()}
     if readme is not None:

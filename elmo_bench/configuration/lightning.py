@@ -1,0 +1,84 @@
+"""Lightning's own words below `trainer.`: arguments of its Trainer, passed on, or answered with the key that sets them.
+
+They are listed here, so that a recorded run or a wrong key loads no Lightning; a test compares them with its signature.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from elmo_bench.configuration import checks
+from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal.console import choices
+
+# Passed on, with Lightning's defaults. What changes results is part of a run's id.
+PASSED = {"accumulate_grad_batches": 1, "min_epochs": None, "sync_batchnorm": False}
+# No result depends on these, rounding aside.
+AROUND = {
+    "log_every_n_steps": None, "profiler": None, "detect_anomaly": False, "deterministic": None, "benchmark": None,
+    "inference_mode": True, "enable_autolog_hparams": True,
+}  # fmt: skip
+WHOLE = "dev and test are scored whole, and dev after every epoch; trainer.fast_dev_run=true is a smoke run"
+ENDS = "task.fit.epochs and task.fit.patience say when training ends"
+OURS = "this is decided here, so that a resumed run equals an undisturbed one"
+ANSWERS = {
+    "max_epochs": "task.fit.epochs sets it",
+    "gradient_clip_val": "task.clip.value sets it",
+    "gradient_clip_algorithm": "task.clip.by sets it (norm or value)",
+    "limit_train_batches": "trainer.limit_batches sets it",
+    "overfit_batches": "trainer.limit_batches trains on a few batches",
+    "callbacks": "callbacks=PAGE adds some (conf/callbacks/), and +callbacks.NAME._target_=CLASS any other",
+    "logger": "logger=PAGE chooses it (conf/logger/)",
+    "enable_progress_bar": "trainer.progress sets it (auto, true or false)",
+    "default_root_dir": "results_root sets it",
+    "strategy": "trainer.devices=N trains with DDP, a process a device; there is no other strategy",
+    "num_nodes": "a run has one machine; sweep on=slurm spreads the runs of a sweep over many",
+    **dict.fromkeys(("max_steps", "min_steps", "max_time"), ENDS),
+    **dict.fromkeys(("limit_val_batches", "limit_test_batches", "limit_predict_batches"), WHOLE),
+    **dict.fromkeys(("val_check_interval", "check_val_every_n_epoch", "num_sanity_val_steps"), WHOLE),
+    **dict.fromkeys(("enable_checkpointing", "enable_model_summary", "use_distributed_sampler", "barebones"), OURS),
+    **dict.fromkeys(("reload_dataloaders_every_n_epochs", "plugins", "model_registry"), OURS),
+}
+
+
+def read(block: Any, own: list[str]) -> Any:
+    """A `trainer` block with Lightning's arguments in `lightning` and `around`, and `devices` as a number.
+
+    Args:
+        block: plain containers, as typed.
+        own: the keys of `TrainerConfig`.
+
+    Raises:
+        UserError: a key that Lightning does not have, or that another key sets.
+    """
+    if not isinstance(block, dict):
+        return block
+    kept = {key: value for key, value in block.items() if key in own}
+    for name, value in block.items():
+        if name in own or (name == "strategy" and value in ("auto", "ddp")):
+            continue
+        if name in ANSWERS:
+            raise UserError(f"trainer.{name}: {ANSWERS[name]}")
+        if name not in PASSED | AROUND:
+            known = [*own, *PASSED, *AROUND]
+            raise UserError(f"trainer.{name}: there is no such key, and no such argument; {choices(name, known)}")
+        if value != (PASSED | AROUND)[name]:
+            part = "lightning" if name in PASSED else "around"
+            kept[part] = {**kept.get(part, {}), name: value}
+    if (number := kept.get("lightning", {}).get("accumulate_grad_batches")) is not None:
+        checks.whole(number, "trainer.accumulate_grad_batches", 1)
+    return kept | _devices(kept)
+
+
+def _devices(block: dict[str, Any]) -> dict[str, Any]:
+    """`devices=[1]`, Lightning's way to name one GPU: a single device, whose number is no part of the run's id."""
+    named = block.get("devices")
+    if not isinstance(named, list):
+        return {}
+    if named == list(range(len(named))) and named:
+        return {"devices": len(named)}
+    if len(named) != 1 or isinstance(named[0], bool) or not isinstance(named[0], int) or named[0] < 0:
+        wanted = "the number of one GPU, as in [1], or how many devices"
+        several = "; of several by number: CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2"
+        raise UserError(f"trainer.devices={checks.show(named)}: {wanted} is needed{several}")
+    return {"devices": 1, "gpu": named[0]}

@@ -1,0 +1,145 @@
+"""What people type who know Lightning: arguments of its Trainer, callbacks, loggers, a smoke run."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import pytorch_lightning as pl
+
+from elmo_bench.configuration import lightning, schema
+from elmo_bench.configuration.schema import TRAINERS_OWN
+from elmo_bench.identity.identity import Identity
+from elmo_bench.records import store
+from elmo_bench.system.errors import UserError
+from tests.running.test_wandb import logged, summary
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stand_in")]
+BARE = ("arm=baseline",)
+
+
+def typed(bench, *changes: str) -> schema.RunConfig:
+    return schema.typed(bench.compose(*BARE, *changes))
+
+
+def run_id(bench, *changes: str) -> str:
+    return Identity(typed(bench, *changes)).run
+
+
+def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():
+    arguments = {*inspect.signature(pl.Trainer).parameters}
+    ours = lightning.PASSED | lightning.AROUND | lightning.ANSWERS | dict.fromkeys(TRAINERS_OWN)
+    assert arguments - {*ours} == set()
+    assert {*lightning.PASSED, *lightning.AROUND, *lightning.ANSWERS} <= arguments
+    defaults = {name: inspect.signature(pl.Trainer).parameters[name].default for name in ours if name in arguments}
+    told = lightning.PASSED | lightning.AROUND
+    assert {name: defaults[name] for name in told} == told
+
+
+@pytest.mark.parametrize(("change", "told"), [
+    ("trainer.max_epochs=3", "trainer.max_epochs: task.fit.epochs sets it"),
+    ("+trainer.gradient_clip_val=1", "trainer.gradient_clip_val: task.clip.value sets it"),
+    ("trainer.strategy=fsdp", "trainer.devices=N trains with DDP"),
+    ("trainer.acumulate_grad_batches=2", "did you mean accumulate_grad_batches?"),
+    ("trainer.accumulate_grad_batches=x", "trainer.accumulate_grad_batches=x: a whole number"),
+    ("trainer.devices=[1,3]", "CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2"),
+    ("trainer.devices=auto", "trainer.devices=auto: a whole number from 1 to 64"),
+    ("trainer.fast_dev_run=0", "trainer.fast_dev_run=0: a whole number from 1"),
+])  # fmt: skip
+def test_what_another_key_sets_is_answered_with_that_key(bench, change, told):
+    with pytest.raises(UserError) as error:
+        typed(bench, change)
+    assert told in str(error.value)
+
+
+def test_what_changes_results_counts_in_the_id_and_nothing_else(bench):
+    plain = run_id(bench)
+    same = ("trainer.accumulate_grad_batches=1", "trainer.strategy=ddp", "+trainer.log_every_n_steps=1",
+            "trainer.devices=[1]", "callbacks=lr_monitor", "logger=tensorboard", "compile=true",
+            "trainer.deterministic=true")  # fmt: skip
+    assert {change: run_id(bench, change) for change in same} == dict.fromkeys(same, plain)
+    other = ("trainer.accumulate_grad_batches=2", "trainer.min_epochs=2", "callbacks=early_stopping")
+    assert len({plain, *(run_id(bench, change) for change in other)}) == 1 + len(other)
+    assert typed(bench, "trainer.devices=[0,1]").trainer.devices == 2
+
+
+def test_gradients_accumulate_and_the_schedule_steps_with_the_updates(bench):
+    schedule = "+task.schedule.scheduler={_target_: torch.optim.lr_scheduler.StepLR, _partial_: true, step_size: 1}"
+    chosen = (*BARE, "task.fit.epochs=2", schedule, "task.schedule.interval=step")
+    one, four = bench.train(*chosen), bench.train(*chosen, "trainer.accumulate_grad_batches=4")
+    assert four.variant["trainer.accumulate_grad_batches"] == 4
+    assert (one.updates, four.updates) == (10, 4)  # five batches of eight sentences in each of two epochs
+    assert four.history["learning_rate"][0] == pytest.approx(0.01 * 0.1**2)
+    assert one.history["learning_rate"][0] == pytest.approx(0.01 * 0.1**5)
+
+
+def test_a_smoke_run_trains_and_scores_and_records_nothing(bench, capsys):
+    record = bench.train("trainer.fast_dev_run=true", "logger=wandb")
+    assert (record.epochs, record.updates) == (1, 1)
+    assert {*record.metrics} == {"dev", "test"}
+    assert "nothing is recorded" in capsys.readouterr().out
+    assert list(bench.results.rglob("*")) == []
+    assert bench.train("trainer.fast_dev_run=2").updates == 2
+
+
+def test_a_run_of_few_batches_is_in_no_report(bench, capsys):
+    record = bench.train(*BARE, "trainer.limit_batches=1", "task.fit.epochs=1")
+    assert store.read_all(bench.results) == [record]
+    assert store.whole(store.read_all(bench.results)) == []
+    assert "left out: 1 runs with trainer.limit_batches" in capsys.readouterr().err
+
+
+def test_callbacks_and_loggers_are_pages_several_at_once(bench):
+    chosen = ("task.fit.epochs=6", "callbacks=[early_stopping,lr_monitor]", "callbacks.early_stopping.patience=0",
+              "callbacks.early_stopping.min_delta=100", "logger=[csv,tensorboard]",
+              "trainer.log_every_n_steps=1")  # fmt: skip
+    record = bench.train(*BARE, *chosen)
+    assert record.epochs == 2  # nothing improves by 100 points
+    folder = store.work(bench.results, "open", "toy", record.run)
+    assert sum(events.stat().st_size for events in (folder / "tensorboard").rglob("events.out.*")) > 0
+    (logged,) = (folder / "csv").rglob("metrics.csv")
+    assert "lr-Adam" in logged.read_text().splitlines()[0]
+    from elmo_bench.trained.prediction import load
+
+    assert load(folder / "best.ckpt", task="toy").task == "toy"  # what it stores names no callback
+
+
+@pytest.mark.parametrize(("change", "told"), [
+    ("+callbacks.mine._target_=nosuch.Thing", "callbacks.mine (nosuch.Thing)"),
+    ("+callbacks.mine=3", "callbacks.mine: a block with _target_=CLASS is needed"),
+    ("+logger.more.mine._target_=pytorch_lightning.loggers.CSVLogger", "logger.more.mine"),
+    ("trainer.profiler=nosuch", "trainer.{accelerator,devices,precision,profiler}"),
+])  # fmt: skip
+def test_a_callback_that_cannot_be_made_is_one_line(bench, change, told):
+    with pytest.raises(UserError) as error:
+        bench.train(*BARE, change)
+    assert told in str(error.value)
+
+
+def test_the_head_is_compiled_and_the_checkpoint_is_as_without(bench):
+    plain, compiled = bench.train(*BARE, "task.fit.epochs=1"), bench.train(*BARE, "task.fit.epochs=1", "compile=true",
+                                                                           "force=true")  # fmt: skip
+    assert compiled.run == plain.run
+    assert compiled.metrics.keys() == plain.metrics.keys()
+
+
+def test_wandb_takes_entity_name_notes_and_tags(bench):
+    record = bench.train(*BARE, "task.fit.epochs=1", "logger=wandb", "logger.wandb.name=mine",
+                         "logger.wandb.tags=[first,second]", "logger.wandb.notes=about it")  # fmt: skip
+    folder = store.work(bench.results, "open", "toy", record.run)
+    (part,) = (folder / "wandb").glob("offline-run-*")
+    opening, _ = logged(part)
+    assert (opening["display_name"], opening["notes"]) == ("mine", "about it")
+    assert {"first", "second", "toy"} <= {*opening["tags"]}
+
+
+def test_a_recorded_point_of_a_wandb_sweep_logs_its_metrics_into_the_sweeps_run(bench, monkeypatch):
+    record = bench.train(*BARE, "task.fit.epochs=2")
+    monkeypatch.setenv("WANDB_SWEEP_ID", "sweep1")
+    monkeypatch.setenv("WANDB_RUN_ID", "point7")
+    assert bench.train(*BARE, "task.fit.epochs=2", "logger=wandb").run == record.run
+    (part,) = (store.work(bench.results, "open", "toy", record.run) / "wandb").glob("offline-run-*")
+    opening, rows = logged(part)
+    assert opening["run_id"] == "point7"
+    assert [row["dev/accuracy"] for row in rows] == record.dev_scores
+    assert summary(part)["summary"]["dev/accuracy"] == record.metrics["dev"]["accuracy"]
