@@ -235,11 +235,13 @@ def _label(text: str) -> str:
 
 
 def _hub_pairs(split: Dataset, source: Source) -> Iterator[Pair]:
-    """On the hub, labels are numbers in the order of LABELS, and -1 for none."""
+    """Labels are names, "-" for none; or numbers in the order of the features' names or of LABELS, -1 for none."""
     names = ("label", "premise", "hypothesis")
     if not {*names} <= {*split.column_names}:
         raise source.unfit("lacks premise, hypothesis or label")
+    labels = dict(enumerate(getattr(split.features["label"], "names", LABELS))) | {-1: NO_GOLD, NO_GOLD: NO_GOLD}
+    labels |= {label: label for label in LABELS}
     for label, premise, hypothesis in zip(*(split[column] for column in names), strict=True):
-        if label not in (-1, 0, 1, 2):
+        if labels.get(label) not in (*LABELS, NO_GOLD):
             raise source.unfit(f"has the unknown label {label}")
-        yield Pair(NO_GOLD if label == -1 else LABELS[label], premise, hypothesis)
+        yield Pair(labels[label], premise, hypothesis)
