@@ -17,7 +17,7 @@ from elmo_bench.embedding.tables import Table
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.vocabulary import Vocabulary
 
-HARDLY = 0.02  # the share of the words of the data from which on a file is taken to be meant for them
+HARDLY = 0.01  # the share of the words of the data from which on a file is taken to be meant for them
 
 
 class Lookup(NamedTuple):

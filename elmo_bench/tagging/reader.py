@@ -125,8 +125,8 @@ class TaggingReader:
         names = getattr(feature, "names", None) or self.data.get("tag_names")
         if names is None and getattr(feature, "dtype", None) != "string":
             raise UserError(
-                f"the column {column} of {self.data['hub']} holds numbers without names; give them in their order, as in "
-                "'+task.data.tag_names=[O,B-PER,I-PER]'"
+                f"the column {column} of {self.data['hub']} holds numbers without names; give them in their order, as "
+                "in '+task.data.tag_names=[O,B-PER,I-PER]'"
             )
         for tokens, ids in zip(split["tokens"], split[column], strict=True):
             if len(tokens) != len(ids):
