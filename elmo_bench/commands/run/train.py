@@ -5,6 +5,7 @@ A recorded run is not run again, unless with `force=true`; an interrupted run re
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NoReturn
 
 from elmo_bench.commands import usage
@@ -58,6 +59,7 @@ def main() -> None:
 
     @hydra.main(config_path=str(places.CONF), config_name="train", version_base="1.3")
     def command(cfg: DictConfig) -> float | None:
+        os.chdir(HydraConfig.get().runtime.cwd)  # also with hydra.job.chdir=true, relative places are those of the user
         if "Joblib" in HydraConfig.get().launcher["_target_"]:
             children.end_with_parent()
         try:
