@@ -132,6 +132,11 @@ class Corpus:
         ids = {word: i for i, word in enumerate(vocabulary)}
         return np.array([ids.get(word, ids[UNKNOWN]) for word in self.types], dtype=np.int32)
 
+    def covered(self, vocabulary: Sequence[str]) -> float:
+        """The share of the running words that a vocabulary has, 0 to 1."""
+        known = self.targets(vocabulary) != vocabulary.index(UNKNOWN)  # (types,) bool
+        return float(known[self.tokens].mean())
+
     def streams(self, vocabulary: Sequence[str]) -> tuple[Stream, Stream]:
         """The forward and the backward stream."""
         to_target = self.targets(vocabulary)

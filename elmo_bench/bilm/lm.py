@@ -241,7 +241,7 @@ def read_vocabulary(path: Path, size: int | None = None) -> list[str]:
         UserError: as `open_text` does; `<UNK>` is missing; there are not `size` different words.
     """
     with open_text(path) as lines:
-        words = [line.rstrip("\n") for line in lines]
+        words = list(filter(None, map(str.strip, lines)))
     if UNKNOWN not in words:
         raise UserError(f"no line {UNKNOWN}; a vocabulary for the softmax needs one", path)
     if size is not None and not len(words) == len(set(words)) == size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,8 @@ from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.tables import Table
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.vocabulary import Vocabulary
+
+HARDLY = 0.01  # the share of the words of the data from which on a file is taken to be meant for them
 
 
 class Lookup(NamedTuple):
@@ -107,14 +110,17 @@ def find(table: Table, words: Iterable[str], size: int, lookup: Lookup) -> dict[
     """
     forms = {word: lookup.forms(word) for word in words if word not in (Vocabulary.PAD, Vocabulary.UNK)}
     rows = read(table, {form for each in forms.values() for form in each}, size)
-    if not rows:
+    found = {word: next((rows[form] for form in each if form in rows), None) for word, each in forms.items()}
+    known = {word: _unit(row) if lookup.unit else row for word, row in found.items() if row is not None}
+    if len(known) < HARDLY * len(forms) or not known:
+        number = f"for only {len(known)} of the {len(forms)} words" if known else "for any word"
         raise UserError(
-            "has no vector for any word of the data. Is it the right file, of this language? For invented words take "
-            "vectors=text or vectors=random",
+            f"has {'vectors' if known else 'no vector'} {number} of the data. Is it the right file, of this language? "
+            "For invented words take vectors=text or vectors=random",
             table.vectors,
         )
-    found = {word: next((rows[form] for form in each if form in rows), None) for word, each in forms.items()}
-    return {word: _unit(row) if lookup.unit else row for word, row in found.items() if row is not None}
+    print(f"{table.vectors} has {len(known)} of the {len(forms)} words of the data", file=sys.stderr)
+    return known
 
 
 def _unit(vector: Tensor) -> Tensor:

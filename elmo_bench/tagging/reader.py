@@ -47,7 +47,8 @@ class TaggingReader:
 
     Args:
         data: the files {train, dev, test}, below {folder} if given, or without a folder {hub, revision}; also
-            word_column (0), tag_column (-1), comment (none) and source_scheme ("auto", see `tags.TagReader`).
+            word_column (0), tag_column (-1), comment (none), source_scheme ("auto", see `tags.TagReader`), and of the
+            hub tag_names, where the data set's features do not name its numbers.
         scheme: of the tags that the model learns: "bioes" or "iob2".
         lower: look words up in lower case; characters always keep their case.
         min_count: how often a word must occur to be in the vocabulary.
@@ -59,7 +60,7 @@ class TaggingReader:
     """
 
     fields = ("tokens",)
-    hub_tags: ClassVar[str] = "tags"  # the column of numbered tags in a data set of the hub
+    hub_tags: ClassVar[str] = "tags"  # the column of tags in a data set of the hub, or else "tags"
 
     def __init__(
         self,
@@ -116,15 +117,26 @@ class TaggingReader:
             raise
 
     def _from_hub(self, split: Dataset) -> Iterator[Sentence]:
-        """On the hub, tags are numbers, whose names are in the features of the data set."""
-        try:
-            names = split.features[self.hub_tags].feature.names
-            columns = split["tokens"], split[self.hub_tags]
-        except (KeyError, AttributeError):
-            raise self.source.unfit(f"lacks tokens or named {self.hub_tags}") from None
-        for tokens, ids in zip(*columns, strict=True):
+        """The sentences of a table; tags are names, or numbers whose names are in its features or in `tag_names`."""
+        column = self.hub_tags if self.hub_tags in split.column_names else "tags"
+        if lacking := {"tokens", column} - {*split.column_names}:
+            raise self.source.unfit(
+                f"has no column {' and '.join(sorted(lacking))}, and only {', '.join(split.column_names)}"
+            )
+        feature = getattr(split.features[column], "feature", None)
+        names = getattr(feature, "names", None) or self.data.get("tag_names")
+        if names is None and getattr(feature, "dtype", None) != "string":
+            raise UserError(
+                f"the column {column} of {self.data['hub']} holds numbers without names; give them in their order, as "
+                "in '+task.data.tag_names=[O,B-PER,I-PER]'"
+            )
+        for tokens, ids in zip(split["tokens"], split[column], strict=True):
+            if len(tokens) != len(ids):
+                raise self.source.unfit(f"has {len(ids)} tags for the {len(tokens)} tokens of {' '.join(tokens)!r}")
+            if wrong := [i for i in ids if isinstance(i, int) and not 0 <= i < len(names or ())]:
+                raise UserError(f"task.data.tag_names has {len(names or ())} names, and {column} the number {wrong[0]}")
             if tokens:
-                yield Sentence(list(tokens), [names[i] for i in ids], None, None)
+                yield Sentence(list(tokens), [i if isinstance(i, str) else names[i] for i in ids], None, None)
 
     def _rows(self, sentences: Iterator[Sentence], split: str) -> list[Row]:
         try:

@@ -29,7 +29,9 @@ WIDTH = 12  # columns of a sentence without predicates, including coreference
 ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files to look for in a folder
 PACKED = ("", ".gz", ".xz")
 _BEGIN = re.compile(r"#\s*begin[\s_]+document:?\s+\(?(.*?)\)?(?:;\s*part\s+(\S+))?\s*", re.IGNORECASE)
-_BEGINS, _ENDS, _DOCUMENT = (re.compile(rf"#\s*{word}", re.IGNORECASE) for word in (r"begin\b", r"end\b", ".*doc"))
+_BEGINS, _ENDS, _DOCUMENT = (
+    re.compile(rf"#\s*{word}", re.IGNORECASE) for word in ("begin(?![a-z])", "end(?![a-z])", ".*doc")
+)
 EXPECTED = "'#begin document (NAME); part 000'"
 SKELETON = "[WORD]"  # in the place of every word, where OntoNotes is distributed without its texts
 

@@ -121,14 +121,16 @@ def predict(
 
     saved = heads.read(str(task), models_root) if checkpoint is None else checkpoints.load(checkpoint, task=task)
     trained = Opened(saved, options)
-    cfg, reader = trained.cfg, trained.reader
+    cfg = trained.cfg
+    reader: Any = trained.reader
     head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
     outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
     official = format == "official" or _ending(output) == ".json"
     own = not _is_lines(input)
-    for needed, feature, path in ((official, WritesOfficial, output), (own, ReadsFiles, input)):
-        if needed and not isinstance(reader, feature):
-            raise UserError(f"task {cfg.task.name} has no file format of its own; give a .jsonl file", path)
+    able = isinstance(reader, WritesOfficial) or not official, isinstance(reader, ReadsFiles) or not own
+    if not all(able):
+        path = input if able[0] else output
+        raise UserError(f"task {cfg.task.name} has no file format of its own; give a .jsonl file", path)
     inputs = [({}, row) for row in reader.from_file(input)] if own else read_rows(reader, input, cfg.task.name)
     taken = None if official else next((number for number, (raw, _) in enumerate(inputs, 1) if PLACE in raw), None)
     if taken is not None:

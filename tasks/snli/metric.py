@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
+from elmo_bench.system.storage.files import open_text
 
 LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's numbers
 
@@ -22,9 +23,19 @@ class SnliMetric(Accuracy):
 
 
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
-    """Accuracy of two files with one label a line, "-" where there is no gold label.
+    """Accuracy of two files with one label a line, "-" where there is no gold label; `gold` may be SNLI's own file.
 
     Raises:
         UserError: the files cannot be read, differ in length, or hold other labels.
     """
-    return score_labels(gold, predictions, LABELS)
+    return score_labels(gold, predictions, LABELS, _own)
+
+
+def _own(path: Path) -> list[str] | None:
+    """The labels of a file of SNLI's; None if it is none."""
+    from tasks.snli.pairs import COLUMNS, read_pairs
+
+    with open_text(path) as lines:
+        if ".jsonl" not in path.suffixes and COLUMNS[0] not in next(lines, ""):
+            return None
+    return [pair.label for pair in read_pairs(path)]

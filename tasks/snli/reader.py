@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from elmo_bench.metrics.accuracy import NO_GOLD
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import open_text
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
@@ -21,21 +19,10 @@ from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import Word, words
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.snli.metric import LABELS
+from tasks.snli.pairs import Pair, read_pairs
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
-
-COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with the release's names
-
-
-class Pair(NamedTuple):
-    """One pair as in its source, and where it comes from."""
-
-    label: str
-    premise: str
-    hypothesis: str
-    path: Path | None = None
-    line: int | None = None
 
 
 class SnliReader:
@@ -175,74 +162,17 @@ def _joined(before: Word, word: Word, so_far: list[str], text: str) -> bool:
     return before.form == "-" and len(so_far) > 1 and word.form[0].isalnum()
 
 
-# Sources.
-
-
-def read_pairs(path: Path) -> Iterator[Pair]:
-    """The pairs of a file as a stream: JSON lines if its name contains `.jsonl`, else TSV.
-
-    Raises:
-        UserError: no such file, not UTF-8, a malformed line (the error names it).
-    """
-    parse = _parse_json if ".jsonl" in path.suffixes else _tsv_parser()
-    with open_text(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                values = parse(line.rstrip("\r\n"))
-                if values is not None:
-                    label, premise, hypothesis = values
-                    yield Pair(_label(label), premise, hypothesis, path, number)
-            except ValueError as error:
-                raise UserError(str(error), path, number) from None
-
-
-def _tsv_parser() -> Callable[[str], Sequence[str] | None]:
-    """A parser for the lines of one file, of which the first is the header; columns may be in any order."""
-    header: list[str] = []
-
-    def parse(line: str) -> Sequence[str] | None:
-        row = line.split("\t")
-        if not header:
-            if missing := [name for name in COLUMNS if name not in row]:
-                raise ValueError(f"the header lacks the column {', '.join(missing)}; expected {', '.join(COLUMNS)}")
-            header.extend(row)
-            return None
-        if len(row) > len(header):
-            raise ValueError(f"{len(row)} columns, but the header has {len(header)}; correct the file")
-        by_name = dict(zip(header, row, strict=False))
-        if missing := [name for name in COLUMNS if name not in by_name]:
-            raise ValueError(f"the column {', '.join(missing)} is missing; correct the file")
-        return [by_name[name] for name in COLUMNS]
-
-    return parse
-
-
-def _parse_json(line: str) -> list[str]:
-    try:
-        pair = json_text.parse(line)
-    except ValueError as error:
-        raise ValueError(f"{error}; correct the file") from None
-    if not isinstance(pair, dict):
-        raise ValueError("not a JSON object; correct the file")
-    values = [pair.get(name) for name in COLUMNS]
-    for name, value in zip(COLUMNS, values, strict=True):
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is {'missing' if name not in pair else 'not text'}; correct the file")
-    return values  # type: ignore[return-value]
-
-
-def _label(text: str) -> str:
-    if text not in (*LABELS, NO_GOLD):
-        raise ValueError(f"unknown gold label {text!r}; expected {', '.join(LABELS)}, or {NO_GOLD} for none")
-    return text
+# The hub.
 
 
 def _hub_pairs(split: Dataset, source: Source) -> Iterator[Pair]:
-    """On the hub, labels are numbers in the order of LABELS, and -1 for none."""
+    """Labels are names, "-" for none; or numbers in the order of the features' names or of LABELS, -1 for none."""
     names = ("label", "premise", "hypothesis")
     if not {*names} <= {*split.column_names}:
         raise source.unfit("lacks premise, hypothesis or label")
+    labels = dict(enumerate(getattr(split.features["label"], "names", LABELS))) | {-1: NO_GOLD, NO_GOLD: NO_GOLD}
+    labels |= {label: label for label in LABELS}
     for label, premise, hypothesis in zip(*(split[column] for column in names), strict=True):
-        if label not in (-1, 0, 1, 2):
+        if labels.get(label) not in (*LABELS, NO_GOLD):
             raise source.unfit(f"has the unknown label {label}")
-        yield Pair(NO_GOLD if label == -1 else LABELS[label], premise, hypothesis)
+        yield Pair(labels[label], premise, hypothesis)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
+from elmo_bench.system.storage.files import open_text
+from elmo_bench.text.trees import read_trees
 
 LABELS = ("0", "1", "2", "3", "4")
 
@@ -14,5 +16,16 @@ class Sst5Metric(Accuracy):
 
 
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
-    """The metric of two files with one label a line; "-" is no gold label, and the line is left out."""
-    return score_labels(gold, predictions, LABELS)
+    """The metric of two files with one label a line; "-" is no gold label, and the line is left out.
+
+    `gold` may be a file of trees.
+    """
+    return score_labels(gold, predictions, LABELS, _own)
+
+
+def _own(path: Path) -> list[str] | None:
+    """The labels of the sentences of a file of trees; None if it is none."""
+    with open_text(path) as lines:
+        if not next(filter(None, map(str.strip, lines)), "").startswith("("):
+            return None
+    return [tree.nodes[-1].label for _, tree in read_trees(path)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -111,13 +112,25 @@ def test_the_official_answers_are_a_file_that_score_reads(tmp_path):
     assert [line["premise"] for line in lines] == [one for _, one, _ in pairs]
 
 
-def bench_record(folder, root):
-    """A run of one epoch on a few pairs."""
+@pytest.mark.parametrize("task", TASKS)
+def test_a_file_of_the_data_set_is_predicted_written_and_scored_as_the_run_was(task, tmp_path):
+    record = bench_record(tmp_path / "mini", tmp_path, task)
+    gold = str(pages.compose([f"task={task}", "scale=mini", f"scale.folder={tmp_path}/mini"]).task.data.test)
+    checkpoint, answers = str(tmp_path / "results" / record.checkpoint), str(tmp_path / "answers")
+    assert predict(checkpoint, gold, answers, format="official") >= 3
+    assert score(task, gold, answers) == pytest.approx(record.metrics["test"])
+    assert predict(checkpoint, answers, answers + ".jsonl") >= 3 if task in ("ner", "coref", "srl") else True
+    Path(answers).write_text("")
+    assert predict(checkpoint, answers, answers + ".2", format="official") == 0
+
+
+def bench_record(folder, root, task="snli"):
+    """A run of one epoch on a few rows."""
     from elmo_bench.running.launch import train
 
     return train(
         pages.compose([
-            "task=snli", "scale=mini", f"scale.folder={folder}", f"scale.sizes={SIZES}", "arm=baseline",
+            f"task={task}", "scale=mini", f"scale.folder={folder}", f"scale.sizes={SIZES}", "arm=baseline",
             "task.fit.epochs=1", "trainer=cpu", f"results_root={root}/results", f"cache_root={root}",
         ])
     )  # fmt: skip

@@ -138,16 +138,31 @@ def show(card: dict[str, Any], console: Console) -> None:
     console.print(table)
 
 
-def make_recipe(cfg: DictConfig) -> Recipe:
-    """The `recipe:` block of a page of conf/pretrain/."""
+def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
+    """The `recipe:` block of a page of conf/pretrain/.
+
+    Args:
+        cfg: the block.
+        root: the folder of the text. Other files of the recipe that are not there may be in the current folder.
+    """
     values: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     for key in ("text", "heldout"):
         values[key] = [tuple(pair) for pair in values[key]]
     values["betas"] = tuple(values.get("betas", (0.9, 0.99)))
+    for key in ("words", "start", "parent") if root is not None else ():
+        if values.get(key) is not None:
+            values[key] = _placed(values[key], root)
     unknown = sorted(set(values) - {field.name for field in fields(Recipe)})
     if unknown:
         raise UserError(f"recipe.{unknown[0]}: there is no such key; elmo_bench/bilm/pretraining/recipe.py lists them")
     return Recipe(**values)
+
+
+def _placed(value: Any, root: Path) -> Any:
+    """A path below `root`, or that of the current folder where only this one exists; also of each of a list."""
+    if not isinstance(value, str):
+        return tuple(_placed(each, root) for each in value)
+    return os.path.abspath(value) if os.path.exists(value) and not (root / value).exists() else value
 
 
 def is_of(card: dict[str, Any], recipe: Recipe, root: Path) -> bool:

@@ -52,6 +52,7 @@ from elmo_bench.system.storage.owners import others
 from elmo_bench.system.terminal.progress import tell
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
+HARDLY = 0.1  # the share of the running words from which on a vocabulary is taken to be meant for a text
 AGAIN = "force=true trains from the start"
 CPU, ALONE = torch.device("cpu"), Group()
 
@@ -169,10 +170,20 @@ class Trainer:
     def _vocabulary(self) -> list[str]:
         recipe = self.recipe
         if (inherited := self._parent_softmax()) is not None:
-            return read_vocabulary(softmax_files(inherited)[1])
+            return self._covering(softmax_files(inherited)[1])
         if recipe.words is None:
             return self.corpus.vocabulary(recipe.vocabulary)
-        return self.corpus.by_frequency(read_vocabulary(self.root / recipe.words, recipe.vocabulary))
+        return self.corpus.by_frequency(self._covering(self.root / recipe.words, recipe.vocabulary))
+
+    def _covering(self, path: Path, size: int | None = None) -> list[str]:
+        """A given vocabulary; prints how much of the text it has. Raises `UserError` if that is hardly anything."""
+        words = read_vocabulary(path, size)
+        share = self.corpus.covered(words)
+        told = f"has {share:.1%} of the {len(self.corpus.tokens)} running words of the text"
+        if share < HARDLY:
+            raise UserError(f"{told}; is it a list of its words, one a line and nothing else?", path)
+        self.console.print(f"{path} {told}", style="dim", highlight=False, soft_wrap=True)
+        return words
 
     def _start(self) -> int:
         """Takes the weights of the biLM that this run continues; returns how many updates it has had.

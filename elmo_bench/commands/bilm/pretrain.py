@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,21 @@ COMMAND = Command(
 )
 
 
+def _chosen(arguments: list[str]) -> tuple[list[str], bool]:
+    """The arguments as Hydra takes them, and whether they ask for the configuration alone, with `--cfg job`.
+
+    A page may leave out keys that every recipe has, for which Hydra wants a plus.
+    """
+    from elmo_bench.bilm.pretraining.recipe import Recipe
+
+    keys = {f"recipe.{each.name}" for each in dataclasses.fields(Recipe)}
+    chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in arguments]
+    chosen = [f"++{a.lstrip('+')}" if a.lstrip("+").partition("=")[0] in keys else a for a in chosen]
+    if shown := chosen.count("--cfg") == 1 and "job" in chosen:
+        chosen = [a for a in chosen if a not in ("--cfg", "job")]
+    return chosen, shown
+
+
 def main() -> None:
     """The entry point."""
     from rich.console import Console
@@ -53,8 +69,11 @@ def main() -> None:
     from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
     from elmo_bench.mini import mend
 
-    chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in sys.argv[1:]]
+    chosen, shown = _chosen(sys.argv[1:])
     cfg = pages.compose(chosen, "pretrain")
+    if shown:
+        print(OmegaConf.to_yaml(cfg), end="")
+        return
     if cfg.root is None:
         raise UserError(f"no training text: give {places.DATA_ROOT}, a folder that contains lm/")
     if cfg.stop is not None:
@@ -62,7 +81,8 @@ def main() -> None:
     checks.number(cfg.every, "every", 0)
     for name in ("compile", "force"):
         checks.one_of(cfg[name], name, (True, False))
-    output, root, recipe = Path(cfg.output), Path(cfg.root), make_recipe(cfg.recipe)
+    output, root = Path(cfg.output), Path(cfg.root).absolute()
+    recipe = make_recipe(cfg.recipe, root)
     mend(root)  # a changed text would give another biLM
     if output.exists() and not (output / "card.json").is_file():
         raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)

@@ -59,6 +59,7 @@ def main() -> None:
 
     @hydra.main(config_path=str(places.CONF), config_name="train", version_base="1.3")
     def command(cfg: DictConfig) -> float | None:
+        os.chdir(HydraConfig.get().runtime.cwd)  # also with hydra.job.chdir=true, relative places are those of the user
         if "Joblib" in HydraConfig.get().launcher["_target_"]:
             children.end_with_parent()
         elif not _in_process():  # a job of a cluster does not end with the command that has queued it

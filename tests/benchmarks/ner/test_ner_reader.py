@@ -217,7 +217,21 @@ def test_hub_faults_are_one_line(monkeypatch, on_hub):
         NerReader(HUB).load()
     unnamed = Features({"tokens": Sequence(Value("string")), "ner_tags": Sequence(Value("int64"))})
     on_hub(hub_data(unnamed))
-    with pytest.raises(UserError, match="named ner_tags"):
+    with pytest.raises(UserError, match=r"ner_tags .* numbers without names; .*tag_names=\[O,B-PER"):
+        NerReader(HUB).load()
+    named = NerReader({**HUB, "tag_names": NAMES}).load()
+    assert named["train"]["tags"][:] == [["B-PER", "E-PER", "O"]]
+    with pytest.raises(UserError, match="tag_names has 1 names, and ner_tags the number 1"):
+        NerReader({**HUB, "tag_names": ["O"]}).load()
+
+
+def test_tags_of_a_table_may_be_words(on_hub):
+    rows = Dataset.from_dict({"tokens": [["Ida", "sings"]], "tags": [["B-PER", "O"]]})
+    on_hub(DatasetDict(dict.fromkeys(("train", "validation", "test"), rows)))
+    assert NerReader(HUB).load()["train"]["tags"][:] == [["S-PER", "O"]]
+    odd = rows.remove_columns("tags")
+    on_hub(DatasetDict(dict.fromkeys(("train", "validation", "test"), odd)))
+    with pytest.raises(UserError, match="has no column tags, and only tokens"):
         NerReader(HUB).load()
 
 

@@ -1,0 +1,233 @@
+"""Inputs as people who do this job have them, each with what is right."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from datasets import Dataset, DatasetDict
+
+from elmo_bench.system.errors import UserError
+from elmo_bench.trained.prediction import answered
+from tasks.coref.metric import score as score_coref
+from tasks.coref.reader import CorefReader
+from tasks.ner.metric import score as score_ner
+from tasks.ner.reader import NerReader
+from tasks.snli.reader import SnliReader
+from tasks.squad.metric import score as score_squad
+from tasks.squad.reader import SquadReader
+from tasks.srl.metric import score as score_srl
+from tasks.srl.reader import SrlReader
+from tasks.sst5.reader import Sst5Reader
+
+BEGIN, END = "#begin document (nw/{}); part 000", "#end document"
+
+
+def three(tmp_path: Path, text: str) -> dict[str, str]:
+    """The text as train, dev and test."""
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.conll").write_text(text)
+    return {split: str(tmp_path / f"{split}.conll") for split in ("train", "dev", "test")}
+
+
+# Markers of documents.
+
+
+def documents(begin: str = BEGIN, end: str = END) -> str:
+    """Three documents, each with a cluster 0 of two mentions."""
+    lines = []
+    for name in "abc":
+        rows = [f"nw/{name}\t0\t0\t{word}\tNN\t*\t-\t-\t-\t-\t*\t(0)\n" for word in ("Ann", "she")]
+        lines += [f"{begin.format(name)}\n" if begin else "", *rows, "\n", f"{end}\n" if end else ""]
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        (BEGIN, END),
+        ("# begin document (nw/{}); part 000", "# end document"),
+        ("#begin document nw/{}", END),
+        ("#Begin Document (nw/{}); part 0 ", "#End Document"),
+        ("#\tbegin_document (nw/{}); part 000", "#\tend_document"),
+        ("", ""),
+        ("# sentence 1", ""),
+    ],
+)
+def test_train_and_score_tell_documents_apart_alike(tmp_path, begin, end):
+    data = three(tmp_path, documents(begin, end))
+    rows = CorefReader(data).load()["train"].to_list()
+    assert [(row["document"], row["clusters"]) for row in rows] == [
+        (f"nw/{name}", [[[0, 0], [1, 1]]]) for name in "abc"
+    ]
+    (tmp_path / "gold").write_text(documents())
+    assert score_coref(tmp_path / "gold", data["dev"])["conll_f1"] == pytest.approx(100)
+
+
+@pytest.mark.parametrize("begin", ["#document begins: nw/{}", "# newdoc id = nw/{}"])
+def test_a_marker_of_documents_that_nobody_knows_is_refused_by_both(tmp_path, begin):
+    data = three(tmp_path, documents(begin, ""))
+    with pytest.raises(UserError, match=r"train\.conll:1: expected '#begin document"):
+        CorefReader(data).load()
+    with pytest.raises(UserError, match=r"dev\.conll:1: expected '#begin document"):
+        score_coref(data["train"].replace("train", "dev"), data["dev"])
+
+
+def test_an_empty_last_cell_is_no_mention(tmp_path):
+    """As in LitBank's own files."""
+    rows = [
+        f"a_brat\t0\t{i}\t{word}" + "\t_" * 8 + f"\t{cell}"
+        for i, (word, cell) in enumerate([("Ann", "(0)"), ("sang", "")])
+    ]
+    text = "\n".join(["#begin document (a_brat); part 0", *rows, "", *rows, "", END, ""])
+    data = three(tmp_path, text)
+    assert CorefReader(data).load()["train"][0]["clusters"] == [[[0, 0], [2, 2]]]
+    assert score_coref(data["train"], data["test"])["conll_f1"] == pytest.approx(100)
+
+
+@pytest.mark.parametrize("reader", [CorefReader, SrlReader])
+def test_a_skeleton_is_refused_by_those_who_need_its_words(tmp_path, reader):
+    data = three(tmp_path, documents().replace("Ann", "[WORD]").replace("she", "[WORD]"))
+    with pytest.raises(UserError, match=r"train\.conll:2: the words are missing"):
+        reader(data).load()
+    assert score_coref(data["train"], data["test"])["conll_f1"] == pytest.approx(100)
+
+
+# Arguments inside others.
+
+
+@pytest.mark.parametrize(
+    ("column", "tags", "inner"),
+    [
+        (("(ARG1*", "*)", "(ARG0(R-ARG1*))", "(V*)"), "B-ARG1 I-ARG1 B-ARG0 B-V", "O O B-R-ARG1 O"),
+        (("(ARG1*", "(R-ARG1*)", "*)", "(V*)"), "B-ARG1 I-ARG1 I-ARG1 B-V", "O B-R-ARG1 O O"),
+        (("(ARG1(ARG2*", "*)", "(ARG3*))", "(V*)"), "B-ARG1 I-ARG1 I-ARG1 B-V", "B-ARG2 I-ARG2 B-ARG3 O"),
+    ],
+)
+def test_one_label_a_word_is_learned_and_both_are_scored(tmp_path, capsys, column, tags, inner):
+    words = ("The", "man", "who", "sang")
+    cells = ["- -", "- -", "- -", "sing 01"]
+    rows = [f"nw/x 0 {i} {words[i]} VBD * {cells[i]} - - * {column[i]} -" for i in range(4)]
+    data = three(tmp_path, "\n".join([BEGIN.format("x"), *rows, "", END, ""]))
+    reader = SrlReader(data)
+    (row,) = reader.load()["train"].to_list()
+    assert (row["tags"], row["inner"]) == ([tags.split()], [inner.split()])
+    assert f"{inner.count('B-')} arguments lie inside others" in capsys.readouterr().err
+    assert score_srl(data["train"], data["test"])["f1"] == 100
+
+
+# Raw text.
+
+
+@pytest.mark.parametrize(
+    ("raw", "tokenized"),
+    [
+        ("Anna Berg works for Acme in Paris.", "Anna Berg works for Acme in Paris ."),
+        ("I met Tom, Ida, and Bob in Rome, Italy.", "I met Tom , Ida , and Bob in Rome , Italy ."),
+        ('"Bergman" visited (Berlin).', '" Bergman " visited ( Berlin ) .'),
+        ("O'Brien didn't read the Qur'an in Xi'an.", "O'Brien did n't read the Qur'an in Xi'an ."),
+        ("Great film ❤️❤️ 👍🏽", "Great film ❤️ ❤️ 👍🏽"),
+        ("Soft\u00adly, na\u00efve Mahārāṣṭra\u200b!", "Softly , naïve Mahārāṣṭra !"),
+    ],
+)
+def test_text_has_the_same_words_for_all_tasks_in_either_form(raw, tokenized):
+    expected = tokenized.split()
+    for text in (raw, unicodedata.normalize("NFD", raw)):
+        rows = [
+            NerReader({}).from_text(text=text), SrlReader({}).from_text(text=text, predicates=[]),
+            CorefReader({}).from_text(text=text), Sst5Reader({}).from_text(text=text),
+        ]  # fmt: skip
+        found = [row["sentences"][0] if "sentences" in row else row["tokens"] for row in rows]
+        found.append(SnliReader({}).from_text(premise=text, hypothesis="x")["premise"])
+        question = SquadReader({}).from_text(context=text, question="x")
+        found.append([word for sentence in question["context"] for word in sentence])
+        assert found == [expected] * 6
+        for row in rows[:3]:
+            pieces = [text[start:end] for start, end in row["places"]]
+            assert [unicodedata.normalize("NFC", piece).replace("\u00ad", "") for piece in pieces] == expected
+        assert [text[a:b] for a, b in zip(question["starts"], question["ends"], strict=True)] == pieces
+
+
+def test_a_document_is_split_into_sentences():
+    text = 'Ida sang. "Go!" Dr. Bell left\nShe stayed.'
+    row = CorefReader({}).from_text(text=text)
+    assert [" ".join(words) for words in row["sentences"]] == [
+        "Ida sang .", '" Go ! "', "Dr. Bell left", "She stayed .",
+    ]  # fmt: skip
+    flat = [word for words in row["sentences"] for word in words]
+    assert [text[start:end] for start, end in row["places"]] == flat
+
+
+def test_words_that_are_given_are_taken_as_they_are():
+    given = ["Paris.", "Qur'an", "e\u0301"]
+    assert NerReader({}).from_text(tokens=given, text="x")["tokens"] == given
+    assert CorefReader({}).from_text(sentences=[given], text="x")["sentences"] == [given]
+
+
+# Keys of the input.
+
+
+def test_what_the_input_has_stays():
+    raw = {"tokens": ["Oslo"], "tags": ["B-LOC"], "entities": "gold", "self": 1, "id": None}
+    row = NerReader({}).from_text(**raw)
+    assert answered(raw, row, NerReader.fields, {"tags": ["O"]}) == raw | {"prediction": {"tags": ["O"]}}
+
+
+def test_rows_of_the_data_set_and_ids_of_null():
+    reader = SquadReader({})
+    rows = [
+        reader.from_text(context="Ann sold bread.", question="Who?", **more)
+        for more in ({"id": None}, {"id": "1", "title": "T", "answers": {"text": ["Ann"], "answer_start": [0]}}, {})
+    ]
+    written = json.loads(reader.official([{"answer": name} for name in "abc"], rows))
+    assert written == {"2": "a", "1": "b", "3": "c"}
+
+
+# Official files.
+
+
+def test_tags_and_answers_are_written_as_score_reads_them(tmp_path):
+    (tmp_path / "gold").write_text("Ida\tB-PER\nBerg\tI-PER\nsang\tO\n\nOslo\tB-LOC\n")
+    reader = NerReader({})
+    rows = reader.from_file(str(tmp_path / "gold"))
+    (tmp_path / "answers").write_text(reader.official([["B-PER", "I-PER", "O"], ["B-LOC"]], rows))
+    assert score_ner(tmp_path / "gold", tmp_path / "answers")["f1"] == 100
+    with pytest.raises(UserError, match="cannot stand in a file of columns"):
+        reader.official([["O"]], [{"tokens": ["two\nlines"]}])
+    qas = [{"id": "q", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}]
+    data = {"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "Ann sang.", "qas": qas}]}]}
+    (tmp_path / "gold.json").write_text(json.dumps(data))
+    asked = SquadReader({}).from_file(str(tmp_path / "gold.json"))
+    (tmp_path / "answers.json").write_text(SquadReader({}).official([{"answer": "Ann"}], asked))
+    assert score_squad(tmp_path / "gold.json", tmp_path / "answers.json") == {"exact_match": 100, "f1": 100}
+
+
+def test_documents_without_names_can_be_written_and_read(tmp_path):
+    reader = CorefReader({})
+    rows = [reader.from_text(text="Ann sang. She left."), reader.from_text(sentences=[["Ann"]], document="a", part="1")]
+    text = reader.official([{"clusters": [[[0, 0], [3, 3]], [[3, 4]]]}, {"clusters": []}], rows)
+    (tmp_path / "answers").write_text(text)
+    again = reader.from_file(str(tmp_path / "answers"))
+    assert [row["sentences"] for row in again] == [row["sentences"] for row in rows]
+    assert [(row["document"], row["part"]) for row in again] == [("document 1", "000"), ("a", "1")]
+    assert score_coref(tmp_path / "answers", tmp_path / "answers")["conll_f1"] == pytest.approx(100)
+
+
+# Tables.
+
+
+@pytest.mark.parametrize("label", [["neutral", "-"], [1, -1]])
+def test_labels_of_a_table_are_names_or_numbers(on_hub, label):
+    rows = Dataset.from_dict({"premise": ["a", "b"], "hypothesis": ["c", "d"], "label": label})
+    on_hub(DatasetDict(dict.fromkeys(("train", "validation", "test"), rows)))
+    assert SnliReader({"hub": "owner/name"}).load()["train"]["label"][:] == ["neutral"]
+
+
+def test_comments_of_a_column_file_name_the_key(tmp_path):
+    (tmp_path / "a").write_text("# sent_id = 1\nIda\tB-PER\n\n")
+    data = dict.fromkeys(("train", "dev", "test"), str(tmp_path / "a"))
+    with pytest.raises(UserError, match=r"add \+task\.data\.comment='#'"):
+        NerReader(data).load()
+    assert len(NerReader({**data, "comment": "#"}).load()["train"]) == 1
