@@ -17,6 +17,7 @@ from omegaconf import OmegaConf
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.storage import yaml_text
 
 NAMING = "_target_", "maker"  # keys whose value becomes a class
 SIZE, DEPTH = 10_000, 30  # the most values and levels; a run's has some hundred values on seven levels
@@ -85,7 +86,7 @@ def _on_pages(conf: Path, task: str | None) -> frozenset[tuple[str, str]]:
     wanted = ["**/*.yaml"] if task is None else [f"task/{task}.yaml", f"task/{task}/*.yaml"]
     pages = {page: page.read_text(encoding="utf-8") for pattern in wanted for page in conf.glob(pattern)}
     naming = [page for page, text in pages.items() if any(key in text for key in NAMING)]
-    return frozenset(named for page in naming for named in _named(OmegaConf.load(page), page.parent.name))
+    return frozenset(named for page in naming for named in _named(yaml_text.read(page), page.parent.name))
 
 
 def _named(page: Any, block: str) -> Iterator[tuple[str, str]]:

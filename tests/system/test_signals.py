@@ -39,6 +39,14 @@ run_jobs([Job(name, [sys.executable, "-c", "import sys;" + child, name]) for nam
 """
 
 
+@pytest.fixture(autouse=True)
+def hangup():
+    """Not ignored, as it is where the tests run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def python(code: str, *arguments: str, before: str = "") -> subprocess.Popen[str]:
     line = [sys.executable, "-c", code, *arguments]
     return subprocess.Popen(
