@@ -131,7 +131,8 @@ def test_averages_in_a_few_operations_are_lightnings_bit_for_bit():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.BatchNorm1d(20))
     found = []
-    for callback in (EMAWeightAveraging("cpu", decay=DECAY), averaging({"_target_": LIGHTNINGS, "decay": DECAY}, "cpu")):
+    ours = averaging({"_target_": LIGHTNINGS, "decay": DECAY}, "cpu")
+    for callback in (EMAWeightAveraging("cpu", decay=DECAY), ours):
         callback.setup(None, model, "fit")  # type: ignore[arg-type]
         average = callback._average_model  # type: ignore[attr-defined]
         for seed in range(5):
