@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -69,6 +70,23 @@ def blocks(batch_sizes: Sequence[int], device: torch.device) -> Iterator[list[in
         block.append(n)
     if block:
         yield block
+
+
+class Movable(Protocol):
+    """Several tensors."""
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Self: ...
+
+
+M = TypeVar("M", bound=Movable)
+
+
+def pinned(batch: M, device: torch.device) -> M:
+    """For a GPU in page-locked memory, from which it copies while it computes; as it is for a CPU."""
+    if device.type != "cuda":
+        return batch
+    with torch.cuda.device(device):  # a new thread would begin on the first GPU
+        return batch.each(Tensor.pin_memory)
 
 
 def on_device(array: np.ndarray, device: torch.device | str | None) -> Tensor:

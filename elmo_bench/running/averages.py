@@ -23,7 +23,7 @@ def averaging(block: Mapping[str, Any], device: str) -> pl.Callback:
 
 
 class Averages(EMAWeightAveraging):
-    """Lightning's, with the same numbers: all weights in three operations (`multi_avg_fn`) instead of three for each."""
+    """Lightning's, with the same numbers: three operations for all weights (`multi_avg_fn`) instead of for each."""
 
     def __init__(self, *arguments: Any, decay: float = 0.999, **options: Any):
         super().__init__(*arguments, decay=decay, **options)

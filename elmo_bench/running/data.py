@@ -10,18 +10,20 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from datasets import DatasetDict
-from torch import Tensor
 from torch.utils.data import DataLoader
 
 from elmo_bench.configuration.schema import BatchConfig
 from elmo_bench.embedding.scalar_mix import only_layer
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.carried import carries, read_text
+from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
 from elmo_bench.text.tokens import lengths, sentences, sentences_of
+
+CPU = torch.device("cpu")
 
 
 class Data(pl.LightningDataModule):
@@ -102,7 +104,7 @@ class Data(pl.LightningDataModule):
             generator=torch.Generator(),  # separate: an iterator must not draw its seed from the model's generator
         )
         assert self.trainer is not None
-        return Ahead(loader, self.caches.get(split), self.trainer.strategy.root_device.type == "cuda")
+        return Ahead(loader, self.caches.get(split), self.trainer.strategy.root_device)
 
 
 class Ahead:
@@ -111,11 +113,11 @@ class Ahead:
     Args:
         loader: of the batches.
         cache: of the layers, if there is one.
-        pin: into page-locked memory, from which a GPU copies while it computes.
+        device: where they go.
     """
 
-    def __init__(self, loader: DataLoader, cache: ActivationCache | None = None, pin: bool = False):
-        self.loader, self.cache, self.pin = loader, cache, pin
+    def __init__(self, loader: DataLoader, cache: ActivationCache | None = None, device: torch.device = CPU):
+        self.loader, self.cache, self.device = loader, cache, device
         self.batch_sampler = loader.batch_sampler
 
     def __len__(self) -> int:
@@ -128,7 +130,7 @@ class Ahead:
         if self.cache is not None:
             read = {name: self.cache.read(sentences_of(tokens)) for name, tokens in batch.texts.items()}
             batch = batch._replace(texts={name: batch.texts[name]._replace(layers=read[name]) for name in read})
-        return batch.each(Tensor.pin_memory) if self.pin else batch
+        return pinned(batch, self.device)
 
 
 def stored_layers(

@@ -90,7 +90,7 @@ class BenchModule(Model, pl.LightningModule):
 
     @property
     def leaves_unused(self) -> bool:
-        """Whether a batch may leave a parameter without a gradient: the head's, or of a biLM's layer that is not read."""
+        """Whether a batch may leave a parameter without gradient, as the head's, or those of a layer not read."""
         elmo = self.representation.elmo
         return getattr(self.head, "leaves_unused", False) or (elmo is not None and elmo.bilm is not None)
 

@@ -16,13 +16,14 @@ import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.pretraining.parallel import choose_device
-from elmo_bench.speed import cases, device, inputs, pretraining, steps
+from elmo_bench.speed import cases, device, inputs, pretraining, steps, whole_runs
 from elmo_bench.speed.bound import LARGE, batch_flops, best_product
 from elmo_bench.speed.cases import Case, Chosen, RandomLayers
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.terminal import console
 
 Figures = dict[str, Any]
+FIRST = "srl", "squad", "coref"
 
 
 class Amount(NamedTuple):
@@ -37,10 +38,11 @@ class Amount(NamedTuple):
     rounds: int
     pages: tuple[str, ...]  # of conf/pretrain
     updates: int  # of each pretraining; the rate is that of the last fifty
+    training: int  # batches of a whole run
 
 
-PAPER = Amount("paper", 1024, LARGE, 2048, (2048, 16384), 6, 5, ("small", "original"), 150)
-REDUCED = Amount("mini", 16, (256, 256, 256), 32, (2048,), 2, 1, ("mini",), 60)
+PAPER = Amount("paper", 1024, LARGE, 2048, (2048, 16384), 6, 5, ("original", "small"), 150, 200)
+REDUCED = Amount("mini", 16, (256, 256, 256), 32, (2048,), 2, 1, ("mini",), 60, 4)
 
 
 def amount(kind: str) -> Amount:
@@ -49,9 +51,13 @@ def amount(kind: str) -> Amount:
 
 
 def names(kind: str, scale: str = "mini") -> list[str]:
-    """The parts, for a kind of device and the tasks that have rows of a scale."""
-    tasks = (f"steps.{task}" for task in cases.tasks(scale))
-    return ["encode", *tasks, *(f"pretraining.{page}" for page in amount(kind).pages)]
+    """The parts, for a kind of device and the tasks that have rows of a scale; the slowest tasks first."""
+    tasks = sorted(cases.tasks(scale), key=lambda task: FIRST.index(task) if task in FIRST else len(FIRST))
+    pages, runs = amount(kind).pages, whole_runs.names(kind)
+    return [
+        *(f"steps.{task}" for task in tasks), "encode", *(f"pretraining.{page}" for page in pages),
+        *(f"train.{run}" for run in runs),
+    ]  # fmt: skip
 
 
 def run(part: str, kind: str, rows: Path | None, data: Sequence[str], limit: float | None = None) -> Figures:
@@ -90,6 +96,8 @@ def _measured(part: str, place: torch.device, rows: str, data: Sequence[str]) ->
     if kind == "pretraining":
         updates, compiled = amount(place.type).updates, place.type == "cuda"
         return {**figures, "pretraining": pretraining.measured(which, updates, None, place, compiled)}
+    if kind == "train":
+        return {**figures, "run": whole_runs.measured(which, place.type, data, amount(place.type).training)}
     chosen = json_text.read(Path(rows) / f"{which}.json") if rows else choose(which, place, data)
     return {**figures, "rows": chosen["rows"], "steps": _steps(chosen, place, best)}
 

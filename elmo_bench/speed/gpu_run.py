@@ -20,7 +20,13 @@ from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
 
-LIMITS = {"tests": 240.0, "encode": 60.0, "steps": 90.0, "pretraining": 150.0}  # seconds of each part, by its kind
+LIMITS = {
+    "tests": 240.0,
+    "encode": 60.0,
+    "steps": 90.0,
+    "pretraining": 150.0,
+    "train": 240.0,
+}  # seconds of each part, by its kind
 DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}  # without it, cuBLAS may add up in another order each time
 LEAST = 5.0  # seconds that are left for a part to be started
 CODE = ("elmo_bench", "tasks", "tests", "conf")

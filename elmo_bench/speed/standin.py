@@ -2,8 +2,8 @@
 
 Tensors on it compute on the CPU and say that they are on a GPU, so that the code takes its way of a GPU. The host waits
 where it asks for a number of such a tensor, where a shape depends on its numbers, and where it copies from memory that
-is not pinned, or does not say `non_blocking`. A copy to the host is written `.cpu()`: where torch groups gradients by device,
-it moves numbers to the device that it sees, which is the CPU.
+is not pinned, or does not say `non_blocking`. A copy to the host is one that is written `.cpu()`: where torch groups
+gradients by device, it moves numbers to the device that it sees, which is the CPU.
 """
 
 from __future__ import annotations

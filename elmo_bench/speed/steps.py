@@ -57,7 +57,7 @@ def on_device(case: Case, place: torch.device, precision: str, rounds: int) -> R
 
 
 def waits(case: Case, place: torch.device = CPU, precision: str = "32-true") -> int:
-    """How often a GPU is waited for in a whole step: copies, update, averages of the weights; on a CPU by a stand-in."""
+    """How often a GPU is waited for in a whole step: copies, update, averages of weights; on a CPU by a stand-in."""
     module, batch, block = case.module(), case.batches[0], case.task.average
     averages = None if block is None else averaging(block, "cpu")
     if averages is not None:

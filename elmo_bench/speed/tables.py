@@ -146,6 +146,7 @@ def of_device(parts: Parts) -> list[Table]:
         _steps_on_device(parts),
         _table1(parts),
         _pretraining_on_device(parts),
+        _runs_on_device(parts),
     ]
     return [table for table in made if table.rows]
 
@@ -201,3 +202,14 @@ def _pretraining_on_device(parts: Parts) -> Table:
         for part in parts.values() if (row := part.get("pretraining"))
     ]  # fmt: skip
     return Table("Pretraining; ten epochs of the 1B Word Benchmark", columns, rows)
+
+
+def _runs_on_device(parts: Parts) -> Table:
+    columns = "run", "ms a step", "tokens/s", "seconds before and after", "peak memory, MiB", "loss", "resumed"
+    rows = [
+        [row["run"], f"{1000 * row['seconds_a_step']:.1f}", f"{row['tokens_a_second']:,.0f}",
+         f"{row['seconds_before_and_after']:.1f}", f"{row['peak_mib']:,.0f}", f"{row['loss']:.4f}",
+         {True: "the same", False: "differs"}.get(row.get("same"), "")]
+        for part in parts.values() if (row := part.get("run"))
+    ]  # fmt: skip
+    return Table("Whole runs of some batches, by the command train", columns, rows)

@@ -154,7 +154,7 @@ PINNED = {
         **dict.fromkeys(("name", "monitor", "reader", "head", "metric", "optimizer"), "???"),
         "version": 1, "words": None, "chars": None, "average": None, "schedule": {}, "clip": {}, "batch": {}, "fit": {},
     },
-    "TrainerConfig": {"devices": 1, "precision": "32-true", "limit_batches": None},
+    "TrainerConfig": {"devices": 1, "precision": "32-true", "tf32": False, "limit_batches": None},
 }  # fmt: skip
 
 

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from elmo_bench.nn import highway_lstm
 from elmo_bench.nn.highway_lstm import GATES, AlternatingHighwayLSTM, HighwayLSTM
+from tests.conftest import needs_compiler
 from tests.nn import reference_highway
 
 LENGTHS = [[3, 7, 1, 7, 4], [1], [5, 5], [1, 1, 1], [2, 9]]
@@ -114,6 +116,30 @@ def test_one_dropout_mask_for_all_steps_of_a_layer_and_none_at_test(monkeypatch)
     assert not torch.equal(model(x, mask), ours)
     monkeypatch.undo()
     torch.testing.assert_close(model.eval()(x, mask), reference_highway.forward(model, x, mask))
+
+
+@needs_compiler
+def test_a_compiled_step_is_the_step(monkeypatch):
+    """The one function that a GPU takes compiled, here for a CPU: whatever the number of sentences."""
+    torch.manual_seed(6)
+    model = AlternatingHighwayLSTM(40, 30, 2, dropout=0.1)
+    x, mask = batch([4, 9, 2, 7], 40, torch.float32)
+    found = []
+    for made in (highway_lstm.cell, torch.compile(highway_lstm.cell, dynamic=True)):
+        monkeypatch.setattr(highway_lstm, "compiled", lambda function, device, made=made: made)
+        torch.manual_seed(7)
+        out = model(x, mask)
+        found.append((out, *torch.autograd.grad(out.sum(), list(model.parameters()))))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_lengths_and_places_say_what_the_mask_says():
+    torch.manual_seed(8)
+    model = AlternatingHighwayLSTM(6, 5, 3, dropout=0.0)
+    x, mask = batch([4, 1, 6], 6, torch.float32)
+    known = model(x, mask, [4, 1, 6], mask.flatten().nonzero().squeeze(1))
+    assert torch.equal(known, model(x, mask))
 
 
 def test_initial_weights():

@@ -48,6 +48,8 @@ def make_checkout(tmp_path: Path) -> Path:
 
 
 def start(folder: Path, target: str = "setup", user: int | None = None, **environment: str) -> subprocess.Popen:
+    if shutil.which("sbatch") and "TORCH=" not in target:  # where a build must be named
+        target += " TORCH=cuda"
     inherited = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")}
     return subprocess.Popen(
         ["make", *target.split(), f"PYTHON={folder.parent / 'python'}"], cwd=folder, env=inherited | environment,
@@ -92,7 +94,10 @@ def test_the_first_call_installs_and_the_second_does_not(checkout):
     assert steps(checkout) == WHOLE
 
 
-without_a_gpu = pytest.mark.skipif(os.path.exists("/proc/driver/nvidia/version"), reason="there is an NVIDIA GPU")
+without_a_gpu = pytest.mark.skipif(
+    os.path.exists("/proc/driver/nvidia/version") or shutil.which("sbatch") is not None,
+    reason="there is an NVIDIA GPU, or Slurm",
+)
 
 
 @without_a_gpu

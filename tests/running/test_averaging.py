@@ -6,10 +6,12 @@ import time
 
 import pytest
 import torch
+from pytorch_lightning.callbacks import EMAWeightAveraging
 
 from elmo_bench.commands.use.predict import predict
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.records import store
+from elmo_bench.running.averages import LIGHTNINGS, averaging
 from elmo_bench.running.module import BenchModule
 
 pytestmark = pytest.mark.slow
@@ -123,3 +125,21 @@ def test_predictions_come_from_the_averages(bench, watched, monkeypatch, tmp_pat
     files = str(bench.results / record.checkpoint), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")
     predict(*files, task="toy")
     same(used[0], epochs[record.epoch - 1], exactly=True)
+
+
+def test_averages_in_a_few_operations_are_lightnings_bit_for_bit():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.BatchNorm1d(20))
+    found = []
+    ours = averaging({"_target_": LIGHTNINGS, "decay": DECAY}, "cpu")
+    for callback in (EMAWeightAveraging("cpu", decay=DECAY), ours):
+        callback.setup(None, model, "fit")  # type: ignore[arg-type]
+        average = callback._average_model  # type: ignore[attr-defined]
+        for seed in range(5):
+            torch.manual_seed(seed)
+            for parameter in model.parameters():
+                torch.nn.init.normal_(parameter)
+            average.update_parameters(model)
+        found.append(average.state_dict())
+    assert all(torch.equal(value, found[1][name]) for name, value in found[0].items())
+    assert found[1]["n_averaged"] == 5

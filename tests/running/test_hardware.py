@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from elmo_bench.configuration.schema import TrainerConfig
 from elmo_bench.devices import ranks
 from elmo_bench.devices.ranks import Rank, Watch
 from elmo_bench.running import build, fit, run
+from elmo_bench.running.module import BenchModule
 from elmo_bench.system import machine
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.terminal import console
@@ -205,3 +207,18 @@ def test_a_sweep_here_tells_what_another_start_mends():
     (error,) = run_jobs([Job("a run", [sys.executable, "-c", wrong])], 1)
     assert isinstance(error, Interrupted)
     assert str(error) == "the process of device 1 was killed"
+
+
+# Parameters without a gradient.
+
+
+@pytest.mark.parametrize(
+    ("task", "joint", "unused"),
+    [("ner", False, False), ("snli", False, False), ("coref", False, True), ("ner", True, True)],
+)
+def test_only_heads_that_need_it_have_unused_parameters_looked_for(task, joint, unused):
+    head = importlib.import_module(f"tasks.{task}.head")
+    (kind,) = [each for name, each in vars(head).items() if name.endswith("Head") and name != "BaseHead"][-1:]
+    elmo = SimpleNamespace(bilm=object() if joint else None)
+    module: Any = SimpleNamespace(head=kind, representation=SimpleNamespace(elmo=elmo))
+    assert BenchModule.leaves_unused.fget(module) is unused  # type: ignore[attr-defined]

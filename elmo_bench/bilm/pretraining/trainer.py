@@ -44,6 +44,7 @@ from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite
+from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
@@ -270,12 +271,8 @@ class Trainer:
         return step.Dropout(self.recipe.dropout, seed, self.device)
 
     def _batches(self) -> Iterator[Batch]:
-        made = (
-            self.batcher.make(pair, update) for update, pair in zip(count(self.update), self._chunks(), strict=False)
-        )
-        return (
-            ahead(batch.each(torch.Tensor.pin_memory) for batch in made) if self.device.type == "cuda" else ahead(made)
-        )
+        numbered = zip(count(self.update), self._chunks(), strict=False)
+        return ahead(pinned(self.batcher.make(pair, update), self.device) for update, pair in numbered)
 
     def _chunks(self) -> Iterator[tuple[Chunk, Chunk]]:
         """The chunks of repeated passes over the text, from the current update on."""

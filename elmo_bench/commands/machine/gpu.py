@@ -32,7 +32,8 @@ COMMAND = Command(
         "Tests: the biLM against stored activations, a step of every task against the CPU's in float32 and in bf16, "
         "determinism, how often a step waits for the GPU, pretraining, a whole run, and two devices where there are "
         "two. Measurements at the paper's sizes: encoding, a training step of every task with ELMo from the cache, "
-        "pretraining; time, memory, share of the best product, projected hours.",
+        "pretraining; time, memory, share of the best product, projected hours. Whole runs of 200 batches by the "
+        "command train: with the cache cold, in 16 bits, in TF32, killed and resumed.",
         "Needs neither network nor data, and of the packages neither wandb nor gensim.",
     ),
     again="the same command goes on with the parts that are left",

@@ -28,10 +28,11 @@ OUTPUT = "standard output or a temporary file"  # what an error of the disk is a
 
 
 def report(main: Callable[[], T], again: str = "run the command again") -> T:
-    """Runs an entry point; an error that the user can correct becomes one line on stderr, and its exit status, mostly 2.
+    """Runs an entry point; an error that the user can correct becomes one line on stderr and exit status 2.
 
-    `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For other errors it is always shown. A signal
-    ends it in one line, with exit status 130 (SIGINT), 143 (SIGTERM) or 129 (SIGHUP).
+    `Interrupted` has a status of its own. `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For
+    other errors it is always shown. A signal ends it in one line, with exit status 130 (SIGINT), 143 (SIGTERM) or 129
+    (SIGHUP).
 
     Args:
         main: the entry point.
