@@ -20,7 +20,8 @@ from elmo_bench.text.rows import tables
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import Word, words
 from elmo_bench.text.vocabulary import Vocabulary
-from tasks.snli.metric import LABELS
+
+from .metric import LABELS
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict

@@ -19,7 +19,8 @@ from elmo_bench.text.rows import mapped
 from elmo_bench.text.source import Source
 from elmo_bench.text.tokenizer import Word
 from elmo_bench.text.vocabulary import Vocabulary
-from tasks.squad.paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
+
+from .paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
