@@ -15,7 +15,7 @@ from elmo_bench.text.columns import read_blocks
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import words_of
 from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS, Source
+from elmo_bench.text.source import SPLITS, Source, words_of_cell
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class TaggingReader:
             UserError: a missing setting or file, rows of different widths, tags that follow no scheme, no spans at all;
                 it names file and line.
         """
-        if self.source.from_hub:
+        if self.source.tabular:
             sources = {split: self._from_hub(rows) for split, rows in self.source.load().items()}
         else:
             sources = {split: self._from_file(split) for split in SPLITS}
@@ -103,15 +103,20 @@ class TaggingReader:
             yield Sentence(block.column(word), block.column(tag), block.path, block.lines, document)
 
     def _from_hub(self, split: Dataset) -> Iterator[Sentence]:
-        """On the hub, tags are numbers, whose names are in the features of the data set."""
-        try:
-            names = split.features[self.hub_tags].feature.names
-            columns = split["tokens"], split[self.hub_tags]
-        except (KeyError, AttributeError):
-            raise self.source.unfit(f"lacks tokens or named {self.hub_tags}") from None
-        for tokens, ids in zip(*columns, strict=True):
-            if tokens:
-                yield Sentence(list(tokens), [names[i] for i in ids], None, None)
+        """Of a table. Tags are words, or numbers whose names are in its features, as on the hub."""
+        column = self.hub_tags if self.hub_tags in split.column_names else "tags"
+        if not {"tokens", column} <= {*split.column_names}:
+            raise self.source.unfit(f"lacks tokens or named {self.hub_tags}")
+        names = getattr(getattr(split.features[column], "feature", None), "names", None)
+        if names is None and any(isinstance(each, int) for ids in split[column][:1] for each in ids or ()):
+            raise self.source.unfit(f"lacks tokens or named {self.hub_tags}")
+        for number, (tokens, ids) in enumerate(zip(split["tokens"], split[column], strict=True)):
+            if not tokens:
+                continue
+            words, found = words_of_cell(tokens), [names[i] for i in ids] if names else words_of_cell(ids or ())
+            if len(words) != len(found):
+                raise self.source.unfit(f"has {len(words)} tokens and {len(found)} {column} in row {number}")
+            yield Sentence(words, found, None, None)
 
     def _rows(self, sentences: Iterator[Sentence], split: str) -> list[Row]:
         try:

@@ -59,7 +59,7 @@ class SnliReader:
     fields = ("premise", "hypothesis")
 
     def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1):
-        self.source, self.lower, self.min_count = Source(data), lower, min_count
+        self.source, self.lower, self.min_count = Source(data, native=(".jsonl", ".tsv")), lower, min_count
         self.vocabularies: dict[str, Vocabulary] = {}
         self.left_out: dict[str, int] = {}
 
@@ -72,7 +72,7 @@ class SnliReader:
             UserError: a missing setting or file, a missing column, an unknown label, a line that is not a JSON object,
                 an empty sentence in dev or test, a split without pairs; it names file and line.
         """
-        if self.source.from_hub:
+        if self.source.tabular:
             sources = {split: _hub_pairs(rows, self.source) for split, rows in self.source.load().items()}
         else:
             sources = {split: read_pairs(self.source.path(split)) for split in SPLITS}
@@ -103,7 +103,7 @@ class SnliReader:
             print(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence",
                   file=sys.stderr)  # fmt: skip
         if not rows:
-            raise UserError(f"no labelled pair for {split}", None if self.source.from_hub else self.source.path(split))
+            raise UserError(f"no labelled pair for {split}", None if self.source.tabular else self.source.path(split))
         return rows
 
     def collate(self, rows: Sequence[Row]) -> Batch:
@@ -218,11 +218,12 @@ def _label(text: str) -> str:
 
 
 def _hub_pairs(split: Dataset, source: Source) -> Iterator[Pair]:
-    """On the hub, labels are numbers in the order of LABELS, and -1 for none."""
+    """Of a table. Labels are words, or numbers in the order of LABELS and -1 for none, as on the hub."""
     names = ("label", "premise", "hypothesis")
     if not {*names} <= {*split.column_names}:
         raise source.unfit("lacks premise, hypothesis or label")
     for label, premise, hypothesis in zip(*(split[column] for column in names), strict=True):
-        if label not in (-1, 0, 1, 2):
+        named = dict(enumerate(LABELS)) | {each: each for each in (*LABELS, NO_GOLD)} | {-1: NO_GOLD, None: NO_GOLD}
+        if label not in named:
             raise source.unfit(f"has the unknown label {label}")
-        yield Pair(NO_GOLD if label == -1 else LABELS[label], premise, hypothesis)
+        yield Pair(named[label], premise, hypothesis)

@@ -112,7 +112,9 @@ class SquadReader:
 
     def _paragraphs(self) -> dict[str, list[Paragraph]]:
         data = self.source.data
-        if data.get("train") is None and data.get("hub") is not None:
+        if self.source.tabular and not self.source.from_hub:
+            paragraphs = {split: from_hub(rows, str(data[split])) for split, rows in self.source.load().items()}  # type: ignore
+        elif data.get("train") is None and data.get("hub") is not None:
             dataset = self.source.load(HUB_SPLITS)
             paragraphs = {split: from_hub(rows, data["hub"]) for split, rows in dataset.items()}  # type: ignore
         else:
