@@ -26,6 +26,7 @@ HEADINGS = {
     },
     "compare": {
         "report": "write the tables and figures of your recorded runs",
+        "export": "the records as CSV and parquet, and every table as LaTeX and Markdown",
         "regroup": "give the items of recorded runs the documents of their data as clusters",
         "publish": "make a W&B run of every record, and a workspace and a report of them",
         "score": "the official metrics of a file of predictions, as one JSON object",

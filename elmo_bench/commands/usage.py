@@ -10,7 +10,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Section, described, flag, pages, settings, whole
 
-GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "callbacks", "logger", "launcher", "sweeper", "sweep")
+GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "launcher", "sweeper", "sweep")
 PLACES = (
     Argument("data_root", "folder of the data; also the environment variable DATA_ROOT", None, "FOLDER"),
     Argument(
@@ -52,7 +52,7 @@ def bilm_files(given: Mapping[str, Any]) -> tuple[Path, Path]:
 
 def of_pages(groups: Sequence[str] = GROUPS) -> list[Section]:
     """The pages of some groups of the configuration."""
-    return [pages(places.CONF, groups)]
+    return [pages(groups)]
 
 
 def all_keys() -> list[Section]:

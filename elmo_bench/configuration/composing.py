@@ -94,10 +94,9 @@ def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> An
     Raises:
         UserError: there is no such page.
     """
-    path = places.CONF / group / f"{name}.yaml"
+    path = places.page(group, name)
     if not path.is_file():
-        known = sorted(other.stem for other in path.parent.glob("*.yaml"))
-        raise UserError(f"{group}={name}: there is no such page; {choices(name, known)}")
+        raise UserError(f"{group}={name}: there is no such page; {choices(name, places.named(group))}")
     page = yaml_text.read(path)
     page._set_parent(_root_)  # its interpolations are those of the run
     return OmegaConf.select(page, key)
@@ -130,9 +129,10 @@ def by_hydra(overrides: Sequence[str] = (), name: str = "train", hydra: bool = F
     from hydra.core.global_hydra import GlobalHydra
 
     running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # set a running command's aside
+    further = [f"hydra.searchpath=['file://{folder}']" for folder in places.conf()[:-1]]
     try:
         with initialize_config_dir(str(places.CONF), version_base="1.3"):
-            return hydra_compose(name, list(overrides), return_hydra_config=hydra)
+            return hydra_compose(name, [*further, *overrides], return_hydra_config=hydra)
     finally:
         GlobalHydra.instance().hydra = running
 
@@ -144,9 +144,13 @@ def _by_pages(state: Any, name: str, chosen: tuple[str, ...]) -> DictConfig:
 
 def _state() -> tuple[tuple[str, int, int], ...]:
     """What tells the pages from changed ones."""
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(places.CONF) for name in names)
-    found = ((path[len(str(places.CONF)) :], os.stat(path)) for path in sorted(files))
-    return tuple((path, now.st_mtime_ns, now.st_size) for path, now in found)
+    *own, ours = places.conf()
+    known, groups = [], [folder / group for folder in own for group in os.listdir(ours)]
+    for top in (ours, *groups):
+        files = (os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names)
+        found = ((path[len(str(top)) :], os.stat(path)) for path in sorted(files) if path.endswith(".yaml"))
+        known += [(path, now.st_mtime_ns, now.st_size) for path, now in found]
+    return tuple(known)
 
 
 @cache
@@ -173,4 +177,6 @@ def _is_value(override: Any) -> bool:
     key = override.key_or_group
     if override.is_sweep_override() or override.package is not None or key.partition(".")[0] == "hydra":
         return False
-    return isinstance(override.value(), dict) or "." in key or not (places.CONF / key).is_dir()
+    return (
+        isinstance(override.value(), dict) or "." in key or not any((folder / key).is_dir() for folder in places.conf())
+    )

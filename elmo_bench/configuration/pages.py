@@ -26,17 +26,12 @@ def page(task: str) -> Path:
     known = tasks()
     if task not in known:
         raise UserError(f"task={task}: there is no such task; {choices(task, known)}")
-    return places.CONF / "task" / f"{task}.yaml"
+    return places.page("task", task)
 
 
 def tasks() -> list[str]:
     """The names of the tasks: those with a page."""
-    return _names(places.CONF / "task")
-
-
-def _names(folder: Path) -> list[str]:
-    """The names of the pages in a folder."""
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+    return places.named("task")
 
 
 def version(task: str) -> int:
@@ -58,7 +53,7 @@ def scales(task: str) -> list[str]:
 
 def title(task: str) -> str:
     """The name of a task in tables, by its page."""
-    return _written(places.CONF / "task" / f"{task}.yaml", "task.title") or task
+    return _written(places.page("task", task), "task.title") or task
 
 
 def own_bilm(scale: str) -> str | None:
@@ -67,7 +62,7 @@ def own_bilm(scale: str) -> str | None:
 
 
 def _scale(name: str) -> Path:
-    return places.CONF / "scale" / f"{name}.yaml"
+    return places.page("scale", name)
 
 
 def _written(path: Path, key: str, default: Any = None) -> Any:
@@ -137,7 +132,7 @@ def _origin(error: BaseException) -> str:
 
 def _other_encoding() -> str | None:
     """The page that is not UTF-8, if there is one: Hydra's error names none."""
-    for path in sorted(places.CONF.rglob("*.yaml")):
+    for path in [path for folder in places.conf() for path in sorted(folder.rglob("*.yaml"))]:
         try:
             files.read_text(path)
         except UserError as error:
@@ -191,7 +186,7 @@ def _paths(node: Any, prefix: str = "") -> Iterator[str]:
 
 def _groups(arguments: Sequence[str]) -> list[str]:
     """The arguments that choose a page, which determines the known keys."""
-    groups = {path.name for path in places.CONF.iterdir() if path.is_dir()}
+    groups = {path.name for folder in places.conf() for path in folder.iterdir() if path.is_dir()}
     return [a for a in arguments if a.partition("=")[0] in groups and "," not in a]
 
 

@@ -20,6 +20,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import checks, lightning
+from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 
@@ -457,7 +458,7 @@ def typed(cfg: DictConfig) -> RunConfig:
 
 def from_plain(plain: Plain) -> RunConfig:
     """The same from plain containers, as stored in checkpoints. Raises `UserError` as `typed` does."""
-    plain = {**plain, "trainer": lightning.read(plain.get("trainer", {}), TRAINERS_OWN)}
+    plain = {**code.placed(plain), "trainer": lightning.read(plain.get("trainer", {}), TRAINERS_OWN)}
     run = _object(RunConfig, plain)
     run.trainer = _object(TrainerConfig, plain["trainer"], "trainer.")
     run.elmo = _object(ElmoConfig, plain["elmo"], "elmo.")

@@ -77,14 +77,16 @@ def _known(block: Any, name: Any, task: str | None) -> bool:
     if not isinstance(name, str) or re.fullmatch(TRAINING.get(block, LAYERS), name):
         return isinstance(name, str)
     ours = re.fullmatch(OURS, name) is not None
-    return (ours or task is not None) and (block, name) in _on_pages(places.CONF, None if ours else task)
+    return (ours or task is not None) and (block, name) in _on_pages(tuple(places.conf()), None if ours else task)
 
 
 @cache
-def _on_pages(conf: Path, task: str | None) -> frozenset[tuple[str, str]]:
+def _on_pages(conf: tuple[Path, ...], task: str | None) -> frozenset[tuple[str, str]]:
     """The names on all pages, or on those of a task, each with the key of its block."""
     wanted = ["**/*.yaml"] if task is None else [f"task/{task}.yaml", f"task/{task}/*.yaml"]
-    pages = {page: page.read_text(encoding="utf-8") for pattern in wanted for page in conf.glob(pattern)}
+    pages = {
+        page: page.read_text(encoding="utf-8") for folder in conf for pattern in wanted for page in folder.glob(pattern)
+    }
     naming = [page for page, text in pages.items() if any(key in text for key in NAMING)]
     return frozenset(named for page in naming for named in _named(yaml_text.read(page), page.parent.name))
 

@@ -136,8 +136,7 @@ class Table:
 
 def sweeps() -> list[str]:
     """The names of all sweeps, pages of conf/sweep/: the paper's tables, its figures, then the others."""
-    names = sorted(path.stem for path in (places.CONF / "sweep").glob("*.yaml"))
-    return sorted(names, key=lambda name: (not name.startswith("table"), not name.startswith("figure")))
+    return sorted(places.named("sweep"), key=lambda name: (not name.startswith("table"), not name.startswith("figure")))
 
 
 def table(sweep: str) -> Table:
@@ -148,7 +147,7 @@ def table(sweep: str) -> Table:
     """
     if sweep not in sweeps():
         raise UserError(f"sweep={sweep}: there is no such sweep; {choices(sweep, sweeps())}")
-    path = places.CONF / "sweep" / f"{sweep}.yaml"
+    path = places.page("sweep", sweep)
     return _table(path, path.stat().st_mtime_ns)
 
 

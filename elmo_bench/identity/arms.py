@@ -45,14 +45,14 @@ def page_of(run: RunConfig) -> RunConfig:
     """What the pages alone give for a run's task, scale, arm and source of layers."""
     roots = tuple(getattr(run, place) for place in PLACES)
     source = None if run.baseline else _source(run)
-    return _page(places.CONF, run.task.name, run.scale.name, run.arm, source, roots)
+    return _page(tuple(places.conf()), run.task.name, run.scale.name, run.arm, source, roots)
 
 
 def _source(run: RunConfig) -> str:
     """The page of the run's source of layers in conf/bilm/."""
     if isinstance(run.bilm, TunedConfig):
         return "tuned"
-    if (places.CONF / "bilm" / f"{run.bilm.name}.yaml").is_file():
+    if places.page("bilm", run.bilm.name).is_file():
         return run.bilm.name
     return "custom" if isinstance(run.bilm, BilmConfig) else "transformers"
 
@@ -72,7 +72,9 @@ def _decided_by_vectors(key: str, run: RunConfig) -> bool:
 
 
 @cache
-def _page(conf: Path, task: str, scale: str, arm: str, source: str | None, roots: tuple[str | None, ...]) -> RunConfig:
+def _page(
+    conf: tuple[Path, ...], task: str, scale: str, arm: str, source: str | None, roots: tuple[str | None, ...]
+) -> RunConfig:
     """The configuration of the pages in `conf`."""
     cfg = pages.compose([f"task={task}", f"scale={scale}", f"arm={arm}", *([f"bilm={source}"] if source else [])])
     for place, root in zip(PLACES, roots, strict=True):

@@ -16,6 +16,7 @@ from elmo_bench.configuration.schema import KEYS, Plain, RunConfig, VectorSetCon
 from elmo_bench.identity.makers import Makers
 from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers import model_folder
+from elmo_bench.system import code
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256
 
 # Callbacks of Lightning that change no result.
@@ -127,7 +128,7 @@ class Files:
             return [self.digested(value) for value in node]
         if isinstance(node, str) and os.sep in node and len(node) < 4096:
             return self._identified(node)
-        return node
+        return code.written(node) if isinstance(node, str) else node
 
     def _below(self, folder: Path, value: Any) -> Any:
         if isinstance(value, list):

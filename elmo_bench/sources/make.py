@@ -12,6 +12,7 @@ from hydra.utils import get_object
 
 from elmo_bench.sources.fetch import Places, obtain
 from elmo_bench.sources.pages import DataSet
+from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import integrity
 from elmo_bench.system.storage.disk import writing
@@ -48,7 +49,7 @@ def make(page: DataSet, root: Path, places: Places) -> None:
     """
     folders = {name: obtain(source, places) for name, source in page.sources.items()}
     if page.convert is not None:
-        _write_texts(page, root, get_object(page.convert)(folders))
+        _write_texts(page, root, get_object(code.located(page.convert))(folders))
     for name, origin in page.copy.items():
         source, _, path = origin.partition("/")
         _copy(folders[source] / path, root / name, page.files.get(name))

@@ -45,7 +45,7 @@ def points(
 
 def _params(sweep: str) -> DictConfig:
     """What a sweep's page varies, in Hydra's words."""
-    found = OmegaConf.select(read(places.CONF / "sweep" / f"{sweep}.yaml"), "hydra.sweeper.params")
+    found = OmegaConf.select(read(places.page("sweep", sweep)), "hydra.sweeper.params")
     return OmegaConf.create(OmegaConf.to_container(found) if found else {})  # type: ignore[return-value]
 
 

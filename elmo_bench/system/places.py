@@ -78,3 +78,60 @@ def expanded(path: str | os.PathLike[str]) -> Path:
     if full.startswith("~"):
         raise UserError(f"{full}: there is no home folder; set HOME, or give a whole path")
     return Path(full)
+
+
+# A folder of one's own, with pages and code: -cd FOLDER, or this variable, which the processes of a command inherit.
+FOLDER = "ELMO_BENCH_FOLDER"
+FLAGS = ("-cd", "--config-dir")
+
+
+def own() -> Path | None:
+    """The folder with the user's own pages and code, if one is given. Raises `UserError` if it is no folder."""
+    name = os.environ.get(FOLDER)
+    if not name:
+        return None
+    folder = expanded(name).absolute()
+    if not folder.is_dir():
+        raise UserError(f"{name}: no such folder; -cd FOLDER (or {FOLDER}) names one with pages and code of your own")
+    return folder
+
+
+def take_own(arguments: list[str]) -> list[str]:
+    """The arguments of a command without `-cd FOLDER`, which is remembered."""
+    rest: list[str] = []
+    given = iter(arguments)
+    for argument in given:
+        flag, equals, value = argument.partition("=")
+        if flag in FLAGS:
+            os.environ[FOLDER] = os.path.abspath(value if equals else next(given, ""))
+            own()
+        else:
+            rest.append(argument)
+    return rest
+
+
+def own_pages(folder: Path | None) -> Path | None:
+    """The pages in a folder of one's own: `conf/` in it, as in a checkout, or the folder itself, as Hydra has it."""
+    return folder and (folder / "conf" if (folder / "conf").is_dir() else folder)
+
+
+def own_code(folder: Path | None) -> list[Path]:
+    """Where the code of a folder of one's own is imported from: the folder, and what holds it if it is a `conf/`."""
+    return [] if folder is None else [folder, *([folder.parent] if folder.name == "conf" else [])]
+
+
+def conf() -> list[Path]:
+    """The folders of configuration pages: the user's own, if there is one, then those of the project."""
+    pages = own_pages(own())
+    return [CONF] if pages is None else [pages, CONF]
+
+
+def page(group: str, name: str) -> Path:
+    """The page of a group, in the first of these folders that has it; a path in the project's if none has."""
+    there = [path for folder in conf() if (path := folder / group / f"{name}.yaml").is_file()]
+    return there[0] if there else CONF / group / f"{name}.yaml"
+
+
+def named(group: str) -> list[str]:
+    """The names of the pages of a group."""
+    return sorted({path.stem for folder in conf() for path in (folder / group).glob("*.yaml")})

@@ -17,7 +17,7 @@ from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import sentence_of
 from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS, Source
+from elmo_bench.text.source import SPLITS, Source, words_of_cell
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class TaggingReader:
             UserError: a missing setting or file, rows of different widths, tags that follow no scheme, no spans at all;
                 it names file and line.
         """
-        if self.source.from_hub:
+        if self.source.tabular:
             sources = {split: self._from_hub(rows) for split, rows in self.source.load().items()}
         else:
             sources = {split: self._from_file(split) for split in SPLITS}
@@ -117,26 +117,26 @@ class TaggingReader:
             raise
 
     def _from_hub(self, split: Dataset) -> Iterator[Sentence]:
-        """The sentences of a table; tags are names, or numbers whose names are in its features or in `tag_names`."""
+        """Of a table. Tags are words, or numbers whose names are in its features or in `task.data.tag_names`."""
         column = self.hub_tags if self.hub_tags in split.column_names else "tags"
         if lacking := {"tokens", column} - {*split.column_names}:
-            raise self.source.unfit(
-                f"has no column {' and '.join(sorted(lacking))}, and only {', '.join(split.column_names)}"
-            )
-        feature = getattr(split.features[column], "feature", None)
-        names = getattr(feature, "names", None) or self.data.get("tag_names")
-        if names is None and getattr(feature, "dtype", None) != "string":
-            raise UserError(
-                f"the column {column} of {self.data['hub']} holds numbers without names; give them in their order, as "
-                "in '+task.data.tag_names=[O,B-PER,I-PER]'"
-            )
-        for tokens, ids in zip(split["tokens"], split[column], strict=True):
-            if len(tokens) != len(ids):
-                raise self.source.unfit(f"has {len(ids)} tags for the {len(tokens)} tokens of {' '.join(tokens)!r}")
-            if wrong := [i for i in ids if isinstance(i, int) and not 0 <= i < len(names or ())]:
-                raise UserError(f"task.data.tag_names has {len(names or ())} names, and {column} the number {wrong[0]}")
-            if tokens:
-                yield Sentence(list(tokens), [i if isinstance(i, str) else names[i] for i in ids], None, None)
+            raise self.source.unfit(f"lacks {' and '.join(sorted(lacking))}")
+        names = getattr(getattr(split.features[column], "feature", None), "names", None) or self.data.get("tag_names")
+        for number, (tokens, ids) in enumerate(zip(split["tokens"], split[column], strict=True)):
+            if not tokens:
+                continue
+            words = words_of_cell(tokens)
+            found = ids if ids and isinstance(ids[0], int) else words_of_cell(ids or ())
+            if len(words) != len(found):
+                raise self.source.unfit(f"has {len(words)} tokens and {len(found)} {column} in row {number}")
+            if names is None and any(isinstance(each, int) for each in found):
+                raise UserError(
+                    f"the column {column} holds numbers without names; give them in their order, as in "
+                    "'+task.data.tag_names=[O,B-PER,I-PER]'"
+                )
+            if wrong := [i for i in found if isinstance(i, int) and not 0 <= i < len(names)]:
+                raise UserError(f"task.data.tag_names has {len(names)} names, and {column} the number {wrong[0]}")
+            yield Sentence(words, [names[i] if isinstance(i, int) else i for i in found], None, None)
 
     def _rows(self, sentences: Iterator[Sentence], split: str) -> list[Row]:
         try:

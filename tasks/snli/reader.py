@@ -18,8 +18,9 @@ from elmo_bench.text.rows import tables
 from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import Word, words
 from elmo_bench.text.vocabulary import Vocabulary
-from tasks.snli.metric import LABELS
-from tasks.snli.pairs import Pair, read_pairs
+
+from .metric import LABELS
+from .pairs import Pair, read_pairs
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -47,7 +48,8 @@ class SnliReader:
     fields = ("premise", "hypothesis")
 
     def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1, apart: bool = True):
-        self.source, self.lower, self.min_count, self.apart = Source(data), lower, min_count, apart
+        self.source = Source(data, native=(".jsonl", ".tsv"))
+        self.lower, self.min_count, self.apart = lower, min_count, apart
         self.vocabularies: dict[str, Vocabulary] = {}
         self.left_out: dict[str, int] = {}
 
@@ -60,7 +62,7 @@ class SnliReader:
             UserError: a missing setting or file, a missing column, an unknown label, a line that is not a JSON object,
                 an empty sentence in dev or test, a split without pairs; it names file and line.
         """
-        if self.source.from_hub:
+        if self.source.tabular:
             sources = {split: _hub_pairs(rows, self.source) for split, rows in self.source.load().items()}
         else:
             sources = {split: read_pairs(self.source.path(split)) for split in SPLITS}
@@ -91,7 +93,7 @@ class SnliReader:
             print(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence",
                   file=sys.stderr)  # fmt: skip
         if not rows:
-            raise UserError(f"no labelled pair for {split}", None if self.source.from_hub else self.source.path(split))
+            raise UserError(f"no labelled pair for {split}", None if self.source.tabular else self.source.path(split))
         return rows
 
     def collate(self, rows: Sequence[Row]) -> Batch:
@@ -166,11 +168,17 @@ def _joined(before: Word, word: Word, so_far: list[str], text: str) -> bool:
 
 
 def _hub_pairs(split: Dataset, source: Source) -> Iterator[Pair]:
-    """Labels are names, "-" for none; or numbers in the order of the features' names or of LABELS, -1 for none."""
+    """Of a table. Labels are words, "-" or null for none; or numbers in the order of the features' names or of LABELS, and
+    -1 for none.
+    """
     names = ("label", "premise", "hypothesis")
     if not {*names} <= {*split.column_names}:
         raise source.unfit("lacks premise, hypothesis or label")
-    labels = dict(enumerate(getattr(split.features["label"], "names", LABELS))) | {-1: NO_GOLD, NO_GOLD: NO_GOLD}
+    labels = dict(enumerate(getattr(split.features["label"], "names", LABELS))) | {
+        -1: NO_GOLD,
+        None: NO_GOLD,
+        NO_GOLD: NO_GOLD,
+    }
     labels |= {label: label for label in LABELS}
     for label, premise, hypothesis in zip(*(split[column] for column in names), strict=True):
         if labels.get(label) not in (*LABELS, NO_GOLD):

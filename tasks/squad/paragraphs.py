@@ -157,7 +157,8 @@ def from_hub(rows: Iterable[Mapping[str, Any]], name: str) -> list[Paragraph]:
             question = Question(row["id"], row["question"], [Answer(*a) for a in zip(texts, starts, strict=True)])
             key = row["title"], row["context"]
         except (KeyError, TypeError, ValueError):
-            raise UserError(f"the data set {name} of the hub has other columns than rajpurkar/squad") from None
+            columns = ", ".join(row)
+            raise UserError(f"the data set {name} has other columns than rajpurkar/squad: {columns}") from None
         paragraphs.setdefault(key, Paragraph(*key, [])).questions.append(question)
     return check(paragraphs.values(), Path(name))
 

@@ -20,7 +20,8 @@ from elmo_bench.text.rows import mapped
 from elmo_bench.text.source import Source
 from elmo_bench.text.tokenizer import Word
 from elmo_bench.text.vocabulary import Vocabulary
-from tasks.squad.paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
+
+from .paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, Features
@@ -116,7 +117,9 @@ class SquadReader:
 
     def _paragraphs(self) -> dict[str, list[Paragraph]]:
         data = self.source.data
-        if data.get("train") is None and data.get("hub") is not None:
+        if self.source.tabular and not self.source.from_hub:
+            paragraphs = {split: from_hub(rows, str(data[split])) for split, rows in self.source.load().items()}  # type: ignore
+        elif data.get("train") is None and data.get("hub") is not None:
             dataset = self.source.load(HUB_SPLITS)
             paragraphs = {split: from_hub(rows, data["hub"]) for split, rows in dataset.items()}  # type: ignore
         else:

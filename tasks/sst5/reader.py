@@ -14,9 +14,9 @@ from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
 from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS, Source
+from elmo_bench.text.source import SPLITS, Source, words_of_cell
 from elmo_bench.text.tokenizer import words
-from elmo_bench.text.trees import Tree, TreeError, read_trees, unescaped
+from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Sst5Reader:
             UserError: a missing file, an unbalanced tree or a label outside 0-4 (with file and line), no phrase that is
                 long enough, a data set of the hub without trees.
         """
-        hub = self.source.load() if self.source.from_hub else {}
+        hub = self.source.load() if self.source.tabular else {}
         trees = {split: list(self._trees(split, hub.get(split))) for split in SPLITS}
         train = trees["train"][: self.train_sentences]
         train = part.of(train, "sentences", lambda tree: len(self._phrases(tree)))
@@ -104,6 +104,13 @@ class Sst5Reader:
             yield tree._replace(words=[self._plain(word) for word in tree.words])
 
     def _parsed(self, split: str, hub: Dataset) -> Iterator[tuple[int, Tree]]:
+        if not self.source.from_hub and {"text", "label"} <= {*hub.column_names}:  # sentences without phrases
+            for number, (text, label) in enumerate(zip(hub["text"], hub["label"], strict=True), start=1):
+                words = words_of_cell(text or "")
+                if not words:
+                    raise self.source.unfit(f"has no text in {split} row {number - 1}")
+                yield number, Tree(words, [Node(str(label), 0, len(words))])
+            return
         if TREE not in hub.column_names:
             raise self.source.unfit(f"has no column {TREE}")
         for number, text in enumerate(hub[TREE], start=1):

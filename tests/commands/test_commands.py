@@ -232,6 +232,7 @@ def installed(tmp_path_factory):
     assert wheel.stat().st_size < 50 << 20
     install = ["install", "-q", "--no-deps", "--no-index", "--no-compile", "--target", site, wheel]
     python("-m", "pip", *map(str, install)).check_returncode()
+    assert {path.name for path in site.iterdir() if path.suffix != ".dist-info"} == {"elmo_bench", "bin"}
     return site, work
 
 
@@ -264,6 +265,23 @@ def stranger(installed):
     yield
     for path in placed:
         path.unlink()
+
+
+PYTHON = """
+import tasks  # somebody's own
+import elmo_bench
+(answer,) = elmo_bench.load("ner").predict([{"text": "Ida Berg sang in Oslo ."}])
+print(tasks.MINE, answer["tags"][0], *elmo_bench.BiLM.open("open").encode([["a", "boat"]])[0].shape)
+"""
+
+
+def test_the_python_interface_works_from_a_wheel_beside_somebodys_own_tasks(installed):
+    site, work = installed
+    (work / "tasks.py").write_text("MINE = 7")
+    (work / "script.py").write_text(PYTHON)
+    done = python("script.py", cwd=work, PYTHONPATH=str(site))
+    (work / "tasks.py").unlink()
+    assert done.stdout.split() == ["7", "B-PER", "3", "2", "256"], done.stderr
 
 
 @pytest.mark.usefixtures("stranger")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from elmo_bench.commands.usage import OVERRIDES, PLACES, SCALE
-from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Section, described, flag, pages, settings
 
 if TYPE_CHECKING:  # `--help` does not import it
@@ -34,7 +33,7 @@ def keys(config: str) -> list[Section]:
     from elmo_bench.analysis import settings as studies
 
     listed = described(getattr(studies, config))
-    return [pages(places.CONF, ["bilm"]), settings("Keys of the page, with the defaults that it changes", listed)]
+    return [pages(["bilm"]), settings("Keys of the page, with the defaults that it changes", listed)]
 
 
 def show(record: StudyRecord, results_root: str | None = None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages
+from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
 from elmo_bench.system.terminal.command import Argument, Command
@@ -51,7 +52,7 @@ def find(task: str) -> Callable[[str, str], dict[str, float]]:
     if not isinstance(name, str):
         raise UserError("the page has no `task.score`", page)
     module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(module), function)
+    return getattr(importlib.import_module(code.located(module)), function)
 
 
 def main() -> None:

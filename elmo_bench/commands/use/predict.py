@@ -11,6 +11,7 @@ import sys
 
 from omegaconf import OmegaConf
 
+from elmo_bench.system import code
 from elmo_bench.system.terminal.command import Argument, Command, Section, choice, whole
 from elmo_bench.trained.prediction import predict
 
@@ -23,7 +24,9 @@ def formats() -> list[Section]:
     for task in pages.tasks():
         reader = OmegaConf.select(pages.read(pages.page(task)), "task.reader._target_") or ""
         package = reader.removesuffix("." + ".".join(reader.split(".")[-2:]))
-        for part, text in getattr(importlib.import_module(package), "PREDICT", {}).items() if package else ():
+        for part, text in (
+            getattr(importlib.import_module(code.located(package)), "PREDICT", {}).items() if package else ()
+        ):
             lines.append((f"{task}, {part}", text))
     return [Section("Formats by task, a line each", lines)]
 

@@ -61,6 +61,11 @@ def contents(records: Sequence[Record], results_root: str | Path) -> dict[str, s
     return _made(records, results_root).files
 
 
+def sections(records: Sequence[Record], results_root: str | Path) -> list[Section]:
+    """All tables of the report. Raises `UserError` as `refresh` does."""
+    return _made(records, results_root).sections
+
+
 class Made(NamedTuple):
     """The sections of a report, the findings of each scale, and its files by their path."""
 

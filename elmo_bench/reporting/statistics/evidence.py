@@ -15,6 +15,7 @@ from elmo_bench.metrics.items import AdditiveMetric, Items
 from elmo_bench.records import items
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics import resampling
+from elmo_bench.system import code
 
 UNITS = AdditiveMetric.units
 FromTotals = Callable[[Mapping[str, float]], Mapping[str, float]]
@@ -108,4 +109,4 @@ def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) 
 def _metric_class(record: Record) -> Any:
     """The class of the task's metric, by its page; None if the record names another."""
     name = (record.config["task"].get("metric") or {}).get("_target_")
-    return get_class(name) if name is not None and name == pages.metric(record.task) else None
+    return get_class(code.located(name)) if name is not None and name == pages.metric(record.task) else None

@@ -6,7 +6,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
@@ -105,6 +104,8 @@ class Command:
 
     def run(self, main: Callable[[], T]) -> T | None:
         """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
+        if any(argument.partition("=")[0] in places.FLAGS for argument in sys.argv[1:]):
+            console.report(_take_folder)
         if any(argument in HELP for argument in sys.argv[1:]):
             return console.report(lambda: print(self.help()))
         return console.report(main, self.again)
@@ -143,6 +144,10 @@ class Command:
         optional = ["[KEY=VALUE ...]"] if self.overrides or len(required) < len(self.arguments) else []
         line = " ".join([self.name, *required, *optional])
         return f"Usage: elmo-bench {line}\n   or: python -m elmo_bench {line}"
+
+
+def _take_folder() -> None:
+    sys.argv[1:] = places.take_own(sys.argv[1:])
 
 
 # Parsers of values.
@@ -210,11 +215,9 @@ def settings(title: str, arguments: Sequence[Argument]) -> Section:
     return Section(title, [(a.usage, a.meaning) for a in arguments])
 
 
-def pages(folder: Path, groups: Sequence[str]) -> Section:
+def pages(groups: Sequence[str]) -> Section:
     """A section of the help that lists the pages of each group of configuration pages."""
-    listed = [
-        (f"{group}=", ", ".join(sorted(path.stem for path in (folder / group).glob("*.yaml")))) for group in groups
-    ]
+    listed = [(f"{group}=", ", ".join(places.named(group))) for group in groups]
     return Section("Pages of configuration", [line for line in listed if line[1]])
 
 

@@ -1,0 +1,73 @@
+"""Where the code that pages name is imported from.
+
+`tasks.ner.reader.NerReader` on a page means the tasks of this project, whatever else is called `tasks`. In a checkout
+they are the top-level package. In a wheel, which installs nothing there but elmo_bench, and beside somebody's own
+`tasks.py`, the same package is `elmo_bench.tasks`. A folder of one's own (`places.own`) adds its code: `FOLDER/tasks/`
+to the tasks, and all else as it lies in the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import elmo_bench
+from elmo_bench.system import places
+
+TASKS = "tasks"
+INSIDE = f"elmo_bench.{TASKS}"
+
+
+def located(name: str) -> str:
+    """The dotted name by which code is imported here, such as elmo_bench.tasks.ner.head.NerHead."""
+    home = _home(places.own())
+    return name if home == TASKS or not name.startswith(f"{TASKS}.") else f"elmo_bench.{name}"
+
+
+def written(name: str) -> str:
+    """The dotted name as pages write it, from that by which it is imported."""
+    return name.removeprefix("elmo_bench.") if name.startswith(f"{INSIDE}.") else name
+
+
+def placed(node: Any) -> Any:
+    """Plain containers in which every `_target_` and `maker` is the name by which it is imported here."""
+    if isinstance(node, dict):
+        return {
+            key: located(value) if key in ("_target_", "maker") and isinstance(value, str) else placed(value)
+            for key, value in node.items()
+        }
+    return [placed(each) for each in node] if isinstance(node, list) else node
+
+
+@cache
+def _home(own: Path | None) -> str:
+    """The name of the package of tasks; the folder of one's own is on the path from now on."""
+    if (places.PACKAGE / TASKS).is_dir():
+        name = INSIDE
+    elif _ours():
+        name = TASKS
+    else:
+        elmo_bench.__path__.append(str(places.BROUGHT))
+        name = INSIDE
+    for folder in places.own_code(own):
+        if (folder / TASKS).is_dir():
+            import_module(name).__path__.append(str(folder / TASKS))
+        sys.path.append(str(folder))
+    return name
+
+
+def _ours() -> bool:
+    """Whether `import tasks` gives the tasks of this project."""
+    there = sys.modules.get(TASKS)
+    found = getattr(there, "__path__", ()) if there else _search(TASKS)
+    return any(os.path.isdir(place) and os.path.samefile(place, places.BROUGHT / TASKS) for place in found)
+
+
+def _search(name: str) -> list[str]:
+    spec = find_spec(name)
+    return list(spec.submodule_search_locations or ()) if spec else []

@@ -1,0 +1,53 @@
+"""Records and tables for pandas and for a paper."""
+
+from __future__ import annotations
+
+import pandas
+import pytest
+
+import elmo_bench
+from elmo_bench.commands.compare import export as command
+from elmo_bench.reporting.pages.export import latex
+from elmo_bench.reporting.section import Section
+from elmo_bench.system import places
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_authors_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path, call):
+    status, out, err = call(command, f"output={tmp_path}", f"results_root={places.RECORDED}")
+    assert status == 0, err
+    csv, parquet = pandas.read_csv(tmp_path / "runs.csv"), pandas.read_parquet(tmp_path / "runs.parquet")
+    table = elmo_bench.results(places.RECORDED)
+    assert len(csv) == len(parquet) == len(table) > 100
+    assert list(csv) == list(parquet) == list(table)
+    assert parquet["value"].equals(table["value"])
+    tables = sorted((tmp_path / "tables").iterdir())
+    assert {path.suffix for path in tables} == {".md", ".tex"}
+    assert len(tables) > 20
+    for path in tables:
+        if path.suffix == ".tex":
+            text = path.read_text()
+            assert text.count("\\toprule") == text.count("\\bottomrule") == 1
+
+
+def test_signs_of_latex_are_escaped_and_columns_may_share_a_name():
+    section = Section(
+        "100 % of a_b", "A note\nin two lines", ("task", "+ELMo", "+ELMo"), [("SNLI & co", "88.7 ± 0.1", "−1")]
+    )
+    text = latex(section)
+    assert text.startswith("% A note\n% in two lines\n")
+    for part in (
+        r"\caption{100 \% of a\_b}",
+        r"SNLI \& co & 88.7 $\pm$ 0.1 & $-$1 \\",
+        "{lrr}",
+        "task & +ELMo & +ELMo",
+    ):
+        assert part in text
+
+
+def test_no_records_are_one_line(tmp_path, call):
+    status, _, err = call(command, f"output={tmp_path / 'out'}", f"results_root={tmp_path}")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "no run is recorded here" in err
+    assert not (tmp_path / "out").exists()
