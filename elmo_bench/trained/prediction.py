@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -184,11 +185,14 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
     from elmo_bench.running.fit import device_of
     from elmo_bench.running.run import layers_source
     from elmo_bench.system.exhaustion import saying
+    from elmo_bench.task import Windows
     from elmo_bench.text.batching import BucketSampler
     from elmo_bench.text.vocabulary import Vocabulary
     from elmo_bench.trained.answers import Answers
 
     quiet()
+    groups = [reader.windows(row) for row in rows] if isinstance(reader, Windows) else [[row] for row in rows]
+    rows = [part for group in groups for part in group]
     device_of(cfg.trainer.accelerator)  # of a baseline, too, which opens no layers
     reader.vocabularies = {name: Vocabulary.restore(state) for name, state in saved["vocabularies"].items()}
     with usable():
@@ -214,7 +218,13 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
     with saying(lambda: f"predicting {module.size}", "lower batch_size"):
         answers = [answer for batch in trainer.predict(Answers(module), loader) or [] for answer in batch]
     order = [index for batch in batches for index in batch]
-    return [answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0])]
+    parts = (answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0]))
+    return [_surest(reader, list(islice(parts, len(group)))) for group in groups]
+
+
+def _surest(reader: Any, answers: list[Answer]) -> Answer:
+    """The answer to a row from those to its windows, the first of equals."""
+    return answers[0] if len(answers) == 1 else max(answers, key=lambda each: reader.confidence(each.prediction))
 
 
 def _check_kinds(stored: Mapping[str, Any], own: Mapping[str, Any]) -> None:
