@@ -68,7 +68,7 @@ class Reader(Protocol):
     or restored from a checkpoint; a reader has no other state. `lower` tells whether words are looked up in lower case,
     in the vocabulary and in a file of word vectors.
 
-    A reader may support more: see `Samples`, `ReadsFiles` and `WritesOfficial` below.
+    A reader may support more: see `Samples`, `ReadsFiles`, `WritesOfficial` and `Windows` below.
     """
 
     fields: tuple[str, ...]
@@ -120,6 +120,15 @@ class WritesOfficial(Protocol):
     def official(self, predictions: Sequence[Prediction], rows: Sequence[Row]) -> str:
         """The text of a file that `score` and the official scorer read. Raises `UserError` for what it cannot hold."""
         ...
+
+
+@runtime_checkable
+class Windows(Protocol):
+    """A reader that cuts long rows into several for `predict`; the answer to a row is the surest of its windows."""
+
+    def windows(self, row: Row) -> list[Row]: ...
+
+    def confidence(self, prediction: Prediction) -> float: ...
 
 
 class Head(Protocol):

@@ -37,7 +37,7 @@ def read_blocks(
     *,
     comment: str | None = None,
     apart: bool = False,
-    widths: Literal["file", "sentence"] = "file",
+    widths: Literal["file", "sentence", "any"] = "file",
     minimum: int = 1,
     last: str = "",
 ) -> Iterator[Block]:
@@ -51,7 +51,8 @@ def read_blocks(
         comment: what a comment line starts with, such as "#"; None if every line is a token (tweets have "#").
             Comments after the last sentence are dropped.
         apart: a comment ends a sentence and is a block of its own, without rows ("#begin document").
-        widths: which rows must have the same number of columns: all of the "file", or those of one "sentence".
+        widths: which rows must have the same number of columns: all of the "file", or those of one "sentence"; "any"
+            checks nothing, and takes what stands between white space, as the scorers' scripts do.
         minimum: the smallest number of columns allowed.
         last: what an empty last field stands for; "" refuses it.
 
@@ -79,19 +80,20 @@ def read_blocks(
                     yield Block([], [number], [line], path)
                 continue
             if split is None:
-                split = _split_tabs if "\t" in line else _FIELDS
+                split = str.split if widths == "any" else _split_tabs if "\t" in line else _FIELDS
             if "\r" in line:
                 raise UserError(r"a carriage return in the line; end the lines with \n or \r\n", path, number)
             row = split(line)
             row[-1] = row[-1] or last
             if not width or (widths == "sentence" and not block.rows):
                 width = len(row)
-            _check(row, width, minimum, path, number)
+            if widths != "any":
+                _check(row, width, minimum, path, number)
             block.rows.append(row)
             block.lines.append(number)
     if block.rows:
         yield block
-    elif not has_sentence:
+    elif not has_sentence and widths != "any":
         raise UserError("contains no sentence; expected one token per line and an empty line between sentences", path)
 
 

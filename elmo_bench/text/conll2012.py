@@ -28,10 +28,11 @@ DOCUMENT, PART, NUMBER, WORD, POS, PARSE, LEMMA, FRAME, SENSE, SPEAKER, NAMES, A
 WIDTH = 12  # columns of a sentence without predicates, including coreference
 ENDINGS = ("_gold_conll", ".gold_conll", ".conll")  # of the files to look for in a folder
 PACKED = ("", ".gz", ".xz")
-_BEGIN = re.compile(r"#\s*begin[\s_]+document:?\s+\(?(.*?)\)?(?:;\s*part\s+(\S+))?\s*", re.IGNORECASE)
+_BEGIN = re.compile(r"#\s*begin[\s_]+document:?\s+\(?(.*?)\)?(?:;\s*part\s+(\S+))?", re.IGNORECASE)
 _BEGINS, _ENDS, _DOCUMENT = (
     re.compile(rf"#\s*{word}", re.IGNORECASE) for word in ("begin(?![a-z])", "end(?![a-z])", ".*doc")
 )
+OUTSIDE = "a sentence outside any document"
 EXPECTED = "'#begin document (NAME); part 000'"
 SKELETON = "[WORD]"  # in the place of every word, where OntoNotes is distributed without its texts
 
@@ -144,37 +145,40 @@ class Document(NamedTuple):
         return clusters
 
 
-def read_documents(paths: str | PathLike[str] | Iterable[Path], minimum: int = WIDTH) -> Iterator[Document]:
+def read_documents(paths: str | PathLike[str] | Iterable[Path], strict: bool = True) -> Iterator[Document]:
     """The documents of one or more files, one after another; only one is in memory at a time.
 
     Args:
         paths: a file, plain, `.gz` or `.xz`; or files, such as `find_files` gives.
-        minimum: the smallest number of columns in a row.
+        strict: refuse rows with fewer columns than there are, or of another width than the others of their sentence.
+            Without, as in the reference scorer of coreference, only the last column and the marks of documents count.
 
     Raises:
         UserError: as `read_blocks`; also a part without beginning or end, or two parts with the same name.
     """
     seen: dict[tuple[str, str], str] = {}
     for path in [Path(paths)] if isinstance(paths, str | PathLike) else paths:
-        for document in _read_file(path, minimum):
+        for document in _read_file(path, strict):
             where = f"{document.path}:{document.line}"
             if (first := seen.setdefault(document.key, where)) != where:
+                first = first.replace(f"{document.path}:", "line ")
                 message = f"part {document.part} of document {document.name} occurs again; the first begins at {first}"
                 raise UserError(message, document.path, document.line)
             yield document
 
 
-def _read_file(path: Path, minimum: int) -> Iterator[Document]:
+def _read_file(path: Path, strict: bool) -> Iterator[Document]:
     document, marked, unknown = None, False, 0
-    for block in read_blocks(path, comment="#", apart=True, widths="sentence", minimum=minimum, last="-"):
+    widths: Any = "sentence" if strict else "any"
+    for block in read_blocks(path, comment="#", apart=True, widths=widths, minimum=WIDTH, last="-"):
         line = block.lines[0]
         if block.rows:
             if document is None and marked:
-                raise UserError("a sentence outside any document: expected '#begin document' first", path, line)
+                raise UserError(f"{OUTSIDE}; expected {EXPECTED}", path, line)
             if not marked:
                 row = block.rows[0]
                 if unknown or len(row) < WIDTH:
-                    raise UserError(f"expected {EXPECTED} before the sentences", path, unknown or line)
+                    raise UserError(f"{OUTSIDE}; expected {EXPECTED}", path, unknown or line)
                 name, part = row[DOCUMENT], row[PART]
                 if document is not None and (name, part) != document[:2]:
                     yield document
@@ -185,7 +189,7 @@ def _read_file(path: Path, minimum: int) -> Iterator[Document]:
         elif _BEGINS.match(block.comments[0]):
             if document is not None:
                 raise UserError(f"a document begins before the one at line {document.line} ends", path, line)
-            match = _BEGIN.fullmatch(block.comments[0])
+            match = _BEGIN.fullmatch(block.comments[0].rstrip())
             if match is None:
                 raise UserError(f"expected {EXPECTED}", path, line)
             document, marked = Document(match[1], match[2] or "0", [], path, line), True

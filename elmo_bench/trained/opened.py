@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property, reduce
+from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,19 @@ class Opened:
         return self._model(self._source)
 
     def answers(self, rows: Sequence[Any]) -> list[Answer]:
-        """The answers for the reader's rows, in their order. Raises `UserError` where memory runs out."""
+        """The answers for the reader's rows, in their order; the surest one of each row's windows, if it has several.
+
+        Raises:
+            UserError: memory runs out.
+        """
+        from elmo_bench.task import Windows
+
+        reader: Any = self.reader
+        groups = [reader.windows(row) for row in rows] if isinstance(reader, Windows) else [[row] for row in rows]
+        parts = iter(self._one_by_one([part for group in groups for part in group]))
+        return [_surest(reader, list(islice(parts, len(group)))) for group in groups]
+
+    def _one_by_one(self, rows: Sequence[Any]) -> list[Answer]:
         from elmo_bench.layers.carried import carries, read_text
         from elmo_bench.text.tokens import sentences
 
@@ -116,6 +129,11 @@ class Opened:
                 with saying(lambda size=size: f"predicting {size}", "lower batch_size"):
                     found |= zip(batch, answers(model, collated.each(lambda part: part.to(device))), strict=True)
         return [found[index] for index in range(len(rows))]
+
+
+def _surest(reader: Any, answers: list[Answer]) -> Answer:
+    """The answer to a row from those to its windows, the first of equals."""
+    return answers[0] if len(answers) == 1 else max(answers, key=lambda each: reader.confidence(each.prediction))
 
 
 @contextmanager

@@ -127,10 +127,11 @@ def predict(
     outputs.apart(output, [checkpoint, input, head, *(getattr(cfg.bilm, key, None) for key in LAYERS)])
     official = format == "official" or _ending(output) == ".json"
     own = not _is_lines(input)
-    able = isinstance(reader, WritesOfficial) or not official, isinstance(reader, ReadsFiles) or not own
-    if not all(able):
-        path = input if able[0] else output
-        raise UserError(f"task {cfg.task.name} has no file format of its own; give a .jsonl file", path)
+    for needed, able, path in (
+        (official, issubclass(type(reader), WritesOfficial), output), (own, issubclass(type(reader), ReadsFiles), input)
+    ):  # fmt: skip
+        if needed and not able:
+            raise UserError(f"task {cfg.task.name} has no file format of its own; give a .jsonl file", path)
     inputs = [({}, row) for row in reader.from_file(input)] if own else read_rows(reader, input, cfg.task.name)
     taken = None if official else next((number for number, (raw, _) in enumerate(inputs, 1) if PLACE in raw), None)
     if taken is not None:

@@ -19,7 +19,7 @@ from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.text import brackets
-from elmo_bench.text.conll2012 import read_documents
+from elmo_bench.text.conll2012 import EXPECTED, read_documents
 
 if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Prediction, Row
@@ -170,6 +170,7 @@ def summed(totals: Mapping[str, float]) -> dict[str, Counts]:
 class Part(NamedTuple):
     """The coreference column of a part of a document."""
 
+    name: str  # with its number
     cells: list[str]
     lines: list[int]  # of the cells, from 1
     begin: int  # the line of its beginning
@@ -189,13 +190,15 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     key, response = (dict(_parts(Path(path))) for path in (gold, predictions))
     if not set(key) & set(response):
         raise UserError(f"has no document of {gold}; the names after '#begin document' must be the same", predictions)
-    if unknown := [name for name in response if name not in key]:
+    if unknown := [part.name for name, part in response.items() if name not in key]:
         print(f"{predictions}: not in {gold} and so not scored: {', '.join(unknown)}", file=sys.stderr)
     metric = CorefMetric()
     for name, part in key.items():
-        answer = response.get(name, Part([], [], 0))
+        answer = response.get(name, Part("", [], [], 0))
         if part.cells and answer.cells and len(part.cells) != len(answer.cells):
-            message = f"document {name} has {len(answer.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
+            message = (
+                f"document {part.name} has {len(answer.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
+            )
             raise UserError(message, predictions, answer.begin)
         metric.add(_read(part, Path(gold), distinct=True), _read(answer, Path(predictions)))
     if metric.repeats > REPEATS:
@@ -206,13 +209,16 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     return metric.compute()
 
 
-def _parts(path: Path) -> Iterator[tuple[str, Part]]:
-    """The parts by name. Raises `UserError` as `read_documents`."""
-    for document in read_documents(path, minimum=1):
+def _parts(path: Path) -> Iterator[tuple[tuple[str, str], Part]]:
+    """The parts by name and number. Raises `UserError` as `read_documents`."""
+    document = None
+    for document in read_documents(path, strict=False):
         blocks = [block for block, *_ in document.sentences]
         cells = [cell for block in blocks for cell in block.column(-1)]
         lines = [line for block in blocks for line in block.lines]
-        yield "; part ".join(document.key), Part(cells, lines, document.line)
+        yield document.key, Part(f"({document.name}); part {document.part}", cells, lines, document.line)
+    if document is None:
+        raise UserError(f"holds no document; expected {EXPECTED}", path)
 
 
 def _read(part: Part, path: Path, distinct: bool = False) -> Chains:

@@ -33,7 +33,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
 
 def _own(path: Path) -> list[str] | None:
     """The labels of a file of SNLI's; None if it is none."""
-    from tasks.snli.pairs import COLUMNS, read_pairs
+    from .pairs import COLUMNS, read_pairs
 
     with open_text(path) as lines:
         if ".jsonl" not in path.suffixes and COLUMNS[0] not in next(lines, ""):

@@ -10,6 +10,7 @@ from elmo_bench.metrics.accuracy import NO_GOLD
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import open_text
+
 from .metric import LABELS
 
 COLUMNS = ("gold_label", "sentence1", "sentence2")  # of both file formats, with the release's names

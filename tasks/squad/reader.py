@@ -61,6 +61,8 @@ class SquadReader:
         char_limit: the most characters of a word; the rest is cut off.
         apart: cut the texts of the data set at apostrophes and accents inside words, too, as for all runs so far; see
             `tokenizer.words`. The lines of `predict` never are.
+        window: `predict` answers from parts of a longer context, of whole sentences and at most so many words, and
+            gives the surest answer.
 
     Attributes:
         off_borders: by split, the ids of the questions whose answer begins or ends inside a word; the model learns the
@@ -82,6 +84,7 @@ class SquadReader:
         char_min_count: int = 1,
         char_limit: int = 14,
         apart: bool = True,
+        window: int = 1000,
     ):
         if sequence not in ("sentence", "paragraph"):
             raise UserError(f"task.reader.sequence={sequence}: choose sentence or paragraph")
@@ -89,6 +92,7 @@ class SquadReader:
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count
         self.char_min_count, self.char_limit, self.apart = char_min_count, char_limit, apart
+        self.window = window
         self.vocabularies: dict[str, Vocabulary] = {}
         self.off_borders: dict[str, list[str]] = {}
 
@@ -239,6 +243,25 @@ class SquadReader:
     def _asked(self, context: str, question: str, id: str, apart: bool) -> Row:
         words = [word.form for word in tokenizer.words(question, apart)]
         return {"id": id, "question": words, "text": context} | self._window(self._context(context, apart), None, None)
+
+    def windows(self, row: Row) -> list[Row]:
+        """The row, or several that share its context sentence by sentence, each of at most `window` words."""
+        if len(row["starts"]) <= self.window:
+            return [row]
+        pieces = [words[i : i + self.window] for words in row["context"] for i in range(0, len(words), self.window)]
+        rows: list[Row] = []
+        begin, first, size = 0, 0, 0  # words before the window, its first piece, its words
+        for number, length in enumerate([*map(len, pieces), self.window], start=0):
+            if size + length > self.window:
+                part = {key: row[key][begin : begin + size] for key in ("starts", "ends") if key in row}
+                rows.append(row | part | {"context": pieces[first:number]})
+                begin, first, size = begin + size, number, 0
+            size += length
+        return rows
+
+    def confidence(self, prediction: Mapping[str, Any]) -> float:
+        """The probability of an answer in its window."""
+        return prediction["score"]
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """The JSON object {id: answer} that the official evaluation reads; a question without an id gets a number.

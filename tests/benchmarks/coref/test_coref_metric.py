@@ -154,7 +154,7 @@ GOOD = document("(0) (1 1) (0) (1)")
         (GOOD.replace("#end document", ""), 1, "no '#end document'"),
         ("w -\n" + GOOD, 1, "outside any document"),
         (GOOD + "#end document\n", 9, "without its '#begin document'"),
-        (GOOD.replace("#end document", "#begin document (b)"), 8, "begins before that of line 1 ends"),
+        (GOOD.replace("#end document", "#begin document (b)"), 8, "begins before the one at line 1 ends"),
         ("", None, "holds no document"),
     ],
 )

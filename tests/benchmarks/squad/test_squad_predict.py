@@ -53,6 +53,11 @@ def test_raw_paragraphs(trained, tmp_path):
     assert 0 <= answer["score"] <= 1
     predicted = {"id": "q2", "answer": "x", "start": 0, "end": 1, "score": 1.0}
     assert second == asked[1] | {"prediction": predicted}
+    long = "Ida sold a cart. " * 5000  # 25,000 words
+    (tmp_path / "in.jsonl").write_text(json.dumps({"context": long, "question": "Who sold?"}) + "\n")
+    assert predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), batch_size=4) == 1
+    answer = json.loads((tmp_path / "out.jsonl").read_text())["prediction"]
+    assert long[answer["start"] : answer["end"]] == answer["answer"]
     (tmp_path / "in.jsonl").write_text('{"context": "", "question": "What?"}\n')
     with pytest.raises(UserError, match=r"in\.jsonl:1: the context is empty"):
         predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))

@@ -265,6 +265,20 @@ def test_raw_text(folder):
             reader.from_text(**raw)
 
 
+def test_a_long_context_is_asked_in_windows():
+    reader = SquadReader({}, window=5)
+    text = "Ann sold carts. Bo left. " + "one " * 12 + "two. Cy sang in Roma."
+    row = reader.from_text(context=text, question="Who sang?")
+    rows = reader.windows(row)
+    assert [[word for words in part["context"] for word in words] for part in rows] == [
+        "Ann sold carts .".split(), "Bo left .".split(), ["one"] * 5, ["one"] * 5, "one one two .".split(),
+        "Cy sang in Roma .".split(),
+    ]  # fmt: skip
+    for key in ("starts", "ends"):
+        assert [place for part in rows for place in part[key]] == row[key]
+    assert SquadReader({}).windows(row) == [row]
+
+
 def test_files_of_the_data_set_are_raw_text_too(folder):
     reader = make(folder)
     rows = reader.from_file(str(folder / "test.json"))
