@@ -168,7 +168,7 @@ def _joined(before: Word, word: Word, so_far: list[str], text: str) -> bool:
 
 
 def _hub_pairs(split: Dataset, source: Source) -> Iterator[Pair]:
-    """Labels are words, "-" or null for none; or numbers in the order of the features' names or of LABELS, -1 for none."""
+    """Labels are words, "-" or null for none; or numbers in the order of the features' names or LABELS, -1 for none."""
     names = ("label", "premise", "hypothesis")
     if not {*names} <= {*split.column_names}:
         raise source.unfit("lacks premise, hypothesis or label")
