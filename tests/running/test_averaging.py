@@ -11,7 +11,7 @@ from pytorch_lightning.callbacks import EMAWeightAveraging
 from elmo_bench.commands.use.predict import predict
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.records import store
-from elmo_bench.running.averages import LIGHTNINGS, averaging
+from elmo_bench.running.callbacks import LIGHTNINGS, averaging
 from elmo_bench.running.module import BenchModule
 
 pytestmark = pytest.mark.slow
