@@ -1,4 +1,4 @@
-"""Extensions of Lightning's trainer: checkpoints between epochs, written atomically; averages; progress; quiet output."""
+"""Extensions of Lightning's trainer: checkpoints between epochs, written atomically; averages; progress; quietness."""
 
 from __future__ import annotations
 

@@ -60,7 +60,8 @@ def on_device(case: Case, place: torch.device, precision: str, rounds: int) -> R
 
 def waits(case: Case, place: torch.device = CPU, precision: str = "32-true") -> int:
     """How often a GPU is waited for in a whole step: copies, update, averages of weights; on a CPU by a stand-in."""
-    module, batch, average = case.module(), case.batches[0], None
+    module: Any = case.module()
+    average: Any = None
     if case.task.average is not None:
         averages: Any = averaging(case.task.average, "cpu")
         averages.setup(None, module, "fit")
@@ -73,7 +74,7 @@ def waits(case: Case, place: torch.device = CPU, precision: str = "32-true") -> 
     optimizer = module.configure_optimizers()
 
     def step() -> None:
-        update(module, case.task, optimizer, moved(module, batch.each(torch.Tensor.pin_memory)), precision)
+        update(module, case.task, optimizer, moved(module, case.batches[0].each(torch.Tensor.pin_memory)), precision)
         if average is not None:
             average.update_parameters(module)
 
