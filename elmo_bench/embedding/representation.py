@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.scalar_mix import ScalarMix
 from elmo_bench.layers.source import Layers, Sentences, frozen_layers
+from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded, Tokens
 from elmo_bench.text.tokens import sentences_of
@@ -201,7 +202,8 @@ class Representation(nn.Module):
         if self.words is not None:
             parts.append(self.words(tokens.words) if words is None else words)  # (B, T, words)
         if self.chars is not None:
-            parts.append(self.chars(tokens.chars, tokens.places))  # (B, T, characters)
+            known = (tokens.places,) if isinstance(self.chars, CharCNN) else ()  # a page may name a module of one's own
+            parts.append(self.chars(tokens.chars, *known))  # (B, T, characters)
         if "input" in elmo:
             parts.append(elmo["input"])
         return Embedded(torch.cat(parts, dim=-1), elmo.get("output"), tokens.mask)

@@ -59,7 +59,7 @@ def compiled(function: F, device: torch.device) -> F:
 
 
 @cache
-def _compiled(function: F) -> F:
+def _compiled(function: Any) -> Any:
     return torch.compile(function, dynamic=True)
 
 

@@ -18,9 +18,8 @@ from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
 from elmo_bench.devices.ranks import ALONE, Environment, Rank, threads
 from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.running import unfinished
-from elmo_bench.running.averages import averaging
 from elmo_bench.running.build import device_of
-from elmo_bench.running.callbacks import KeepBest, WholeFiles, progress
+from elmo_bench.running.callbacks import KeepBest, WholeFiles, averaging, progress
 from elmo_bench.running.data import Data
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.module import BenchModule

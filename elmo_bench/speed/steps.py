@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_bench.configuration import pages, schema
-from elmo_bench.running.averages import averaging
+from elmo_bench.devices import standin
+from elmo_bench.running.callbacks import averaging
 from elmo_bench.running.module import BenchModule
-from elmo_bench.speed import cases, device, standin
+from elmo_bench.speed import cases, device
 from elmo_bench.speed.bound import CPU, best_product
 from elmo_bench.speed.cases import Case, RandomLayers, autocast, update
 from elmo_bench.sweeps.pages import points
@@ -58,19 +60,21 @@ def on_device(case: Case, place: torch.device, precision: str, rounds: int) -> R
 
 def waits(case: Case, place: torch.device = CPU, precision: str = "32-true") -> int:
     """How often a GPU is waited for in a whole step: copies, update, averages of weights; on a CPU by a stand-in."""
-    module, batch, block = case.module(), case.batches[0], case.task.average
-    averages = None if block is None else averaging(block, "cpu")
-    if averages is not None:
-        averages.setup(None, module, "fit")  # type: ignore[arg-type, union-attr]
-    average = getattr(averages, "_average_model", None)
-    onto, counted = (lambda model: model.to(place)), partial(device.waits, device=place)
+    module: Any = case.module()
+    average: Any = None
+    if case.task.average is not None:
+        averages: Any = averaging(case.task.average, "cpu")
+        averages.setup(None, module, "fit")
+        average = averages._average_model
+    onto: Callable[[Any], Any] = partial(nn.Module.to, device=place)
+    counted: Callable[[Callable[[], None]], int] = partial(device.waits, device=place)
     if place.type == "cpu":
         onto, counted, precision = standin.on_it, standin.waits, "32-true"  # there is no autocast of a GPU
     module, average = onto(module), None if average is None else onto(average)
     optimizer = module.configure_optimizers()
 
     def step() -> None:
-        update(module, case.task, optimizer, moved(module, batch.each(torch.Tensor.pin_memory)), precision)
+        update(module, case.task, optimizer, moved(module, case.batches[0].each(torch.Tensor.pin_memory)), precision)
         if average is not None:
             average.update_parameters(module)
 

@@ -73,8 +73,8 @@ class SrlHead(nn.Module):
         """Emission scores, and the loss if the batch has tags."""
         text = texts["tokens"]
         x = torch.cat([text.x, self.flag(batch.labels["predicates"])], dim=-1)  # (B, T, D + flag)
-        known = batch.texts["tokens"]
-        h = self.encoder(x, text.mask, known.lengths, known.places)  # (B, T, H)
+        known = batch.texts.get("tokens")
+        h = self.encoder(x, text.mask, known and known.lengths, known and known.places)  # (B, T, H)
         emissions = self.project(text.after(h))  # (B, T, K)
         gold = batch.labels.get("tags")  # (B, T)
         loss = None if gold is None else _loss(emissions, gold, text.mask)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 
 import pytest
+import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import EMAWeightAveraging
 
 from elmo_bench.commands.use.predict import predict
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.records import store
-from elmo_bench.running.averages import LIGHTNINGS, averaging
+from elmo_bench.running.callbacks import LIGHTNINGS, averaging
 from elmo_bench.running.module import BenchModule
 
 pytestmark = pytest.mark.slow
@@ -129,7 +130,8 @@ def test_predictions_come_from_the_averages(bench, watched, monkeypatch, tmp_pat
 
 def test_averages_in_a_few_operations_are_lightnings_bit_for_bit():
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.BatchNorm1d(20))
+    model = pl.LightningModule()
+    model.layers = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.BatchNorm1d(20))
     found = []
     ours = averaging({"_target_": LIGHTNINGS, "decay": DECAY}, "cpu")
     for callback in (EMAWeightAveraging("cpu", decay=DECAY), ours):

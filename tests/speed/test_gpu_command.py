@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from elmo_bench.commands.machine import gpu
-from elmo_bench.speed import device, device_part, gpu_run, standin, steps, tables
+from elmo_bench.devices import standin
+from elmo_bench.speed import device, device_part, gpu_run, steps, tables
 from elmo_bench.speed.cases import Case
 from elmo_bench.speed.gpu_run import Work
 from elmo_bench.system.errors import UserError

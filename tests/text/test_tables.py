@@ -41,7 +41,7 @@ def test_columns_may_have_other_names(tmp_path):
     data = written(tmp_path, "parquet", rows)
     with pytest.raises(UserError) as error:
         NerReader(data).load()
-    for told in ("lacks tokens or", "words (", "+task.data.columns.OURS=THEIRS"):
+    for told in ("lacks tags and tokens", "words (", "+task.data.columns.OURS=THEIRS"):
         assert told in str(error.value)
     columns = {"tokens": "words", "ner_tags": "entities"}
     assert NerReader({**data, "columns": columns}).load()["train"][0]["tokens"] == ROWS[0]["tokens"]

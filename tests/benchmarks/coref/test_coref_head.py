@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.devices import standin
 from elmo_bench.nn.antecedents import marginal_loss
-from elmo_bench.speed import standin
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.coref.head import CorefHead, bracketed
@@ -124,9 +124,8 @@ def test_a_step_waits_for_a_gpu_only_for_the_scores_that_prune():
         def moved(part: Tensor) -> Tensor:
             return part.pin_memory().to(standin.DEVICE, non_blocking=True)
 
-        there = {
-            name: Embedded(*(part if part is None else moved(part) for part in text)) for name, text in texts.items()
-        }
+        parts = {name: [part if part is None else moved(part) for part in text] for name, text in texts.items()}
+        there = {name: Embedded._make(each) for name, each in parts.items()}
         head(there, batch.each(moved)).loss.backward()  # type: ignore[union-attr]
     assert +stand_in.waits == {"cpu": 2}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.running.build import build
@@ -108,7 +109,9 @@ def test_windows_are_a_function_of_seed_and_epoch(reader):
     data = Data(schema.typed(cfg).task.batch, 3, made, splits)
 
     def epoch(number: int) -> list[list[list[str]]]:
-        data.trainer = SimpleNamespace(current_epoch=number, world_size=1, global_rank=0)  # type: ignore[assignment]
+        place = SimpleNamespace(root_device=torch.device("cpu"))
+        trainer = SimpleNamespace(current_epoch=number, world_size=1, global_rank=0, strategy=place)
+        data.trainer = trainer  # type: ignore[assignment]
         return [batch.texts["sentences"].sentences for batch in data.train_dataloader()]
 
     assert epoch(2) == epoch(2)

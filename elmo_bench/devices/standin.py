@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
+M = TypeVar("M", bound=nn.Module)
 DEVICE = torch.device("cuda", 0)
 ASKED = {"item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__", "__index__"}
 SHAPED = {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "repeat_interleave", "bincount"}
@@ -25,7 +26,7 @@ SHAPED = {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive"
 class There(torch.Tensor):
     """A tensor on the stand-in."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
 
 class StandIn(TorchFunctionMode):
@@ -72,14 +73,14 @@ class StandIn(TorchFunctionMode):
 PROPERTIES: dict[Any, Any] = {Tensor.device.__get__: DEVICE, Tensor.is_cuda.__get__: True}  # type: ignore[attr-defined]
 
 
-def on_it(module: nn.Module) -> nn.Module:
+def on_it(module: M) -> M:
     """The module with its parameters and buffers on the stand-in."""
     for part in module.modules():
         for parameter in part._parameters.values():
             if parameter is not None:
                 _onto(parameter)._is_param = True
         tree_map(_onto, part._buffers)
-    module._device = DEVICE  # Lightning's
+    vars(module)["_device"] = DEVICE  # Lightning's
     return module
 
 
