@@ -320,7 +320,7 @@ class TrainerConfig:
         identity=False,
     )  # fmt: skip
     gpu: int | None = field(default=None, metadata={"identity": False})  # devices=[gpu]
-    lightning: dict[str, Any] = field(default_factory=dict, metadata={"beside": True})  # as typed: trainer.NAME
+    lightning: dict[str, Any] = field(default_factory=dict, metadata={"identity": False, "beside": True})
     around: dict[str, Any] = field(default_factory=dict, metadata={"identity": False})  # no result depends on these
 
 

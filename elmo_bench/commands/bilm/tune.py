@@ -37,7 +37,7 @@ COMMAND = Command(
     again="running the command again resumes from the last checkpoint",
     overrides=True,
     more=lambda: usage.of_pages(["task", "scale", "bilm", "tuning"]),
-    page="tuning",
+    page="bilms",
 )
 
 

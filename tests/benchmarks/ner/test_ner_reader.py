@@ -231,7 +231,7 @@ def test_tags_of_a_table_may_be_words(on_hub):
     assert NerReader(HUB).load()["train"]["tags"][:] == [["S-PER", "O"]]
     odd = rows.remove_columns("tags")
     on_hub(DatasetDict(dict.fromkeys(("train", "validation", "test"), odd)))
-    with pytest.raises(UserError, match="lacks tags; .* it has tokens"):
+    with pytest.raises(UserError, match="lacks tags; .*it has tokens"):
         NerReader(HUB).load()
 
 
