@@ -122,8 +122,8 @@ class TaggingReader:
                 f"has no column {' and '.join(sorted(lacking))}, and only {', '.join(split.column_names)}"
             )
         feature = getattr(split.features[column], "feature", None)
-        names = getattr(feature, "names", None) or self.data.get("tag_names")
-        if names is None and getattr(feature, "dtype", None) != "string":
+        names: list[str] = getattr(feature, "names", None) or list(self.data.get("tag_names") or ())
+        if not names and getattr(feature, "dtype", None) != "string":
             raise UserError(
                 f"the column {column} of {self.data['hub']} holds numbers without names; give them in their order, as "
                 "in '+task.data.tag_names=[O,B-PER,I-PER]'"
@@ -131,8 +131,8 @@ class TaggingReader:
         for tokens, ids in zip(split["tokens"], split[column], strict=True):
             if len(tokens) != len(ids):
                 raise self.source.unfit(f"has {len(ids)} tags for the {len(tokens)} tokens of {' '.join(tokens)!r}")
-            if wrong := [i for i in ids if isinstance(i, int) and not 0 <= i < len(names or ())]:
-                raise UserError(f"task.data.tag_names has {len(names or ())} names, and {column} the number {wrong[0]}")
+            if wrong := [i for i in ids if isinstance(i, int) and not 0 <= i < len(names)]:
+                raise UserError(f"task.data.tag_names has {len(names)} names, and {column} the number {wrong[0]}")
             if tokens:
                 yield Sentence(list(tokens), [i if isinstance(i, str) else names[i] for i in ids], None, None)
 
