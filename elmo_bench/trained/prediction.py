@@ -185,13 +185,12 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
     from elmo_bench.running.fit import device_of
     from elmo_bench.running.run import layers_source
     from elmo_bench.system.exhaustion import saying
-    from elmo_bench.task import Windows
     from elmo_bench.text.batching import BucketSampler
     from elmo_bench.text.vocabulary import Vocabulary
     from elmo_bench.trained.answers import Answers
 
     quiet()
-    groups = [reader.windows(row) for row in rows] if isinstance(reader, Windows) else [[row] for row in rows]
+    groups = [_windows(reader, row) for row in rows]
     rows = [part for group in groups for part in group]
     device_of(cfg.trainer.accelerator)  # of a baseline, too, which opens no layers
     reader.vocabularies = {name: Vocabulary.restore(state) for name, state in saved["vocabularies"].items()}
@@ -220,6 +219,13 @@ def run(cfg: Any, saved: dict[str, Any], reader: Any, rows: list[Any], folder: s
     order = [index for batch in batches for index in batch]
     parts = (answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0]))
     return [_surest(reader, list(islice(parts, len(group)))) for group in groups]
+
+
+def _windows(reader: Any, row: Any) -> list[Any]:
+    """The rows that are computed for a row."""
+    from elmo_bench.task import Windows
+
+    return reader.windows(row) if isinstance(reader, Windows) else [row]
 
 
 def _surest(reader: Any, answers: list[Answer]) -> Answer:
