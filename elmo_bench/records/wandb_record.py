@@ -21,6 +21,8 @@ MOST_ROWS = 10_000  # of a W&B table
 ABOUT = ("run", "group", "version", "commit", "dirty", "finished", "data_sha256", "machine", "versions")
 FIGURES = ("epochs", "seconds", "device_seconds", "tokens_per_second", "peak_memory_mib", "parameters")
 
+LONGEST = 128  # characters of a W&B name or group
+
 
 # The start of a run.
 
@@ -34,12 +36,18 @@ def arguments(record: Started, group: str) -> dict[str, Any]:
     """
     return {
         "id": record.run,
-        "name": f"{record.task} {record.scale} {label_of(record)}, seed {record.seed}",
-        "group": group,
+        "name": cut(f"{record.task} {record.scale} {label_of(record)}", f", seed {record.seed}"),
+        "group": cut(group),
         "job_type": record.arm,
         "tags": tags(record),
         "config": configuration(record) | {"table": group},
     }
+
+
+def cut(name: str, end: str = "") -> str:
+    """A name with its end, in the 128 characters that the server takes."""
+    room = LONGEST - len(end)
+    return (name if len(name) <= room else f"{name[: room - 3]}...") + end
 
 
 def group(record: Started, sweep: str | None = None) -> str:

@@ -121,7 +121,8 @@ class TaggingReader:
         column = self.hub_tags if self.hub_tags in split.column_names else "tags"
         if lacking := {"tokens", column} - {*split.column_names}:
             raise self.source.unfit(f"lacks {' and '.join(sorted(lacking))}")
-        names = getattr(getattr(split.features[column], "feature", None), "names", None) or self.data.get("tag_names")
+        feature = getattr(split.features[column], "feature", None)
+        names: list[str] = getattr(feature, "names", None) or list(self.data.get("tag_names") or ())
         for number, (tokens, ids) in enumerate(zip(split["tokens"], split[column], strict=True)):
             if not tokens:
                 continue
@@ -129,7 +130,7 @@ class TaggingReader:
             found = ids if ids and isinstance(ids[0], int) else words_of_cell(ids or ())
             if len(words) != len(found):
                 raise self.source.unfit(f"has {len(words)} tokens and {len(found)} {column} in row {number}")
-            if names is None and any(isinstance(each, int) for each in found):
+            if not names and any(isinstance(each, int) for each in found):
                 raise UserError(
                     f"the column {column} holds numbers without names; give them in their order, as in "
                     "'+task.data.tag_names=[O,B-PER,I-PER]'"

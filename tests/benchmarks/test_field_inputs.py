@@ -227,7 +227,7 @@ def test_labels_of_a_table_are_names_or_numbers(on_hub, label):
 
 def test_comments_of_a_column_file_name_the_key(tmp_path):
     (tmp_path / "a").write_text("# sent_id = 1\nIda\tB-PER\n\n")
-    data = dict.fromkeys(("train", "dev", "test"), str(tmp_path / "a"))
+    data = {split: str(tmp_path / "a") for split in ("train", "dev", "test")}
     with pytest.raises(UserError, match=r"add \+task\.data\.comment='#'"):
         NerReader(data).load()
     assert len(NerReader({**data, "comment": "#"}).load()["train"]) == 1

@@ -390,3 +390,9 @@ def test_a_dashboard_is_saved_in_the_place_of_its_earlier_self():
 
     assert dashboards.saved(Made(["a"]), None) == "new"
     assert dashboards.saved(Made(["b"]), "there") == "there"
+
+
+def test_names_are_cut_to_what_the_server_takes():
+    assert wandb_record.cut("ner open +ELMo", ", seed 1") == "ner open +ELMo, seed 1"
+    name = wandb_record.cut("x" * 300, ", seed 1")
+    assert (len(name), name[-11:]) == (128, "..., seed 1")

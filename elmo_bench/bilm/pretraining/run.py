@@ -149,8 +149,8 @@ def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
     for key in ("text", "heldout"):
         values[key] = [tuple(pair) for pair in values[key]]
     values["betas"] = tuple(values.get("betas", (0.9, 0.99)))
-    for key in ("words", "start", "parent") if root is not None else ():
-        if values.get(key) is not None:
+    for key in ("words", "start", "parent"):
+        if root is not None and values.get(key) is not None:
             values[key] = _placed(values[key], root)
     unknown = sorted(set(values) - {field.name for field in fields(Recipe)})
     if unknown:

@@ -1,0 +1,56 @@
+"""Vocabularies that are given: how they are read, how much of a text they have; the keys of recipes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.lm import read_vocabulary
+from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.bilm.pretraining.run import make_recipe
+from elmo_bench.bilm.pretraining.trainer import Trainer
+from elmo_bench.commands.bilm.pretrain import _chosen
+from elmo_bench.configuration import pages
+from elmo_bench.system.errors import UserError
+
+WORDS = "<S>\n</S>\n<UNK>\nthe\ndog\n"
+
+
+@pytest.fixture
+def text(tmp_path) -> Path:
+    (tmp_path / "text.txt").write_text("the dog saw a cat\n" * 50)
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [WORDS, WORDS.replace("\n", "\r\n"), WORDS.replace("\n", " \n"), f"{WORDS}\n\n"])
+def test_ends_of_lines_and_spaces_are_no_part_of_a_word(text, words):
+    (text / "words.txt").write_bytes(words.encode())
+    read = read_vocabulary(text / "words.txt", 5)
+    assert read == WORDS.split()
+    assert Corpus.read([Source(text / "text.txt", None)]).covered(read) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("change", [("the", "the 800"), ("the", "le")])
+def test_a_vocabulary_of_hardly_any_word_of_the_text_is_refused(text, change):
+    words = WORDS.replace("dog", "dog 50").replace(*change)
+    (text / "words.txt").write_text(words)
+    cfg = pages.compose(["pretrain=mini", "recipe.vocabulary=5", "recipe.negatives=2"], "pretrain").recipe
+    cfg.text, cfg.heldout = [["text.txt", None]], [["text.txt", None]]
+    recipe = make_recipe(cfg, text)
+    recipe = Recipe(**{each.name: getattr(recipe, each.name) for each in fields(recipe)} | {"words": "words.txt"})
+    with pytest.raises(UserError, match=r"words\.txt: has 0\.0% of the 250 running words"):
+        Trainer(recipe, text, text / "work")
+
+
+@pytest.mark.parametrize("scale", ["mini", "open", "original"])
+@pytest.mark.parametrize("plus", ["", "+", "++"])
+def test_every_key_of_a_recipe_can_be_typed_on_every_page(scale, plus):
+    typed = ["start=a", "frozen=true", "parent=[a,b]", "words=w.txt", "bfloat16=true", "rows=8"]
+    chosen, shown = _chosen([f"scale={scale}", *(f"{plus}recipe.{each}" for each in typed), "--cfg", "job"])
+    cfg = pages.compose(chosen, "pretrain")
+    assert shown
+    assert (cfg.recipe.start, cfg.recipe.frozen, cfg.recipe.words, cfg.recipe.bfloat16) == ("a", True, "w.txt", True)
+    assert list(cfg.recipe.parent) == ["a", "b"]
