@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import read_vocabulary
-from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm.pretrain import _chosen
@@ -37,12 +35,11 @@ def test_ends_of_lines_and_spaces_are_no_part_of_a_word(text, words):
 def test_a_vocabulary_of_hardly_any_word_of_the_text_is_refused(text, change):
     words = WORDS.replace("dog", "dog 50").replace(*change)
     (text / "words.txt").write_text(words)
-    cfg = pages.compose(["pretrain=mini", "recipe.vocabulary=5", "recipe.negatives=2"], "pretrain").recipe
+    typed = ["pretrain=mini", "recipe.vocabulary=5", "recipe.negatives=2", "+recipe.words=words.txt"]
+    cfg = pages.compose(typed, "pretrain").recipe
     cfg.text, cfg.heldout = [["text.txt", None]], [["text.txt", None]]
-    recipe = make_recipe(cfg, text)
-    recipe = Recipe(**{each.name: getattr(recipe, each.name) for each in fields(recipe)} | {"words": "words.txt"})
     with pytest.raises(UserError, match=r"words\.txt: has 0\.0% of the 250 running words"):
-        Trainer(recipe, text, text / "work")
+        Trainer(make_recipe(cfg, text), text, text / "work")
 
 
 @pytest.mark.parametrize("scale", ["mini", "open", "original"])
