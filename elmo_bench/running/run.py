@@ -87,8 +87,8 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
         vectors: the file of skip-gram vectors, if the run uses them.
         config: the same configuration as plain containers, stored in checkpoints.
     """
-    if run.trainer.gpu is not None and run.trainer.accelerator != "cpu":
-        _choose(run.trainer.gpu)
+    if run.trainer.gpu is not None:
+        _choose(run.trainer.gpu, run.trainer.accelerator)
     if threads := ranks.threads(run.trainer.threads, run.trainer.devices):
         torch.set_num_threads(threads)
     pl.seed_everything(run.seed, verbose=False)
@@ -110,8 +110,10 @@ def prepare(run: RunConfig, vectors: Path | None = None, config: Plain | None = 
     return Prepared(module, data, words)
 
 
-def _choose(gpu: int) -> None:
+def _choose(gpu: int, accelerator: str) -> None:
     """The GPU of this number becomes the one that "cuda" means. Raises `UserError` if there is none."""
+    if accelerator == "cpu":
+        raise UserError(f"trainer.devices=[{gpu}] names a GPU, and trainer.accelerator is cpu: give how many devices")
     if gpu >= (there := torch.cuda.device_count()):
         raise UserError(f"trainer.devices=[{gpu}]: torch finds {there} GPUs here, numbered from 0")
     torch.cuda.set_device(gpu)
