@@ -91,9 +91,12 @@ def check_machine(machine: TrainerConfig) -> str:
         raise UserError("trainer.precision=16-mixed needs a GPU; bf16-mixed runs on a CPU, too")
     if machine.devices > (most := torch.cuda.device_count() if device == "cuda" else max(2, cores())):
         raise UserError(f"trainer.devices={machine.devices}: this machine has {most} at most")
-    if machine.gpu is not None and machine.accelerator != "cpu" and machine.gpu >= torch.cuda.device_count():
-        there = torch.cuda.device_count()
-        raise UserError(f"trainer.devices=[{machine.gpu}]: torch finds {there} GPUs here, numbered from 0")
+    if machine.gpu is not None:
+        asked = f"trainer.devices=[{machine.gpu}]"
+        if machine.accelerator == "cpu":
+            raise UserError(f"{asked} names a GPU, and trainer.accelerator is cpu: give how many devices")
+        if machine.gpu >= (there := torch.cuda.device_count()):
+            raise UserError(f"{asked}: torch finds {there} GPUs here, numbered from 0")
     return device
 
 

@@ -79,7 +79,7 @@ class Source:
 
         files.check(path)
         ending = _ending(path.name)
-        options = {"sep": "\t"} if ending == ".tsv" else {}
+        options: dict[str, Any] = {"sep": "\t"} if ending == ".tsv" else {}
         try:
             with TemporaryDirectory() as cache:
                 builder, given = TABLES[ending], {"train": str(path)}

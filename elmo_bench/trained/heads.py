@@ -22,6 +22,7 @@ from elmo_bench.trained.checkpoint import AGAIN, load
 
 FOLDER, HEAD, CARD = "heads", "head.ckpt", "card.json"
 MODELS = "<models_root>"
+TRAINING = "callbacks", "logger"  # blocks that name code of training
 RESTORE = "restore it (git checkout), or export it again"
 OF_THE_RECORD = ("task", "scale", "arm", "variant", "seed", "version", "run", "bilm", "metrics", "parameters", "commit",
                  "versions")  # fmt: skip
@@ -44,8 +45,9 @@ def export(checkpoint: Path, output: Path) -> Path:
     record = _record(checkpoint)
     saved = load(str(checkpoint), task=record.task)
     _check_pair(saved, record, checkpoint)
-    stored.check(record.config, checkpoint, record.task)
-    content, folder = _packed(saved, record.config, checkpoint), output / record.task
+    config = {key: value for key, value in record.config.items() if key not in TRAINING}
+    stored.check(config, checkpoint, record.task)
+    content, folder = _packed(saved, config, checkpoint), output / record.task
     outputs.apart(folder / HEAD, [checkpoint])
     write_bytes(folder / HEAD, content)
     card = {key: getattr(record, key) for key in OF_THE_RECORD}

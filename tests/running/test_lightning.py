@@ -109,6 +109,7 @@ def test_callbacks_and_loggers_are_pages_several_at_once(bench):
     ("+callbacks.mine=3", "callbacks.mine: a block with _target_=CLASS is needed"),
     ("+logger.more.mine._target_=pytorch_lightning.loggers.CSVLogger", "logger.more.mine"),
     ("trainer.profiler=nosuch", "trainer.{accelerator,devices,precision,profiler}"),
+    ("trainer.devices=[1]", "trainer.devices=[1] names a GPU, and trainer.accelerator is cpu"),
 ])  # fmt: skip
 def test_a_callback_that_cannot_be_made_is_one_line(bench, change, told):
     with pytest.raises(UserError) as error:

@@ -32,8 +32,8 @@ def written(folder, ending: str, rows) -> dict[str, str]:
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
 def test_tags_are_read_from_a_table(tmp_path, ending):
     splits = NerReader(written(tmp_path, ending, ROWS), scheme="iob2").load()
-    assert [row["tokens"] for row in splits["dev"]] == [row["tokens"] for row in ROWS]
-    assert [row["tags"] for row in splits["test"]] == [row["ner_tags"] for row in ROWS]
+    assert list(splits["dev"]["tokens"]) == [row["tokens"] for row in ROWS]
+    assert list(splits["test"]["tags"]) == [row["ner_tags"] for row in ROWS]
 
 
 def test_columns_may_have_other_names(tmp_path):

@@ -43,7 +43,7 @@ def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
     by_verdict = {key: [each.task for each in mains if verdict(each.test) == key] for key in MEANING}
     spread = f"the gains are {least.test.mean:+.2f} ({least.task}) to {most.test.mean:+.2f} points ({most.task})"
     if len(mains) == 1:
-        spread = f"the gain is {most.test.mean:+.2f} points ({most.task})"
+        spread = f"the gains are {most.test.mean:+.2f} points ({most.task})"
     parts = [
         f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {_tasks(len(mains))}; {spread}.",
         *(f"{MEANING[key]}: {', '.join(tasks)}." for key, tasks in by_verdict.items() if tasks),
