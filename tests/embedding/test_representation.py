@@ -10,6 +10,7 @@ from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.representation import Elmo, Representation, layers_of
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import frozen_layers
+from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Tokens
 from tests.fakes import FakeBiLM
@@ -22,6 +23,11 @@ class Characters(nn.Module):
 
     def forward(self, chars):
         return torch.stack([chars.sum(-1), chars.amax(-1)], -1).float()
+
+
+class Shouting(CharCNN):
+    def forward(self, chars):
+        return super().forward(chars.clamp(max=1))
 
 
 @pytest.fixture
@@ -50,6 +56,11 @@ def test_widths_follow_the_places(tokens, where, size, elmo_size):
     assert embedded.x.shape == (2, 3, size)
     h = torch.zeros(2, 3, 5)
     assert embedded.after(h).shape == (2, 3, 5 + elmo_size)
+
+
+def test_characters_of_one_s_own_are_called_with_the_ids_alone(tokens):
+    chars = Shouting(6, 3, {2: 5})
+    torch.testing.assert_close(Representation(chars=chars)(tokens).x, chars(tokens.chars))
 
 
 def test_the_parts_stand_in_order_words_characters_elmo(tokens):

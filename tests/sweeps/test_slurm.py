@@ -12,18 +12,23 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import cycle, product
 from pathlib import Path
 
 import pytest
 
-from elmo_bench.clusters.slurm import cancel, queue
+from elmo_bench.clusters import settings
+from elmo_bench.clusters.attempt import CANCELLED, first_line
+from elmo_bench.clusters.journal import Journal
+from elmo_bench.clusters.slurm import cancel, queue, submit
 from elmo_bench.records import items, store
 from elmo_bench.sweeps import queued
 from elmo_bench.system import places
 from tests import fakes, slurm_cluster
 from tests.conftest import Bench
 from tests.running.test_train import result
+from tests.sweeps.test_cluster_table import attempt_of, each_row, training
 
 LACKING = slurm_cluster.missing()
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"no Slurm here: {', '.join(LACKING)} not installed")
@@ -242,3 +247,31 @@ def test_what_slurm_refuses_is_told_in_one_line(toy):
     )
     assert len(done.stderr.splitlines()) == 1
     assert not queue()
+
+
+@each_row
+def test_what_follows_is_what_the_page_says(row, slurm, tmp_path, monkeypatch):
+    for key in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(key, slurm[key])
+    attempt, page = attempt_of(row, tmp_path), settings.read("slurm", ["run.cpus_per_task=1", "run.mem_gb=0.5"])
+    asked = replace(page.run, setup=[first_line(tmp_path, attempt.attempts)])
+    (first,) = submit([attempt], tmp_path, page, asked, "row")
+    training(tmp_path)
+    journal = Journal(attempt.journal)
+    if row.how == "SIGUSR2":
+        slurm_does("scancel", "--signal=USR2", first)
+    elif row.how == "SIGKILL":
+        slurm_does("scancel", "--signal=KILL", "--full", first)
+    elif row.how == "requeue":
+        slurm_does("scontrol", "requeue", first)
+    elif row.how == "cancel":
+        (tmp_path / CANCELLED).touch()
+        cancel(journal.jobs)
+    end = time.monotonic() + 300  # Slurm queues a job again after two minutes
+    while {first, *journal.jobs} & queue().keys():
+        assert time.monotonic() < end, attempt.journal.read_text()
+        time.sleep(0.5)
+    started = [line.split()[1] for line in attempt.journal.read_text().splitlines() if line.startswith("started ")]
+    assert started[0] == first
+    assert [job == first for job in started[1:]] == {"place": [True], "successor": [False], "": []}[row.again]
+    assert attempt.record.exists() == bool(row.again)
