@@ -47,6 +47,7 @@ class Section(NamedTuple):
     Attributes:
         rows: of texts, some of which are `Number`s.
         narrow: whether it fits a phone as it is; any other becomes there a list of cards, one a row.
+        shown: whether the page shows it at once; any other is in a fold with its title.
     """
 
     title: str
@@ -55,6 +56,12 @@ class Section(NamedTuple):
     rows: list[tuple[str, ...]]
     remarks: Sequence[str] = ()
     narrow: bool = False
+    shown: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row says anything beside its name."""
+        return not any(cell.strip(" -–") for row in self.rows for cell in row[1:])
 
     def markdown(self, level: int = 2) -> str:
         """The section as Markdown, below a heading of this level."""

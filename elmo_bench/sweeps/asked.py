@@ -160,6 +160,10 @@ def _split(arguments: Sequence[str], keys: set[str]) -> tuple[dict[str, str], li
             raise UserError(f"{argument}: arguments are written key=value")
         if key == "seed":
             raise UserError("seed: the runs have the seeds 1 to N; give seeds=N")
+        if key.lstrip("+") == "trainer.fast_dev_run" and value.lower() not in ("false", "0"):
+            raise UserError(
+                "trainer.fast_dev_run: a smoke run leaves no record for a table; elmo-bench train makes one"
+            )
         if key.removeprefix("+") in keys:
             own[key.removeprefix("+")] = value
         else:

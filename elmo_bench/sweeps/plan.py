@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,8 +15,10 @@ from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name
+from elmo_bench.records.times import in_time, typical
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.pages import points
+from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 
@@ -83,6 +86,27 @@ class Plan(NamedTuple):
     def new(self) -> list[Point]:
         """The points to train."""
         return [point for point, each in self.composed.items() if each.run not in self.records or each.config.force]
+
+    def cost(self, new: Sequence[Point]) -> str:
+        """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute.
+
+        Raises:
+            UserError: one of the authors' records that cannot be read.
+        """
+        counted = Counter((point.task, "baseline" if self.composed[point].config.baseline else "elmo") for point in new)
+        total, unknown = 0.0, 0
+        tasks = dict.fromkeys(task for task, _ in counted)
+        authors = [record for task in tasks for record in store.read_all(places.RECORDED, self.asked.scale, task)]
+        known = store.whole([*self.records.values()]), authors
+        for (task, arm), number in counted.items():
+            alike = ([record for record in there if (record.task, record.arm) == (task, arm)] for there in known)
+            found = next(filter(None, alike), [])
+            total, unknown = (total + number * typical(found), unknown) if found else (total, unknown + number)
+        told = f"{len(new)} run{'s' * (len(new) > 1)} to train"
+        if unknown == len(new):
+            return f"{told}; none like them is recorded, so that their time is not known"
+        but = f", without {unknown} of which none like them is recorded" if unknown else ""
+        return f"{told}: about {in_time(total)} of computing (medians of recorded runs{but})"
 
 
 def plan(asked: Asked) -> Plan:

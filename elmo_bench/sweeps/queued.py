@@ -97,6 +97,7 @@ def _submit(plan: Plan, root: Path, cluster: ClusterSettings) -> None:
     waiting = len(plan.new) - len(new)
     counts = f"{len(plan.composed) - len(plan.new)} recorded, {waiting} queued before, {len(new)} queued now"
     if new:
+        print(plan.cost(new), flush=True)
         _fetch(plan, new)
         _queue(plan, new, root, cluster)
     print(f"{plan.asked.sweep}: {counts}; elmo-bench queue shows how far they are", flush=True)

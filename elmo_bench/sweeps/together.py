@@ -66,6 +66,7 @@ def carry_out(plan: Plan) -> Outcome:
     if progress.recorded and plan.asked.run:
         print(f"{progress.line()} and not run again (force=true does)", flush=True)
     if new:
+        print(plan.cost(new), flush=True)
         _train(plan, new, progress)
     found = records(plan.asked, plan.composed.values()) if new else plan.records
     return Outcome(plan, found, progress.errors, progress.beyond)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from xml.etree import ElementTree
 
 import pytest
@@ -10,9 +12,11 @@ from elmo_bench.commands.compare import report
 from elmo_bench.records import store
 from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.charts import curves, forest, heat, svg
-from elmo_bench.reporting.pages import answer, cost, pictures
+from elmo_bench.reporting.pages import answer, cost, html, pictures
+from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.reporting.statistics.outcomes import by_scale, compared
+from tests.conftest import ROOT
 from tests.records.test_records import fake, save
 from tests.reporting.test_findings import learned
 
@@ -47,7 +51,7 @@ def part(share, where, seed, f1):
 
 def test_the_page_opens_with_the_answer(page):
     first = page[page.index("<main") :]
-    assert first.index("Does ELMo help") < first.index("<table") < first.index("<svg")
+    assert first.index("Does ELMo help") < first.index("<svg") < first.index("<details") < first.index("<table")
     words = re.findall(r"<p>(.*?)</p>", first)
     assert words[0].startswith("Scale open: +ELMo scores higher than the baseline on 1 of 1 task; the gains are +4.00")
     assert "The 95 % interval is above zero for: ner." in words[0]
@@ -60,6 +64,57 @@ def test_the_page_is_fit_for_phones_and_readers_without_a_script(page):
     assert not re.search(r'(?:src|href)="https?:', page)
     assert max(map(float, re.findall(r'<svg [^>]*?width="(\d+)"', page))) <= 358  # 390 pixels less the margins
     assert all('aria-label="' in tag for tag in re.findall(r"<svg[^>]*>", page))
+
+
+MEASURE = """<meta charset="utf-8"><iframe style="width:{0}px;height:900px;border:0"></iframe><script>
+const frame = document.querySelector("iframe");
+frame.onload = () => {{
+  const page = frame.contentDocument, widths = [page.documentElement.scrollWidth];
+  page.querySelectorAll("details").forEach(each => {{ each.open = true }});
+  widths.push(page.documentElement.scrollWidth, page.documentElement.clientWidth);
+  document.body.replaceChildren("widths: " + widths.join(" ") + ".");
+}};
+frame.srcdoc = {1};
+</script>"""
+
+
+@pytest.mark.parametrize("width", [1920, 1280, 390])
+def test_the_page_is_no_wider_than_the_screen(tmp_path, width):
+    """That of the authors, as it opens and with every fold open, measured in a browser."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("no chromium or google-chrome on the PATH: the page's width is not measured")
+    page = (ROOT / "results/report.html").read_text(encoding="utf-8")
+    (tmp_path / "measure.html").write_text(MEASURE.format(width, json.dumps(page).replace("</", "<\\/")))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom"]
+    command = [browser, *flags, "--virtual-time-budget=20000", (tmp_path / "measure.html").as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
+    measured = re.search(r"widths: (\d+) (\d+) (\d+)\.", shown)
+    assert measured, shown[-500:]
+    closed, opened, inner = map(int, measured.groups())
+    assert max(closed, opened) <= width
+    assert inner > 0.9 * width
+
+
+def test_numbers_that_make_a_decision_come_later_than_the_answer(page):
+    """p, the smallest gain that shows, and what is asked for are in folds; a cell without anything is no table."""
+    shown = re.sub(r"<details class=\"fold\">.*?\n</details>", "", page, flags=re.DOTALL)
+    assert "power" in page
+    assert "power" not in shown
+    assert "<caption><strong>Scale open</strong>" in shown
+    assert "`" not in shown
+
+
+def test_backticks_are_code_and_one_value_is_no_interval(records):
+    assert html._code("`make <x>` & more") == "<code>make &lt;x&gt;</code> &amp; more"
+    gain = by_scale(records)["open"][0].main.test
+    assert " to " in answer.interval(gain)
+    assert answer.interval(gain._replace(spread=gain.spread._replace(error=0.0))) == ""
+
+
+def test_a_table_whose_cells_are_empty_is_left_out():
+    assert Section("", "", ("task", "dev"), [("ner", ""), ("srl", "–")]).is_empty
+    assert not Section("", "", ("task", "dev"), [("ner", "1.0")]).is_empty
 
 
 def test_every_row_names_its_runs_and_every_link_leads_somewhere(tmp_path, page):
@@ -125,7 +180,7 @@ def test_figure_2_has_the_weights_of_the_selected_epoch(records):
 
 def test_cost_counts_the_hours_of_a_scale(records):
     words = cost.cost(by_scale(records)).words
-    assert words[0] == "Scale open: 6 recorded runs took 0.2 hours together."
+    assert words[0] == "Scale open: 6 recorded runs took 0.1 hours of computing together."
 
 
 def test_seeds_that_stopped_early_leave_the_band_to_the_others():

@@ -201,6 +201,7 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
         (["+sweep=table2", "jobs=two"], "jobs=two: a whole number from 1 to 1000"),
         (["+sweep=table2", "run=maybe"], "run=maybe: choose from true, false"),
         (["+sweep=table2", "seed=3"], "give seeds=N"),
+        (["+sweep=table2", "trainer.fast_dev_run=true"], "a smoke run leaves no record for a table"),
         (["+sweep=table2", "-m"], "-m: arguments are written key=value"),
         (["+sweep=ner_loss", "task=srl"], "the sweep ner_loss is for task=ner, not for task=srl"),
         (["+sweep=variance", "scale=open"], "the sweep variance is for scale=mini, not for scale=open"),
@@ -247,6 +248,19 @@ def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
     outcome = together.carry_out(planned(toy))
     assert (len(outcome.beyond), len(outcome.errors)) == (1, 1)
     assert outcome.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")
+
+
+def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
+    """By the medians of recorded runs of the same task and arm: one's own, else the authors'."""
+    monkeypatch.setattr(together, "run_jobs", lambda *_: None)
+    made = planned(toy, seeds=3)
+    together.carry_out(made)
+    assert "6 runs to train; none like them is recorded, so that their time is not known" in capsys.readouterr().out
+    own = [fake("none", seed, task="toy", device_seconds=600.0 * seed) for seed in (1, 2, 9)]
+    known = made._replace(records={str(i): record for i, record in enumerate(own)})
+    told = known.cost(made.new)
+    assert told.startswith("6 runs to train: about 60 min of computing (")
+    assert "without 3 of which none" in told
 
 
 def test_nothing_runs_if_only_the_table_is_asked_for(toy, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.pages.parts import Chapter
 from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
@@ -20,7 +21,7 @@ NOTE = (
 
 
 def answer(scales: Scales) -> Chapter:
-    """A few sentences for each scale, and one table of all tasks."""
+    """A few sentences and a picture for each scale, and in a fold one table of all tasks."""
     found = compared(scales)
     lacking = [
         f"Scale {scale}. {line}"
@@ -32,8 +33,13 @@ def answer(scales: Scales) -> Chapter:
         return Chapter("answer", title, ["No task has recorded runs with and without ELMo.", *lacking])
     tasks = sorted({main.task for mains in found.values() for main in mains})
     header = ("task", *(f"scale {scale}" for scale in found), "the paper")
-    table = Section("", NOTE, header, [_row(task, found) for task in tasks], narrow=True)
-    return Chapter("answer", title, [*(_sentences(scale, mains) for scale, mains in found.items()), *lacking], [table])
+    table = Section("The gains as a table", NOTE, header, [_row(task, found) for task in tasks], narrow=True)
+    words = [*(_sentences(scale, mains) for scale, mains in found.items()), *lacking]
+    charts = [
+        forest(f"gains-{scale}", f"Gains with 95 % intervals, scale {scale}", {scale: mains})
+        for scale, mains in found.items()
+    ]
+    return Chapter("answer", title, words, [table], charts)
 
 
 def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
@@ -41,11 +47,13 @@ def _sentences(scale: str, mains: Sequence[Comparison]) -> str:
     least, most = by_gain[0], by_gain[-1]
     higher = sum(each.test.mean > 0 for each in mains)
     by_verdict = {key: [each.task for each in mains if verdict(each.test) == key] for key in MEANING}
-    spread = f"the gains are {least.test.mean:+.2f} ({least.task}) to {most.test.mean:+.2f} points ({most.task})"
-    if len(mains) == 1:
-        spread = f"the gains are {most.test.mean:+.2f} points ({most.task})"
+    lowest, highest = (f"{each.test.mean:+.2f}" for each in (least, most))
+    spread = f"{lowest} ({least.task}) to {highest} points ({most.task})"
+    if lowest == highest:
+        spread = f"{highest} points ({', '.join(each.task for each in mains)})"
     parts = [
-        f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {_tasks(len(mains))}; {spread}.",
+        f"Scale {scale}: +ELMo scores higher than the baseline on {higher} of {_tasks(len(mains))}; "
+        f"the gains are {spread}.",
         *(f"{MEANING[key]}: {', '.join(tasks)}." for key, tasks in by_verdict.items() if tasks),
     ]
     return " ".join(parts)
@@ -65,8 +73,9 @@ MEANING = {
 
 
 def interval(gain: Gain) -> str:
-    """The 95 % interval, as "+2.67 to +7.96"; empty where there is none."""
-    return "" if gain.low is None or gain.high is None else f"{gain.low:+.2f} to {gain.high:+.2f}"
+    """The 95 % interval, as "+2.67 to +7.96"; empty where there is none, or its ends are one value."""
+    ends = [] if gain.low is None or gain.high is None else [f"{gain.low:+.2f}", f"{gain.high:+.2f}"]
+    return " to ".join(ends) if len({*ends}) > 1 else ""
 
 
 def _row(task: str, scales: Mapping[str, Sequence[Comparison]]) -> tuple[str, ...]:

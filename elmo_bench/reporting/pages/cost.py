@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elmo_bench.records.record import Record
+from elmo_bench.records.times import COMPUTING, in_time, typical
 from elmo_bench.reporting.pages.parts import Chapter
-from elmo_bench.reporting.section import Section
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales
-from elmo_bench.reporting.tables.numbers import WALL_CLOCK, mean_of
+from elmo_bench.reporting.tables.numbers import linked, mean_of
 
-HEADER = ("arm", "seeds", "time a run", "tokens a second", "peak memory", "parameters", "device")
-COLUMNS = {"seconds": "{:,.0f} s", "tokens_per_second": "{:,.0f}", "peak_memory_mib": "{:,.0f} MiB",
+HEADER = ("arm", "seeds", "computing a run", "tokens a second", "peak memory", "parameters", "device")
+COLUMNS = {"tokens_per_second": "{:,.0f}", "peak_memory_mib": "{:,.0f} MiB",
            "parameters": "{:,.0f}"}  # fmt: skip
 WORDS = (
-    f"Means over the seeds, of arms as their pages have them, without variants. A time opens to its runs. {WALL_CLOCK}"
+    f"Means over the seeds, of arms as their pages have them, without variants. A time opens to its runs. {COMPUTING}"
 )
 
 
@@ -28,10 +29,10 @@ def cost(scales: Scales) -> Chapter:
 
 def _total(scale: str, outcomes: Sequence[Outcome]) -> str:
     records = [record for outcome in outcomes for record in outcome.records]
-    hours = sum(record.seconds for record in records) / 3600
+    hours = sum(record.device_seconds for record in records) / 3600
     dirty = sum(bool(record.dirty) for record in records)
     changed = f" {dirty} of them: code with uncommitted changes." if dirty else ""
-    return f"Scale {scale}: {len(records)} recorded runs took {hours:.1f} hours together.{changed}"
+    return f"Scale {scale}: {len(records)} recorded runs took {hours:.1f} hours of computing together.{changed}"
 
 
 def _table(outcome: Outcome) -> Section:
@@ -40,8 +41,11 @@ def _table(outcome: Outcome) -> Section:
 
 
 def _row(group: Group) -> tuple[str, ...]:
-    time, *others = (mean_of(group, _values(group, key), text) for key, text in COLUMNS.items())
+    others = (mean_of(group, _values(group, key), text) for key, text in COLUMNS.items())
     seeds = statistics.ranges([record.seed for record in group.records])
+    time = Number(
+        in_time(typical(group.records)), [linked(each, in_time(each.device_seconds)) for each in group.records]
+    )
     return group.name, seeds, time, *map(str, others), "; ".join(sorted({*map(_device, group.records)}))
 
 

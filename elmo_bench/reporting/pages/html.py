@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from elmo_bench.records.studies import StudyRecord
 from elmo_bench.reporting.charts.forest import forest
@@ -12,7 +14,7 @@ from elmo_bench.reporting.pages.answer import answer
 from elmo_bench.reporting.pages.cost import cost
 from elmo_bench.reporting.pages.parts import Chapter, as_json
 from elmo_bench.reporting.section import TEMPLATES, Number, Section
-from elmo_bench.reporting.statistics.findings import RULE, Evaluated
+from elmo_bench.reporting.statistics.findings import RULE, UNTESTED, Evaluated
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import Comparison, Scales, compared
 from elmo_bench.reporting.tables import comparisons, replication, tables
@@ -48,25 +50,43 @@ def chapters(
         cost(scales),
         Chapter("studies", "Studies of the biLM", [], sections(studies), pictures.what_layers_hold(studies)),
     ]
-    return [chapter for chapter in chapters if chapter.words or chapter.tables or chapter.charts]
+    full = (each._replace(tables=[table for table in each.tables if not table.is_empty]) for each in chapters)
+    return [chapter for chapter in full if chapter.words or chapter.tables or chapter.charts]
 
 
 def _findings(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]]) -> Chapter:
     """Each finding of the paper, ours, and a verdict; the numbers open to the runs behind them."""
-    families = ((found, replication.families(found, mains.get(found[0].scale, []))) for found in by_scale)
-    words = [f"Scale {found[0].scale}: {replication.counts(found)}. {said}".rstrip() for found, said in families]
-    rule = [RULE.replace("*", "")] if words else []
-    return Chapter("findings", replication.TITLE, words + rule, [replication.glance(found) for found in by_scale])
+    told = ((found[0].scale, replication.families(found, mains.get(found[0].scale, []))) for found in by_scale)
+    families = (said and f"Scale {scale}. {said}" for scale, said in told)
+    tested = [[each for each in found if any(row.verdict != UNTESTED for row in each.rows)] for found in by_scale]
+    pictured = [replication.glance(found)._replace(shown=True) for found in tested if found]
+    return Chapter(
+        "findings",
+        replication.TITLE,
+        [f"Scale {found[0].scale}: {replication.counts(found)}." for found in by_scale],
+        [*pictured, *map(_untested, by_scale)],
+        more=[RULE.replace("*", ""), *said] if (said := [*filter(None, families)]) else [],
+    )
+
+
+def _untested(found: Sequence[Evaluated]) -> Section:
+    """The findings of a scale of which no run speaks yet, with the paper's figures and the command that tests them."""
+    rows = [
+        (f"{each.finding.finding} ({each.finding.where})", *_of_paper(each))
+        for each in found
+        if all(row.verdict == UNTESTED for row in each.rows)
+    ]
+    return Section(f"Scale {found[0].scale}: not tested", "", ("finding", "the paper", "command"), rows)
+
+
+def _of_paper(each: Evaluated) -> tuple[str, str]:
+    return "; ".join(f"{task or 'biLM'} {said}" for task, said in each.finding.paper.items()), each.command
 
 
 def _gains(scales: Scales) -> Chapter:
-    """Every gain of ELMo over a baseline with the same other settings, and the paper's comparison as a picture."""
+    """Every gain of ELMo over a baseline with the same other settings, with p and the smallest gain that shows."""
     made = [table for outcomes in scales.values() for each in outcomes if (table := comparisons.table(each))]
-    charts = [
-        forest(f"gains-{scale}", f"Gains with 95 % intervals, scale {scale}", {scale: mains})
-        for scale, mains in compared(scales).items()
-    ]
-    return Chapter("gains", "Gains with intervals", [READING] if made else [], made, charts)
+    return Chapter("gains", "Gains with intervals", [], made, more=[READING] if made else [])
 
 
 def _scores(scales: Scales, read: Read) -> Chapter:
@@ -118,9 +138,16 @@ def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"drawn": drawn, "unbroken": _unbroken}
+    environment.filters |= {"drawn": drawn, "unbroken": _unbroken, "code": _code}
     environment.tests["number"] = lambda cell: isinstance(cell, Number)
     return environment.get_template("report.html").render(chapters=chapters, notes=notes)
+
+
+def _code(text: str) -> Any:
+    """A text in which what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _unbroken(text: str) -> str:

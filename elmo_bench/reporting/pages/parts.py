@@ -10,20 +10,26 @@ from elmo_bench.reporting.section import Number, Section
 
 
 class Chapter(NamedTuple):
-    """A part of the page with a line in the list of contents."""
+    """A part of the page with a line in the list of contents.
+
+    Attributes:
+        words: above everything else.
+        more: words in a fold: how the numbers are computed.
+    """
 
     anchor: str
     title: str
     words: Sequence[str]
     tables: Sequence[Section] = ()
     charts: Sequence[Chart] = ()
+    more: Sequence[str] = ()
 
 
 def as_json(chapter: Chapter) -> dict[str, Any]:
     """A chapter for other programs."""
     return {
         "title": chapter.title,
-        "words": chapter.words,
+        "words": [*chapter.words, *chapter.more],
         "tables": [_table(table) for table in chapter.tables],
         "charts": [{"title": chart.title, "alt": chart.alt, "data": chart.data} for chart in chapter.charts],
     }

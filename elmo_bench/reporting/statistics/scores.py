@@ -52,14 +52,6 @@ def layer_weights(records: Sequence[Record]) -> str:
     return ", ".join(cells)
 
 
-def duration(records: Sequence[Record]) -> str:
-    """The mean duration of a run."""
-    seconds = mean_and_deviation([record.seconds for record in records])[0]
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def ranges(seeds: Sequence[int]) -> str:
     """[1, 2, 3, 7] -> "1-3, 7"."""
     parts: list[list[int]] = []

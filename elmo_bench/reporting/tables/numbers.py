@@ -10,8 +10,6 @@ from elmo_bench.reporting.section import Number, Run
 from elmo_bench.reporting.statistics import scores
 from elmo_bench.reporting.statistics.groups import Group
 
-WALL_CLOCK = "Times are wall-clock times, which other work on the machine lengthens."
-
 
 def linked(record: Record, value: str) -> Run:
     """A run and what it contributes to a number, as "seed 1: 68.12"."""

@@ -37,7 +37,8 @@ ROWS = ("task", "the paper", "ours", "95 % interval", "p", "verdict", "runs")
 MARKS = {SHOWN: "✓", CONTRADICTED: "✗", OPEN: "~", UNTESTED: ""}
 LEGEND = (
     f"A cell is the difference on test: {MARKS[SHOWN]} shown, {MARKS[CONTRADICTED]} contradicted, {MARKS[OPEN]} not "
-    "shown, – not tested; empty where the paper says nothing. Below it is what the paper has."
+    "shown, – not tested; empty where the paper says nothing. On the page it opens to the paper's "
+    "figure, its interval and its runs."
 )
 
 
@@ -98,7 +99,8 @@ def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequen
 def glance(found: Sequence[Evaluated]) -> Section:
     """A row for each finding and a column for each task; a finding on the biLM itself has one cell."""
     scale, tasks = found[0].scale, list(tables.table("table1").paper)
-    columns = [*tasks, *([""] if any(not row.task for each in found for row in each.rows) else [])]
+    spoken = {row.task for each in found for row in each.rows}
+    columns = [*(task for task in tasks if task in spoken), *([""] if "" in spoken else [])]
     rows = [(f"{each.finding.finding} ({each.finding.where})", *_cells(each, columns)) for each in found]
     return Section(f"Scale {scale}", LEGEND, ("finding", *(title(task) if task else "biLM" for task in columns)), rows)
 
@@ -115,8 +117,9 @@ def _cell(each: Evaluated, row: Row) -> Number:
     seeds = " and ".join(str(len(group.records)) for group in row.groups)
     interval = f"95 % interval {_measured(row)[1]}" if row.interval else ""
     p = "" if row.p is None else f"p {p_in_words(row.p)}"
-    fold = filter(None, [row.verdict, interval, p, f"{seeds} seeds" if seeds else "", row.note, each.command])
-    return Number(text, runs_of(*row.groups), [f"paper: {paper}"] if paper else [], list(fold), row.verdict)
+    of_paper = f"paper: {paper}" if paper else ""
+    fold = [row.verdict, of_paper, interval, p, f"{seeds} seeds" if seeds else "", row.note, each.command]
+    return Number(text, runs_of(*row.groups), fold=[*filter(None, fold)], verdict=row.verdict)
 
 
 def difference(row: Row) -> str:

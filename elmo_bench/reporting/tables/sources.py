@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from statistics import fmean
 
 from elmo_bench.configuration import pages
+from elmo_bench.records.times import COMPUTING, in_time, typical
 from elmo_bench.reporting.section import Number, Section
-from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.cells import Cell, Content
 from elmo_bench.reporting.statistics.gains import gain, p_in_words
 from elmo_bench.reporting.statistics.gains import in_words as gain_in_words
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.tables.layers import weights
-from elmo_bench.reporting.tables.numbers import WALL_CLOCK, runs_of
+from elmo_bench.reporting.tables.numbers import runs_of
 
 GAINS = ("task", "source", "over", "dev", "test", "p")
 GAINS_NOTE = "In percent points, with 95 % intervals over seeds and items; p is of the interval on test."
@@ -21,11 +21,11 @@ WEIGHTS_NOTE = (
     "s_j and γ at the selected epoch, mean over the seeds; ▼ below an even share, ▲ above twice that. Layer 0 has no "
     "context: a biLM's is of characters, a Transformer's of embeddings."
 )
-COST = ("task", "source", "its parameters", "layers", "stored, bytes a token", "time a run", "peak memory")
+COST = ("task", "source", "its parameters", "layers", "stored, bytes a token", "computing a run", "peak memory")
 COST_NOTE = (
     "Means over the seeds. The first run of a task on a machine computes and stores the layers of all its words. Peak "
     "memory includes the pages of stored layers that are mapped, which the system takes back when it needs them. "
-    f"{WALL_CLOCK}"
+    f"{COMPUTING}"
 )
 MARK = "†"  # no evidence
 
@@ -92,7 +92,7 @@ def _cost(cell: Cell, group: Group) -> tuple[str, ...]:
         _number(group, "parameters"),
         str(len(weighed[0])) if weighed else "",
         _number(group, "token_bytes"),
-        statistics.duration(group.records),
+        in_time(typical(group.records)),
         f"{fmean(peaks):,.0f} MiB" if peaks else "",
     )
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from elmo_bench.configuration.composing import ARMS
 from elmo_bench.records.query import is_control, is_main
 from elmo_bench.records.record import Record
+from elmo_bench.records.times import in_time, typical
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
@@ -16,7 +17,7 @@ from elmo_bench.reporting.statistics.outcomes import Outcome, by_place, largest,
 from elmo_bench.reporting.tables import comparisons, numbers, remarks
 from elmo_bench.reporting.tables.remarks import NOTHING, Read
 
-HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "time a run")
+HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
 
 
@@ -57,7 +58,7 @@ def _row(group: Group, metric: str) -> tuple[str, ...]:
         statistics.scores(group.records, "test", metric),
         paper_score(group.first, metric),
         statistics.layer_weights(group.records),
-        statistics.duration(group.records),
+        in_time(typical(group.records)),
     )
 
 
