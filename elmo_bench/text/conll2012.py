@@ -250,6 +250,14 @@ def begin(document: str, part: str) -> str:
 
 
 END = "#end document\n"
+# First line of answers: what of the gold file the model was not asked for. The official scorers pass over it.
+ONLY_VERBS, NO_SINGLETONS = "# only verbs are predicates\n", "# no clusters of one mention\n"
+
+
+def begins_with(path: str | PathLike[str], mark: str) -> bool:
+    """Whether that is the first line of a file."""
+    with open_text(path) as lines:
+        return next(lines, "").rstrip() == mark.rstrip()
 
 
 def named_files(data: Mapping[str, Any], split: str) -> list[Path]:

@@ -19,7 +19,7 @@ from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.text import brackets
-from elmo_bench.text.conll2012 import EXPECTED, read_documents
+from elmo_bench.text.conll2012 import EXPECTED, NO_SINGLETONS, begins_with, read_documents
 
 if TYPE_CHECKING:  # `score` needs no torch
     from elmo_bench.task import Prediction, Row
@@ -180,7 +180,8 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     """The metric of two files with `#begin document` lines and mentions in the last column, as the scorer takes them.
 
     As there, a document that only `gold` has counts as one without predictions, and one that only `predictions` has
-    does not count (it is named on the standard error).
+    does not count (it is named on the standard error). Of predictions that `predict` has marked so, clusters of one
+    mention of the gold file are left out, as in the run; how many these are is told there too.
 
     Raises:
         UserError: the files cannot be read; brackets that do not match; a chain of `gold` that has a mention twice,
@@ -192,7 +193,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         raise UserError(f"has no document of {gold}; the names after '#begin document' must be the same", predictions)
     if unknown := [part.name for name, part in response.items() if name not in key]:
         print(f"{predictions}: not in {gold} and so not scored: {', '.join(unknown)}", file=sys.stderr)
-    metric = CorefMetric()
+    metric, left_out, without = CorefMetric(), 0, begins_with(predictions, NO_SINGLETONS)
     for name, part in key.items():
         answer = response.get(name, Part("", [], [], 0))
         if part.cells and answer.cells and len(part.cells) != len(answer.cells):
@@ -200,7 +201,13 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
                 f"document {part.name} has {len(answer.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
             )
             raise UserError(message, predictions, answer.begin)
-        metric.add(_read(part, Path(gold), distinct=True), _read(answer, Path(predictions)))
+        clusters = _read(part, Path(gold), distinct=True)
+        kept = [chain for chain in clusters if len(chain) > 1 or not without]
+        left_out += len(clusters) - len(kept)
+        metric.add(kept, _read(answer, Path(predictions)))
+    if left_out:
+        told = f"{left_out} clusters of one mention in {gold} are not scored, as the first line says"
+        print(f"{predictions}: {told}", file=sys.stderr)
     if metric.repeats > REPEATS:
         message = (
             f"{metric.repeats} mentions of the key are predicted more than once; the scorer refuses over {REPEATS}"

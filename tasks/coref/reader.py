@@ -15,6 +15,7 @@ from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.brackets import write_mentions
 from elmo_bench.text.conll2012 import (
     END,
+    NO_SINGLETONS,
     SPEAKER,
     WORD,
     Document,
@@ -209,7 +210,8 @@ class CorefReader:
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """A CoNLL-2012 file with the clusters; a document without a name gets its number."""
-        lines = []
+        single = any(len(cluster) == 1 for each in predictions for cluster in each["clusters"])
+        lines = [] if self.keep_singletons or single or not rows else [NO_SINGLETONS]
         for number, (prediction, row) in enumerate(zip(predictions, rows, strict=True), start=1):
             name, part = row.get("document", f"document {number}"), row.get("part", "000")
             mentions = [Span(str(i), m[0], m[1] + 1) for i, each in enumerate(prediction["clusters"]) for m in each]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from elmo_bench.metrics.f1 import COUNTS, precision_recall_f1
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.conll2012 import Sentence, read_documents
+from elmo_bench.text.conll2012 import ONLY_VERBS, Sentence, begins_with, read_documents
 from elmo_bench.text.tags import Span
 
 if TYPE_CHECKING:  # `score` needs no torch
@@ -118,12 +119,14 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     """The metric of two files in CoNLL-2012 columns, of the same sentences.
 
     As in srl-eval.pl, a predicate that only the gold file has, or whose lemma differs, has all its arguments missed;
-    one that only the predictions have is not counted at all.
+    one that only the predictions have is not counted at all. Predictions that `predict` has marked as those
+    of verbs are not asked for the other predicates of the gold file; the standard error tells how many these are.
 
     Raises:
         UserError: the files cannot be read, or hold different sentences.
     """
-    metric, last = SrlMetric(), 0
+    metric, last, left_out = SrlMetric(), 0, 0
+    only_verbs = begins_with(predictions, ONLY_VERBS)
     for expected, predicted in zip_longest(_sentences(gold), _sentences(predictions)):
         if expected is None:
             raise UserError(f"has more sentences than {gold}", predictions, predicted.block.lines[0])
@@ -134,9 +137,20 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         answers = {predicate.index: predicate for predicate in predicted.predicates()}
         for predicate in expected.predicates():
             answer = answers.get(predicate.index)
+            if answer is None and only_verbs and not is_verb(expected.pos[predicate.index]):
+                left_out += 1
+                continue
             same = answer is not None and answer.lemma == predicate.lemma
             metric.add(predicate.arguments, answer.arguments if answer is not None and same else [])
+    if left_out:
+        told = f"{left_out} predicates of {gold} are no verbs and not scored, as the first line says"
+        print(f"{predictions}: {told}", file=sys.stderr)
     return metric.compute()
+
+
+def is_verb(pos: str) -> bool:
+    """Whether a part of speech is that of a verb."""
+    return pos.startswith("VB")
 
 
 def _sentences(path: Path | str) -> Iterator[Sentence]:

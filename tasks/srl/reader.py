@@ -19,6 +19,7 @@ from elmo_bench.text.conll2012 import (
     END,
     FRAME,
     LEMMA,
+    ONLY_VERBS,
     WORD,
     Predicate,
     Sentence,
@@ -33,6 +34,7 @@ from elmo_bench.text.raw import are_words, sentence_of
 from elmo_bench.text.rows import tables
 from elmo_bench.text.tags import Span
 from elmo_bench.text.vocabulary import Vocabulary
+from tasks.srl.metric import is_verb
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -123,7 +125,7 @@ class SrlReader:
                 continue
             words, pos = sentence.words, sentence.pos
             for predicate in sentence.predicates():
-                if self.chosen == "all" or pos[predicate.index].startswith("VB"):
+                if self.chosen == "all" or is_verb(pos[predicate.index]):
                     gold, inner, lines = _tags(sentence, predicate)
                     inside += [f"{sentence.block.path}:{line}" for line in lines]
                     row = {"tokens": words, "predicates": [predicate.index], "tags": [gold], "inner": [inner]}
@@ -173,19 +175,32 @@ class SrlReader:
         return row | {"predicates": predicates, "lemmas": lemmas}
 
     def from_file(self, path: str) -> list[Row]:
-        """A row without tags for each sentence, with all its predicates. Raises `UserError` as `read_documents`."""
-        rows = []
+        """A row without tags for each sentence, with its predicates: as in training, all or the verbs.
+
+        A predicate without a part of speech ("-") may be a verb. One line says how many are left out, if any. Raises
+        `UserError` as `read_documents`.
+        """
+        rows, left_out = [], 0
         for document in with_words(read_documents(path)):
             for sentence in document.sentences:
-                found = sentence.predicates()
+                named, pos = sentence.predicates(), sentence.pos
+                found = [
+                    each for each in named if self.chosen == "all" or pos[each.index] == "-" or is_verb(pos[each.index])
+                ]
+                left_out += len(named) - len(found)
                 row = {"tokens": sentence.words, "predicates": [each.index for each in found]}
                 row |= {"lemmas": [each.lemma for each in found], "frames": [each.frame for each in found]}
                 rows.append(row | {"document": document.name, "part": document.part})
+        if left_out:
+            told = (
+                f"{path}: {left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)"
+            )
+            print(told, file=sys.stderr)
         return rows
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """A CoNLL-2012 file with the arguments. A predicate without a lemma has its word as lemma, and 01 as frame."""
-        lines: list[str] = []
+        lines: list[str] = [ONLY_VERBS] if self.chosen == "verbs" and rows else []
         before = None
         for prediction, row in zip(predictions, rows, strict=True):
             name, part = row.get("document", "document"), row.get("part", "000")

@@ -11,6 +11,7 @@ from datasets import Dataset, DatasetDict
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.trained.prediction import answered
+from tasks.coref.metric import CorefMetric
 from tasks.coref.metric import score as score_coref
 from tasks.coref.reader import CorefReader
 from tasks.ner.metric import score as score_ner
@@ -231,3 +232,52 @@ def test_comments_of_a_column_file_name_the_key(tmp_path):
     with pytest.raises(UserError, match=r"add \+task\.data\.comment='#'"):
         NerReader(data).load()
     assert len(NerReader({**data, "comment": "#"}).load()["train"]) == 1
+
+
+# Answers of a model that was trained on a part of what a file holds.
+
+PARTLY = """\
+#begin document (nw/a); part 000
+x 0 0 Ida  NNP * -    -  - - * (ARG0*) (ARG0*) (0)
+x 0 1 gave VBD * give 01 - - * (V*)    *       -
+x 0 2 help NN  * help 01 - - * (ARG1*) (V*)    (1)
+x 0 3 she  PRP * -    -  - - * *       *       (0)
+
+#end document
+"""
+
+
+def test_a_model_of_verbs_is_asked_for_verbs_and_scored_on_them(tmp_path, capsys):
+    gold, answers = tmp_path / "gold.conll", tmp_path / "answers"
+    gold.write_text(PARTLY)
+    arguments = [{"label": "ARG0", "start": 0, "end": 1}, {"label": "ARG1", "start": 2, "end": 3}]
+    for chosen, f1 in (
+        ("verbs", 100),
+        ("all", 80),
+    ):  # of a noun that is missing, the argument is missed, as in srl-eval
+        reader = SrlReader({"predicates": chosen})
+        rows = reader.from_file(str(gold))
+        assert [row["predicates"] for row in rows] == [[1] if chosen == "verbs" else [1, 2]]
+        told = capsys.readouterr().err
+        assert ("1 predicates are no verbs and left out" in told) == (chosen == "verbs")
+        rows = [row | {"predicates": [1], "lemmas": ["give"], "frames": ["01"]} for row in rows]
+        answers.write_text(reader.official([{"frames": [{"predicate": 1, "arguments": arguments}]}], rows))
+        assert score_srl(gold, answers)["f1"] == pytest.approx(f1)
+        assert ("1 predicates of" in capsys.readouterr().err) == (chosen == "verbs")
+    unknown = SrlReader({"predicates": "verbs"}).from_file(str(answers))
+    assert unknown[0]["predicates"] == [1]  # no part of speech
+
+
+def test_clusters_of_one_mention_count_in_score_as_they_did_in_the_run(tmp_path, capsys):
+    gold, answers = tmp_path / "gold.conll", tmp_path / "answers"
+    gold.write_text(PARTLY)
+    for keep in (False, True):
+        reader = CorefReader(dict.fromkeys(("train", "dev", "test"), str(gold)), keep_singletons=keep)
+        clusters = {"clusters": [[[0, 0], [3, 3]]]}
+        answers.write_text(reader.official([clusters], reader.from_file(str(gold))))
+        metric = CorefMetric()
+        metric.update([clusters], reader.load()["test"].to_list())
+        scores = score_coref(gold, answers)
+        assert scores == pytest.approx(metric.compute())
+        assert (scores["conll_f1"] == pytest.approx(100)) != keep
+        assert ("1 clusters of one mention" in capsys.readouterr().err) != keep
