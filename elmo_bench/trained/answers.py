@@ -12,15 +12,12 @@ class Answer(NamedTuple):
     """The model's answer for one row."""
 
     prediction: Prediction  # in the form of the metric and the official scorer
-    described: dict[str, Any]  # in readable form
+    described: Any  # in readable form: an object, unless the head describes nothing
 
 
 def answers(model: Model, batch: Batch) -> list[Answer]:
     """An answer for each row of a batch, which is on the model's device."""
     scores = model(batch)
     predictions = model.head.decode(scores, batch)  # type: ignore[operator]
-    if isinstance(model.head, Describes):
-        described = model.head.describe(predictions, scores, batch)
-    else:
-        described = [one if isinstance(one, dict) else {"prediction": one} for one in predictions]
-    return list(map(Answer, predictions, described))
+    described = isinstance(model.head, Describes) and model.head.describe(predictions, scores, batch)
+    return list(map(Answer, predictions, described or predictions))

@@ -164,12 +164,10 @@ def lines(reader: Any, inputs: Sequence[tuple[Mapping[str, Any], Any]], answers:
     ]
 
 
-def answered(
-    raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str], described: Mapping[str, Any]
-) -> dict[str, Any]:
+def answered(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str], described: Any) -> dict[str, Any]:
     """An input object as it is, with the answer in a place of its own, and the words of what was tokenized here."""
     words = {field: row[field] for field in fields if field not in raw}
-    return {**raw, PLACE: {**words, **described}}
+    return {**raw, PLACE: {**words, **described} if isinstance(described, Mapping) else described}
 
 
 def _ending(path: str) -> str:

@@ -115,7 +115,7 @@ def test_it_is_trained_and_scored_from_a_folder_outside_the_project(tmp_path, gi
     ):
         done = anew(ROOT, "elmo_bench", [command[0], *folder, *command[1:]], environment)
         assert done.returncode == 0, done.stderr
-    assert "chunks" in json.loads((tmp_path / "out").read_text())
+    assert "chunks" in json.loads((tmp_path / "out").read_text())["prediction"]
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path):

@@ -153,9 +153,9 @@ def test_predictions_are_those_of_the_run_where_the_text_is_the_same(bench, file
     rows = toy.read(bench.data / "toy" / "test.txt")
     (bench.folder / "in.jsonl").write_text("".join(json.dumps({"tokens": row["tokens"]}) + "\n" for row in rows))
     output = bench.folder / "out.jsonl"
-    predict(str(bench.results / record.checkpoint), str(bench.folder / "in.jsonl"), str(output), "plain", "toy")
+    predict(str(bench.results / record.checkpoint), str(bench.folder / "in.jsonl"), str(output), task="toy")
     metric = toy.ToyMetric()
-    metric.update([json.loads(line) for line in output.read_text().splitlines()], rows)
+    metric.update([json.loads(line)["prediction"] for line in output.read_text().splitlines()], rows)
     assert metric.compute() == pytest.approx(record.metrics["test"])
 
 

@@ -67,7 +67,7 @@ def cells(out: str, start: str) -> list[str]:
 
 
 def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_authors(bench, evidence, monkeypatch, call):
-    def in_forks(jobs, at_once, ended):  # tests of sweeps start processes anew, which takes long
+    def in_forks(jobs, at_once, ended, *_gpus):  # tests of sweeps start processes anew, which takes long
         for i, job in enumerate(jobs):
             done = bench.command("train", *job.command[len(together.TRAIN) :])
             ended(i, UserError(done.stderr) if done.returncode else None)

@@ -10,6 +10,7 @@ import torch
 from pytorch_lightning.callbacks import EMAWeightAveraging
 
 from elmo_bench.commands.use.predict import predict
+from elmo_bench.embedding.model import Model
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.records import store
 from elmo_bench.running.callbacks import LIGHTNINGS, averaging
@@ -118,10 +119,8 @@ def test_predictions_come_from_the_averages(bench, watched, monkeypatch, tmp_pat
     record = bench.train(AVERAGE, "task.fit.epochs=2", "task.optimizer.lr=0.05")
     *epochs, _ = watched["scored"]
     used: list[dict[str, torch.Tensor]] = []
-    forward = BenchModule.forward
-    monkeypatch.setattr(
-        BenchModule, "forward", lambda self, batch: used.append(self.state_dict()) or forward(self, batch)
-    )
+    forward = Model.forward
+    monkeypatch.setattr(Model, "forward", lambda self, batch: used.append(self.state_dict()) or forward(self, batch))
     (tmp_path / "in.jsonl").write_text('{"tokens": ["ba", "de"]}\n')
     files = str(bench.results / record.checkpoint), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")
     predict(*files, task="toy")

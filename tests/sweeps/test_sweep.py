@@ -130,7 +130,7 @@ def test_a_failed_run_does_not_stop_the_others_and_the_last_line_tells_how_to_go
 
 def ending(*errors: UserError):
     """In the place of `run_jobs`: jobs that end with these errors."""
-    return lambda jobs, at_once, ended: [ended(i, error) for i, error in enumerate(errors)]
+    return lambda jobs, at_once, ended, *_gpus: [ended(i, error) for i, error in enumerate(errors)]
 
 
 def test_an_error_that_all_runs_share_is_said_once(toy, sweep, monkeypatch):
@@ -272,7 +272,7 @@ def test_nothing_runs_if_only_the_table_is_asked_for(toy, monkeypatch):
 
 def test_each_run_is_a_process_of_one_run(toy, monkeypatch):
     commands = []
-    monkeypatch.setattr(together, "run_jobs", lambda jobs, at_once, ended: commands.extend(jobs))
+    monkeypatch.setattr(together, "run_jobs", lambda jobs, *_: commands.extend(jobs))
     together.carry_out(planned(toy))
     assert [job.title for job in commands] == [
         "toy/open +ELMo (input; task.fit.epochs=1), seed 1",

@@ -65,8 +65,11 @@ def test_a_bilm_is_opened_by_its_name_or_its_folder(tmp_path):
 def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_path):
     trained = elmo_bench.load("ner")
     answers = trained.predict(ROWS)
-    assert [answer["tokens"] for answer in answers] == [row.get("tokens") or row["text"].split() for row in ROWS]
-    assert answers[0]["entities"][0]["label"] == "PER"
+    assert [{key: answer[key] for key in row} for answer, row in zip(answers, ROWS, strict=True)] == ROWS
+    found = [answer["prediction"] for answer in answers]
+    words = [row.get("tokens") or row["text"].split() for row in ROWS]
+    assert [len(one["tags"]) for one in found] == list(map(len, words))
+    assert found[0]["entities"][0]["label"] == "PER"
     kinds = {kind.__module__.partition(".")[0] for kind in type(trained.model).__mro__}
     assert kinds == {"elmo_bench", "torch", "builtins"}
     assert not trained.model.training
@@ -79,8 +82,8 @@ def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_
 
 
 @pytest.mark.parametrize(("rows", "told"), [
-    ([{"text": "a"}, {"words": ["a"]}], r"rows\[1\]: .*words"),
-    ([{"text": ""}], r"rows\[0\]: the sentence has no words"),
+    ([{"text": "a"}, {"words": ["a"]}], r"rows\[1\]: expected \{.tokens"),
+    ([{"text": ""}], r"rows\[0\]: the text has no words"),
     (["a"], r"rows\[0\]: not a JSON object"),
 ])  # fmt: skip
 def test_what_the_reader_does_not_take_is_named_by_its_number(rows, told):
