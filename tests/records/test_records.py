@@ -182,10 +182,10 @@ def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(
     assert [(results / name).read_bytes() for name in ("README.md", "report.html")] == first
     text = pages_of(results)
     real, mini = text.split("## ner, scale mini")
-    assert row(real, "baseline") == ["baseline", "-", "1-3", "87.00 ± 1.00", "86.00 ± 1.00", "90.15", "", "100 s"]
+    assert row(real, "baseline") == ["baseline", "-", "1-3", "87.00 ± 1.00", "86.00 ± 1.00", "90.15", "", "90 s"]
     assert row(real, "+ELMo (input)") == [
         "+ELMo (input)", "open", "1-3", "91.00 ± 1.00", "90.00 ± 1.00", "92.22 ± 0.1",
-        "input: 0.10 0.30 0.60; 1.25", "100 s",
+        "input: 0.10 0.30 0.60; 1.25", "90 s",
     ]  # fmt: skip
     assert row(real, "+ELMo (input; layers=last)")[2:6] == ["1", "81.00", "80.00", ""]
     assert row(real, "+ELMo (input), biLM open")[1:6] == [

@@ -197,7 +197,8 @@ def test_one_arm_is_shown_and_the_other_named(tmp_path):
     assert [row[:6] for row in main.rows] == [("ner", "f1", "glove.6B.50d", "65.00 (1)", "", "")]
     assert main.remarks == ["Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=open`)."]
     page.refresh(tmp_path)
-    assert main.remarks[0] in (tmp_path / "report.html").read_text()
+    shown = main.remarks[0].replace("(`", "(<code>").replace("`)", "</code>)")
+    assert shown in (tmp_path / "report.html").read_text()
     assert main.remarks[0] in page.embedded("\n".join(page.MARKS), [main])
 
 

@@ -140,9 +140,9 @@ def test_a_bilm_that_runs_make_themselves_is_known_by_its_recipe():
 
 def test_the_html_escapes_everything_and_the_json_holds_the_same_cells():
     evil = "<script>alert('1')</script> & \"x\""
-    chapters = web.chapters({}, [Section(evil, evil, (evil,), [(evil,)], [evil])])
+    chapters = web.chapters({}, [Section(evil, evil, (evil, evil), [(evil, evil)], [evil])])
     html = web.html(chapters, [evil])
     assert "<script" not in html
     assert html.count("&lt;script&gt;") > 5
     read = json.loads(web.data(chapters))["sweeps"]
-    assert read["tables"] == [{"title": evil, "note": evil, "header": [evil], "rows": [[evil]], "remarks": [evil]}]
+    assert read["tables"] == [{"title": evil, "note": evil, "header": [evil] * 2, "rows": [[evil] * 2], "remarks": [evil]}]
