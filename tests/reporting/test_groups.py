@@ -145,4 +145,6 @@ def test_the_html_escapes_everything_and_the_json_holds_the_same_cells():
     assert "<script" not in html
     assert html.count("&lt;script&gt;") > 5
     read = json.loads(web.data(chapters))["sweeps"]
-    assert read["tables"] == [{"title": evil, "note": evil, "header": [evil] * 2, "rows": [[evil] * 2], "remarks": [evil]}]
+    assert read["tables"] == [
+        {"title": evil, "note": evil, "header": [evil] * 2, "rows": [[evil] * 2], "remarks": [evil]}
+    ]
