@@ -19,5 +19,6 @@ def answers(model: Model, batch: Batch) -> list[Answer]:
     """An answer for each row of a batch, which is on the model's device."""
     scores = model(batch)
     predictions = model.head.decode(scores, batch)  # type: ignore[operator]
-    described = isinstance(model.head, Describes) and model.head.describe(predictions, scores, batch)
-    return list(map(Answer, predictions, described or predictions))
+    head = model.head
+    described = head.describe(predictions, scores, batch) if isinstance(head, Describes) else predictions
+    return list(map(Answer, predictions, described))
