@@ -9,7 +9,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import schema
 from elmo_bench.system import places
@@ -59,8 +60,15 @@ FORMER_ARMS = {
 }
 
 
+ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
+FILES = ("bilm.options", "bilm.weights", "bilm.like", "bilm.path", "bilm.folder", "task.words.path")
+DATA = ("task.data.root", "task.data.folder", "task.data.train", "task.data.dev", "task.data.test")
+
+
 def settled(cfg: DictConfig) -> DictConfig:
-    """The configuration of a run in which `arm=baseline` and `elmo.where=none` are the same.
+    """The configuration of a run, with absolute paths, in which `arm=baseline` and `elmo.where=none` are the same.
+
+    Relative paths are those of the current folder: a command settles what it was given before it goes elsewhere.
 
     Raises:
         UserError: another arm.
@@ -69,6 +77,7 @@ def settled(cfg: DictConfig) -> DictConfig:
         told = f"arm={cfg.arm}: {choices(str(cfg.arm), ARMS)}"
         now = FORMER_ARMS.get(str(cfg.arm))
         raise UserError(f"arm={cfg.arm}: now {now}" if now else told)
+    _make_absolute(cfg)
     if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `schema.typed` refuses
         return cfg
     if cfg.arm == "baseline":
@@ -76,6 +85,35 @@ def settled(cfg: DictConfig) -> DictConfig:
     elif cfg.elmo.where == "none":
         cfg.arm = "baseline"
     return cfg
+
+
+def _make_absolute(cfg: DictConfig) -> None:
+    """Roots, also those of the environment, and files that are there; of data below a folder, that folder alone."""
+    below = next((number for number, key in enumerate(DATA[:2], 1) if _value(cfg, key) is not None), len(DATA))
+    for key in (*ROOTS, *FILES, *DATA[:below]):
+        value = _value(cfg, key)
+        if isinstance(value, str):
+            new = _absolute(value, always=key in ROOTS)
+        elif isinstance(value, ListConfig):
+            new = [_absolute(each) if isinstance(each, str) else each for each in value]
+        else:
+            continue
+        # The default folder of models, typed, is the user's own, which `shipped` tells by its relative path.
+        if new != value and not (key == "models_root" and new == str(places.ROOT / "models")):
+            OmegaConf.update(cfg, key, new)
+
+
+def _value(cfg: DictConfig, key: str) -> Any:
+    """The value of a key; None if there is none, or what it refers to is missing, of which the run will tell."""
+    try:
+        return OmegaConf.select(cfg, key)
+    except OmegaConfBaseException:
+        return None
+
+
+def _absolute(path: str, always: bool = False) -> str:
+    here = path and not path.startswith("~") and (always or os.path.exists(path))
+    return os.path.abspath(path) if here and not os.path.isabs(path) else path
 
 
 def _cache() -> str:

@@ -13,6 +13,7 @@ from elmo_bench.commands.use import predict
 from elmo_bench.configuration import pages
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
+from elmo_bench.trained.checkpoint import load
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("bench")]
 WRONG = [
@@ -197,6 +198,37 @@ def test_no_litter_where_the_command_is_called(call, bench, tmp_path, monkeypatc
     status, _, _ = call(train, *bench.overrides("elmo.where=inptu"))
     assert status == 2
     assert list((tmp_path / "here").iterdir()) == []
+
+
+@pytest.mark.parametrize("flags", [[], ["-m", "hydra.sweep.dir=swept"]], ids=["one", "sweep"])
+def test_relative_places_are_those_of_the_folder_in_which_it_was_typed(call, bench, flags, monkeypatch):
+    monkeypatch.chdir(bench.folder)
+    (bench.folder / "vectors.txt").write_text("ba 1 2 3 4\nde 1 2 3 4\ngi 1 2 3 4\nko 1 2 3 4\n")
+    typed = [text.replace(f"{bench.folder}/", "") for text in bench.overrides("task.fit.epochs=1")]
+    typed += ["+task.words.path=vectors.txt"]
+    assert not any(str(bench.folder) in text for text in typed)
+    status, _, err = call(train, *flags, *typed, "hydra.job.chdir=true", "hydra.run.dir=swept/one")
+    assert status == 0, err
+    (record,) = (bench.results / "runs/open/toy").glob("*.json")
+    stored = load(str(bench.results / json.loads(record.read_text())["checkpoint"]), task="toy")
+    config = stored["hyper_parameters"]["config"]
+    assert config["bilm"]["options"] == f"{bench.folder}/options.json"
+    assert config["task"]["words"]["path"] == f"{bench.folder}/vectors.txt"
+    assert not list((bench.folder / "swept").rglob("*.json"))
+
+
+def test_places_of_the_environment_and_files_without_a_folder_are_made_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATA_ROOT", "data")
+    (tmp_path / "a.conll").write_text("")
+    changes = ["task=srl", "scale=open", "task.data.train=a.conll", "task.data.dev=[a.conll,gone]", "cache_root=~/c"]
+    cfg = pages.compose(changes)
+    assert (cfg.data_root, cfg.task.data.train) == (f"{tmp_path}/data", f"{tmp_path}/a.conll")
+    assert list(cfg.task.data.dev) == [f"{tmp_path}/a.conll", "gone"]
+    assert cfg.task.data.test == f"{tmp_path}/data/srl_ewt/test.conll"
+    assert cfg.cache_root == "~/c"
+    below = pages.compose(["task=srl", "scale=open", "+task.data.folder=.", "task.data.train=a.conll"])
+    assert (below.task.data.folder, below.task.data.train) == (str(tmp_path), "a.conll")
 
 
 # predict
