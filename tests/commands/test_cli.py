@@ -201,7 +201,7 @@ def test_no_litter_where_the_command_is_called(call, bench, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("flags", [[], ["-m", "hydra.sweep.dir=swept"]], ids=["one", "sweep"])
-def test_relative_places_are_those_of_the_folder_in_which_it_was_typed(call, bench, flags, monkeypatch):
+def test_relative_places_are_those_of_the_folder_in_which_it_was_typed(call, bench, stand_in, flags, monkeypatch):
     monkeypatch.chdir(bench.folder)
     (bench.folder / "vectors.txt").write_text("ba 1 2 3 4\nde 1 2 3 4\ngi 1 2 3 4\nko 1 2 3 4\n")
     typed = [text.replace(f"{bench.folder}/", "") for text in bench.overrides("task.fit.epochs=1")]
@@ -221,8 +221,8 @@ def test_places_of_the_environment_and_files_without_a_folder_are_made_absolute(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DATA_ROOT", "data")
     (tmp_path / "a.conll").write_text("")
-    changes = ["task=srl", "scale=open", "task.data.train=a.conll", "task.data.dev=[a.conll,gone]", "cache_root=~/c"]
-    cfg = pages.compose(changes)
+    changes = ["task=srl", "scale=open", "task.data.train=a.conll", "task.data.dev=[a.conll,gone]"]
+    cfg = pages.compose([*changes, "cache_root='~/c'"])
     assert (cfg.data_root, cfg.task.data.train) == (f"{tmp_path}/data", f"{tmp_path}/a.conll")
     assert list(cfg.task.data.dev) == [f"{tmp_path}/a.conll", "gone"]
     assert cfg.task.data.test == f"{tmp_path}/data/srl_ewt/test.conll"
