@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.system.errors import UserError
+from elmo_bench.text.vocabulary import coverage
 
 if TYPE_CHECKING:  # `--help` does not import them
     from elmo_bench.analysis.corpora.senses import Sentence
@@ -21,6 +23,7 @@ NOTE = (
     "by cosine, or its first sense if these lack the word. 95 % intervals from draws of the {clusters} of test. {scale}"
 )
 FIRST = "first sense"
+HARDLY = 0.1  # the share of the words from which on an inventory is taken to be meant for a text
 
 
 def load(settings: WsdConfig) -> tuple[list[Sentence], list[Sentence]]:
@@ -73,7 +76,12 @@ def _first(settings: WsdConfig, train: list[Sentence], test: list[Sentence]) -> 
     for split, sentences in (("train", train), ("test", test)):
         gold = getattr(settings, f"{split}_senses") or getattr(settings, split)
         inventory.check_keys(sentences, numbers, path, Path(gold))
-    return inventory.first_of_index(numbers)
+    first = inventory.first_of_index(numbers)
+    words = [instance.word for sentence in test for instance in sentence.instances]
+    mend = "is it index.sense of the WordNet that the keys are of, the first sense numbered 1?"
+    known = sum(word in first for word in words)
+    print(coverage(path, known, len(words), "first senses of the words of test", HARDLY, mend), file=sys.stderr)
+    return first
 
 
 def _cells(study: Study[WsdConfig], name: str, counts: list[Counts], documents: list[str | None]) -> list[Cell]:

@@ -132,10 +132,10 @@ class Corpus:
         ids = {word: i for i, word in enumerate(vocabulary)}
         return np.array([ids.get(word, ids[UNKNOWN]) for word in self.types], dtype=np.int32)
 
-    def covered(self, vocabulary: Sequence[str]) -> float:
-        """The share of the running words that a vocabulary has, 0 to 1."""
+    def covered(self, vocabulary: Sequence[str]) -> int:
+        """How many of the running words a vocabulary has."""
         known = self.targets(vocabulary) != vocabulary.index(UNKNOWN)  # (types,) bool
-        return float(known[self.tokens].mean())
+        return int(known[self.tokens].sum())
 
     def streams(self, vocabulary: Sequence[str]) -> tuple[Stream, Stream]:
         """The forward and the backward stream."""

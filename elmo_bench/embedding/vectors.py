@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.tables import Table
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.vocabulary import Vocabulary
+from elmo_bench.text.vocabulary import Vocabulary, coverage
 
 HARDLY = 0.01  # the share of the words of the data from which on a file is taken to be meant for them
 
@@ -112,14 +112,8 @@ def find(table: Table, words: Iterable[str], size: int, lookup: Lookup) -> dict[
     rows = read(table, {form for each in forms.values() for form in each}, size)
     found = {word: next((rows[form] for form in each if form in rows), None) for word, each in forms.items()}
     known = {word: _unit(row) if lookup.unit else row for word, row in found.items() if row is not None}
-    if len(known) < HARDLY * len(forms) or not known:
-        number = f"for only {len(known)} of the {len(forms)} words" if known else "for any word"
-        raise UserError(
-            f"has {'vectors' if known else 'no vector'} {number} of the data. Is it the right file, of this language? "
-            "For invented words take vectors=text or vectors=random",
-            table.vectors,
-        )
-    print(f"{table.vectors} has {len(known)} of the {len(forms)} words of the data", file=sys.stderr)
+    mend = "is it the right file, of this language? For invented words take vectors=text or vectors=random"
+    print(coverage(table.vectors, len(known), len(forms), "words of the data", HARDLY, mend), file=sys.stderr)
     return known
 
 

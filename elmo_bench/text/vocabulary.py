@@ -1,9 +1,12 @@
-"""A mapping between strings and ids."""
+"""A mapping between strings and ids, and how much of a text a list that was given beside it has."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from os import PathLike
+
+from elmo_bench.system.errors import UserError
 
 
 class Vocabulary:
@@ -58,3 +61,21 @@ class Vocabulary:
         if not isinstance(state["special"], bool) or not all(isinstance(item, str) for item in state["items"]):
             raise TypeError("the items of a vocabulary must be strings")
         return cls(state["items"], state["special"])
+
+
+def coverage(path: str | PathLike[str], known: int, number: int, what: str, least: float, mend: str) -> str:
+    """A line that says how much a list has of what it was given for: a vocabulary, word vectors, an inventory.
+
+    Args:
+        path: the file of the list, or the key that names it.
+        known, number: what it has, and what there is, of `what`, such as "running words of the text".
+        least: the share from which on the list is taken to be meant for the text.
+        mend: what to do about another list.
+
+    Raises:
+        UserError: it has less than that.
+    """
+    told = f"has {known} of the {number} {what} ({known / max(number, 1):.1%})"
+    if known < least * number or (known == 0 < least):
+        raise UserError(f"{told}; {mend}", path)
+    return f"{path} {told}"

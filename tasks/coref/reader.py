@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, document_of
 from elmo_bench.text.rows import tables
 from elmo_bench.text.tags import Span
-from elmo_bench.text.vocabulary import Vocabulary
+from elmo_bench.text.vocabulary import Vocabulary, coverage
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -89,7 +90,19 @@ class CorefReader:
             mend = part.mend("is coreference their last column?")
             raise UserError(f"the training data contain no cluster; {mend}")
         self._make_vocabularies(splits["train"])
+        for split in SPLITS[1:]:
+            self._tell_genres(split, splits[split])
         return tables(splits)
+
+    def _tell_genres(self, split: str, rows: Sequence[Row]) -> None:
+        """Says how many documents have a genre of the training data. Raises `UserError` if no genre of dev is one."""
+        named = [row["genre"] for row in rows if row["genre"] != "-"]
+        known, least = sum(genre in self.vocabularies["genres"] for genre in named), split == "dev"
+        if not named or known == len(named) or self.vocabularies["genres"].items[2:] == ["-"]:
+            return
+        mend = "the genre is the first folder of a document's name, as bc of bc/cctv/00/cctv_0001"
+        what = f"genres of the documents of {split}"
+        print(coverage("task.data.train", known, len(named), what, 0.01 * least, mend), file=sys.stderr)
 
     def _rows(self, split: str) -> list[Row]:
         return [self._row(document) for document in read_split(self.data, split) if document.sentences]

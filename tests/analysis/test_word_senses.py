@@ -2,6 +2,8 @@
 
 import json
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from elmo_bench.analysis.corpora import inventory
 from elmo_bench.analysis.corpora.senses import Instance, Sentence, read_columns, read_mini, read_xml
 from elmo_bench.analysis.disambiguation import Counts, Means, disambiguate, first_sense, means, nearest
 from elmo_bench.analysis.resampling import Score
+from elmo_bench.analysis.wsd import _first
 from elmo_bench.commands.analysis import wsd as wsd_command
 from elmo_bench.records import studies
 from elmo_bench.reporting.tables.studies import in_words, section
@@ -150,6 +153,18 @@ def test_an_index_gives_first_senses_and_refuses_other_keys(tmp_path):
     with pytest.raises(UserError, match=r"gold\.txt:7: the sense key bank%1:00:00:: is not in index\.sense"):
         inventory.check_keys(sentences, numbers, path, tmp_path / "gold.txt")
     malformed(r"index\.sense:1: expected a sense key", inventory.read_index, write(path, "bank%1 12 x 1\n"))
+
+
+@pytest.mark.parametrize("first", [1, 0], ids=["from 1", "from 0"])
+def test_an_inventory_says_how_many_words_it_has_and_is_refused_where_that_is_none(tmp_path, capsys, first):
+    path = write(tmp_path / "index.sense", f"{BANK[0]} 1 {first} 20\r\n{BANK[1]} 2 {first + 1 + (first == 0)} 5\r\n")
+    settings: Any = SimpleNamespace(inventory=str(path), train="a", test="a", train_senses=None, test_senses=None)
+    sentences = [Sentence(["bank"], [Instance(0, 1, ("bank", "n"), BANK[:1], (), 1)])] * 3
+    if first:
+        assert _first(settings, sentences, sentences) == {("bank", "n"): BANK[0]}
+        assert "index.sense has 3 of the 3 first senses of the words of test (100.0%)" in capsys.readouterr().err
+    else:
+        malformed(r"index\.sense: has 0 of the 3 first senses.*numbered 1", _first, settings, sentences, sentences)
 
 
 def test_answers_are_those_of_the_nearest_mean_in_each_layer():

@@ -51,6 +51,7 @@ from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.storage.owners import others
 from elmo_bench.system.terminal.progress import tell
+from elmo_bench.text.vocabulary import coverage
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
 HARDLY = 0.1  # the share of the running words from which on a vocabulary is taken to be meant for a text
@@ -179,11 +180,9 @@ class Trainer:
     def _covering(self, path: Path, size: int | None = None) -> list[str]:
         """A given vocabulary; prints how much of the text it has. Raises `UserError` if that is hardly anything."""
         words = read_vocabulary(path, size)
-        share = self.corpus.covered(words)
-        told = f"has {share:.1%} of the {len(self.corpus.tokens)} running words of the text"
-        if share < HARDLY:
-            raise UserError(f"{told}; is it a list of its words, one a line and nothing else?", path)
-        self.console.print(f"{path} {told}", style="dim", highlight=False, soft_wrap=True)
+        known, mend = self.corpus.covered(words), "is it a list of its words, one a line and nothing else?"
+        told = coverage(path, known, len(self.corpus.tokens), "running words of the text", HARDLY, mend)
+        self.console.print(told, style="dim", highlight=False, soft_wrap=True)
         return words
 
     def _start(self) -> int:

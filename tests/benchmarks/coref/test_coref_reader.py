@@ -60,9 +60,11 @@ def test_a_row_is_a_part_of_a_document_without_singletons_unless_they_are_kept(r
     assert sorted(kept) == [[[0, 4], [7, 7]], [[4, 4], [10, 10]], [[5, 5]], [[8, 8]]]
 
 
-def test_vocabularies_come_from_training(reader):
-    made = reader(dev=column_file([("-", "unheard words", "- -")], "zz/x"), min_count=2)
+def test_vocabularies_come_from_training(reader, capsys):
+    made = reader(dev=column_file([("-", "unheard words", "- -")], "zz/x") + column_file(), min_count=2)
     made.load()
+    told = "task.data.train has 1 of the 2 genres of the documents of dev (50.0%)\n"
+    assert capsys.readouterr().err == told
     assert set(made.vocabularies["words"].items[2:]) == {"of", "Pell"}
     assert made.vocabularies["genres"].items[2:] == ["bc"]
     assert made.vocabularies["genres"]["zz"] == 1
@@ -169,6 +171,12 @@ def test_raw_text_becomes_a_row():
 def test_a_place_to_be_filled_in_is_named():
     with pytest.raises(UserError, match=r"set task\.data\.folder"):
         CorefReader({"folder": None, "train": "x", "dev": "x", "test": "x"}).load()
+
+
+def test_genres_that_are_names_of_documents_are_refused(reader):
+    with pytest.raises(UserError, match=r"has 0 of the 1 genres of the documents of dev.*first folder"):
+        reader(train=column_file(name="1023/0"), dev=column_file(name="2600/0")).load()
+    reader(train=column_file(name="litbank"), dev=column_file(name="bc/x")).load()  # of one genre: none is told apart
 
 
 def test_training_data_need_clusters(reader):
