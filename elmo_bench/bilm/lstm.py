@@ -11,6 +11,7 @@ backward direction's sequences are reversed beforehand, so that both directions 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +30,18 @@ def cell(gates: Tensor, c: Tensor, clip: float) -> tuple[Tensor, Tensor]:
     c = torch.sigmoid(f + FORGET_BIAS) * c + torch.sigmoid(i) * torch.tanh(j)
     c = c.clamp(-clip, clip)
     return c, (torch.sigmoid(o) * torch.tanh(c)).to(gates.dtype)
+
+
+class Shared(torch.autograd.Function):
+    """A parameter in the type of the products, at one of its uses: the gradients of all uses are summed in float32."""
+
+    @staticmethod
+    def forward(ctx: Any, parameter: Tensor, converted: Tensor) -> Tensor:
+        return converted.view_as(converted)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return gradient.float(), None
 
 
 class ProjectedLSTM(nn.Module):
@@ -67,9 +80,8 @@ class ProjectedLSTM(nn.Module):
         Returns:
             (N, P) outputs, and each sequence's state after its own last step.
         """
-        weight, recurrent, bias, projection = (
-            parameter.to(x.dtype) for parameter in (self.input, self.recurrent, self.bias, self.projection)
-        )
+        weight, bias = self.input.to(x.dtype), self.bias.to(x.dtype)
+        recurrent, projection = (self._shared(each, x.dtype) for each in (self.recurrent, self.projection))
         cell_clip, proj_clip = self.clips
         h, c = state.h.detach().to(x.dtype), state.c.detach()
         outputs, ended = [], []
@@ -78,8 +90,16 @@ class ProjectedLSTM(nn.Module):
             if n < len(h):  # sequences that ended at the previous step
                 ended.append((h[n:], c[n:]))
                 h, c = h[:n], c[:n]
-            c, out = cell(torch.addmm(step, h, recurrent.t()), c, cell_clip)
-            h = F.linear(out, projection).clamp(-proj_clip, proj_clip)  # (n, P)
+            c, out = cell(torch.addmm(step, h, recurrent().t()), c, cell_clip)
+            h = F.linear(out, projection()).clamp(-proj_clip, proj_clip)  # (n, P)
             outputs.append(h)
         last = zip((h, c), *reversed(ended), strict=True)
         return torch.cat(outputs), State(*(torch.cat(parts).detach() for parts in last))
+
+    @staticmethod
+    def _shared(parameter: nn.Parameter, dtype: torch.dtype) -> Callable[[], Tensor]:
+        """Gives the parameter in this type for a step."""
+        if parameter.dtype == dtype:
+            return lambda: parameter
+        converted = parameter.detach().to(dtype)
+        return lambda: Shared.apply(parameter, converted)  # type: ignore[no-any-return]

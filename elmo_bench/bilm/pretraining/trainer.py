@@ -11,7 +11,9 @@ import os
 import platform
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
+from io import BytesIO
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -48,7 +50,8 @@ from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
-from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
+from elmo_bench.system.storage.files import write_bytes
+from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.owners import others
 from elmo_bench.system.terminal.progress import tell
 from elmo_bench.text.vocabulary import coverage
@@ -107,6 +110,7 @@ class Trainer:
         self.states = self.lm.start(len(range(recipe.rows)[self.batcher.share]))
         self.first = self._start()
         self.update, self.seconds, self.watch = self.first, 0.0, Watch()
+        self.writing: Future[None] | None = None
         self.cell = torch.compile(cell, dynamic=False) if compile else cell
         self._resume()
         self.journal = Journal(folder / "log.csv", wandb) if group.first else None
@@ -124,7 +128,10 @@ class Trainer:
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         columns = (*columns, TextColumn("{task.fields[info]}"))
         told = self.update, self.seconds
-        with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
+        with (
+            ThreadPoolExecutor(1, "checkpoint") as self.writer,  # on its end, the last checkpoint is written
+            Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress,
+        ):
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
             for batch in islice(self._batches(), max(0, end - self.update)):
                 with saying(self._doing, SMALLER):
@@ -138,6 +145,7 @@ class Trainer:
                 if last or self._due(time.monotonic() - saved):
                     self._save()
                     saved = time.monotonic()
+            self._written()
         if self.journal:
             self.journal.close()
 
@@ -303,7 +311,7 @@ class Trainer:
         return (self.group.size == 1 or self.update % 10 == 0) and self.group.agree(seconds > self.every)
 
     def _save(self) -> None:
-        """Writes a checkpoint, unless the weights are no longer finite."""
+        """Writes a checkpoint, unless the weights are no longer finite; the training goes on while a thread writes."""
         self._stop_at(self.watch.look())
         if not all_finite(self.lm.parameters()):
             self._stop_at(Fault(self.update, "weight", math.nan))
@@ -317,8 +325,14 @@ class Trainer:
                 "update": self.update,
                 "seconds": self.seconds,
             }
-            save_checkpoint(state, self._checkpoint)
-        self.group.wait()
+            self._written()
+            torch.save(state, copy := BytesIO())
+            self.writing = self.writer.submit(write_bytes, self._checkpoint, copy.getbuffer())
+
+    def _written(self) -> None:
+        """Waits for the checkpoint before this one; raises what went wrong."""
+        if self.writing is not None:
+            self.writing.result()
 
     def _resume(self) -> None:
         if not self._checkpoint.exists():

@@ -222,7 +222,7 @@ def replacing(path: str | PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
         yield file
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes | memoryview) -> None:
     """Writes a file atomically, as `replacement` does; its folder is made if necessary."""
     with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)

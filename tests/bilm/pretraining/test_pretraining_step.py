@@ -11,6 +11,7 @@ import torch
 
 from elmo_bench.bilm.corpus import Corpus
 from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, chunks, log_expected, sampled_nll
+from elmo_bench.bilm.lstm import ProjectedLSTM
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import batches, step
@@ -111,6 +112,18 @@ def test_a_step_in_bfloat16_is_near_that_in_float32(corpus):
     assert exact[0] == pytest.approx(rough[0], rel=0.01)
     for name, gradient in exact[1].items():
         assert (gradient - rough[1][name]).norm() < 0.25 * gradient.norm(), name
+
+
+def test_gradients_of_all_steps_are_summed_in_float32():
+    """Many equal gradients: in bfloat16, 1 + 1/256 is 1, and a sum stands still."""
+    torch.manual_seed(0)
+    layer = ProjectedLSTM(2, 2, 2, None, None)
+    uses = 2000
+    shared = layer._shared(layer.recurrent, torch.bfloat16)
+    sum(shared().sum() for _ in range(uses)).backward()
+    assert layer.recurrent.grad is not None
+    assert layer.recurrent.grad.dtype == torch.float32
+    assert (layer.recurrent.grad == uses).all()
 
 
 def test_dropout_follows_from_its_seed():
