@@ -9,6 +9,7 @@ from pathlib import Path
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.text.brackets import BracketError, mentions, write_mentions
+from elmo_bench.text.conll2012 import END, NUMBER, POS, SPEAKER, WORD, begin, write_sentence
 
 SUFFIX = "_brat.conll"
 COLUMNS = 13  # the last, coreference, is empty at a word outside all mentions
@@ -35,17 +36,16 @@ def litbank(sources: Mapping[str, Path]) -> dict[str, str]:
 
 def _document(path: Path) -> Iterator[str]:
     name = path.name.removesuffix(SUFFIX)
-    yield f"#begin document ({name}); part 000\n"
+    yield begin(name, "000")
     with open_text(path) as lines:
         rows = [(number, line.rstrip("\n").split("\t")) for number, line in enumerate(lines, start=1) if line[0] != "#"]
     for full, sentence in groupby(rows, key=lambda row: row[1] != [""]):
         if full:
-            yield from _sentence(name, list(sentence), path)
-            yield "\n"
-    yield "#end document\n"
+            yield _sentence(name, list(sentence), path)
+    yield END
 
 
-def _sentence(name: str, rows: Sequence[tuple[int, list[str]]], path: Path) -> Iterator[str]:
+def _sentence(name: str, rows: Sequence[tuple[int, list[str]]], path: Path) -> str:
     """Rows of twelve columns: no part of speech, parse or predicate, but the speaker and the coreference."""
     for number, row in rows:
         if len(row) != COLUMNS:
@@ -54,6 +54,8 @@ def _sentence(name: str, rows: Sequence[tuple[int, list[str]]], path: Path) -> I
         spans = mentions([row[-1] or "-" for _, row in rows])
     except BracketError as error:
         raise UserError(str(error), path, rows[error.index][0]) from None
-    for (_, row), entities in zip(rows, write_mentions(spans, len(rows)), strict=True):
-        _, part, token, word, *_, speaker, _, _, _ = row
-        yield "\t".join([name, part, token, word, "XX", *"----", speaker.replace("_", "-"), "*", entities]) + "\n"
+    cells = [row for _, row in rows]
+    columns = {number: [row[number] for row in cells] for number in (NUMBER, WORD)}
+    speakers = [row[SPEAKER].replace("_", "-") for row in cells]
+    known = {POS: ["XX"] * len(rows), SPEAKER: speakers, -1: write_mentions(spans, len(rows))}
+    return write_sentence(name, cells[0][1], columns | known)

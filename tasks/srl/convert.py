@@ -7,10 +7,11 @@ from pathlib import Path
 
 from elmo_bench.system.storage.files import open_text, read_text
 from elmo_bench.text.brackets import spans
+from elmo_bench.text.conll2012 import END, FRAME, LEMMA, NUMBER, PARSE, POS, WORD, begin, write_sentence
 
 SPLITS = ("train", "dev", "test")
 Rows = list[list[str]]  # a sentence, split into columns
-WORD, POS, PARSE, LEMMA, ROLESET, ARGUMENTS = 3, 4, 5, 6, 7, 8  # columns of PropBank
+ROLESET, ARGUMENTS = 7, 8  # columns of PropBank; those before are of CoNLL-2012
 
 
 def propbank(sources: Mapping[str, Path]) -> dict[str, str]:
@@ -46,12 +47,12 @@ def _document(name: str, sources: Mapping[str, Path]) -> Iterator[str]:
     document = f"google/ewt/{name.removesuffix('.xml')}"
     labelled = _blocks(sources["propbank"] / f"data/google/ewt/{name}.gold_skel", None)
     worded = _blocks(sources["ud"] / f"not-to-release/sources/{name.replace('/00/', '/')}.conllu", "\t")
-    yield f"#begin document ({document}); part 000\n"
+    yield begin(document, "000")
     for labels, words in zip(labelled, worded, strict=False):  # one document lacks its last sentence in UD
         words = [row[1] for row in words if row[0].isdigit()]
         if len(words) == len(labels) and _consistent(labels):
-            yield from _sentence(document, labels, words)
-    yield "#end document\n"
+            yield _sentence(document, labels, words)
+    yield END
 
 
 def _blocks(path: Path, separator: str | None) -> Iterator[Rows]:
@@ -72,9 +73,8 @@ def _consistent(labels: Rows) -> bool:
     )
 
 
-def _sentence(document: str, labels: Rows, words: Sequence[str]) -> Iterator[str]:
-    for row, word in zip(labels, words, strict=True):
-        _, _, number = row[ROLESET].rpartition(".")
-        columns = [document, "0", row[2], word, row[POS], row[PARSE], row[LEMMA], number, "-", "-", "*"]
-        yield "\t".join([*columns, *row[ARGUMENTS:], "-"]) + "\n"
-    yield "\n"
+def _sentence(document: str, labels: Rows, words: Sequence[str]) -> str:
+    columns = {number: [row[number] for row in labels] for number in (NUMBER, POS, PARSE, LEMMA)}
+    frames = [row[ROLESET].rpartition(".")[2] for row in labels]
+    arguments = list(zip(*(row[ARGUMENTS:] for row in labels), strict=True))
+    return write_sentence(document, "0", {**columns, WORD: words, FRAME: frames}, arguments)
