@@ -26,7 +26,8 @@ LIMITS = {
     "steps": 90.0,
     "pretraining": 150.0,
     "train": 240.0,
-}  # seconds of each part, by its kind
+}  # seconds of each part, by its kind, on a GPU
+SLOWER = 5.0  # times as long may a part take on a CPU, which others may use too
 DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}  # without it, cuBLAS may add up in another order each time
 LEAST = 5.0  # seconds that are left for a part to be started
 CODE = ("elmo_bench", "tasks", "tests", "conf")
@@ -90,7 +91,8 @@ def run(work: Work, file: Path, limit: float, tell: Callable[[str], None]) -> Fi
         if left < LEAST:
             tell(f"{part}: no time left")
             continue
-        found["parts"][part] = _part(work, part, min(left, LIMITS[part.partition(".")[0]]))
+        longest = LIMITS[part.partition(".")[0]] * (SLOWER if work.place.type == "cpu" else 1)
+        found["parts"][part] = _part(work, part, min(left, longest))
         tell(f"{part}: {told(found['parts'][part])}")
         write_text(file, json_text.dumps(found, indent=1) + "\n")
     return found

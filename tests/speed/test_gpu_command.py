@@ -124,7 +124,7 @@ def test_a_part_that_fails_says_why(tmp_path, forked):
 
 
 def test_a_part_that_takes_too_long_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setitem(gpu_run.LIMITS, "encode", 0.1)
+    monkeypatch.setitem(gpu_run.LIMITS, "encode", 0.4 / gpu_run.SLOWER)
     found = gpu_run.run(Work(CPU, None, [], ["encode"]), tmp_path / "gpu.json", 120, lambda line: None)
     assert found["parts"]["encode"]["failed"] == "not done after 0 s"
 
