@@ -120,7 +120,7 @@ def test_gradients_of_all_steps_are_summed_in_float32():
     layer = ProjectedLSTM(2, 2, 2, None, None)
     uses = 2000
     shared = layer._shared(layer.recurrent, torch.bfloat16)
-    sum(shared().sum() for _ in range(uses)).backward()
+    torch.stack([shared().sum() for _ in range(uses)]).sum().backward()
     assert layer.recurrent.grad is not None
     assert layer.recurrent.grad.dtype == torch.float32
     assert (layer.recurrent.grad == uses).all()
