@@ -25,7 +25,7 @@ def results(folder: str | PathLike[str] | None = None) -> DataFrame:
     run (its id).
 
     Args:
-        folder: of results; None: your own, results/own. "results" in a checkout: the authors'.
+        folder: of results; None: your own, results/own. "results" in a checkout: the reference runs.
 
     Raises:
         UserError: a record is damaged.

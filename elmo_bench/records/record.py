@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.configuration import pages
 from elmo_bench.records.shape import KEYS, RECORD, fault
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -64,8 +65,8 @@ class Started:
 
     @property
     def note(self) -> str:
-        """What the scale is, as the configuration says it."""
-        return self.config["scale"]["note"]
+        """What the scale is, as its configuration file says today, or as it said when the run was made."""
+        return pages.note(self.scale) or self.config["scale"]["note"]
 
     @property
     def paper(self) -> Plain:

@@ -32,7 +32,7 @@ class Asked(NamedTuple):
         seeds: the seeds from 1 to this number; None: those of the page.
         jobs: how many runs at a time; None: as many as the machine allows.
         run: whether runs without a record are trained.
-        recorded: whether only what the authors recorded is shown.
+        recorded: whether only the reference runs are shown.
         on: local, or a page of conf/cluster/.
         cluster: changes to this page.
         overrides: for every run.

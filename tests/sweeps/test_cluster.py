@@ -174,5 +174,5 @@ def test_jobs_that_wait_are_ended_before_those_that_run(tmp_path, monkeypatch):
 
 def test_where_slurm_is_not_there_one_line_says_so(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UserError, match="there is no squeue on this machine"):
+    with pytest.raises(UserError, match="Slurm is not installed here .no squeue."):
         slurm.queue()

@@ -12,12 +12,12 @@ if TYPE_CHECKING:  # `--help` does not import it
 
 STUDY = (
     SCALE,
-    Argument("bilm", "a page of conf/bilm/; by default that of the scale", None, "NAME"),
+    Argument("bilm", "a configuration file in conf/bilm/; by default that of the scale", None, "NAME"),
     Argument("force", "measure again although there is a record", False, parse=flag),
     *PLACES,
 )
 NOTES = (
-    "Prints the table and writes it as a record, results/analysis/SCALE/STUDY/ID.json, which the report shows. A "
+    "Prints the table and writes it as a record, results/own/analysis/SCALE/STUDY/ID.json, which the report shows. A "
     "recorded table is not measured again.",
     OVERRIDES,
 )
