@@ -34,7 +34,7 @@ help: ## list the targets and their variables
 	  '  SEEDS=$(SEEDS)       how many seeds reproduce runs; sweeps have their own number' \
 	  '  N=            the number of the table or figure' \
 	  '  NAME=         the sweep: $(patsubst conf/sweep/%.yaml,%,$(wildcard conf/sweep/*.yaml))' \
-	  '  ON=           where a sweep runs: here, or slurm or another page of conf/cluster' \
+	  '  ON=           where a sweep runs: here, or slurm or another file in conf/cluster' \
 	  '  ARGS=         further overrides or options, as ARGS="trainer=gpu elmo.dropout=0.2" or ARGS="-k mix" (test)' \
 	  '  PYTHON=       the first of these from 3.11 to 3.13: $(PYTHON)' \
 	  '  TORCH=        what setup installs as torch (cuda, cpu or any requirement): $(or $(TORCH),$(PINNED))'
@@ -126,7 +126,7 @@ clean-cache: ## remove generated data, trained mini biLMs and word vectors, and 
 	  if [ -f "$$lock" ]; then du -sh "$$PWD/$${lock%/lock}" && rm -rf "$${lock%/lock}"; fi; \
 	done
 
-# A sweep is a page of conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
+# A sweep is a file in conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
 given = $(if $(filter command environment override,$(origin $(1))),'$(2)=$($(1))')
 # Tables of the biLM alone are commands of their own; of the others, one table or figure is one file under conf/sweep/.
 TABLE_4 = analysis.neighbours

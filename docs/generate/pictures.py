@@ -64,9 +64,8 @@ def files() -> dict[Path, str]:
     charts = (
         Chart(
             "model", "The model",
-            "The characters of each word go through a convolution and two bidirectional LSTM layers. The weighted sum of "
-            "the three layers is ELMo, which stands beside the word vector in the model "
-            "of the task.",
+            "The characters of each word go through a convolution and two bidirectional LSTM layers. The weighted "
+            "sum of the three layers is ELMo, which stands beside the word vector in the model of the task.",
             (8.6, 4.0), MODEL, _draw,
         ),
         Chart(

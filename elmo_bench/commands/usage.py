@@ -34,7 +34,7 @@ PLACES = (
     ),
 )
 FORCE = Argument("force", "train again although there is a record", False, parse=flag)
-TASK = Argument("task", "the benchmark, a page of conf/task/", "ner")
+TASK = Argument("task", "the benchmark, a file in conf/task/", "ner")
 SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
 ARM = Argument("arm", "elmo, or baseline: without ELMo, as elmo.where=none", "elmo")
 BILM_FILES = (

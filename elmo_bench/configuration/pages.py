@@ -102,7 +102,7 @@ def _explain(error: BaseException) -> str | None:
         one = shlex.quote(f"{key}=[{values}]")
         return f"{several[1]}: several values are a sweep: add -m, or if they are one list, write it in brackets: {one}"
     if text.startswith("Config group override must be"):  # task=3
-        return f"{_line(error)}; elmo-bench train --help lists the pages of every group"
+        return f"{_line(error)}; elmo-bench train --help lists the files of every group"
     if isinstance(error, UnicodeDecodeError):
         return _other_encoding()
     page_is_wrong = isinstance(error, ValueError | OSError) and _theirs(_origin(error))

@@ -22,7 +22,7 @@ class Started:
     """What is known of a run before it ends.
 
     Attributes:
-        arm, variant: baseline or elmo, and what differs from the task's page by dotted key.
+        arm, variant: baseline or elmo, and what differs from the task's configuration by dotted key.
         version: of the task's computation.
         run, group: 16 hexadecimal digits, hashes of the settings with and without the seed.
         bilm: the name and sha256 of the biLM, null for a baseline, and whether it was tuned.
@@ -94,7 +94,7 @@ class Started:
 
     @property
     def has_seen(self) -> bool:
-        """Whether its source of layers was trained on data of its task, as the source's page says (`bilm.seen`)."""
+        """Whether its source of layers was trained on data of its task, as the source says (`bilm.seen`)."""
         return self.has_elmo and self.task in (self.config.get("bilm") or {}).get("seen", ())
 
 

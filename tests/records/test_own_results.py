@@ -99,7 +99,10 @@ def test_recorded_reads_the_authors_runs_and_trains_none(bench, evidence, monkey
     assert out.count("1-2") == 2
     status, out, err = call(reproduce, *arguments, "task.fit.epochs=2")
     assert (status, out) == (2, "")
-    assert "recorded=true shows the arms of the scale as their pages have them: without task.fit.epochs=2" in err
+    assert (
+        "recorded=true shows the arms of the scale as their configuration files have them: without task.fit.epochs=2"
+        in err
+    )
     status, out, err = call(reproduce, *arguments, "scale=mini")
     assert (status, out) == (2, "")
     assert "there is no such reference run" in err

@@ -29,7 +29,7 @@ COLUMNS = [
 
 
 def run(where, seed, f1, **more):
-    """A run of ELMo at a place, or of the baseline; the task's page has it at the input, with γ."""
+    """A run of ELMo at a place, or of the baseline; the task's configuration has it at the input, with γ."""
     variant = {} if where in ("none", "input") else {"elmo.where": where}
     record = fake(where, seed, f1, variant=more.pop("variant", variant), **more)
     record.config["elmo"]["gamma"] = True

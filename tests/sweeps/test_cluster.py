@@ -32,7 +32,7 @@ def test_a_page_and_changes_to_it_say_what_a_cluster_is_asked_for():
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("slrum", "at_once=1", "on=slrum: there is no such page of conf/cluster; did you mean slurm?"),
+        ("slrum", "at_once=1", "on=slrum: there is no such file in conf/cluster; did you mean slurm?"),
         ("slurm", "run.partitoin=gpu", "cluster.run.partitoin=gpu: "),
         ("slurm", "run.minutes=long", "cluster.run.minutes=long: "),
         ("slurm", "attempts=0", "cluster.attempts=0: a whole number from 1"),

@@ -33,7 +33,7 @@ def keys(config: str) -> list[Section]:
     from elmo_bench.analysis import settings as studies
 
     listed = described(getattr(studies, config))
-    return [pages(["bilm"]), settings("Keys of the page, with the defaults that it changes", listed)]
+    return [pages(["bilm"]), settings("Keys of the configuration file, with the defaults that it changes", listed)]
 
 
 def show(record: StudyRecord, results_root: str | None = None) -> None:

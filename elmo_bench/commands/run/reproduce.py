@@ -30,7 +30,7 @@ COMMAND = Command(
     "reproduce",
     "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
     (
-        Argument("task", "the benchmark, a page of conf/task/, or all", "ner"),
+        Argument("task", "the benchmark, a file in conf/task/, or all", "ner"),
         usage.SCALE,
         Argument("seeds", "train each arm with the seeds from 1 to this number", 1, parse=whole(1, 1000)),
         usage.JOBS,
@@ -78,9 +78,7 @@ def show_recorded(wanted: Asked) -> None:
         UserError: settings are asked for for which there are none, or there is no such run.
     """
     if wanted.changes:
-        raise UserError(
-            f"recorded=true shows the arms of the scale as their pages have them: without {wanted.changes[0]}"
-        )
+        raise UserError(f"recorded=true shows the arms of the scale without changes: leave out {wanted.changes[0]}")
     found = [each for task in wanted.tasks for each in store.read_all(places.RECORDED, wanted.scale, task)]
     shown = [record for record in found if is_main(record)]
     if not shown:
