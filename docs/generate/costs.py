@@ -129,9 +129,9 @@ def first_result(task: str) -> str:
 def two_gains() -> str:
     """The clearest gain of the reference runs on open data, and one that is not shown."""
     section = tables.overview(whole(read_all(places.RECORDED, "open")))[0]
-    read = [(row, *map(float, re.findall(r"[-+][\d.]+", row[5]))) for row in section.rows]
-    shown = max((each for each in read if each[2] > 0), key=lambda each: each[2])[0]
-    unsure = [each[0] for each in read if each[2] <= 0 <= each[3]]
+    lows = [float(re.findall(r"[-+][\d.]+", row[5])[1]) for row in section.rows]
+    shown = section.rows[lows.index(max(lows))]
+    unsure = [row for row, low in zip(section.rows, lows, strict=True) if low <= 0]
     rows = [
         (shown, "shown: the interval excludes 0"),
         *((row, "not shown: these runs also agree with no gain") for row in unsure[:1]),
