@@ -107,7 +107,7 @@ def _others() -> str:
         return ""
     most = max(found, key=lambda each: each.peak_memory_mib or 0)
     return (
-        f"With `bilm={most.bilm_name}` in the place of ELMo the highest peak is {_peak([most])} ({most.task}, scale "
+        f"With `bilm={most.bilm_name}` instead of ELMo the highest peak is {_peak([most])} ({most.task}, scale "
         f"{most.scale})."
     )
 

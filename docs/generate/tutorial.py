@@ -1,6 +1,6 @@
 """The tutorial: its page is the source, from which its notebook and the outputs in the page are made.
 
-A block of `python` or `sh` is a cell. A block of `text` right behind it is what the cell prints, one of `about` the same with
+A block of `python` or `sh` is a cell. A block of `text` right behind it is what the cell prints; one of `about` has
 numbers that differ from machine to machine.
 """
 
@@ -90,7 +90,7 @@ def _shown(outputs: list[Any]) -> tuple[str, dict[str, Any]]:
     text = re.sub(r"\x1b\[[\d;]*m", "", text).replace("\r\n", "\n")
     data = {kind: value for each in outputs for kind, value in each.get("data", {}).items()}
     lines = [line for line in text.splitlines() if not re.match(PASSING, line)]
-    return "".join(f"{textwrap.fill(line, 110)}\n" for line in lines), data
+    return "".join(f"{textwrap.fill(line, 110).rstrip()}\n" for line in lines), data
 
 
 def differs(cell: Cell, printed: str) -> str:

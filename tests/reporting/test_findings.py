@@ -207,7 +207,7 @@ def test_a_finding_names_the_biLM_and_the_tags(monkeypatch):
     for listed in ([ours, *others], [*others, ours]):
         (row,) = of_study(monkeypatch, "pos", listed, **ASKED)
         assert (row.value, *(row.interval or ())) == pytest.approx((-0.51, -0.71, -0.31))
-        assert (row.verdict, row.note) == ("shown", "biLM open; 900 items in 30 clusters")
+        assert (row.verdict, row.note) == ("shown", "biLM open; 900 examples in 30 clusters")
     (row,) = of_study(monkeypatch, "pos", others, **ASKED)
     assert row.verdict == "not tested"
 
