@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
+import elmo_bench
 from docs.generate import __main__ as generate
 from docs.generate import costs, pictures, tutorial
 from elmo_bench.system.places import ROOT
@@ -61,6 +63,22 @@ def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
         found for cell, (printed, _) in zip(cells, shown, strict=True) if (found := tutorial.differs(cell, printed))
     ]
     assert wrong == [], "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ["python", "bilms"])
+def test_the_snippets_of_a_page_run(name, tmp_path, monkeypatch):
+    """One after another, in a folder with the biLM that they name, and with one epoch of training."""
+    for file in ("options.json", "weights.hdf5"):
+        (tmp_path / file).symlink_to(ROOT / "models" / "open" / file)
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    monkeypatch.chdir(tmp_path)
+    train, own = elmo_bench.train, ["task.fit.epochs=1", "trainer=cpu", f"results_root={tmp_path / 'own'}"]
+    monkeypatch.setattr(elmo_bench, "train", lambda task, given: train(task, [*given, *own]), raising=False)
+    snippets = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / f"docs/{name}.md").read_text(encoding="utf-8"), re.DOTALL | re.M
+    )
+    assert snippets
+    exec(compile("\n".join(snippets), name, "exec"), {})
 
 
 @pytest.mark.parametrize(

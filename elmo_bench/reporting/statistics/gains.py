@@ -137,8 +137,8 @@ def _p_items(treated: dict[int, Evidence], control: dict[int, Evidence]) -> list
 # In words.
 
 READING = (
-    "[low, high] after a gain is its 95 % interval, from 2,000 draws of seeds and of clusters of examples: documents or "
-    "articles, if the data have them. p comes from the same standard error and degrees of freedom: it is below 0.05 "
+    "[low, high] after a gain is its 95 % interval, from 2,000 draws of seeds and of clusters of examples: documents "
+    "or articles, if the data have them. p comes from the same standard error and degrees of freedom: it is below 0.05 "
     "exactly when the interval excludes 0. power: the true gain that such runs show four times out of five. "
     "Dev has chosen the epochs, so that its scores are a little high. Nothing is averaged over tasks."
 )
