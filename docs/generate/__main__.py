@@ -25,6 +25,7 @@ MADE: dict[str, Callable[..., str]] = {
     "one seed": costs.one_seed,
     "two gains": costs.two_gains,
     "commands": commands.table,
+    "sweeps": commands.sweeps,
     "keys": keys.table,
     "keys of task": keys.of_task,
     "recipe": keys.recipe,

@@ -6,6 +6,7 @@ import importlib
 import re
 
 from elmo_bench.__main__ import HEADINGS, TITLES, module
+from elmo_bench.configuration import tables
 from elmo_bench.reporting.section import pipes
 from elmo_bench.system.places import ROOT
 
@@ -28,6 +29,12 @@ def table() -> str:
         pipes(("target", "what it does"), [(f"`make {name}`", what) for name, what in targets]),
     ]
     return "\n\n".join(parts)
+
+
+def sweeps() -> str:
+    """The sweeps and their titles."""
+    names = sorted(path.stem for path in (ROOT / "conf" / "sweep").glob("*.yaml"))
+    return pipes(("sweep", "what it compares"), [(f"`{name}`", tables.table(name).title) for name in names])
 
 
 def _link(name: str) -> str:
