@@ -88,7 +88,6 @@ pages: $(READY) ## write again what pages take from code and records, and execut
 	@$(MODULE) docs.generate $(ARGS)
 
 docs: $(READY) ## build the site of all pages into build/site/; a broken link ends it
-	@$(RUN) -c 'import mkdocs' 2>/dev/null || .venv/bin/pip install -q -c constraints.txt -e '.[docs]'
 	@NO_MKDOCS_2_WARNING=1 $(MODULE) mkdocs build --strict --quiet $(ARGS) && echo 'the site: build/site/index.html'
 
 wheels: FOR = 3.12
