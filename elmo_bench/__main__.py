@@ -1,7 +1,7 @@
 """The console command `elmo-bench COMMAND KEY=VALUE ...`, the same as `python -m elmo_bench COMMAND KEY=VALUE ...`.
 
-A command is a module in the room of its heading, `elmo_bench/commands/HEADING/NAME.py`, with its help text (`COMMAND`)
-and its entry point (`main`).
+A command is a module in the package of its heading, `elmo_bench/commands/HEADING/NAME.py`, with its help text
+(`COMMAND`) and its entry point (`main`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HEADINGS = {
     "compare": {
         "report": "write the tables and figures of your recorded runs",
         "export": "the records as CSV and parquet, and every table as LaTeX and Markdown",
-        "regroup": "give the items of recorded runs the documents of their data as clusters",
+        "regroup": "give the per-example results of recorded runs the documents of their data as clusters",
         "publish": "make a W&B run of every record, and a workspace and a report of them",
         "score": "the official metrics of a file of predictions, as one JSON object",
     },

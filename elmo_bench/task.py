@@ -4,7 +4,7 @@ A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its p
 The framework (`elmo_bench/`) uses them only through the protocols below and never imports a task.
 
 `tasks/README.md` shows step by step how to add a task. A task that does not offer `scale=mini` has a function
-`write_example(folder)` in its reader.py; it writes small invented data where the task's page expects them below
+`write_example(folder)` in its reader.py; it writes small invented data where the configuration expects them below
 `data_root`, for the tests of this contract.
 """
 

@@ -180,7 +180,7 @@ class Bench:
         return last.parent
 
     def command(self, name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """A command in a fork of this process, with the toy task's page."""
+        """A command in a fork of this process, with the toy task's configuration."""
         from tests.command import forked
 
         return forked(self.conf, name, arguments, clean_environment() | environment)

@@ -69,7 +69,7 @@ class WsdConfig(StudyConfig):
     test_senses: str | None = file("senses of test, likewise")
     inventory: str | None = file("index.sense of WordNet: all sense keys and their numbers")
     sentences: int | None = key(None, "read only so many sentences of each file; null: all", least=1)
-    controls: list[str] = key([], "further pages of conf/bilm/")
+    controls: list[str] = key([], "further files in conf/bilm/")
     version: int = version(2)
 
 
@@ -86,8 +86,8 @@ class PosConfig(StudyConfig):
     comment: str | None = key(None, "what a comment line starts with")
     apart: bool = key(False, "a comment ends a sentence, and widths may differ between sentences")
     sentences: int | None = key(None, "read only so many sentences of each file; null: all", least=1)
-    controls: list[str] = key([], "further pages of conf/bilm/")
-    vectors: str | None = key(None, "a page of conf/vectors/: another control, left out where its files are not here")
+    controls: list[str] = key([], "further files in conf/bilm/")
+    vectors: str | None = key(None, "a file in conf/vectors/: another control, left out where its files are not here")
     seeds: int = key(3, "train each classifier with the seeds from 1 to this number", least=1)
     epochs: int = key(10, "of which the best on dev is kept", least=1)
     batch: int = key(512, "words in an update", least=1)
@@ -99,7 +99,7 @@ class PosConfig(StudyConfig):
 class OverlapConfig(StudyConfig):
     """What a text, such as that of a biLM, has in common with the tasks' dev and test sentences."""
 
-    task: str = key("all", "whose dev and test: a page of conf/task/, or all")
+    task: str = key("all", "whose dev and test: a file in conf/task/, or all")
     text: Any = key(schema.MISSING, "files, folders or patterns, one tokenized sentence a line")
     words: int = key(13, "how many running words count as common", least=1)
 

@@ -52,7 +52,7 @@ class BiLM(nn.Module):
 
     Args:
         options: sizes.
-        state: the initial state of every sentence. "zero": zeros. "warm": the steady state after a few sentence breaks.
+        state: the initial state of every sentence. "zero": zeros. "warm": the state after eight empty sentences.
             "carry": the final state of the same row of the previous batch, as in the release; only with it do the
             vectors of a sentence depend on earlier sentences.
         token_budget: tokens (including marks) that `encode` computes at once; limits its working memory. None: `TOKENS`
@@ -291,7 +291,7 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def _warm(self) -> States:
-        """The state after a few sentence breaks from zeros, (1, P) and (1, C); it changes only with the weights."""
+        """The state after eight empty sentences from zeros, (1, P) and (1, C); it changes only with the weights."""
         version = self._weights_version()
         if self._steady is None or self._steady[0] != version:
             vectors, directions = self._functions(prepared=not any(p.requires_grad for p in self.parameters()))

@@ -1,4 +1,4 @@
-"""What a cluster is asked for: a page of conf/cluster/, changed by `cluster.KEY=VALUE`."""
+"""What a cluster is asked for: a file in conf/cluster/, changed by `cluster.KEY=VALUE`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ClusterSettings:
 
 
 def known() -> list[str]:
-    """The clusters: pages of conf/cluster/."""
+    """The clusters: files in conf/cluster/."""
     return sorted(path.stem for path in (places.CONF / "cluster").glob("*.yaml"))
 
 
@@ -60,7 +60,7 @@ def read(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
     """
     if name not in known():
         raise UserError(
-            f"on={name}: there is no such page of conf/cluster; {console.choices(name, ['local', *known()])}"
+            f"on={name}: there is no such file in conf/cluster; {console.choices(name, ['local', *known()])}"
         )
     page = yaml_text.read(places.CONF / "cluster" / f"{name}.yaml")
     try:

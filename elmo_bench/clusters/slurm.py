@@ -110,11 +110,15 @@ def _called(*command: str) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     except FileNotFoundError:
-        raise UserError(f"there is no {command[0]} on this machine: type this where Slurm's commands are") from None
+        raise UserError(
+            f"Slurm is not installed here (no {command[0]}); type this on a login node of a cluster"
+        ) from None
     except subprocess.TimeoutExpired:
         raise UserError(f"{command[0]} does not answer within a minute") from None
     except subprocess.CalledProcessError as error:
-        raise UserError(f"{command[0]}: {last(error.stderr)}") from error
+        raise UserError(
+            f"Slurm does not answer here ({command[0]}: {last(error.stderr)}); type this on a login node"
+        ) from error
 
 
 def said_by_us() -> redirect_stderr[Any]:

@@ -19,7 +19,13 @@ PLACES = (
         None,
         "FOLDER",
     ),
-    Argument("results_root", "folder of records, checkpoints and the report; by default results/own/", None, "FOLDER"),
+    Argument(
+        "results_root",
+        "folder of records, checkpoints and the report; by default results/own/. results_root=results is "
+        "for the project's own evidence: it adds runs to the reference runs and rewrites tracked tables",
+        None,
+        "FOLDER",
+    ),
     Argument(
         "cache_root",
         "folder of generated data and cached layers; also the variable ELMO_BENCH_CACHE; by default .cache/",
@@ -28,7 +34,7 @@ PLACES = (
     ),
 )
 FORCE = Argument("force", "train again although there is a record", False, parse=flag)
-TASK = Argument("task", "the benchmark, a page of conf/task/", "ner")
+TASK = Argument("task", "the benchmark, a file in conf/task/", "ner")
 SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")
 ARM = Argument("arm", "elmo, or baseline: without ELMo, as elmo.where=none", "elmo")
 BILM_FILES = (
@@ -55,11 +61,11 @@ def of_pages(groups: Sequence[str] = GROUPS) -> list[Section]:
     return [pages(groups)]
 
 
-def all_keys() -> list[Section]:
-    """The pages, and every key of a run with its default, from the typed configuration."""
+def blocks() -> dict[str, type]:
+    """The typed blocks of a run's configuration, by the name that their keys begin with."""
     from elmo_bench.configuration import schema
 
-    blocks = {
+    return {
         "elmo": schema.ElmoConfig,
         "bilm": schema.BilmConfig,
         "task": schema.TaskConfig,
@@ -69,9 +75,15 @@ def all_keys() -> list[Section]:
         "trainer": schema.TrainerConfig,
         "logger": schema.LoggerConfig,
     }
+
+
+def all_keys() -> list[Section]:
+    """The configuration files, and every key of a run with its default, from the typed configuration."""
+    from elmo_bench.configuration.schema import KEYS
+
+    title = "Keys of {}, with the defaults that configuration files change"
     return of_pages() + [
-        settings(f"Keys of {name}, with the defaults that pages change", described(block, f"{name}.", schema.KEYS))
-        for name, block in blocks.items()
+        settings(title.format(name), described(cls, f"{name}.", KEYS)) for name, cls in blocks().items()
     ]
 
 

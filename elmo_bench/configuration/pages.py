@@ -61,6 +61,11 @@ def own_bilm(scale: str) -> str | None:
     return _written(_scale(scale), "scale.bilm")
 
 
+def note(scale: str) -> str | None:
+    """What the numbers of a scale mean, as its configuration file says."""
+    return _written(_scale(scale), "scale.note")
+
+
 def _scale(name: str) -> Path:
     return places.page("scale", name)
 
@@ -93,9 +98,11 @@ def _explain(error: BaseException) -> str | None:
             return f"{override}: with other letters than those of ASCII, write the value in double quotes: {quoted}"
         return f"{override}: {QUOTE if equals else 'arguments are written key=value, without spaces'}"
     if several := re.match(r"Ambiguous value for argument '(.*)'", text):
-        return f"{several[1]}: several values are a sweep: add -m (see also elmo-bench sweep --help)"
+        key, _, values = several[1].partition("=")
+        one = shlex.quote(f"{key}=[{values}]")
+        return f"{several[1]}: several values are a sweep: add -m, or if they are one list, write it in brackets: {one}"
     if text.startswith("Config group override must be"):  # task=3
-        return f"{_line(error)}; elmo-bench train --help lists the pages of every group"
+        return f"{_line(error)}; elmo-bench train --help lists the files of every group"
     if isinstance(error, UnicodeDecodeError):
         return _other_encoding()
     page_is_wrong = isinstance(error, ValueError | OSError) and _theirs(_origin(error))

@@ -64,40 +64,48 @@ class ElmoConfig:
     """Where and how ELMo enters (paper, sections 3.2 and 3.3)."""
 
     where: str = key("input", "where ELMo enters the model", choices=("none", "input", "output", "both"))
-    layers: Any = key("all", "all | last | the number of one layer | a list of fixed weights, one per layer")
-    gamma: bool = key(True, "learn the scale gamma of equation (1); false: fixed at 1")
-    penalty: float = key(0.0, "penalty lambda * sum w^2 on the layer weights before the softmax", least=0)
+    layers: Any = key(
+        "all", "all, last, the number of one layer, or fixed weights in brackets, one per layer: [0.2,0.3,0.5]"
+    )
+    gamma: bool = key(True, "learn the scale γ of equation (1); false: keep it at 1")
+    penalty: float = key(0.0, "penalty λ Σ w² on the layer weights before the softmax", least=0)
     layer_norm: Any = key(
-        False, "paper: one mean and variance per batch and layer; token: per vector", choices=(False, "paper", "token")
+        False,
+        "normalise the layers; paper: one mean and variance per batch and layer; token: per vector",
+        choices=(False, "paper", "token"),
     )
     dropout: float = key(0.5, "dropout on the mixed vector", least=0, below=1)
     projection: int | None = key(None, "size of a linear projection of the mixed vector; null: none", least=1)
     words: str = key("beside", "keep the task's word vectors beside ELMo, or drop them", choices=("beside", "instead"))
-    finetune: str = key("none", "joint: gradients reach the biLM", choices=("none", "joint"))
+    finetune: str = key(
+        "none", "none: the biLM is frozen; joint: it is trained with the model", choices=("none", "joint")
+    )
 
 
 @dataclass
 class LayersConfig:
     """A source of layers (`bilm=`): the keys that all sources share. A page adds the arguments of its own source."""
 
-    _target_: str = key(MISSING, "class of the source")
+    _target_: str = key(MISSING, "Python class of the source")
     name: str = key(MISSING, "its name in records and reports", identity=False)
     tuned: bool = key(False, "true for a biLM that was tuned on the task's training text", identity=False)
-    cache: bool = key(True, "compute the layers of a frozen source once and store them under cache_root")
+    cache: bool = key(True, "compute the layers of a frozen source once and store them below cache_root")
     download: str | None = key(None, "where to get the files; shown in messages", identity=False)
-    licence: str | None = key(None, "of the files; shown in messages", identity=False)
-    maker: str | None = key(None, "class that makes the files if they are missing", identity=False)
-    seen: list[str] = key([], "tasks whose data it was trained on: their scores are no evidence", identity=False)
+    licence: str | None = key(None, "licence of the files; shown in messages", identity=False)
+    maker: str | None = key(None, "Python class that makes the files if they are missing", identity=False)
+    seen: list[str] = key(
+        [], "tasks whose data it was trained on; the report marks their scores as contaminated", identity=False
+    )
 
 
 @dataclass
 class BilmConfig(LayersConfig):
     """A biLM in the official layout."""
 
-    options: str | None = key(None, "options.json")
-    weights: str | None = key(None, "weights, .hdf5 or .safetensors")
+    options: str | None = key(None, "the biLM's options.json")
+    weights: str | None = key(None, "the biLM's weights, .hdf5 or .safetensors")
     state: str = key("warm", "LSTM state at the start of a sentence", choices=("zero", "warm", "carry"))
-    seed: int = key(1, "of the training of a biLM that a run makes itself (bilm=mini)", least=0)
+    seed: int = key(1, "seed of a biLM that the run trains itself (bilm=mini)", least=0)
     like: str | None = key(
         None, "for an untrained biLM: the source of its sizes, an options file or a recipe under conf/pretrain"
     )
@@ -126,7 +134,7 @@ class TuningConfig:
     clip: float = key(MISSING, "bound on the gradient norm of all parameters except the softmax", above=0)
     dropout: float = key(0.0, "on the input of every LSTM layer and on the last one's output", least=0, below=1)
     bfloat16: bool = key(False, "compute matrix products in bfloat16")
-    seed: int = key(1, "of the order of sentences and the samples", least=0)
+    seed: int = key(1, "seed of the order of sentences and of the samples", least=0)
     softmax: NewSoftmaxConfig = field(default_factory=NewSoftmaxConfig)
     compile: bool = key(False, "compile the pointwise operations", identity=False)
     device: str = key("auto", "where to tune", choices=("auto", "cpu", "cuda"), identity=False)
@@ -142,7 +150,7 @@ class TuningConfig:
 class TunedConfig(BilmConfig):
     """A biLM tuned on a task's training text; its identity is the recipe of its maker."""
 
-    parent: str = key(MISSING, "page of the biLM that is tuned", identity=False)
+    parent: str = key(MISSING, "the biLM to tune, a file in conf/bilm/", identity=False)
     tuning: TuningConfig = field(default_factory=TuningConfig, metadata={"identity": False})
 
 
@@ -150,8 +158,10 @@ class TunedConfig(BilmConfig):
 class TransformersConfig(LayersConfig):
     """A local Hugging Face model."""
 
-    path: str | None = key(None, "folder of the model and its tokenizer")
-    pooling: str = key("first", "how word pieces become words", choices=("first", "mean"))
+    path: str | None = key(None, "folder of the model and its tokenizer, as save_pretrained writes it")
+    pooling: str = key(
+        "first", "vector of a word: of its first word piece, or the mean over its pieces", choices=("first", "mean")
+    )
 
 
 @dataclass
@@ -159,7 +169,7 @@ class VectorSetConfig:
     """A table of pre-trained word vectors, an entry of `vectors.sets`."""
 
     name: str = key(MISSING, "its name in records and messages", identity=False)
-    size: int = key(MISSING, "dimension", least=1)
+    size: int = key(MISSING, "dimension of the vectors", least=1)
     cased: bool = key(True, "whether the table has capital letters; false: words are looked up in lower case")
     lookup: str | None = key(
         None, "exact: words as they stand; lower: then in lower case; null: as task.words says",
@@ -170,7 +180,7 @@ class VectorSetConfig:
     )
     unit: bool | None = key(None, "bring every vector to unit length; null: as task.words says")
     files: list[str] = key([], "its file below vectors_root: the first of these that exists is read", identity=False)
-    words: str | None = key(None, "the file of its words, a line each, if `files` have only numbers", identity=False)
+    words: str | None = key(None, "the file of its words, one a line, if `files` have only numbers", identity=False)
     package: str | None = key(None, "installed package that has it too", identity=False)
     package_files: list[str] = key([], "in this package: the matrix (.npy) and its words (.parquet)", identity=False)
     licence: str | None = key(None, "shown in messages", identity=False)
@@ -183,15 +193,15 @@ class VectorsConfig:
 
     source: str = key(
         "page",
-        "page: as in task.words; random: trained from random values; sets: pre-trained tables; text: skip-gram vectors "
-        "trained on the biLM's text",
+        "page: as in task.words; random: trained from random values; sets: pre-trained vectors; text: skip-gram "
+        "vectors trained on the biLM's text",
         choices=("page", "random", "sets", "text"),
     )
     sets: dict[str, VectorSetConfig] = key({}, identity=False)  # side by side; counted with their files (`settings`)
     maker: str | None = key(None, "class that trains the vectors", identity=False)
-    text: str | None = key(None, "recipe under conf/pretrain that names the text")
+    text: str | None = key(None, "recipe in conf/pretrain/ that names the text")
     root: str | None = key(None, "folder of that text", identity=False)
-    size: int | None = key(None, "dimension", least=1)
+    size: int | None = key(None, "dimension of the vectors", least=1)
     lower: bool = key(False, "lower-case the text")
     window: int = key(5, "context words on each side", least=1)
     negative: int = key(5, "negative samples", least=1)
@@ -199,7 +209,7 @@ class VectorsConfig:
     alpha: float = key(0.025, "initial learning rate", above=0)
     min_count: int = key(3, "rarer words get no vector", least=1)
     epochs: int = key(5, "passes over the text", least=1)
-    seed: int = key(1, "of the training", least=0)
+    seed: int = key(1, "seed of the training", least=0)
 
     @property
     def chosen(self) -> list[VectorSetConfig]:
@@ -216,17 +226,17 @@ class VectorsConfig:
 class ScaleConfig:
     """The data and biLM of a run (`scale=`); numbers of different scales do not compare."""
 
-    name: str = key(MISSING, "mini, open or paper")
+    name: str = key(MISSING, "name of the scale: mini, open or paper")
     note: str = key("", "what its numbers mean", identity=False)
     options: str | None = key(None, "sizes of its own biLM, for bilm=untrained", identity=False)
-    bilm: str | None = key(None, "page of its own biLM, which bilm=tuned starts from", identity=False)
+    bilm: str | None = key(None, "its own biLM, a file in conf/bilm/, which bilm=tuned starts from", identity=False)
     tuned: str | None = key(None, "folder of the biLMs that were tuned on the text of its tasks", identity=False)
     folder: str | None = key(None, "folder of its generated data", identity=False)
     maker: str | None = key(None, "class that makes the data", identity=False)
-    version: int | None = key(None, "of the generator of its data")
-    seed: int = key(1, "of the generator", least=0)
+    version: int | None = key(None, "version of the generator of its data")
+    seed: int = key(1, "seed of the generator", least=0)
     sizes: Any = key(None, "changes to the generator's default sizes")
-    asks_for_vectors: bool = key(False, "random word vectors only with vectors=random", identity=False)
+    asks_for_vectors: bool = key(False, "whether random word vectors need vectors=random", identity=False)
 
 
 @dataclass
@@ -247,16 +257,18 @@ class FitConfig:
 class BatchConfig:
     """The size of batches."""
 
-    batch_size: int = key(MISSING, "examples", least=1)
-    token_budget: int | None = key(None, "largest number of tokens, padding included; null: no bound", least=1)
+    batch_size: int = key(MISSING, "examples in a batch", least=1)
+    token_budget: int | None = key(
+        None, "largest number of tokens in a batch, padding included; null: no bound", least=1
+    )
 
 
 @dataclass
 class ClipConfig:
     """Clipping of gradients."""
 
-    value: float | None = key(None, "bound; null: no clipping", above=0)
-    by: str = key("norm", "what is bounded", choices=("norm", "value"))
+    value: float | None = key(None, "largest norm or value of the gradients; null: no clipping", above=0)
+    by: str = key("norm", "what `value` bounds", choices=("norm", "value"))
 
 
 @dataclass
@@ -264,21 +276,25 @@ class ScheduleConfig:
     """Learning-rate schedule."""
 
     scheduler: Any = key(None, "a partial class of torch.optim.lr_scheduler; null: a constant learning rate")
-    interval: str = key("epoch", "when it steps", choices=("epoch", "step"))
+    interval: str = key("epoch", "when the schedule steps", choices=("epoch", "step"))
 
 
 @dataclass
 class TaskConfig:
     """A task: its common page conf/task/<task>.yaml, and the page of the scale, conf/task/<task>/<scale>.yaml."""
 
-    name: str = key(MISSING, "its folder under tasks/")
-    title: str | None = key(None, "its name in tables; null: that of its folder", identity=False)
-    version: int = key(1, "of its computation: raised when a change to reader, head or metric changes results", least=1)
+    name: str = key(MISSING, "its folder in tasks/")
+    title: str | None = key(None, "its name in tables; null: the name of its folder", identity=False)
+    version: int = key(
+        1, "version of its computation, raised when a change to reader, head or metric changes results", least=1
+    )
     scales: list[str] = key([], "scales that it offers", identity=False)
-    monitor: str = key(MISSING, "metric on dev that selects the epoch")
+    monitor: str = key(MISSING, "dev metric that selects the epoch")
     paper: Any = key(None, "the paper's figures", identity=False)
     perplexity: Any = key(None, "the paper's perplexities of dev before and after tuning (Table 7)", identity=False)
-    data: Any = key(None, "files or hub data set of each split", identity=False)  # part of the reader block
+    data: Any = key(
+        None, "files, or data set of the Hugging Face hub, of each split", identity=False
+    )  # part of the reader block
     download: str | None = key(None, "where to get the data, and their licence; shown in messages", identity=False)
     elmo: Any = key("${elmo}", identity=False)  # a copy of the elmo block, for readers of records
     reader: Any = key(MISSING, "reads the data and makes batches")
@@ -291,7 +307,7 @@ class TaskConfig:
     optimizer: Any = key(MISSING, "a partial optimizer class")
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     clip: ClipConfig = field(default_factory=ClipConfig)
-    average: Any = key(None, "a weight averaging callback of Lightning")
+    average: Any = key(None, "a callback of Lightning that averages the weights")
     batch: BatchConfig = field(default_factory=BatchConfig)
     fit: FitConfig = field(default_factory=FitConfig)
 
@@ -301,22 +317,24 @@ class TrainerConfig:
     """Hardware and how it is used; devices, precision and limit_batches change results. Any argument of Lightning's
     Trainer may stand beside these keys (`configuration/lightning.py`)."""
 
-    accelerator: str = key("auto", "what trains", choices=("auto", "cpu", "gpu", "cuda", "mps"), identity=False)
+    accelerator: str = key("auto", "the kind of device", choices=("auto", "cpu", "gpu", "cuda", "mps"), identity=False)
     devices: Any = key(
-        1, "how many; each takes a batch of every update, which changes results; [1]: the GPU with this number"
+        1, "number of devices; each takes a batch of every update, which changes results; [1]: the GPU with this number"
     )
-    threads: int | None = key(None, "threads of torch; null: one per core", least=1, most=1024, identity=False)
-    progress: Any = key("auto", "a progress bar; auto: on a terminal", choices=("auto", True, False), identity=False)
-    precision: str = key("32-true", "of the products; 16-mixed: on a GPU", choices=PRECISIONS)
-    tf32: bool = key(False, "products, LSTMs and convolutions in TF32 on a GPU: faster, with 10 bits of fraction")
+    threads: int | None = key(None, "CPU threads of torch; null: one per core", least=1, most=1024, identity=False)
+    progress: Any = key(
+        "auto", "show a progress bar; auto: on a terminal", choices=("auto", True, False), identity=False
+    )
+    precision: str = key("32-true", "precision of matrix products; 16-mixed needs a GPU", choices=PRECISIONS)
+    tf32: bool = key(False, "compute in TF32 on a GPU: faster, with 10 bits of fraction instead of 23")
     deterministic: bool = key(
         False,
-        "on a GPU, algorithms that repeat every sum: a resumed run then equals an undisturbed one",
+        "on a GPU, use deterministic algorithms: slower, but a resumed run equals an undisturbed one",
         identity=False,
     )
     limit_batches: Any = key(None, "train on only this many batches of each epoch; the report leaves such runs out")
     fast_dev_run: Any = key(
-        False, "a smoke run: one epoch of one batch (or so many) is trained and scored, and nothing recorded",
+        False, "a smoke run: train and score one batch (or this many) of each split, and record nothing",
         identity=False,
     )  # fmt: skip
     gpu: int | None = field(default=None, metadata={"identity": False})  # devices=[gpu]
@@ -332,13 +350,13 @@ TRAINERS_OWN = [each.name for each in dataclasses.fields(TrainerConfig) if "help
 class WandbConfig:
     """Weights & Biases; offline without a key."""
 
-    project: str = key("elmo_bench", "its project")
-    entity: str | None = key(None, "its user or team; null: that of the key")
-    name: str | None = key(None, "of the run; null: task, scale, arm and seed")
-    notes: str | None = key(None, "about the run")
-    tags: list[str] = key([], "beside those of every run")
-    group: str | None = key(None, "null: by table, <sweep>/<scale>/<task>")
-    job_type: str | None = key(None, "null: by arm")
+    project: str = key("elmo_bench", "project of W&B")
+    entity: str | None = key(None, "user or team of W&B; null: the user of the key")
+    name: str | None = key(None, "name of the run; null: task, scale, arm and seed")
+    notes: str | None = key(None, "notes about the run")
+    tags: list[str] = key([], "tags in addition to those of every run")
+    group: str | None = key(None, "group of the run; null: SWEEP/SCALE/TASK")
+    job_type: str | None = key(None, "job type of the run; null: the arm")
 
 
 @dataclass
@@ -346,7 +364,9 @@ class LoggerConfig:
     """Where metrics go beside the CSV files."""
 
     wandb: WandbConfig | None = key(None, "Weights & Biases")
-    more: dict[str, Any] = key({}, "other loggers of Lightning, each with its _target_, by any name")
+    more: dict[str, Any] = key(
+        {}, "other loggers of Lightning, each a block with its _target_ under a name of your choice"
+    )
 
 
 @dataclass
@@ -363,18 +383,20 @@ class Places:
 class RunConfig:
     """One run of one task."""
 
-    seed: int = key(1, "of the run", least=0)
-    fraction: float = key(1.0, "of the training data: a random subset that follows from the seed", above=0, most=1)
+    seed: int = key(1, "random seed: initial weights, order of batches, dropout", least=0)
+    fraction: float = key(1.0, "share of the training data; the subset depends on the seed", above=0, most=1)
     force: bool = key(False, "train again even if there is a record", identity=False)
     debug: bool = key(False, "show the traceback of an error", identity=False)
     compile: bool = key(False, "compile the head with torch.compile", identity=False)
-    callbacks: dict[str, Any] = key({}, "callbacks of Lightning, each with its _target_, by any name", identity=False)
+    callbacks: dict[str, Any] = key(
+        {}, "callbacks of Lightning, each a block with its _target_ under a name of your choice", identity=False
+    )
     data_root: str | None = key(None, "folder of the data", identity=False)
     models_root: str = key(MISSING, "folder of biLMs", identity=False)
     vectors_root: str | None = key(None, "folder of pre-trained word vectors", identity=False)
     cache_root: str = key(MISSING, "folder of generated data, cached layers and word vectors", identity=False)
     results_root: str = key(MISSING, "folder of records and checkpoints", identity=False)
-    arm: str = key("elmo", "baseline: without ELMo, as elmo.where=none", identity=False)
+    arm: str = key("elmo", "elmo, or baseline: without ELMo, the same as elmo.where=none", identity=False)
     elmo: Any = MISSING  # an ElmoConfig; Any, because a dataclass field cannot be called `lambda`
     task: TaskConfig = field(default_factory=TaskConfig)
     bilm: Any = MISSING  # a LayersConfig, of the class that its page needs
@@ -384,7 +406,7 @@ class RunConfig:
     logger: LoggerConfig = field(default_factory=LoggerConfig)
     launcher: Any = field(default=None, metadata={"identity": False})
     sweeper: Any = field(default=None, metadata={"identity": False})
-    table: Any = field(default=None, metadata={"identity": False})  # of a page of conf/sweep (`tables.Table`)
+    table: Any = field(default=None, metadata={"identity": False})  # of a file in conf/sweep (`tables.Table`)
 
     @property
     def places(self) -> Places:

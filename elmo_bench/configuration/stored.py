@@ -1,4 +1,4 @@
-"""What a configuration that a file stores may hold: plain values, and code by the names that pages of conf/ give it.
+"""What a configuration that a file stores may hold: plain values, and code by the names that files in conf/ give it.
 
 A checkpoint, a head or a record may be a stranger's. Hydra calls whatever `_target_` says, and OmegaConf evaluates what
 stands in `${}`, which may make another `_target_`. No text with `${` passes, so what is judged here is what Hydra gets.
@@ -68,7 +68,7 @@ def _wrong(keys: Keys, value: Any, task: str | None) -> str | None:
         return "${ would be evaluated, and what a file stores is data"
     block = key if key == "maker" or not blocks else blocks[-1]
     if key in NAMING and value is not None and not _known(block, value, task):
-        return f"{value}: no page of conf/ names this code there, so it is not run; {OWN}"
+        return f"{value}: no file in conf/ names this code there, so it is not run; {OWN}"
     return None
 
 

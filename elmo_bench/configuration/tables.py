@@ -1,4 +1,4 @@
-"""The tables that sweeps make and the findings that they decide: the block `table` of each page of conf/sweep/."""
+"""The tables that sweeps make and the findings that they decide: the block `table` of each file in conf/sweep/."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Table:
 
 
 def sweeps() -> list[str]:
-    """The names of all sweeps, pages of conf/sweep/: the paper's tables, its figures, then the others."""
+    """The names of all sweeps, files in conf/sweep/: the paper's tables, its figures, then the others."""
     return sorted(places.named("sweep"), key=lambda name: (not name.startswith("table"), not name.startswith("figure")))
 
 
@@ -166,7 +166,7 @@ def _table(path: Path, changed: int) -> Table:
 
 
 def of_studies() -> dict[str, list[Finding]]:
-    """The findings that each study of the biLM decides, by its page of conf/analysis/."""
+    """The findings that each study of the biLM decides, by its file in conf/analysis/."""
     found = {}
     for path in sorted((places.CONF / "analysis").glob("*.yaml")):
         try:

@@ -1,4 +1,4 @@
-"""The arm of a run, baseline or +ELMo, and its variant: what else it changes of its task's page at its scale."""
+"""The arm of a run, baseline or +ELMo, and its variant: its other changes of its task's configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIES = re.compile(
 
 
 def variant(run: RunConfig) -> dict[str, Any]:
-    """What a run changes of its task's page at its scale and arm: dotted keys and values, as they are typed.
+    """What a run changes of its task's configuration at its scale and arm: dotted keys and values, as they are typed.
 
     Other word vectors and another source of layers are one key each, `vectors` and `bilm`, whatever their pages set.
 

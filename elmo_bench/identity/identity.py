@@ -56,7 +56,7 @@ class Description(NamedTuple):
 
     Attributes:
         identity: its settings and their hashes.
-        arm, variant: baseline or elmo, and what else it changes of its task's page.
+        arm, variant: baseline or elmo, and what else it changes of its task's configuration.
         config: the resolved configuration, for the checkpoint.
         placeless: the same without paths of this machine, for the record.
     """

@@ -60,9 +60,7 @@ def check_vectors(run: RunConfig) -> None:
     if run.words_dropped or words is None:
         return
     if source == "text" and "size" not in words:
-        raise UserError(
-            f"vectors={run.vectors.label}: the page of task={run.task.name} has no word vectors with a size"
-        )
+        raise UserError(f"vectors={run.vectors.label}: task={run.task.name} has no word vectors with a size")
     path = words.get("path")
     if source != "page" and path is not None:
         raise UserError(

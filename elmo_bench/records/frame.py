@@ -20,12 +20,12 @@ COLUMNS = ["task", "scale", "arm", "variant", "vectors", "bilm", "seed", "split"
 def results(folder: str | PathLike[str] | None = None) -> DataFrame:
     """A row for each run, split and metric.
 
-    Columns: task, scale, arm ("baseline" or "elmo"), variant (what else the run changes of its task's page, as
+    Columns: task, scale, arm ("baseline" or "elmo"), variant (what else the run changes of its task's configuration, as
     "key=value key=value"), vectors, bilm (None for a baseline), seed, split ("dev" or "test"), metric, value (percent),
     run (its id).
 
     Args:
-        folder: of results; None: your own, results/own. "results" in a checkout: the authors'.
+        folder: of results; None: your own, results/own. "results" in a checkout: the reference runs.
 
     Raises:
         UserError: a record is damaged.

@@ -59,21 +59,25 @@ def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
         UserError: there is no such file, it is damaged, or it has another format.
     """
     if not path.is_file():
-        raise UserError(f"no such file of items; {mend}", path)
+        raise UserError(f"no such file of per-example results; {mend}", path)
     if found := damage(path):
-        raise UserError(f"not a readable file of items ({found}); {mend}", path)
+        raise UserError(f"not a readable file of per-example results ({found}); {mend}", path)
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
         if (file_format := int(arrays.pop("format"))) != FORMAT:
-            raise UserError(f"items in format {file_format}, of another version of elmo_bench; {mend}", path)
+            raise UserError(
+                f"per-example results in format {file_format}, of another version of elmo_bench; {mend}", path
+            )
         return {
             split: _items(arrays, f"{split}/") for split in SPLITS if any(key.startswith(f"{split}/") for key in arrays)
         }
     except UserError:
         raise
     except Exception as error:  # whatever zip and numpy make of a damaged file
-        raise UserError(f"not a readable file of items ({type(error).__name__}: {error}); {mend}", path) from None
+        raise UserError(
+            f"not a readable file of per-example results ({type(error).__name__}: {error}); {mend}", path
+        ) from None
 
 
 def _items(arrays: Mapping[str, np.ndarray], split: str) -> Items:
@@ -135,5 +139,5 @@ def collect(folder: Path, test: Items | None) -> dict[str, Items]:
         raise ValueError("the module has not been tested")
     dev = read(folder / DEV, RESTART)
     if "dev" not in dev:
-        raise UserError(f"contains no items of dev; {RESTART}", folder / DEV)
+        raise UserError(f"contains no per-example results of dev; {RESTART}", folder / DEV)
     return {"dev": dev["dev"], "test": test}

@@ -1,4 +1,4 @@
-"""The one query: which runs have given settings and, of what their task's page says, change nothing else.
+"""The one query: which runs have given settings and, of what their task's configuration says, change nothing else.
 
 Tables, findings, pictures, gains and the groups of W&B all find their runs by it.
 """
@@ -17,7 +17,7 @@ CHOSEN = ("vectors", "bilm")  # what users choose for both arms
 
 
 def fits(run: Started, setting: Setting) -> bool:
-    """Whether a run has a setting, and all else as its task's page has it.
+    """Whether a run has a setting, and all else as its task's configuration has it.
 
     Args:
         run: of any task and scale.
@@ -55,7 +55,7 @@ def value(run: Started, key: str) -> Any:
 
 
 def rest(run: Started, *settings: Setting) -> dict[str, Any]:
-    """What a run changes of its task's page besides the keys of these settings."""
+    """What a run changes of its task's configuration besides the keys of these settings."""
     named = {key for setting in settings for key in setting}
     return {key: each for key, each in run.variant.items() if key not in named}
 
@@ -72,7 +72,7 @@ def table_of(run: Started) -> str:
 
 
 def is_main(run: Started) -> bool:
-    """Whether it is of the paper's comparison: its task's page, with any pre-trained word vectors and biLM."""
+    """Whether it is of the paper's comparison: its task's configuration, with any pre-trained word vectors and biLM."""
     return _is_plain(run) and run.variant.get("vectors") != "random"
 
 

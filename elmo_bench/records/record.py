@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from elmo_bench.configuration import pages
 from elmo_bench.records.shape import KEYS, RECORD, fault
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.hashing import fingerprint
@@ -21,7 +22,7 @@ class Started:
     """What is known of a run before it ends.
 
     Attributes:
-        arm, variant: baseline or elmo, and what differs from the task's page by dotted key.
+        arm, variant: baseline or elmo, and what differs from the task's configuration by dotted key.
         version: of the task's computation.
         run, group: 16 hexadecimal digits, hashes of the settings with and without the seed.
         bilm: the name and sha256 of the biLM, null for a baseline, and whether it was tuned.
@@ -64,8 +65,8 @@ class Started:
 
     @property
     def note(self) -> str:
-        """What the scale is, as the configuration says it."""
-        return self.config["scale"]["note"]
+        """What the scale is, as its configuration file says today, or as it said when the run was made."""
+        return pages.note(self.scale) or self.config["scale"]["note"]
 
     @property
     def paper(self) -> Plain:
@@ -93,7 +94,7 @@ class Started:
 
     @property
     def has_seen(self) -> bool:
-        """Whether its source of layers was trained on data of its task, as the source's page says (`bilm.seen`)."""
+        """Whether its source of layers was trained on data of its task, as the source says (`bilm.seen`)."""
         return self.has_elmo and self.task in (self.config.get("bilm") or {}).get("seen", ())
 
 

@@ -69,7 +69,7 @@ class Cell:
     @property
     def behind(self) -> str:
         """How many items are behind it, in how many clusters; empty where that is not known."""
-        return "" if self.n is None or self.clusters is None else f"{self.n:,} items in {self.clusters:,} clusters"
+        return "" if self.n is None or self.clusters is None else f"{self.n:,} examples in {self.clusters:,} clusters"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The open blocks of a task's page: each names code by `_target_`, and its keys must be arguments of that code."""
+"""The open blocks of a task's configuration: each names code by `_target_`, and its keys are arguments of it."""
 
 from __future__ import annotations
 

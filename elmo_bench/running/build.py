@@ -1,4 +1,4 @@
-"""Builds the model of a run from the parts that the task's page names; the plain model imports no Lightning."""
+"""Builds the model of a run from the parts that the task's configuration names, without importing Lightning."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def device_of(accelerator: str) -> str:
 
 
 def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
-    """Calls the partial node `part` of a task's page; None if the page does not have it.
+    """Calls the partial node `part` of a task's configuration; None if the page does not have it.
 
     Raises:
         UserError: the page or the command line gives it arguments that it does not take, or the memory runs out.

@@ -81,7 +81,7 @@ class WholeFiles(TorchCheckpointIO):
 
 
 def averaging(block: Mapping[str, Any], device: str) -> pl.Callback:
-    """The callback that a task's page names; `Averages` in the place of Lightning's exponential moving average."""
+    """The callback that a task names; `Averages` in the place of Lightning's exponential moving average."""
     ours = {"_target_": f"{__name__}.Averages"} if block.get("_target_") == LIGHTNINGS else {}
     return instantiate({**block, **ours}, device=device)
 

@@ -30,7 +30,7 @@ def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
     """`elmo_bench.train`: the record of a run, as `elmo-bench train task=TASK OVERRIDES` makes it or finds it.
 
     Args:
-        task: a page of conf/task/.
+        task: a file in conf/task/.
         overrides: as typed after the command, such as ["arm=baseline", "scale=open", "seed=2"].
 
     Raises:
@@ -118,7 +118,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
 
 
 def _check(run: RunConfig) -> None:
-    """Raises `UserError` for blocks of the task's page that cannot be used, before anything is made or read."""
+    """Raises `UserError` for blocks of the task that cannot be used, before anything is made or read."""
     from elmo_bench.running.blocks import check_blocks
     from elmo_bench.running.fit import check_machine
     from elmo_bench.running.rehearsal import rehearse

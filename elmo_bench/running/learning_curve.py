@@ -1,9 +1,9 @@
 """Training on a fraction of the data (paper, section 5.4 and Figure 1): which part is read, and for how long.
 
-The paper does not say how long its models were trained on a fraction. With the epochs of the page alone, one percent of
-the data would give one percent of the updates: a model that has not begun to learn. Here an epoch passes over the
-subset as often as is needed for `task.fit.least_updates` updates in all epochs, or for those that all of the data would
-take, if these are fewer. The number of epochs, of dev scores and the patience stay those of the page.
+The paper does not say how long its models were trained on a fraction. At 1 % of the data, the usual number of epochs
+gives only 1 % of the updates, too few to learn. Each epoch therefore repeats the subset until the run makes
+`task.fit.least_updates` updates, but never more than training on all the data. The number of epochs and the patience
+stay the same.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from elmo_bench.system.errors import UserError
 
 
 def rehearse(task: TaskConfig, device: str = "cpu") -> None:
-    """Raises `UserError` for a value in these blocks of the task's page that cannot be used."""
+    """Raises `UserError` for a value in these blocks of the task's configuration that cannot be used."""
     try:
         weight = _after_a_step(task, device)
     except Exception as error:  # whatever torch or Hydra raises

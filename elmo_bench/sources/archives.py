@@ -54,7 +54,7 @@ def _unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) ->
             continue
         limit -= member.size
         if limit < 0:
-            raise UserError("holds more than its page allows", archive)
+            raise UserError("holds more than its file in conf/data allows", archive)
         _write(member, _inside(folder, path, archive), archive)
 
 

@@ -145,7 +145,7 @@ def _receive(url: str, response: requests.Response, part: Path, start: int, limi
 
 
 def _too_large(url: str, limit: int) -> UserError:
-    return UserError(f"{url}: more than the {limit:,} bytes that its page allows; is this the right file?")
+    return UserError(f"{url}: more than the {limit:,} bytes that conf/data allows; is this the right file?")
 
 
 def _progress() -> Progress:

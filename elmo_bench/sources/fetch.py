@@ -127,13 +127,13 @@ def _told(url: str, path: Path, limit: int, accept: Callable[[Path], Problem], p
 def _wrong_file(path: Path, digest: str | None) -> Problem:
     if digest is None or (found := sha256(path)) == digest:
         return None
-    return f"not the file of its page: its sha256 is {found[:12]}... and not {digest[:12]}..."
+    return f"not the file that conf/data names: its sha256 is {found[:12]}... and not {digest[:12]}..."
 
 
 def _wrong_folder(source: Source, folder: Path) -> Problem:
     if source.members:
         same = content_digest(folder, source.members) == source.sha256
-        return None if same else "its files are not those of its page (another commit, or a file was changed)"
+        return None if same else "its files are not those that conf/data names (another commit, or a file was changed)"
     for path, digest in source.files.items():
         if not (folder / path).is_file():
             return f"{path} is missing in it"

@@ -86,7 +86,7 @@ def _copy(source: Path, target: Path, digest: str | None) -> None:
 def _compare(path: Path, found: str, expected: str) -> None:
     if found != expected:
         raise UserError(
-            f"not written: its sources are those of its page, and yet its content has the sha256 {found[:12]}... and "
+            f"not written: its sources are as in conf/data, and yet its content has the sha256 {found[:12]}... and "
             f"not {expected[:12]}...; please report this",
             path,
         )

@@ -1,4 +1,4 @@
-"""The pages of conf/data: one for each data set, with its sources, its licence and the files that are made of it."""
+"""The files in conf/data: one for each data set, with its sources, its licence and the files that are made of it."""
 
 from __future__ import annotations
 

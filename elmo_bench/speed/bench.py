@@ -31,7 +31,7 @@ class Plan(NamedTuple):
     sizes: dict[str, tuple[Options, int]]
     rounds: int = 3
     corpus: int = 500  # sentences of the corpus; the longer corpus has four times as many
-    pretraining: Sequence[str] = ("open",)  # pages of conf/pretrain; with a GPU the paper's size too
+    pretraining: Sequence[str] = ("open",)  # files in conf/pretrain; with a GPU the paper's size too
     updates: int = 150  # of each pretraining
     tasks: bool = True  # the training steps of each task
     device: str = "cpu"  # of the parts that run on a GPU too
@@ -108,7 +108,7 @@ class Bench:
         return {"steps": [device.in_own_process("steps", task, self.data_root, STEPS) for task in names]}
 
     def pretraining(self) -> dict[str, Any]:
-        """Training a biLM, by pages of conf/pretrain: rate, share of the bound, peak memory."""
+        """Training a biLM, by files in conf/pretrain: rate, share of the bound, peak memory."""
         sizes = [*self.plan.pretraining, *(["original"] if self.plan.pretraining and torch.cuda.is_available() else [])]
         given = self.plan.updates, self.data_root, "auto"
         return {"pretraining": [device.in_own_process("pretraining", page, *given) for page in sizes]}

@@ -80,7 +80,7 @@ def speed(
 
 
 def measured(page: str, updates: int, data_root: Path | None, place: torch.device, compile: bool) -> dict[str, Any]:
-    """Of a page of conf/pretrain, on the open text or on made-up words."""
+    """Of a file in conf/pretrain, on the open text or on made-up words."""
     sentences, source = read_sentences(data_root, 5000)
     overrides = [f"pretrain={page}", "root=."]
     if page in ("small", "medium", "original"):  # one GPU's rows, and a list of words in place of a billion tokens

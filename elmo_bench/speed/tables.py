@@ -180,7 +180,7 @@ def _steps_on_device(parts: Parts) -> Table:
          f"{row['share_of_bound']:.1%}", str(row["waits_a_step"]), f"{row['peak_mib']:,.0f}", f"{row['hours']:.2f}"]
         for row in _measured(parts)
     ]  # fmt: skip
-    return Table("Training steps, ELMo from the cache; hours for all epochs of the page", columns, rows)
+    return Table("Training steps, ELMo from the cache; hours for all epochs", columns, rows)
 
 
 def _table1(parts: Parts) -> Table:

@@ -14,7 +14,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, flag, whole
 
 OWN = {"sweep", "task", "scale", "seeds", "jobs", "run", "on"}
-CLUSTER = "cluster."  # keys of a page of conf/cluster/
+CLUSTER = "cluster."  # keys of a file in conf/cluster/
 # Overrides that say where and how something is run; no result depends on them.
 AROUND = {
     "data_root", "models_root", "vectors_root", "cache_root", "results_root", "trainer", "trainer.accelerator",
@@ -26,14 +26,14 @@ class Asked(NamedTuple):
     """A sweep of one or several tasks at a scale.
 
     Attributes:
-        sweep: page of conf/sweep/.
+        sweep: file in conf/sweep/.
         tasks: in the paper's order.
-        scale: page of conf/scale/.
+        scale: file in conf/scale/.
         seeds: the seeds from 1 to this number; None: those of the page.
         jobs: how many runs at a time; None: as many as the machine allows.
         run: whether runs without a record are trained.
-        recorded: whether only what the authors recorded is shown.
-        on: local, or a page of conf/cluster/.
+        recorded: whether only the reference runs are shown.
+        on: local, or a file in conf/cluster/.
         cluster: changes to this page.
         overrides: for every run.
     """
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
 
     @property
     def all_seeds(self) -> list[int]:
-        """Those asked for, or those of the sweep's page."""
+        """Those asked for, or those of the sweep's file."""
         if self.seeds is not None:
             return list(range(1, self.seeds + 1))
         return sorted(
@@ -86,7 +86,7 @@ class Asked(NamedTuple):
 
     @property
     def instead(self) -> list[str]:
-        """The overrides that replace values of the sweep's page."""
+        """The overrides that replace values of the sweep's file."""
         varied = sweeps.varied(self.sweep)
         return [one for one in self.overrides if one.lstrip("+").partition("=")[0] in varied]
 
@@ -137,7 +137,7 @@ def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None 
     others = [one for one in overrides if not one.startswith(CLUSTER)]
     on = own.get("on") or "local"
     if cluster and on == "local":
-        raise UserError(f"{CLUSTER}{cluster[0]}: only with on=slurm or another page of conf/cluster")
+        raise UserError(f"{CLUSTER}{cluster[0]}: only with on=slurm or another file in conf/cluster")
     return Asked(name, tasks, scale, given or seeds, jobs, run, recorded, others, on, cluster)
 
 

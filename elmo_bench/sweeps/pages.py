@@ -1,4 +1,4 @@
-"""Sweeps: the pages of conf/sweep/, each a table or figure of the paper as the overrides of its runs."""
+"""Sweeps: the files in conf/sweep/, each a table or figure of the paper as the overrides of its runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def points(
     """The overrides of every run of a sweep, in Hydra's order: the last parameter varies fastest.
 
     Args:
-        sweep: page of conf/sweep/.
+        sweep: file in conf/sweep/.
         overrides: choose task and scale, to which the page may refer.
         seeds: instead of those on the page.
         instead: other values of keys that the page varies, as "vectors=random,text".
@@ -44,7 +44,7 @@ def points(
 
 
 def _params(sweep: str) -> DictConfig:
-    """What a sweep's page varies, in Hydra's words."""
+    """What a sweep's file varies, in Hydra's words."""
     found = OmegaConf.select(read(places.page("sweep", sweep)), "hydra.sweeper.params")
     return OmegaConf.create(OmegaConf.to_container(found) if found else {})  # type: ignore[return-value]
 

@@ -91,7 +91,7 @@ class Plan(NamedTuple):
         """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute.
 
         Raises:
-            UserError: one of the authors' records that cannot be read.
+            UserError: a reference run that cannot be read.
         """
         counted = Counter((point.task, "baseline" if self.composed[point].config.baseline else "elmo") for point in new)
         total, unknown = 0.0, 0

@@ -184,9 +184,10 @@ def queued_runs(results_root: Path) -> set[str]:
 
 def status(results_root: Path) -> list[Status]:
     """How far each sweep is; of a run that was queued several times, the last time counts."""
-    there, last = slurm.queue(), dict[str, tuple[Submission, str]]()
+    last: dict[str, tuple[Submission, str]] = {}
     for submission in submissions(results_root):
         last |= {run: (submission, run) for run in submission.runs}
+    there = slurm.queue() if last else {}
     rows: dict[str, list[Row]] = {}
     for submission, run in last.values():
         rows.setdefault(submission.sweep, []).append(_row(submission, run, there))

@@ -63,7 +63,7 @@ OWN = ROOT / "results" / "own"
 
 
 def is_evidence(results_root: str | Path) -> bool:
-    """Whether a folder of results is that of the authors."""
+    """Whether a folder of results is that of the reference runs."""
     return os.path.realpath(results_root) == str(RECORDED)
 
 

@@ -20,7 +20,7 @@ SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names ->
 
 
 class Source:
-    """The `data` of a task's page for one scale.
+    """The `data` of a task's configuration for one scale.
 
     Args:
         data: the file of each split, below {folder} if given; or, without a folder, a data set of the hub

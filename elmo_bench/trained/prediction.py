@@ -62,7 +62,7 @@ def load(
         accelerator: cpu, gpu or auto; None: as in the run.
         batch_size: the most rows computed at once; None: as in the run.
         task: of a checkpoint that names code outside this project: the one whose pages name this code, too.
-        results: the folder of results that has the run; None: your own (results/own), then the authors'.
+        results: the folder of results that has the run; None: your own (results/own), then the reference runs.
 
     Raises:
         UserError: there is no such head, checkpoint or run, or no model can be made of it.

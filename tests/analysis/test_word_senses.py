@@ -258,7 +258,7 @@ def test_the_difference_of_layers_is_over_documents_and_says_what_it_shows():
     assert (cell.value, cell.paper) == (pytest.approx(300 / 7), pytest.approx(-0.5))
     shown = studies.Cell("mine", "F1", 1.5, 2, 1, low=0.5, high=2.5, n=7, clusters=3, paper=-0.5)
     assert in_words(shown) == (
-        "mine, F1: layer 2 is better than layer 1 (layer 2 minus layer 1: +1.50 [+0.50, +2.50], 7 items in 3 "
+        "mine, F1: layer 2 is better than layer 1 (layer 2 minus layer 1: +1.50 [+0.50, +2.50], 7 examples in 3 "
         "clusters); in the paper layer 1 is."
     )
     assert "no layer is shown" in in_words(studies.Cell("mine", "F1", 0.1, 2, 1, low=-0.5, high=0.7))

@@ -21,7 +21,7 @@ SENTENCES = [["the", "cat"], ["sat"]]
 
 @pytest.fixture
 def block(tmp_path):
-    """As a page of conf/bilm, its own keys last."""
+    """As a file in conf/bilm, its own keys last."""
     tiny_bilm.exported(tmp_path)
     common = {"_target_": "elmo_bench.layers.bilm.BilmLayers", "name": "custom", "tuned": False, "cache": True}
     own = {"options": str(tmp_path / "options.json"), "weights": str(tmp_path / "weights.hdf5"), "state": "zero"}

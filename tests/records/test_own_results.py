@@ -1,4 +1,4 @@
-"""A user's own results lie in results/own, which git ignores, beside those that the authors recorded."""
+"""A user's own results lie in results/own, which git ignores, beside the reference runs."""
 
 import shutil
 import subprocess
@@ -55,7 +55,7 @@ def recorded(shared_bench):
 
 @pytest.fixture
 def evidence(recorded, bench, monkeypatch):
-    """The same as what the authors recorded."""
+    """The same as the reference runs."""
     monkeypatch.setattr(places, "RECORDED", recorded)
     return recorded
 
@@ -99,10 +99,13 @@ def test_recorded_reads_the_authors_runs_and_trains_none(bench, evidence, monkey
     assert out.count("1-2") == 2
     status, out, err = call(reproduce, *arguments, "task.fit.epochs=2")
     assert (status, out) == (2, "")
-    assert "recorded=true shows the arms of the scale as their pages have them: without task.fit.epochs=2" in err
+    assert (
+        "recorded=true shows the arms of the scale as their configuration files have them: without task.fit.epochs=2"
+        in err
+    )
     status, out, err = call(reproduce, *arguments, "scale=mini")
     assert (status, out) == (2, "")
-    assert "the authors have recorded no such run" in err
+    assert "there is no such reference run" in err
     assert not bench.results.exists()
 
 
@@ -123,7 +126,7 @@ def test_the_report_is_of_own_runs_and_leaves_the_project_as_it_is(tmp_path, mon
     before = (places.ROOT / "README.md").read_bytes()
     status, out, err = call(report)
     assert (status, err) == (0, "")
-    assert "results_root=results reports those of the authors" in out
+    assert "results_root=results reports the reference runs" in out
     save(tmp_path / "own", fake("none", 1, 80.0))
     status, out, _ = call(report)
     assert "80.00" in pages_of(tmp_path / "own")

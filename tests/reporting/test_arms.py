@@ -158,7 +158,7 @@ def test_a_local_model_has_the_name_of_its_folder():
 
 
 def arm(where: str, f1: float, vectors: str | None = None, **more):
-    """A run of an arm; `vectors` other than those of the scale's page."""
+    """A run of an arm; `vectors` other than those of the scale's configuration."""
     bilm = more.get("bilm", {}).get("name", "open")
     changes = ({"vectors": vectors} if vectors else {}) | ({"bilm": bilm} if bilm != "open" else {})
     record = fake(where, more.pop("seed", 1), f1, group=f"{where}-{vectors}", variant=changes, **more)

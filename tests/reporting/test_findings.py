@@ -29,7 +29,7 @@ COLUMNS = [
 
 
 def run(where, seed, f1, **more):
-    """A run of ELMo at a place, or of the baseline; the task's page has it at the input, with γ."""
+    """A run of ELMo at a place, or of the baseline; the task's configuration has it at the input, with γ."""
     variant = {} if where in ("none", "input") else {"elmo.where": where}
     record = fake(where, seed, f1, variant=more.pop("variant", variant), **more)
     record.config["elmo"]["gamma"] = True
@@ -207,7 +207,7 @@ def test_a_finding_names_the_biLM_and_the_tags(monkeypatch):
     for listed in ([ours, *others], [*others, ours]):
         (row,) = of_study(monkeypatch, "pos", listed, **ASKED)
         assert (row.value, *(row.interval or ())) == pytest.approx((-0.51, -0.71, -0.31))
-        assert (row.verdict, row.note) == ("shown", "biLM open; 900 items in 30 clusters")
+        assert (row.verdict, row.note) == ("shown", "biLM open; 900 examples in 30 clusters")
     (row,) = of_study(monkeypatch, "pos", others, **ASKED)
     assert row.verdict == "not tested"
 

@@ -202,7 +202,7 @@ def test_seeds_alone_where_there_are_no_items(pair):
     assert found.low == pytest.approx(interval.low, abs=0.6)
     assert found.high == pytest.approx(interval.high, abs=0.6)
     assert found.p_items == [None] * 3
-    assert "over seeds alone (no items recorded)" in found.note
+    assert "over seeds alone (no per-example results)" in found.note
 
 
 @pytest.mark.usefixtures("few_draws")
@@ -236,10 +236,10 @@ def test_one_seed_in_each_arm_is_about_the_items(tmp_path):
     deviation = (drawn[0] - drawn[1]).std(ddof=1)
     assert half(found) == pytest.approx(stats.t.ppf(0.975, 149) * deviation * (150 / 149) ** 0.5)
     assert found.p is None
-    assert "over items alone" in found.note
+    assert "over examples alone" in found.note
     nothing = gain(without_items(one), without_items(other))
     assert (nothing.low, nothing.high) == (None, None)
-    assert nothing.note == "none (one seed, no items recorded)"
+    assert nothing.note == "none (one seed, no per-example results)"
 
 
 def test_a_single_seed_is_taken_to_vary_as_the_other_arm_does(tmp_path):
@@ -313,7 +313,7 @@ def test_items_of_another_version_of_the_metric_are_left_out(tmp_path, pair):
 def test_a_damaged_file_of_items_is_named(pair):
     path = items.path_of(pair[0].first.path)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(UserError, match=r"items\.npz: not a readable file of items"):
+    with pytest.raises(UserError, match=r"items\.npz: not a readable file of per-example results"):
         gain(*pair)
 
 

@@ -61,7 +61,7 @@ def test_records_of_earlier_versions_are_left_out_and_one_line_says_so(tmp_path,
         ("baseline", "80.00 ± 0.00"),
         ("+ELMo (input)", "90.00 ± 0.00"),
     ]
-    monkeypatch.setattr(pages, "version", lambda task: 3)  # the task's page is newer than all of them
+    monkeypatch.setattr(pages, "version", lambda task: 3)  # the task's configuration is newer than all of them
     assert page.read_all(tmp_path) == []
 
 

@@ -80,7 +80,7 @@ frame.srcdoc = {1};
 
 @pytest.mark.parametrize("width", [1920, 1280, 390])
 def test_the_page_is_no_wider_than_the_screen(tmp_path, width):
-    """That of the authors, as it opens and with every fold open, measured in a browser."""
+    """That of the reference runs, as it opens and with every fold open, measured in a browser."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         pytest.skip("no chromium or google-chrome on the PATH: the page's width is not measured")

@@ -78,22 +78,27 @@ def test_no_damage_changes_the_items_that_are_read(tmp_path):
     size = path.stat().st_size
     said = refusals(path, lambda: run_items.packed(run_items.read(path)), 200, (0, size // 2, size - 1))
     assert len(said) > 120
-    assert all(re.search(r"x\.items\.npz: not a readable file of items .* run again", line) for line in said)
+    assert all(
+        re.search(r"x\.items\.npz: not a readable file of per-example results .* run again", line) for line in said
+    )
 
 
 def test_a_file_of_something_else_is_named(tmp_path):
     path = tmp_path / "x.items.npz"
-    with pytest.raises(UserError, match=r"x\.items\.npz: no such file of items"):
+    with pytest.raises(UserError, match=r"x\.items\.npz: no such file of per-example results"):
         run_items.read(path)
     path.write_text("{}")
-    with pytest.raises(UserError, match=r"x\.items\.npz: not a readable file of items .* run again"):
+    with pytest.raises(UserError, match=r"x\.items\.npz: not a readable file of per-example results .* run again"):
         run_items.read(path)
     for arrays, message in (
-        ({"a": np.arange(3)}, "not a readable file of items"),
+        ({"a": np.arange(3)}, "not a readable file of per-example results"),
         ({"format": np.array(9)}, "format 9, of another version"),
-        ({"format": np.array(1), "dev/rows": np.arange(3)}, "not a readable file of items"),
+        ({"format": np.array(1), "dev/rows": np.arange(3)}, "not a readable file of per-example results"),
         ({"format": np.array(1), "dev/statistics/x": np.arange(3), "dev/rows": np.arange(2)}, "shape"),
-        ({"format": np.array(1), "dev/statistics/x": np.array([{}], dtype=object)}, "not a readable file of items"),
+        (
+            {"format": np.array(1), "dev/statistics/x": np.array([{}], dtype=object)},
+            "not a readable file of per-example results",
+        ),
     ):
         with open(path, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -162,7 +167,9 @@ def _with_size(data, size: int):
 @pytest.mark.usefixtures("stand_in")
 def test_a_half_finished_run_without_its_items_says_what_to_do(bench):
     (bench.died() / DEV).unlink()
-    with pytest.raises(UserError, match=r"dev\.items\.npz: no such file of items; start the run again with force=true"):
+    with pytest.raises(
+        UserError, match=r"dev\.items\.npz: no such file of per-example results; start the run again with force=true"
+    ):
         bench.train()
     assert not list(bench.results.rglob("runs/*"))
     bench.train("force=true")

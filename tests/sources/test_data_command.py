@@ -157,7 +157,7 @@ def test_links_large_members_and_bombs_are_refused(tmp_path):
     with pytest.raises(UserError, match="is a link"):
         unpack(path, tmp_path / "in", ["*.txt"], 1000)
     path.write_bytes(tar_gz({"a.txt": bytes(range(256)) * 10}))
-    with pytest.raises(UserError, match="more than its page allows"):
+    with pytest.raises(UserError, match="more than its file in conf.data allows"):
         unpack(path, tmp_path / "in", ["*.txt"], 1000)
     path.write_bytes(tar_gz({"b.bin": bytes(10_000_000)}))
     with pytest.raises(UserError, match="200 times its size"):

@@ -23,7 +23,7 @@ QUICK = Patience(stall=0.5, attempts=3, pause=0.01)
 
 
 def accept(path):
-    return None if path.read_bytes() == CONTENT else "not the file of its page"
+    return None if path.read_bytes() == CONTENT else "not the file that conf/data names"
 
 
 @pytest.fixture(scope="module")

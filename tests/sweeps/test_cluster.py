@@ -32,7 +32,7 @@ def test_a_page_and_changes_to_it_say_what_a_cluster_is_asked_for():
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("slrum", "at_once=1", "on=slrum: there is no such page of conf/cluster; did you mean slurm?"),
+        ("slrum", "at_once=1", "on=slrum: there is no such file in conf/cluster; did you mean slurm?"),
         ("slurm", "run.partitoin=gpu", "cluster.run.partitoin=gpu: "),
         ("slurm", "run.minutes=long", "cluster.run.minutes=long: "),
         ("slurm", "attempts=0", "cluster.attempts=0: a whole number from 1"),
@@ -174,5 +174,5 @@ def test_jobs_that_wait_are_ended_before_those_that_run(tmp_path, monkeypatch):
 
 def test_where_slurm_is_not_there_one_line_says_so(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UserError, match="there is no squeue on this machine"):
+    with pytest.raises(UserError, match="Slurm is not installed here .no squeue."):
         slurm.queue()

@@ -251,7 +251,7 @@ def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
 
 
 def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
-    """By the medians of recorded runs of the same task and arm: one's own, else the authors'."""
+    """By the medians of recorded runs of the same task and arm: one's own, else the reference runs."""
     monkeypatch.setattr(together, "run_jobs", lambda *_: None)
     made = planned(toy, seeds=3)
     together.carry_out(made)

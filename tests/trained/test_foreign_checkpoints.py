@@ -20,7 +20,7 @@ from elmo_bench.trained.checkpoint import load
 
 CALL = {"_target_": "os.mkdir", "path": "made"}
 RESOLVED = "${oc.create:{_target_: os.mkdir, path: made}}"
-NAMED, EVALUATED = "no page of conf/ names this code there", "${ would be evaluated"
+NAMED, EVALUATED = "no file in conf/ names this code there", "${ would be evaluated"
 TWICE = {"words": {"items": ["a", "a"], "special": True}}
 
 

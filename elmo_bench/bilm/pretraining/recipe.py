@@ -19,12 +19,13 @@ class Recipe:
     Attributes:
         options: the biLM's sizes, as in its options.json.
         text: training text, as (path or pattern, tokens to use or None for all).
-        heldout: texts for perplexity, likewise.
+        heldout: texts on which perplexity is measured, written in the same way.
         vocabulary: number of words of the softmax.
         tokens: training tokens (counted once for both directions); a shorter text is read repeatedly.
         words: a file with the softmax's words, one per line, instead of the most frequent ones of the text; they are
             sorted by frequency, as the log-uniform sample assumes.
-        rows, steps: parallel streams and unrolled steps of an update (truncated back-propagation).
+        rows: streams of text that are read in parallel.
+        steps: words of each stream in an update (truncated back-propagation).
         negatives: size of the softmax's sample.
         negatives_each: draw a sample for each direction instead of one for both.
         start: a folder with an unfinished biLM (`stop=`) and its card; the run continues it: same place in the text and
@@ -32,13 +33,17 @@ class Recipe:
         parent: options.json and weights of a biLM to tune. The run starts from these weights at its first update, and
             with the softmax and vocabulary beside them if there are any. The learning rate may then be 0.
         frozen: train the softmax alone.
-        optimiser: adam, or the release's adagrad, whose accumulators begin at `accumulator`.
-        lr: peak learning rate, after a linear warm-up over `warmup` updates.
+        optimiser: adam, or the release's adagrad.
+        betas: of Adam: decay rates of the means of gradients and of their squares.
+        accumulator: of Adagrad: the value from which the sums of squared gradients start.
+        lr: peak learning rate, after a linear warm-up.
+        warmup: updates until the learning rate is at its peak.
         decay: decay the learning rate linearly, to a twentieth of the peak.
         softmax_lr: factor on the learning rate of the softmax, because a rare word gets few updates.
         loss_times: factor on the loss before the backward pass.
         clip: bound on the total gradient norm of all parameters except the softmax.
         clip_softmax: include the softmax in that norm.
+        seed: of the initial weights, the order of sentences and the samples.
         dropout: on the input of every LSTM layer and on the last one's output.
         bfloat16: compute matrix products in bfloat16 (parameters, cells and sums stay float32).
     """

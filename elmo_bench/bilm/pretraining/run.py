@@ -139,7 +139,7 @@ def show(card: dict[str, Any], console: Console) -> None:
 
 
 def make_recipe(cfg: DictConfig, root: Path | None = None) -> Recipe:
-    """The `recipe:` block of a page of conf/pretrain/.
+    """The `recipe:` block of a file in conf/pretrain/.
 
     Args:
         cfg: the block.

@@ -13,7 +13,9 @@ COMMAND = Command(
     "analysis.neighbours",
     "Table 4: the nearest neighbours of a word in its sentence, by layer",
     (
-        Argument("word", "look up this word instead of those of the page; nothing is recorded", None, "WORD"),
+        Argument(
+            "word", "look up this word instead of those in the configuration file; nothing is recorded", None, "WORD"
+        ),
         Argument("sentence", "its sentence, tokens separated by spaces", None, "'TOKEN TOKEN ...'"),
         *STUDY,
     ),

@@ -12,12 +12,12 @@ if TYPE_CHECKING:  # `--help` does not import it
 
 STUDY = (
     SCALE,
-    Argument("bilm", "a page of conf/bilm/; by default that of the scale", None, "NAME"),
+    Argument("bilm", "a configuration file in conf/bilm/; by default that of the scale", None, "NAME"),
     Argument("force", "measure again although there is a record", False, parse=flag),
     *PLACES,
 )
 NOTES = (
-    "Prints the table and writes it as a record, results/analysis/SCALE/STUDY/ID.json, which the report shows. A "
+    "Prints the table and writes it as a record, results/own/analysis/SCALE/STUDY/ID.json, which the report shows. A "
     "recorded table is not measured again.",
     OVERRIDES,
 )
@@ -33,7 +33,7 @@ def keys(config: str) -> list[Section]:
     from elmo_bench.analysis import settings as studies
 
     listed = described(getattr(studies, config))
-    return [pages(["bilm"]), settings("Keys of the page, with the defaults that it changes", listed)]
+    return [pages(["bilm"]), settings("Keys of the configuration file, with the defaults that it changes", listed)]
 
 
 def show(record: StudyRecord, results_root: str | None = None) -> None:

@@ -19,7 +19,7 @@ COMMAND = Command(
     "pretrain",
     "train a biLM on plain text",
     (
-        Argument("scale", "the recipe, a page of conf/pretrain/", "open"),
+        Argument("scale", "the recipe, a file in conf/pretrain/", "open"),
         usage.PLACES[0],
         Argument("output", "folder for the biLM; by default models/ and the recipe's name", None, "FOLDER"),
         Argument("every", "seconds between checkpoints", 300),

@@ -13,11 +13,11 @@ COMMAND = Command(
     "tune",
     "tune a biLM on the training text of a task, without its labels",
     (
-        Argument("task", "whose text: a page of conf/task/, or all", "ner"),
+        Argument("task", "whose text: a file in conf/task/, or all", "ner"),
         usage.SCALE,
-        Argument("bilm.parent", "the biLM to tune, a page of conf/bilm/; by default the scale's own", None, "PAGE"),
+        Argument("bilm.parent", "the biLM to tune, a file in conf/bilm/; by default the scale's own", None, "NAME"),
         Argument(
-            "bilm.tuning.lr", "peak learning rate; by default that of the scale's page of conf/tuning/", None, "X"
+            "bilm.tuning.lr", "peak learning rate; by default that of the scale's file in conf/tuning/", None, "X"
         ),
         Argument("bilm.tuning.every", "seconds between checkpoints", 300),
         Argument("force", "tune again although it has been done", False, parse=flag),
@@ -29,9 +29,9 @@ COMMAND = Command(
     ),
     (
         "Prints the full-softmax perplexity of dev before and after one pass over the training sentences, and writes "
-        "it to a record, analysis/SCALE/tuning/ID.json in the results folder, for the report. Sentences of dev and "
-        "test are left out of the text. Other commands know the tuned biLM as bilm=tuned. Where the parent has no "
-        "softmax, as the official files, one is fitted first, with all else frozen, and counts as the one before.",
+        "it to a record, results/own/analysis/SCALE/tuning/ID.json, for the report. Sentences of dev and "
+        "test are left out of the text. Other commands know the tuned biLM as bilm=tuned. A parent without a softmax, "
+        "such as the official files, first gets a new one, with the biLM frozen; `before` is the perplexity with it.",
         usage.OVERRIDES,
     ),
     again="running the command again resumes from the last checkpoint",

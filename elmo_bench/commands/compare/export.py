@@ -15,7 +15,7 @@ COMMAND = Command(
         Argument("output", "folder that is written into; it is made", value="FOLDER"),
         Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),
     ),
-    (("output=paper", "your own runs"), ("output=paper results_root=results", "those of the authors")),
+    (("output=paper", "your own runs"), ("output=paper results_root=results", "the reference runs")),
     (
         "runs.csv and runs.parquet have a row for each run, split and metric: task scale arm variant vectors bilm seed "
         "split metric value run, as elmo_bench.results() gives them to pandas. tables/ has every table of the report "

@@ -18,14 +18,14 @@ COMMAND = Command(
     "publish",
     "make a W&B run of every record, and a workspace and a report of them",
     (
-        Argument("results_root", "folder with runs/; by default results/own/, or the authors' if it has none", None,
-                 "FOLDER"),
+        Argument("results_root", "folder with runs/; by default results/own/, or if that has none, the reference runs",
+                 None, "FOLDER"),
         Argument("project", "of W&B", "elmo_bench"),
         Argument("entity", "of W&B; by default the key's own", None, "NAME"),
     ),
     (
         ("", "your own runs"),
-        ("results_root=results", "those of the authors"),
+        ("results_root=results", "the reference runs"),
         ("project=mine entity=team", "into the project of a team"),
     ),
     (
@@ -71,12 +71,12 @@ def main() -> None:
 
 
 def _chosen(given: str | None) -> Path:
-    """The folder of the records: the user's own, or where there are none, the authors'."""
+    """The folder of the records: the user's own, or where there are none, the reference runs."""
     if given is not None:
         return Path(given)
     if any(places.OWN.glob("runs/*/*/*.json")):
         return places.OWN
-    print(f"no run is recorded in {places.OWN} yet: these are the authors' runs")
+    print(f"no run is recorded in {places.OWN} yet: these are the reference runs")
     return places.RECORDED
 
 

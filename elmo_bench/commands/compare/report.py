@@ -21,7 +21,7 @@ COMMAND = Command(
     "report",
     "write the tables and figures of your recorded runs",
     (Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),),
-    (("", "your own runs"), ("results_root=results", "those of the authors, the project's evidence")),
+    (("", "your own runs"), ("results_root=results", "the reference runs, the project's evidence")),
     (
         "Prints the tables, our results beside the paper's, and writes README.md, replication.md (the paper's findings "
         "with a verdict each), tasks/TASK.md, tables/SWEEP.SCALE.md, studies.md, report.html (a self-contained page) "
@@ -55,5 +55,5 @@ def main() -> None:
     sections = refresh(results_root, places.ROOT / "README.md" if ours else None)
     show(sections)
     if not sections:
-        print(f"no run is recorded in {results_root} yet; results_root=results reports those of the authors")
+        print(f"no run is recorded in {results_root} yet; results_root=results reports the reference runs")
     print(f"written: {results_root / 'README.md'}, report.html, report.json")

@@ -20,7 +20,7 @@ COMMAND = Command(
     "score",
     "the official metrics of a file of predictions, as one JSON object",
     (
-        Argument("task", "the benchmark, a page of conf/task/", value="TASK"),
+        Argument("task", "the benchmark, a file in conf/task/", value="TASK"),
         Argument("gold", "file with the correct answers", value="FILE"),
         Argument("predictions", "file with the answers to score, in the same format", value="FILE"),
     ),
@@ -46,11 +46,11 @@ def score(task: str, gold: str, predictions: str) -> dict[str, float]:
 
 
 def find(task: str) -> Callable[[str, str], dict[str, float]]:
-    """The function that the task's page names as `score`."""
+    """The function that the task's configuration names as `score`."""
     page = pages.page(task)
     name = OmegaConf.select(pages.read(page), "task.score")
     if not isinstance(name, str):
-        raise UserError("the page has no `task.score`", page)
+        raise UserError("the configuration file has no `task.score`", page)
     module, _, function = name.rpartition(".")
     return getattr(importlib.import_module(code.located(module)), function)
 

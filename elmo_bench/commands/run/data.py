@@ -16,7 +16,7 @@ COMMAND = Command(
     (
         Argument("scale", "open or paper (mini is generated)", "open", parse=choice("mini", "open", "paper")),
         Argument("task", "a task, or all", "all"),
-        Argument("sets", "data sets by name instead, with commas: the pages of conf/data", None, "NAMES"),
+        Argument("sets", "data sets by name instead, with commas: the files in conf/data", None, "NAMES"),
         Argument("data_root", f"folder to write to; by default DATA_ROOT or {places.ROOT / 'data'}", None, "FOLDER"),
         Argument(
             "source", "folder with the archives and files of the sources; nothing is fetched then", None, "FOLDER"
@@ -35,7 +35,7 @@ COMMAND = Command(
     ),
     (
         "The licences are shown first, and written to the file LICENCES in the folder. Every source is pinned to a "
-        "commit or a release, and what is fetched or written is compared with the sha256 on its page in conf/data. "
+        "commit or a release, and what is fetched or written is compared with the sha256 in its file in conf/data. "
         "What is there already is not fetched again; an interrupted command goes on where it stopped.",
         "In the folder of source=, a repository is NAME-COMMIT.tar.gz, as GitHub calls its archive, or a folder "
         "NAME-COMMIT; other files have the name that they have on the server. If some are missing, the command "

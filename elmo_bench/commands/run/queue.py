@@ -28,5 +28,8 @@ def main() -> None:
     if values["cancel"]:
         print(f"{queued.cancel(root)} jobs ended; typing the sweep again goes on")
         return
-    for sweep in queued.status(root):
+    sweeps = queued.status(root)
+    for sweep in sweeps:
         print("\n".join(sweep.lines()))
+    if not sweeps:
+        print(f"no sweep was queued from here ({root}); elmo-bench sweep ... on=slurm queues one")

@@ -1,9 +1,9 @@
 """The paper's Table 1 for a task: `python -m elmo_bench reproduce task=ner scale=open seeds=3 data_root=FOLDER`.
 
 Runs the sweep conf/sweep/table1.yaml, the baseline and +ELMo on the scale's word vectors, over seeds 1 to N (`task=all`
-for every task); prints your results beside those that the authors recorded and the paper's, and writes a report of
+for every task); prints your results beside the reference runs and the paper, and writes a report of
 yours. A run that has a record is not run again. Any other override applies to all runs. `recorded=true` only shows the
-authors' results.
+reference runs.
 
 `jobs=N` trains N runs at a time, each on its share of the cores; by default two, if there are two cores and no GPU.
 """
@@ -30,22 +30,22 @@ COMMAND = Command(
     "reproduce",
     "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
     (
-        Argument("task", "the benchmark, a page of conf/task/, or all", "ner"),
+        Argument("task", "the benchmark, a file in conf/task/, or all", "ner"),
         usage.SCALE,
         Argument("seeds", "train each arm with the seeds from 1 to this number", 1, parse=whole(1, 1000)),
         usage.JOBS,
-        Argument("recorded", "show the runs that the authors recorded, and train nothing", False, parse=flag),
+        Argument("recorded", "show the reference runs, and train nothing", False, parse=flag),
         usage.FORCE,
         *usage.PLACES,
     ),
     (
         ("task=ner", "at the mini scale, offline"),
-        ("task=ner recorded=true", "the authors' results, at once"),
+        ("task=ner recorded=true", "the reference runs, at once"),
         ("task=all scale=open seeds=3 data_root=FOLDER", "every task on open data"),
     ),
     (
-        "Prints your results beside the authors' and the paper's, and writes a report of yours, results/own/README.md. "
-        "A run that has a record there is not run again.",
+        "Prints your results beside the reference runs and the paper, and writes a report of your runs, "
+        "results/own/README.md. A run that has a record there is not run again.",
         usage.OVERRIDES,
     ),
     again=usage.AGAIN,
@@ -72,17 +72,15 @@ def main() -> None:
 
 
 def show_recorded(wanted: Asked) -> None:
-    """Prints the tables of the authors' runs of the paper's comparison, all seeds of them.
+    """Prints the tables of the reference runs of the paper's comparison, all seeds of them.
 
     Raises:
-        UserError: settings are asked for with which the authors have recorded none, or there is no such run.
+        UserError: settings are asked for for which there are none, or there is no such run.
     """
     if wanted.changes:
-        raise UserError(
-            f"recorded=true shows the arms of the scale as their pages have them: without {wanted.changes[0]}"
-        )
+        raise UserError(f"recorded=true shows the arms of the scale without changes: leave out {wanted.changes[0]}")
     found = [each for task in wanted.tasks for each in store.read_all(places.RECORDED, wanted.scale, task)]
     shown = [record for record in found if is_main(record)]
     if not shown:
-        raise UserError("the authors have recorded no such run (without recorded=true it is trained)")
+        raise UserError("there is no such reference run (without recorded=true it is trained)")
     report.show(tables.sections(shown))

@@ -1,6 +1,6 @@
 """A table or figure of the paper as one sweep: `python -m elmo_bench sweep +sweep=table2 task=snli scale=open seeds=3`.
 
-Trains the runs of a page of conf/sweep/ that have no record yet, each in a process of its own; prints the table that
+Trains the runs of a file in conf/sweep/ that have no record yet, each in a process of its own; prints the table that
 they make, beside the paper's, and writes it below results/tables/. Typing it again runs only what is missing. With
 `on=slurm` the runs are jobs of a cluster, and the command returns at once.
 """
@@ -21,10 +21,10 @@ COMMAND = Command(
     "sweep",
     "a table or figure of the paper as one sweep, ours beside theirs",
     (
-        Argument("+sweep", "a page of conf/sweep/", value="NAME"),
+        Argument("+sweep", "a file in conf/sweep/", value="NAME"),
         Argument("task", "the benchmark, or all; by default ner, or the one that the sweep is for", None, "NAME"),
         usage.SCALE,
-        Argument("seeds", "the seeds from 1 to this number; by default those of the page", None, "N", whole(1, 1000)),
+        Argument("seeds", "the seeds from 1 to this number; by default those of its file", None, "N", whole(1, 1000)),
         usage.JOBS,
         Argument(
             "on", "local: processes here; slurm: jobs of a cluster, with keys cluster.KEY of conf/cluster/", "local"

@@ -27,7 +27,7 @@ COMMAND = Command(
         usage.ARM,
         Argument("seed", "of the weights, the order of batches and dropout", 1, parse=whole()),
         Argument("fraction", "of the training data: a random subset that follows from the seed", 1.0),
-        Argument("callbacks", "of Lightning, pages of conf/callbacks/: early_stopping, lr_monitor", "none"),
+        Argument("callbacks", "of Lightning, files in conf/callbacks/: early_stopping, lr_monitor", "none"),
         Argument("compile", "compile the head with torch.compile", False),
         Argument("trainer.fast_dev_run", "a smoke run: trains and scores a few batches, and records nothing", False),
         usage.FORCE,
@@ -38,7 +38,7 @@ COMMAND = Command(
         ("task=ner scale=mini arm=baseline", "the same model without ELMo"),
         ("-m task=ner,srl seed=1,2,3", "six runs, one after another"),
         ("+sweep=table2 task=snli scale=open", "a table of the paper"),
-        ("-cd FOLDER task=mine", "a task of your own, pages and code outside the project"),
+        ("-cd FOLDER task=mine", "a task of your own, configuration files and code outside the project"),
     ),
     (
         "A run that has a record is not run again, and an interrupted run resumes from its last completed epoch.",

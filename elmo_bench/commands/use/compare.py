@@ -23,7 +23,7 @@ COMMAND = Command(
         Argument("first_at", "which of the word's occurrences in the first sentence, from 1", 1, parse=whole(1)),
         Argument("second_at", "the same for the second sentence", 1, parse=whole(1)),
         Argument(
-            "state", "LSTM state at the start of a sentence: zero or warm (the steady state after a sentence break)",
+            "state", "LSTM state at the start of a sentence: zero or warm (the state after eight empty sentences)",
             "warm", parse=choice("zero", "warm"),
         ),
     ),

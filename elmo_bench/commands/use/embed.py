@@ -35,7 +35,7 @@ COMMAND = Command(
         Argument("input", "one whitespace-tokenized sentence a line; .gz and .xz are read too", value="FILE.txt"),
         Argument("output", "the HDF5 file to write", value="FILE.hdf5"),
         Argument(
-            "state", "LSTM state at the start of a sentence: zero, warm (the steady state after a sentence break) or "
+            "state", "LSTM state at the start of a sentence: zero, warm (the state after eight empty sentences) or "
             "carry (the final state of this line in the previous group)", "warm", parse=choice("zero", "warm", "carry"),
         ),
         Argument("group", "lines read together; bounds the memory", GROUP, parse=whole(1)),

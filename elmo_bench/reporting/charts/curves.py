@@ -153,7 +153,7 @@ def _draw_fractions(figure: Figure, data: Mapping[str, Any]) -> None:
     axes.legend(**ABOVE)
 
 
-# What the layers hold.
+# Probing of the layers.
 
 
 def by_layer(scale: str, panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Chart:

@@ -16,9 +16,7 @@ from elmo_bench.reporting.tables.numbers import linked, mean_of
 HEADER = ("arm", "seeds", "computing a run", "tokens a second", "peak memory", "parameters", "device")
 COLUMNS = {"tokens_per_second": "{:,.0f}", "peak_memory_mib": "{:,.0f} MiB",
            "parameters": "{:,.0f}"}  # fmt: skip
-WORDS = (
-    f"Means over the seeds, of arms as their pages have them, without variants. A time opens to its runs. {COMPUTING}"
-)
+WORDS = f"Means over the seeds, of arms without variants. A time opens to its runs. {COMPUTING}"
 
 
 def cost(scales: Scales) -> Chapter:

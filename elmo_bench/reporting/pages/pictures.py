@@ -1,4 +1,4 @@
-"""Chapters of pictures: parts of the training data, weights of the layers, both over epochs, what the layers hold."""
+"""Chapters of pictures: parts of the training data, weights of the layers, both over epochs, probing of the layers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def layer_weights(scales: Scales) -> Chapter:
 def _placed(outcomes: Sequence[Outcome]) -> list[tuple[Group, str]]:
     """The groups that show the weights of all layers, with a place where ELMo enters.
 
-    They are +ELMo as the task's page has it and, for places that it lacks, runs that changed nothing but the place.
+    They are +ELMo as the task configures it and, for places that it lacks, runs that changed nothing but the place.
     """
     found: dict[tuple[str, str], tuple[Group, str]] = {}
     for outcome in outcomes:

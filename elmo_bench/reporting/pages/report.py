@@ -93,7 +93,7 @@ def _made(records: Sequence[Record], results_root: str | Path) -> Made:
 
 
 def _spoken_of(found: list[Evaluated], results_root: str | Path) -> list[Evaluated]:
-    """The findings of which a user's own runs speak; of the authors', all."""
+    """The findings of which a user's own runs speak; of the reference runs, all."""
     if places.is_evidence(results_root):
         return found
     rows = ((each, [row for row in each.rows if row.verdict != UNTESTED]) for each in found)

@@ -137,7 +137,7 @@ def _has(column: Column, table: Table, given: Sequence[Setting], scale: str) -> 
 
 
 def in_words(setting: Setting) -> str:
-    """A setting as the head of a column: "+ELMo" for the task's page itself, else what one types."""
+    """A setting as the head of a column: "+ELMo" for the task's configuration itself, else what one types."""
     if setting == {"arm": "baseline"}:
         return "baseline"
     return " ".join(f"{key}={value}" for key, value in setting.items()) or "+ELMo"

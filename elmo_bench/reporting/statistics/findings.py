@@ -22,8 +22,8 @@ RULE = (
     "and *not shown* where the interval holds both, where there is none, or where an arm has one seed; the column then "
     "says how large a true difference these runs show four times out of five, or whether their interval fits between "
     "two bounds. p is below 0.05 exactly where a finding is shown or contradicted. *Not tested*: there are no such "
-    "runs. Differences are on test. Intervals are over seeds and over test items; those of updates and of weights are "
-    "over seeds alone, those of word senses over test items alone."
+    "runs. Differences are on test. Intervals are over seeds and over test examples; those of updates and of weights "
+    "are over seeds alone, those of word senses over test examples alone."
 )
 
 

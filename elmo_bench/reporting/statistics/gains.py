@@ -117,8 +117,12 @@ def _paired(treated: Group, control: Group, split: str) -> Paired | None:
 def _note(treated: Arm, control: Arm) -> str:
     single = (treated.size == 1) + (control.size == 1)
     if single == 2:
-        return "over items alone (one seed in each arm)" if treated.clusters else "none (one seed, no items recorded)"
-    notes = [] if treated.clusters else ["over seeds alone (no items recorded)"]
+        return (
+            "over examples alone (one seed in each arm)"
+            if treated.clusters
+            else "none (one seed, no per-example results)"
+        )
+    notes = [] if treated.clusters else ["over seeds alone (no per-example results)"]
     return "; ".join([*notes, *["the single seed of one arm is taken to vary as the other arm's"] * single])
 
 
@@ -133,9 +137,9 @@ def _p_items(treated: dict[int, Evidence], control: dict[int, Evidence]) -> list
 # In words.
 
 READING = (
-    "[low, high] after a gain is its 95 % interval, from 2,000 draws of seeds and of clusters of items: documents or "
-    "articles where the data tell them. p comes from the same standard error and degrees of freedom: it is below 0.05 "
-    "exactly where the interval does not hold 0. power: the true gain that such runs show four times out of five. "
+    "[low, high] after a gain is its 95 % interval, from 2,000 draws of seeds and of clusters of examples: documents "
+    "or articles, if the data have them. p comes from the same standard error and degrees of freedom: it is below 0.05 "
+    "exactly when the interval excludes 0. power: the true gain that such runs show four times out of five. "
     "Dev has chosen the epochs, so that its scores are a little high. Nothing is averaged over tasks."
 )
 
@@ -163,7 +167,7 @@ def verdict(gain: Gain) -> str:
 def shown_by(seeds: int) -> str:
     """What a number of seeds in each arm can and cannot show."""
     if seeds == 1:
-        return "One seed shows nothing about other seeds: whatever is said of it is about the items alone."
+        return "One seed shows nothing about other seeds: whatever is said of it is about the examples alone."
     least = 2 / comb(2 * seeds, seeds)
     can = "can" if least < 0.05 else "cannot"
     return (

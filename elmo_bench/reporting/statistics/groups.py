@@ -44,7 +44,7 @@ class Group(NamedTuple):
 
 
 def candidates(records: Iterable[Record], setting: Setting) -> list[Group]:
-    """The groups of one task at one scale that have a setting and change nothing else of the task's page (`query`)."""
+    """The groups of one task at one scale that have a setting and change nothing else (`query`)."""
     return in_groups(record for record in records if fits(record, setting))
 
 

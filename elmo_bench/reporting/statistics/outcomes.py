@@ -114,7 +114,7 @@ def holm(mains: Sequence[Comparison]) -> dict[str, float]:
 
 
 def _compares(group: Group, baseline: Group) -> bool:
-    """Whether they differ only in ELMo, as the task's page has it, and its biLM."""
+    """Whether they differ only in ELMo, as the task's configuration has it, and its biLM."""
     if not group.has_elmo or baseline.has_elmo:
         return False
     others = {key: value for key, value in group.first.variant.items() if key != "bilm"}

@@ -1,4 +1,4 @@
-"""A user's own results beside those that the authors recorded and the paper's, arm by arm."""
+"""A user's own results beside the reference runs and the paper, arm by arm."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from elmo_bench.reporting.statistics.outcomes import by_place
 from elmo_bench.reporting.tables.tables import paper_score
 from elmo_bench.system import places
 
-HEADER = ("arm", "biLM", "yours: test {m}", "seeds", "the authors': test {m}", "seeds", "the paper's")
+HEADER = ("arm", "biLM", "yours: test {m}", "seeds", "reference runs: test {m}", "seeds", "paper")
 
-NOTE = "The authors' figures are those of their records with the same settings: mean ± sample standard deviation."
+NOTE = "Reference runs: the project's records with the same settings, mean ± sample standard deviation."
 
 
 def beside(records: Iterable[Record]) -> list[Section]:
@@ -31,9 +31,9 @@ def _section(own: Sequence[Record], authors: Sequence[Record]) -> Section:
     groups = sorted(in_groups(own), key=lambda group: (group.has_elmo, group.name))
     pairs = [(group, theirs.get(group.first.group, [])) for group in groups]
     rows = [_row(group, recorded, metric) for group, recorded in pairs]
-    title = f"{own[0].task}, scale {own[0].scale}: yours beside the authors' and the paper's"
+    title = f"{own[0].task}, scale {own[0].scale}: your runs, the reference runs and the paper"
     header = tuple(cell.format(m=metric) for cell in HEADER)
-    remarks = [] if any(recorded for _, recorded in pairs) else ["The authors have recorded no run of these arms."]
+    remarks = [] if any(recorded for _, recorded in pairs) else ["There is no reference run with these settings."]
     return Section(title, NOTE, header, [*rows, *_gain(pairs, metric)], remarks)
 
 

@@ -59,7 +59,9 @@ def _of_models(test: Gain) -> list[str]:
     """What the fold of a gain says of its single models: nothing of other seeds, so that no p is corrected for it."""
     if all(p is None for p in test.p_items):
         return []
-    return [f"p of these two models, seed by seed, the test items alone permuted: {', '.join(map(_p, test.p_items))}"]
+    return [
+        f"p of these two models, seed by seed, the test examples alone permuted: {', '.join(map(_p, test.p_items))}"
+    ]
 
 
 def _p(p: float | None) -> str:

@@ -29,7 +29,7 @@ from elmo_bench.reporting.tables.numbers import runs_of
 
 TITLE = "The paper's findings"
 INTRODUCTION = (
-    "Written by `elmo-bench report` from the records; the pages of `conf/sweep/` have an entry for each finding. "
+    "Written by `elmo-bench report` from the records; the files in `conf/sweep/` have an entry for each finding. "
     "Scale open is real text with a small biLM, mini a generated language: neither has the paper's data, so that the "
     "direction of a difference compares, and its size does not."
 )
@@ -37,7 +37,7 @@ ROWS = ("task", "the paper", "ours", "95 % interval", "p", "verdict", "runs")
 MARKS = {SHOWN: "✓", CONTRADICTED: "✗", OPEN: "~", UNTESTED: ""}
 LEGEND = (
     f"A cell is the difference on test: {MARKS[SHOWN]} shown, {MARKS[CONTRADICTED]} contradicted, {MARKS[OPEN]} not "
-    "shown, – not tested; empty where the paper says nothing. On the page it opens to the paper's "
+    "shown, – not tested; empty where the paper says nothing. On the report it opens to the paper's "
     "figure, its interval and its runs."
 )
 

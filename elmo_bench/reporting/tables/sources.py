@@ -16,7 +16,7 @@ from elmo_bench.reporting.tables.layers import weights
 from elmo_bench.reporting.tables.numbers import runs_of
 
 GAINS = ("task", "source", "over", "dev", "test", "p")
-GAINS_NOTE = "In percent points, with 95 % intervals over seeds and items; p is of the interval on test."
+GAINS_NOTE = "In percent points, with 95 % intervals over seeds and test examples; p is of the interval on test."
 WEIGHTS_NOTE = (
     "s_j and γ at the selected epoch, mean over the seeds; ▼ below an even share, ▲ above twice that. Layer 0 has no "
     "context: a biLM's is of characters, a Transformer's of embeddings."

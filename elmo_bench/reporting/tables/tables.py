@@ -76,8 +76,8 @@ def paper_score(record: Record, metric: str) -> str:
 # The tasks of a scale side by side.
 
 CONTROL = (
-    "A control (`vectors=random`): without the pre-trained word vectors that every baseline of the paper has; "
-    "ELMo then also brings what such vectors would."
+    "Control (`vectors=random`): random word vectors in both models. Here ELMo also replaces pre-trained word vectors, "
+    "so its gain is larger than in the paper's comparison."
 )
 
 

@@ -218,7 +218,7 @@ def settings(title: str, arguments: Sequence[Argument]) -> Section:
 def pages(groups: Sequence[str]) -> Section:
     """A section of the help that lists the pages of each group of configuration pages."""
     listed = [(f"{group}=", ", ".join(places.named(group))) for group in groups]
-    return Section("Pages of configuration", [line for line in listed if line[1]])
+    return Section("Configuration files", [line for line in listed if line[1]])
 
 
 def _default(field: Any) -> Any:

@@ -1,0 +1,42 @@
+"""All commands and targets, as their own help says them."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+from elmo_bench.__main__ import HEADINGS, TITLES, module
+from elmo_bench.configuration import tables
+from elmo_bench.reporting.section import pipes
+from elmo_bench.system.places import ROOT
+
+PAGE = {"commands": "this page"}
+
+
+def table() -> str:
+    """The commands under their headings, with what they do and the page to read on, and the targets of `make`."""
+    parts = []
+    for heading, commands in HEADINGS.items():
+        rows = [(f"`elmo-bench {name}`", what, _link(name)) for name, what in commands.items()]
+        title = TITLES.get(heading, heading)
+        parts += [
+            f"### {title[:1].upper() if heading not in TITLES else title[:1]}{title[1:]}",
+            pipes(("command", "what it does", "more"), rows),
+        ]
+    targets = re.findall(r"^([a-z-]+):.*## (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    parts += [
+        "## Targets of make",
+        pipes(("target", "what it does"), [(f"`make {name}`", what) for name, what in targets]),
+    ]
+    return "\n\n".join(parts)
+
+
+def sweeps() -> str:
+    """The sweeps and their titles."""
+    names = sorted(path.stem for path in (ROOT / "conf" / "sweep").glob("*.yaml"))
+    return pipes(("sweep", "what it compares"), [(f"`{name}`", tables.table(name).title) for name in names])
+
+
+def _link(name: str) -> str:
+    page = importlib.import_module(module(name)).COMMAND.page
+    return f"[{page}]({page}.md)"

@@ -1,0 +1,77 @@
+"""Answers of the trained heads that come with the project, their formats and scores."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import elmo_bench
+from elmo_bench.configuration import pages
+from elmo_bench.configuration.tables import in_order
+from elmo_bench.reporting.section import pipes
+from elmo_bench.system.places import ROOT
+
+INPUT: dict[str, dict[str, Any]] = {
+    "ner": {"text": "Ida sang in Oslo."},
+    "snli": {"premise": "A man plays a guitar.", "hypothesis": "A person makes music."},
+    "sst5": {"text": "A fine film."},
+    "srl": {"text": "Ida sang in Oslo.", "predicates": [1]},
+    "coref": {"text": "Ida has a cat. She likes it."},
+    "squad": {"context": "Ida Berg was born in Oslo in 1901.", "question": "Where was Ida Berg born?"},
+}
+
+
+def formats() -> str:
+    """What a line of the input and of the output holds, by task, as `predict --help` says it."""
+    told = {task: importlib.import_module(f"tasks.{task}").PREDICT for task in in_order(pages.tasks())}
+    parts = ("input", "output", "official")
+    rows = [
+        (f"[{task}](../tasks/{task}/README.md)", *(_code(text[part]) for part in parts)) for task, text in told.items()
+    ]
+    return pipes(("task", "a line of the input", "what `prediction` holds", "`format=official`"), rows)
+
+
+def _code(text: str) -> str:
+    """JSON in a line of prose, as code."""
+    return text.replace("<", "\\<")
+
+
+def prediction(task: str) -> str:
+    """An input, and what `predict task=TASK` writes for it; numbers are rounded."""
+    answer = elmo_bench.load(task, accelerator="cpu").predict([INPUT[task]])[0]
+    return f"```json\n{_wrapped(answer)}\n```"
+
+
+def _wrapped(answer: Any) -> str:
+    text = json.dumps(_rounded(answer), ensure_ascii=False)
+    return textwrap.fill(text, 110, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 2)
+    if isinstance(value, dict):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def heads() -> str:
+    """The heads' scores and word vectors, from their cards."""
+    rows = []
+    for task in in_order(pages.tasks()):
+        card = json.loads((ROOT / "models" / "heads" / task / "card.json").read_text(encoding="utf-8"))
+        metric = pages.compose([f"task={task}"]).task.monitor
+        vectors = card["variant"].get("vectors", "the scale's")
+        rows.append(
+            (
+                f"`{task}/`",
+                metric,
+                f"{card['metrics']['dev'][metric]:.1f}",
+                f"{card['metrics']['test'][metric]:.1f}",
+                vectors,
+            )
+        )
+    return pipes(("folder", "metric", "dev", "test", "word vectors"), rows)

@@ -1,0 +1,135 @@
+"""Every key of a run and of a pretraining, from the typed configuration, the tasks' own arguments and their pages."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from hydra.utils import get_object
+from omegaconf import OmegaConf
+
+from elmo_bench.bilm.pretraining.recipe import Recipe
+from elmo_bench.commands.usage import blocks
+from elmo_bench.configuration import pages, schema
+from elmo_bench.reporting.section import pipes
+from elmo_bench.running.blocks import GIVEN
+from elmo_bench.system.terminal.command import REQUIRED, described, shown
+
+OWN = ("reader", "words", "chars", "head", "metric", "optimizer", "average")  # blocks that name code of a task's choice
+REPEATING = [cls for cls in schema.SOURCES.values() if cls is not schema.BilmConfig]
+REPEATED = {each.name for each in fields(schema.BilmConfig)}
+BETWEEN = {"least": "at least {}", "above": "above {}", "below": "below {}", "most": "at most {}"}
+
+
+def table() -> str:
+    """The keys of every block, with default, bounds and meaning."""
+    listed = [("the run itself", "", schema.RunConfig), *((f"`{name}`", name, cls) for name, cls in blocks().items())]
+    for kind, cls in schema.SOURCES.items():
+        if cls is not schema.BilmConfig:
+            listed.append((f"`bilm` of the kind {kind}", "bilm", cls))
+    return "\n\n".join(f"### Keys of {title}\n\n{_block(name, cls)}" for title, name, cls in listed)
+
+
+def _block(name: str, cls: type) -> str:
+    bounds = {schema.KEYS.get(f.name, f.name): f.metadata.get("bounds", {}) for f in fields(cls)}
+    rows = []
+    for each in described(cls, f"{name}." if name else "", schema.KEYS):
+        if (
+            (not name and "." in each.name)
+            or ".source." in each.name
+            or (cls in REPEATING and each.name.removeprefix("bilm.") in REPEATED)
+        ):
+            continue  # in a table of its own
+        told = [
+            BETWEEN[kind].format(value)
+            for kind, value in bounds.get(each.name.rpartition(".")[2], {}).items()
+            if value is not None
+        ]
+        default = "its file's" if each.default is REQUIRED else f"`{shown(each.default) or '[]'}`"
+        rows.append((f"`{each.name}`", default, "; ".join([each.meaning, *told])))
+    return _table(("key", "default", "meaning"), rows)
+
+
+def of_task(task: str) -> str:
+    """The arguments of the code that a task's page names, with their values at each scale."""
+    at = {scale: _page(task, scale) for scale in pages.scales(task)}
+    first = next(iter(at.values()))
+    rows = [row for block in OWN if (first.get(block) or {}).get("_target_") for row in _arguments(block, at)]
+    return _table(("key", "value", "meaning"), rows)
+
+
+def _page(task: str, scale: str) -> dict[str, Any]:
+    """The block `task` of a run, as its pages have it."""
+    composed = pages.compose([f"task={task}", f"scale={scale}"]).task
+    return OmegaConf.to_container(composed, resolve=False)  # type: ignore[return-value]
+
+
+def _arguments(block: str, at: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, str, str]]:
+    first = next(iter(at.values()))[block]
+    code = get_object(first["_target_"])
+    given = GIVEN[block]
+    signature = inspect.signature(code)
+    names = [n for n, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    said = meanings(code)
+    for name in names[given.positional :]:
+        if name in given.named:
+            continue
+        if name == "data" and block == "reader":
+            yield "`task.data`", "", said["data"]
+            continue
+        values = {
+            scale: (page[block] or {}).get(name, signature.parameters[name].default) for scale, page in at.items()
+        }
+        written = any(name in (page[block] or {}) for page in at.values())
+        if block == "optimizer" and not written:
+            continue  # of torch, and described there
+        yield f"`{'' if written else '+'}task.{block}.{name}`", _by_scale(values), said.get(name, "")
+
+
+def _by_scale(values: Mapping[str, Any]) -> str:
+    """One value, or one for each scale."""
+    told = {scale: _told(value) for scale, value in values.items()}
+    if len({*told.values()}) == 1:
+        return f"`{next(iter(told.values()))}`"
+    return ", ".join(f"{scale}: `{value}`" for scale, value in told.items())
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_told, value))}]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_told(inner)}" for key, inner in value.items()) + "}"
+    return "required" if value is inspect.Parameter.empty else shown(value)
+
+
+def meanings(code: Any) -> dict[str, str]:
+    """What a docstring says of each argument, in its section "Args" or "Attributes"."""
+    found: dict[str, str] = {}
+    for cls in inspect.getmro(code) if inspect.isclass(code) else (code,):
+        text = inspect.getdoc(cls) or ""
+        for part in re.findall(r"^(?:Args|Attributes):\n((?:    .*\n?|\n)+)", text, re.MULTILINE):
+            for entry in re.split(r"\n(?=    \S)", part.rstrip()):
+                names, _, meaning = entry.strip().partition(":")
+                for name in names.split(","):
+                    found.setdefault(name.strip(), " ".join(meaning.split()))
+    return found
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A Markdown table in which `<` begins no tag."""
+    return pipes(header, [tuple(cell.replace("<", "\\<") if "`" not in cell else cell for cell in row) for row in rows])
+
+
+def recipe() -> str:
+    """The keys of a recipe of `pretrain`."""
+    said = meanings(Recipe)
+    rows = []
+    for each in fields(Recipe):
+        required = each.default is not None and not isinstance(each.default, str | int | float | tuple | bool)
+        rows.append(
+            (f"`recipe.{each.name}`", "its file's" if required else f"`{_told(each.default)}`", said.get(each.name, ""))
+        )
+    return _table(("key", "default", "meaning"), rows)

@@ -1,0 +1,126 @@
+"""The tutorial: its page is the source, from which its notebook and the outputs in the page are made.
+
+A block of `python` or `sh` is a cell. A block of `text` right behind it is what the cell prints; one of `about` has
+numbers that differ from machine to machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import textwrap
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import nbformat
+from nbclient import NotebookClient
+
+from elmo_bench.system.places import ROOT
+from elmo_bench.system.storage.files import write_text
+
+PAGE, NOTEBOOK = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "tutorial.ipynb"
+PICTURE = ROOT / "docs" / "figures" / "tutorial.svg"
+CELL = re.compile(r"^```(python|sh)\n(.*?)^```\n(?:\n```(text|about)\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+NUMBER = re.compile(r"[-+]?\d+\.\d+|\d[\d,]*")
+PASSING = r"record: |\w+/\w+ .*(?:training|accuracy)"  # lines with a place or a time
+WITHIN = {"text": 0.02, "about": 12.0}  # of a number
+
+
+class Cell(NamedTuple):
+    """Code, and what the page says that it prints; None if it does not say."""
+
+    code: str
+    kind: str | None
+    printed: str | None
+
+
+def cells(text: str) -> list[Cell]:
+    """The cells of the page."""
+    return [Cell(_code(each[1], each[2]), each[3], each[4]) for each in CELL.finditer(text)]
+
+
+def _code(language: str, code: str) -> str:
+    return "\n".join(f"!{line}" if language == "sh" else line for line in code.rstrip().split("\n"))
+
+
+def notebook(text: str) -> str:
+    """The notebook of the page, without outputs."""
+    parts, end = [], 0
+    for found in CELL.finditer(text):
+        parts += [("markdown", text[end : found.start()]), ("code", _code(found[1], found[2]))]
+        end = found.end()
+    parts.append(("markdown", text[end:]))
+    listed = []
+    for number, (kind, source) in enumerate(parts):
+        cell: dict[str, Any] = {
+            "cell_type": kind,
+            "id": f"cell-{number}",
+            "metadata": {},
+            "source": source.strip().splitlines(True),
+        }
+        listed.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
+    kernel = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    return (
+        json.dumps(
+            {"cells": listed, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False
+        )
+        + "\n"
+    )
+
+
+def executed(folder: Path, environment: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    """What each cell of the notebook prints and shows, when it is executed in a folder."""
+    book = nbformat.reads(NOTEBOOK.read_text(encoding="utf-8"), as_version=4)
+    book.cells.insert(0, nbformat.v4.new_code_cell("%config InlineBackend.figure_formats = ['svg']"))
+    client = NotebookClient(book, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    path = os.pathsep.join([str(ROOT / ".venv" / "bin"), environment["PATH"]])
+    client.execute(env=environment | {"PYTHONPATH": str(ROOT), "PATH": path, "OMP_NUM_THREADS": "1", "TERM": "dumb",
+                                      "MPLBACKEND": "module://matplotlib_inline.backend_inline"})  # fmt: skip
+    return [_shown(cell.outputs) for cell in book.cells[1:] if cell.cell_type == "code"]
+
+
+def _shown(outputs: list[Any]) -> tuple[str, dict[str, Any]]:
+    text = "".join(each.get("text", "") for each in outputs if each.get("name") == "stdout")
+    text = re.sub(r"\x1b\[[\d;]*m", "", text).replace("\r\n", "\n")
+    data = {kind: value for each in outputs for kind, value in each.get("data", {}).items()}
+    lines = [line for line in text.splitlines() if not re.match(PASSING, line)]
+    return "".join(f"{textwrap.fill(line, 110).rstrip()}\n" for line in lines), data
+
+
+def differs(cell: Cell, printed: str) -> str:
+    """What is wrong with the output that the page gives; empty if it is right."""
+    if cell.printed is None or cell.kind is None:
+        return ""
+    pairs = zip_longest(NUMBER.findall(cell.printed), NUMBER.findall(printed), fillvalue="nan")
+    close = all(abs(float(a.replace(",", "")) - float(b.replace(",", ""))) <= WITHIN[cell.kind] for a, b in pairs)
+    same = NUMBER.sub("#", cell.printed).split() == NUMBER.sub("#", printed).split()
+    return "" if close and same else f"{cell.code}\n--- the page\n{cell.printed}--- here\n{printed}"
+
+
+def write() -> None:
+    """Executes the tutorial and writes what it prints, its picture and the notebook."""
+    text = PAGE.read_text(encoding="utf-8")
+    write_text(NOTEBOOK, notebook(text))
+    with tempfile.TemporaryDirectory() as folder:
+        shown = iter(executed(Path(folder), dict(os.environ)))
+
+    def with_output(found: re.Match[str]) -> str:
+        printed, data = next(shown)
+        if "image/svg+xml" in data:
+            write_text(PICTURE, _bare(data["image/svg+xml"]))
+        if found[3] is None:
+            return found[0]
+        return f"```{found[1]}\n{found[2]}```\n\n```{found[3]}\n{printed}```\n"
+
+    write_text(PAGE, CELL.sub(with_output, text))
+
+
+def _bare(svg: str) -> str:
+    """Without the date, the same for the same numbers."""
+    return re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL).strip() + "\n"

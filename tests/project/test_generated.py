@@ -1,0 +1,111 @@
+"""What the pages take from code, records and models is current; the tutorial runs; the site builds strictly."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import elmo_bench
+from docs.generate import __main__ as generate
+from docs.generate import costs, pictures, tutorial
+from elmo_bench.system.places import ROOT
+from tests.conftest import clean_environment
+
+pytestmark = pytest.mark.slow
+AGAIN = "make pages writes it again"
+NAMES = sorted({name for path in generate.documents() for name in generate.blocks(path.read_text(encoding="utf-8"))})
+START = [sys.executable, "-P", str(ROOT / "elmo_bench" / "system" / "start.py"), "-m"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_generated_block_is_current(name):
+    wanted = generate.made(name)
+    for path in generate.documents():
+        text = path.read_text(encoding="utf-8")
+        if name in generate.blocks(text):
+            assert f"<!-- generated: {name} -->\n\n{wanted}\n\n<!-- /generated -->" in text, f"{path}: {AGAIN}"
+
+
+def test_every_kind_of_block_is_used_and_every_mark_is_known():
+    assert {kind for kind in generate.MADE if any(name.startswith(kind) for name in NAMES)} == set(generate.MADE)
+    marks = sum(path.read_text(encoding="utf-8").count("<!-- generated:") for path in generate.documents())
+    found = sum(len([*generate.blocks(path.read_text(encoding="utf-8"))]) for path in generate.documents())
+    assert marks - found == 1  # docs/development.md explains the mark
+
+
+def test_the_words_whose_layers_are_stored_are_counted():
+    assert costs.counted()["mini"]["snli"] == costs.words("snli", "mini"), AGAIN
+
+
+@pytest.mark.parametrize("path", pictures.files(), ids=lambda path: path.stem)
+def test_a_picture_is_current(path):
+    assert path.read_text(encoding="utf-8") == pictures.files()[path], AGAIN
+
+
+def test_the_notebook_is_the_tutorial():
+    assert tutorial.NOTEBOOK.read_text(encoding="utf-8") == tutorial.notebook(
+        tutorial.PAGE.read_text(encoding="utf-8")
+    ), AGAIN
+
+
+def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    shown = tutorial.executed(tmp_path, clean_environment() | {"IPYTHONDIR": str(tmp_path / "ipython")})
+    cells = tutorial.cells(tutorial.PAGE.read_text(encoding="utf-8"))
+    assert len(cells) == len(shown) > 6
+    assert any("image/svg+xml" in data for _, data in shown)
+    wrong = [
+        found for cell, (printed, _) in zip(cells, shown, strict=True) if (found := tutorial.differs(cell, printed))
+    ]
+    assert wrong == [], "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ["python", "bilms"])
+def test_the_snippets_of_a_page_run(name, tmp_path, monkeypatch):
+    """One after another, in a folder with the biLM that they name, and with one epoch of training."""
+    for file in ("options.json", "weights.hdf5"):
+        (tmp_path / file).symlink_to(ROOT / "models" / "open" / file)
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    monkeypatch.chdir(tmp_path)
+    train, own = elmo_bench.train, ["task.fit.epochs=1", "trainer=cpu", f"results_root={tmp_path / 'own'}"]
+    monkeypatch.setattr(elmo_bench, "train", lambda task, given: train(task, [*given, *own]), raising=False)
+    snippets = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / f"docs/{name}.md").read_text(encoding="utf-8"), re.DOTALL | re.M
+    )
+    assert snippets
+    exec(compile("\n".join(snippets), name, "exec"), {})
+
+
+@pytest.mark.parametrize(
+    ("page", "here", "wrong"),
+    [
+        ("a 1.00\n", "a 1.01\n", False),
+        ("a 1.00\n", "a 1.50\n", True),
+        ("a 1.00\n", "b 1.00\n", True),
+        ("a 1\n", "a 1 2\n", True),
+    ],
+)
+def test_outputs_differ_by_words_and_by_more_than_rounding(page, here, wrong):
+    assert bool(tutorial.differs(tutorial.Cell("x", "text", page), here)) is wrong
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="no mkdocs: the extra docs is not installed")
+def test_the_site_builds_without_a_warning(tmp_path):
+    environment = clean_environment() | {"NO_MKDOCS_2_WARNING": "1"}
+    command = [*START, "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert built.stdout + built.stderr == ""
+    for name, words in {
+        "index": "Table 1",
+        "docs/keys": "elmo.layers",
+        "docs/api": "UserError",
+        "tasks/ner/README": "F1",
+    }.items():
+        assert words in (tmp_path / "site" / f"{name}.html").read_text(encoding="utf-8")
+    assert os.path.getsize(tmp_path / "site" / "search" / "search_index.json") > 1e5
