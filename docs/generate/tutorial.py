@@ -77,6 +77,9 @@ def notebook(text: str) -> str:
 def executed(folder: Path, environment: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
     """What each cell of the notebook prints and shows, when it is executed in a folder."""
     book = nbformat.reads(NOTEBOOK.read_text(encoding="utf-8"), as_version=4)
+    for cell in book.cells:  # without notes on what is computed first, which depend on the cache
+        if cell.cell_type == "code":
+            cell.source = re.sub(r"^(!.*)$", r"\1 2>/dev/null", cell.source, flags=re.MULTILINE)
     book.cells.insert(0, nbformat.v4.new_code_cell("%config InlineBackend.figure_formats = ['svg']"))
     client = NotebookClient(book, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     path = os.pathsep.join([str(ROOT / ".venv" / "bin"), environment["PATH"]])

@@ -105,7 +105,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
         "index": "Table 1",
         "docs/keys": "elmo.layers",
         "docs/api": "UserError",
-        "tasks/ner/README": "F1",
+        "tasks/ner/index": "F1",
     }.items():
         assert words in (tmp_path / "site" / f"{name}.html").read_text(encoding="utf-8")
     assert os.path.getsize(tmp_path / "site" / "search" / "search_index.json") > 1e5

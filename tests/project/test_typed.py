@@ -69,7 +69,7 @@ SHORTER = {
 }
 # A pattern in a line that is not typed: what has to be there, or what types it.
 ELSEWHERE = {
-    r"^make( +(setup|lint|format|wheels|pages|docs)\b.*| *(#.*)?)$": "sets up this checkout, or writes into it; .ci/run",
+    r"^make( +(setup|lint|format|wheels|pages|docs)\b.*| *(#.*)?)$": "sets up this checkout or writes into it",
     r"^(REAL=\S+ |PREEMPTIONS=\S+ )?make (test|test-slurm|drill)\b": "a test itself",
     r"^make data|elmo-bench data": "a network; tests/sources/test_data_command.py",
     r"\b(pip|srun|wandb) |ON=slurm|launcher=|sweeper=": "a network, a cluster or processes; tests/sweeps",
@@ -181,7 +181,8 @@ GIVEN = {
     "sst5": ("{split}.txt",),
 }  # fmt: skip
 TEXTS = {
-    "ner": '{"text": "Ida sang in Oslo."}', "srl": '{"text": "Ida sang.", "predicates": [1]}', "coref": '{"text": "Ida sang. She left."}',
+    "ner": '{"text": "Ida sang in Oslo."}', "srl": '{"text": "Ida sang.", "predicates": [1]}',
+    "coref": '{"text": "Ida sang. She left."}',
     "snli": '{"premise": "Ida sang.", "hypothesis": "She sang."}', "sst5": '{"text": "A fine film."}',
     "squad": '{"question": "Who sang?", "context": "Ida sang in Oslo."}',
 }  # fmt: skip

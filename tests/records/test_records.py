@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from elmo_bench.commands.compare import report
+from elmo_bench.configuration import pages
 from elmo_bench.records import store, studies
 from elmo_bench.records.record import Record, without_seed
 from elmo_bench.records.studies import Cell, StudyRecord
@@ -192,8 +193,8 @@ def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(
         "baseline", "3", "+4.00 [+1.74, +6.26]", "+4.00 [+1.74, +6.26]", "0.008",
     ]  # fmt: skip
     assert "The paper's gain: +2.07." in real
-    assert "note on open" in real
-    assert "note on mini" in mini
+    assert pages.note("open") in real  # of today's configuration file, not of the record's
+    assert pages.note("mini") in mini
     assert "A CPU (2 cores, 2 threads, cpu)" in mini
 
 
@@ -224,7 +225,7 @@ def test_tables_replace_what_stands_between_the_marks(results):
     first, last = report.MARKS
     found = tables.overview(store.read_all(results))
     page = report.embedded(f"before\n{first}\n\nold\n\n{last}\nafter\n", found)
-    assert page.startswith(f"before\n{first}\n\nnote on open\n\n| task |")
+    assert page.startswith(f"before\n{first}\n\n{pages.note('open')}\n\n| task |")
     lacking = "Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=mini`)."
     assert page.endswith(f"|\n\n{lacking}\n\n{last}\nafter\n")
     assert "old" not in page

@@ -26,7 +26,7 @@ from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
     "regroup",
-    "give the per-example results of recorded runs the documents of their data as clusters",
+    "name the documents of recorded runs' examples, for intervals",
     (usage.TASK, usage.SCALE, *usage.PLACES),
     (
         ("task=ner scale=open data_root=FOLDER", "your runs, recorded before FOLDER had *.documents files"),
