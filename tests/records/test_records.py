@@ -193,8 +193,8 @@ def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(
         "baseline", "3", "+4.00 [+1.74, +6.26]", "+4.00 [+1.74, +6.26]", "0.008",
     ]  # fmt: skip
     assert "The paper's gain: +2.07." in real
-    assert pages.note("open") in real  # of today's configuration file, not of the record's
-    assert pages.note("mini") in mini
+    assert str(pages.note("open")) in real  # of today's configuration file, not of the record's
+    assert str(pages.note("mini")) in mini
     assert "A CPU (2 cores, 2 threads, cpu)" in mini
 
 
