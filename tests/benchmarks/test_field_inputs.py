@@ -76,11 +76,12 @@ def test_a_marker_of_documents_that_nobody_knows_is_refused_by_both(tmp_path, be
         score_coref(data["train"].replace("train", "dev"), data["dev"])
 
 
-def test_an_empty_last_cell_is_no_mention(tmp_path):
+@pytest.mark.parametrize("empty", ["", "-", " "])
+def test_an_empty_last_cell_is_no_mention(tmp_path, empty):
     """As in LitBank's own files."""
     rows = [
         f"a_brat\t0\t{i}\t{word}" + "\t_" * 8 + f"\t{cell}"
-        for i, (word, cell) in enumerate([("Ann", "(0)"), ("sang", "")])
+        for i, (word, cell) in enumerate([("Ann", "(0)"), ("sang", empty)])
     ]
     text = "\n".join(["#begin document (a_brat); part 0", *rows, "", *rows, "", END, ""])
     data = three(tmp_path, text)
@@ -170,10 +171,18 @@ def test_words_that_are_given_are_taken_as_they_are():
 # Keys of the input.
 
 
-def test_what_the_input_has_stays():
-    raw = {"tokens": ["Oslo"], "tags": ["B-LOC"], "entities": "gold", "self": 1, "id": None}
-    row = NerReader({}).from_text(**raw)
-    assert answered(raw, row, NerReader.fields, {"tags": ["O"]}) == raw | {"prediction": {"tags": ["O"]}}
+@pytest.mark.parametrize(
+    ("reader", "raw"),
+    [
+        (NerReader, {"tokens": ["Oslo"], "tags": ["B-LOC"], "entities": "gold", "self": 1, "id": None}),
+        (SnliReader, {"premise": "a", "hypothesis": "b", "label": "gold", "gold_label": "-", "probabilities": [1]}),
+        (Sst5Reader, {"tokens": ["Fine"], "label": 4, "name": "film-17", "sentence": "Fine"}),
+        (CorefReader, {"sentences": [["Ida"]], "clusters": [[[0, 0]]], "document": "a", "part": "1", "speaker": 1}),
+    ],
+)
+def test_what_the_input_has_stays(reader, raw):
+    row = reader({}).from_text(**raw)
+    assert answered(raw, row, reader.fields, {"tags": ["O"]}) == raw | {"prediction": {"tags": ["O"]}}
 
 
 def test_rows_of_the_data_set_and_ids_of_null():
