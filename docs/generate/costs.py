@@ -51,14 +51,14 @@ def words(task: str, scale: str) -> int:
 
 def table() -> str:
     """Time, memory and disk of a run, by scale and task, and the sums."""
-    rows = []
+    rows, words_of = [], counted()
     for scale in SCALES:
-        seconds = 0.0
+        seconds, width = 0.0, _width(scale)
         for task in in_order(pages.tasks()):
             arms = [_main(scale, task, arm) for arm in ("baseline", "elmo")]
             seconds += sum(map(typical, arms))
             times, peaks = map(_minutes, arms), map(_peak, arms)
-            disk = counted()[scale][task] * _width(scale)
+            disk = words_of[scale][task] * width
             rows.append((scale, task, *times, *peaks, f"{disk / 1e6:,.0f} MB"))
         rows.append((scale, "**all**, both arms, one seed", f"**{seconds / 60:.0f}**", "", "", "", ""))
     header = (

@@ -16,7 +16,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -254,7 +253,7 @@ def _only(files: dict[str, str], folder: str, split: str) -> str:
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_command_of_a_page_ends_well(page, world, capfd, monkeypatch):
+def test_every_command_of_a_page_ends_well(page, world, call, monkeypatch):
     wrong = []
     for line in lines(page):
         if any(re.search(pattern, line.text) for pattern in ELSEWHERE):
@@ -268,26 +267,9 @@ def test_every_command_of_a_page_ends_well(page, world, capfd, monkeypatch):
         except Exception as error:
             wrong.append(f"{line.text}: {error!r}")
             continue
-        status, said = call(typed, capfd, monkeypatch)
+        name, *rest = typed if not typed[0].startswith("-") else ("train", "--help")
+        monkeypatch.setattr(Makers, "make", (lambda makers: None) if name == "train" else MAKE)
+        status, _, said = call(importlib.import_module(module(name)), *rest, *SHORTER.get(name, []))
         if status:
-            wrong.append(f"{line.text}\n    typed: {shlex.join(typed)}\n    {said}")
+            wrong.append(f"{line.text}\n    typed: {shlex.join(typed)}\n    {said[-700:]}")
     assert not wrong, "\n" + "\n".join(wrong)
-
-
-def call(typed, capfd, monkeypatch):
-    name, *rest = typed
-    if name.startswith("-"):
-        name, rest = "train", ["--help"]
-    if name == "train":
-        monkeypatch.setattr(Makers, "make", lambda makers: None)
-    else:
-        monkeypatch.setattr(Makers, "make", MAKE)
-    monkeypatch.setattr(sys, "argv", [name, *rest, *SHORTER.get(name, [])])
-    command = importlib.import_module(module(name))
-    capfd.readouterr()
-    try:
-        command.COMMAND.run(command.main)
-        status = 0
-    except SystemExit as end:
-        status = int(end.code or 0)
-    return status, capfd.readouterr().err[-700:]
