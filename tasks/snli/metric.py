@@ -9,7 +9,7 @@ from typing import Any
 from elmo_bench.metrics.accuracy import Accuracy, score_labels
 from elmo_bench.system.storage.files import open_text
 
-LABELS = ("entailment", "neutral", "contradiction")  # in the order of the hub's numbers
+from .pairs import COLUMNS, LABELS, read_pairs
 
 
 class SnliMetric(Accuracy):
@@ -33,8 +33,6 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
 
 def _own(path: Path) -> list[str] | None:
     """The labels of a file of SNLI's; None if it is none."""
-    from .pairs import COLUMNS, read_pairs
-
     with open_text(path) as lines:
         if ".jsonl" not in path.suffixes and COLUMNS[0] not in next(lines, ""):
             return None

@@ -19,8 +19,7 @@ from elmo_bench.text.source import SPLITS, Source
 from elmo_bench.text.tokenizer import Word, words
 from elmo_bench.text.vocabulary import Vocabulary
 
-from .metric import LABELS
-from .pairs import Pair, read_pairs
+from .pairs import LABELS, Pair, read_pairs
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
