@@ -105,10 +105,10 @@ def device_of(accelerator: str) -> str:
 
 
 def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
-    """Calls the partial node `part` of a task's configuration; None if the page does not have it.
+    """Calls the partial node `part` of a task's configuration; None if that has none.
 
     Raises:
-        UserError: the page or the command line gives it arguments that it does not take, or the memory runs out.
+        UserError: the configuration gives it arguments that it does not take, or the memory runs out.
     """
     block = getattr(task, part)
     if block is None:

@@ -239,7 +239,7 @@ class BenchModule(Model, pl.LightningModule):
             trained = [p for p in self.parameters() if p.requires_grad]
             self._optimizer = self.make_optimizer(trained, **self._fused())
             self.schedule = None if self.make_schedule is None else self.make_schedule(self._optimizer)
-        except (TypeError, ValueError) as error:  # wrong arguments on the task's configuration or the command line
+        except (TypeError, ValueError) as error:  # wrong arguments in the task's configuration or on the command line
             raise UserError(f"task.optimizer or task.schedule: {error}") from error
         if self.schedule is not None and self._schedule_state is not None:
             self.schedule.load_state_dict(self._schedule_state)

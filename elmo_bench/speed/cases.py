@@ -128,7 +128,7 @@ class Case:
 
     @cached_property
     def run(self) -> RunConfig:
-        """The configuration of the scale's configuration."""
+        """The configuration of the task at the scale."""
         overrides = [f"task={self.chosen['task']}", f"arm={self.arm}", f"scale={self.chosen['scale']}", *self.data]
         return schema.typed(pages.compose(overrides))
 

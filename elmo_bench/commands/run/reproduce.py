@@ -75,7 +75,7 @@ def show_recorded(wanted: Asked) -> None:
     """Prints the tables of the reference runs of the paper's comparison, all seeds of them.
 
     Raises:
-        UserError: settings are asked for for which there are none, or there is no such run.
+        UserError: settings are changed, or there is no such run.
     """
     if wanted.changes:
         raise UserError(f"recorded=true shows the arms of the scale without changes: leave out {wanted.changes[0]}")
