@@ -119,7 +119,8 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
         UserError: an unknown key or page, a value that is not allowed.
     """
     own = [argument for argument in arguments if argument.partition("=")[0] in names(cls)]
-    run = schema.typed(pages.compose([argument for argument in arguments if argument not in own]))
+    others = [argument for argument in arguments if argument not in own]
+    run = schema.typed(pages.compose([*others, "scale.only=null"]))  # a study may read the data of any task
     merged = OmegaConf.merge(OmegaConf.structured(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
     around = {"data_root": run.data_root, "generated": run.scale.folder, "study": merged}
     plain: Any = OmegaConf.to_container(OmegaConf.create(around).study, resolve=True)

@@ -233,6 +233,7 @@ class ScaleConfig:
     tuned: str | None = key(None, "folder of the biLMs that were tuned on the text of its tasks", identity=False)
     folder: str | None = key(None, "folder of its generated data", identity=False)
     maker: str | None = key(None, "class that makes the data", identity=False)
+    only: str | None = key(None, "task whose data are made, beside the text; null: of all tasks", identity=False)
     version: int | None = key(None, "version of the generator of its data")
     seed: int = key(1, "seed of the generator", least=0)
     sizes: Any = key(None, "changes to the generator's default sizes")

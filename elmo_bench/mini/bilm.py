@@ -1,6 +1,6 @@
 """The biLM of the mini scale: the one that comes with the project, or else trained on the generated text.
 
-`models/mini` saves the first result a minute and a half, and gives every machine the same vectors. It belongs to one
+`models/mini` saves the first result 20 minutes, and gives every machine the same vectors. It belongs to one
 recipe and one text; with another seed, size or recipe, a biLM is trained here.
 """
 
@@ -68,7 +68,7 @@ def ensure_bilm(folder: Path, seed: int = 1, brought: Path | None = None) -> Pat
         from elmo_bench.bilm.pretraining.run import make_recipe, pretrain
 
         of_seed = "" if seed == 1 else f" from seed {seed}"
-        print(f"training a biLM on the generated text{of_seed}, about a minute and a half", flush=True)
+        print(f"training a biLM on the generated text{of_seed}, about 20 minutes", flush=True)
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:

@@ -15,23 +15,125 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from elmo_bench.mini import columns
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.phrases import sentence
-from elmo_bench.mini.opinions import Opinions
-from elmo_bench.mini.passages import Passage, Passages, detokenized
-from elmo_bench.mini.plain import PlainText, Setting, news
-from elmo_bench.mini.scenes import LABELS, Scenes
-from elmo_bench.mini.stories import Stories
+from elmo_bench.mini.language.phrases import Sentence, sentence
+from elmo_bench.mini.opinions import Tree
+from elmo_bench.mini.passages import Passage, detokenized
+from elmo_bench.mini.scenes import LABELS, Pair
+from elmo_bench.mini.stories import Document
+from elmo_bench.mini.text import PlainText, Setting
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 
-VERSION = 3  # of the generator; raised whenever the same seed gives different bytes
+VERSION = 4  # of the generator; raised whenever the same seed gives different bytes
 SPLITS = ("train", "dev", "test")
-
 Progress = Callable[[str, int], None]  # (what is being written, how many units are done)
+
+
+class Format(NamedTuple):
+    """The files of a task.
+
+    Attributes:
+        path: of the file of a split.
+        source: from a setting and a stream of draws, a function that draws item number i of a split.
+        sentences: of an item, as texts.
+        text: of a file, from a split, its items and a stream of draws.
+    """
+
+    path: str
+    source: Callable[[Setting, Chance], Callable[[int, str], Any]]
+    sentences: Callable[[Any], Iterable[str]]
+    text: Callable[[str, list[Any], Chance], str]
+
+
+def _news(setting: Setting, chance: Chance) -> Callable[[int, str], Sentence]:
+    news = setting.news(chance)
+    return lambda i, split: sentence(news.draw())
+
+
+def _stories(setting: Setting, chance: Chance) -> Callable[[int, str], Document]:
+    stories = setting.stories(chance)
+    return lambda i, split: stories.document(f"mini/{split}_{i:04}")
+
+
+def _pairs(setting: Setting, chance: Chance) -> Callable[[int, str], Pair]:
+    scenes = setting.scenes(chance)
+    return lambda i, split: scenes.pair(LABELS[i % len(LABELS)])
+
+
+def _passages(setting: Setting, chance: Chance) -> Callable[[int, str], Passage]:
+    passages = setting.passages(chance)
+    return lambda i, split: passages.passage()
+
+
+def _reviews(setting: Setting, chance: Chance) -> Callable[[int, str], Tree]:
+    reviews = setting.reviews(chance)
+
+    def draw(i: int, split: str) -> Tree:
+        while (tree := reviews.review()).label != i % 5:  # equally many of each label
+            pass
+        return tree
+
+    return draw
+
+
+def _srl(split: str, items: list[Sentence], chance: Chance) -> str:
+    documents = [items[i : i + 20] for i in range(0, len(items), 20)]
+    return "".join(columns.srl(f"mini/{split}_{i:04}", part) for i, part in enumerate(documents))
+
+
+def _snli(split: str, items: list[Pair], chance: Chance) -> str:
+    rows = [f"{pair.label}\t{pair.premise.text}\t{pair.hypothesis.text}" for pair in items]
+    return "\n".join(["gold_label\tsentence1\tsentence2", *chance.shuffled(rows)]) + "\n"
+
+
+def _squad(split: str, items: list[Passage], chance: Chance) -> str:
+    answers = 1 if split == "train" else 3
+    articles = [_article(passage, f"{split}-{i}", answers) for i, passage in enumerate(items)]
+    return json_text.dumps({"version": "1.1", "data": articles}, ensure_ascii=False) + "\n"
+
+
+def _article(passage: Passage, key: str, answers: int) -> dict[str, Any]:
+    """An article with one paragraph; if a question has too few answers, they are repeated from the first on."""
+    qas = []
+    for i, question in enumerate(passage.questions):
+        given = [question.answers[j % len(question.answers)] for j in range(answers)]
+        qas.append(
+            {
+                "id": hashlib.md5(f"{key}-{i}".encode()).hexdigest()[:24],
+                "question": detokenized([question.question])[0],
+                "answers": [{"answer_start": answer.start, "text": answer.text} for answer in given],
+            }
+        )
+    return {"title": passage.title, "paragraphs": [{"context": passage.context, "qas": qas}]}
+
+
+FORMATS = {
+    "ner": Format("ner/{}.iob2", _news, lambda told: [told.text], lambda split, items, _: columns.iob2(items)),
+    "srl": Format("srl/{}.conll", _news, lambda told: [told.text], _srl),
+    "coref": Format(
+        "coref/{}.conll",
+        _stories,
+        lambda document: (told.text for told in document.sentences),
+        lambda split, items, _: "".join(map(columns.coref, items)),
+    ),
+    "snli": Format("snli/{}.tsv", _pairs, lambda pair: [pair.premise.text, pair.hypothesis.text], _snli),
+    "squad": Format(
+        "squad/{}-v1.1.json",
+        _passages,
+        lambda passage: (told.text for told in passage.told()),
+        _squad,
+    ),
+    "sst": Format(
+        "sst/{}.txt",
+        _reviews,
+        lambda tree: [" ".join(tree.words())],
+        lambda split, trees, chance: "\n".join(map(str, chance.shuffled(trees))) + "\n",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -39,13 +141,13 @@ class Sizes:
     """How much to generate, as (train, dev, test), and how rich the world is."""
 
     lm: tuple[int, int, int] = (700_000, 10_000, 40_000)  # tokens
-    ner: tuple[int, int, int] = (300, 400, 600)  # sentences
-    srl: tuple[int, int, int] = (1200, 300, 500)  # sentences
-    coref: tuple[int, int, int] = (120, 20, 30)  # documents
-    snli: tuple[int, int, int] = (1500, 600, 900)  # pairs
-    squad: tuple[int, int, int] = (240, 40, 60)  # paragraphs of about five questions
-    sst: tuple[int, int, int] = (1200, 300, 600)  # sentences
-    names: int = 4000  # different names
+    ner: tuple[int, int, int] = (400, 300, 1000)  # sentences
+    srl: tuple[int, int, int] = (600, 200, 600)  # sentences
+    coref: tuple[int, int, int] = (100, 40, 100)  # documents
+    snli: tuple[int, int, int] = (2000, 400, 1200)  # pairs
+    squad: tuple[int, int, int] = (1500, 150, 400)  # paragraphs of about two questions
+    sst: tuple[int, int, int] = (400, 300, 1000)  # sentences
+    names: int = 8000  # different names
     invented: int = 12  # invented words per group of nouns and per frame of verbs
 
     @classmethod
@@ -72,8 +174,7 @@ class Sizes:
     @property
     def total(self) -> int:
         """Units of progress: one per labelled example and per hundred tokens of plain text."""
-        labelled = [n for task in (self.ner, self.srl, self.coref, self.snli, self.squad, self.sst) for n in task]
-        return sum(labelled) + sum(self.lm) // 100
+        return sum(sum(getattr(self, task)) for task in FORMATS) + sum(self.lm) // 100
 
 
 class Builder:
@@ -92,137 +193,52 @@ class Builder:
         self.setting = Setting.of(seed, sizes.names, sizes.invented)
         self._held_out: set[str] = set()  # sentences of labelled dev and test sets
 
-    def files(self) -> Iterator[tuple[str, str]]:
-        """(path in the folder, text) of every file. Plain text comes last, without the sentences of dev and test."""
-        for task in ("ner", "srl", "coref", "snli", "squad", "sst"):
-            yield from getattr(self, f"_{task}")()
-        yield from self._lm()
-
-    # Shared by the tasks.
-
-    def _chance(self, task: str, split: str) -> Chance:
-        return Chance(self.seed, task, split)
-
-    def _collect(
-        self, task: str, draw: Callable[[str], Callable[[int], tuple[Any, list[str]]]]
-    ) -> dict[str, list[Any]]:
-        """Items of every split; no two splits share a sentence.
-
-        `draw(split)` returns a function that draws item number i and its sentences.
+    def files(self, tasks: Iterable[str] = tuple(FORMATS), text: bool = True) -> Iterator[tuple[str, str]]:
+        """(path in the folder, text) of every file of the tasks and, with `text`, of the plain text. It comes last, and
+        without the sentences of dev and test of any task, so that it is the same whatever `tasks` are.
         """
-        owner: dict[str, str] = {}
-        result: dict[str, list[Any]] = {}
-        for split, n in zip(SPLITS, getattr(self.sizes, task), strict=True):
-            draw_item = draw(split)
+        for task, made in FORMATS.items():
+            if task in tasks:
+                for split, items in self._collected(task, SPLITS):
+                    yield made.path.format(split), made.text(split, items, Chance(self.seed, f"{task} order", split))
+            elif text:
+                for _ in self._collected(task, SPLITS[1:]):
+                    pass
+        if text:
+            yield from self._lm()
+
+    def _collected(self, task: str, splits: Iterable[str]) -> Iterator[tuple[str, list[Any]]]:
+        """Items of each split; no two splits share a sentence. Test is drawn first, train last."""
+        sizes = dict(zip(SPLITS, getattr(self.sizes, task), strict=True))
+        taken: set[str] = set()
+        for split in reversed(list(splits)):
+            draw = FORMATS[task].source(self.setting, Chance(self.seed, task, split))
             items: list[Any] = []
-            while len(items) < n:
-                item, sentences = draw_item(len(items))
-                if any(owner.get(text, split) != split for text in sentences):
-                    continue
-                for text in sentences:
-                    owner[text] = split
-                items.append(item)
-                self._tell(task, 1)
-            result[split] = items
-        self._held_out.update(text for text, split in owner.items() if split != "train")
-        return result
+            mine: set[str] = set()
+            while len(items) < sizes[split]:
+                item = draw(len(items), split)
+                sentences = list(FORMATS[task].sentences(item))
+                if taken.isdisjoint(sentences):
+                    mine.update(sentences)
+                    items.append(item)
+                    self._tell(task, 1)
+            taken |= mine
+            if split != "train":
+                self._held_out |= mine
+            yield split, items
 
     def _tell(self, task: str, units: int) -> None:
         self._done += units
         self._progress(task, self._done)
-
-    # One method per task.
-
-    def _ner(self) -> Iterator[tuple[str, str]]:
-        for split, items in self._collect("ner", lambda split: self._news("ner", split)).items():
-            yield f"ner/{split}.iob2", columns.iob2(items)
-
-    def _srl(self) -> Iterator[tuple[str, str]]:
-        for split, items in self._collect("srl", lambda split: self._news("srl", split)).items():
-            parts = [columns.srl(f"mini/{split}_{i // 20:04}", items[i : i + 20]) for i in range(0, len(items), 20)]
-            yield f"srl/{split}.conll", "".join(parts)
-
-    def _news(self, task: str, split: str):
-        sentences = news(self._chance(task, split), self.setting)
-
-        def draw(i: int):
-            told = sentence(sentences.draw())
-            return told, [told.text]
-
-        return draw
-
-    def _coref(self) -> Iterator[tuple[str, str]]:
-        def source(split: str):
-            stories = Stories(self._chance("coref", split), self.setting.lexicon, self.setting.world)
-
-            def draw(i: int):
-                document = stories.document(f"mini/{split}_{i:04}")
-                return document, [told.text for told in document.sentences]
-
-            return draw
-
-        for split, documents in self._collect("coref", source).items():
-            yield f"coref/{split}.conll", "".join(map(columns.coref, documents))
-
-    def _snli(self) -> Iterator[tuple[str, str]]:
-        def source(split: str):
-            scenes = Scenes(self._chance("snli", split), self.setting.lexicon)
-
-            def draw(i: int):
-                pair = scenes.pair(LABELS[i % len(LABELS)])
-                return pair, [pair.premise.text, pair.hypothesis.text]
-
-            return draw
-
-        for split, pairs in self._collect("snli", source).items():
-            rows = [f"{pair.label}\t{pair.premise.text}\t{pair.hypothesis.text}" for pair in pairs]
-            rows = self._chance("snli order", split).shuffled(rows)
-            yield f"snli/{split}.tsv", "\n".join(["gold_label\tsentence1\tsentence2", *rows]) + "\n"
-
-    def _squad(self) -> Iterator[tuple[str, str]]:
-        def source(split: str):
-            passages = Passages(self._chance("squad", split), self.setting.lexicon, self.setting.world)
-
-            def draw(i: int):
-                passage = passages.passage()
-                told = [*passage.sentences, *(question.question for question in passage.questions)]
-                return passage, [one.text for one in told]
-
-            return draw
-
-        for split, passages in self._collect("squad", source).items():
-            answers = 1 if split == "train" else 3
-            articles = [_article(passage, f"{split}-{i}", answers) for i, passage in enumerate(passages)]
-            text = json_text.dumps({"version": "1.1", "data": articles}, ensure_ascii=False)
-            yield f"squad/{split}-v1.1.json", text + "\n"
-
-    def _sst(self) -> Iterator[tuple[str, str]]:
-        lexicon, world, words = self.setting
-
-        def source(split: str):
-            opinions = Opinions(self._chance("sst", split), lexicon, world, words)
-
-            def draw(i: int):
-                while (tree := opinions.review()).label != i % 5:  # equally many of each label
-                    pass
-                return tree, [" ".join(tree.words())]
-
-            return draw
-
-        for split, trees in self._collect("sst", source).items():
-            trees = self._chance("sst order", split).shuffled(trees)
-            yield f"sst/{split}.txt", "\n".join(map(str, trees)) + "\n"
-
-    # Plain text.
 
     def _lm(self) -> Iterator[tuple[str, str]]:
         avoided = set(self._held_out)
         senses: list[str] = []
         for split, tokens in reversed(list(zip(SPLITS, self.sizes.lm, strict=True))):
             lines: list[str] = []
-            for line in PlainText(self._chance("lm", split), self.setting).lines():
+            for line in PlainText(Chance(self.seed, "lm", split), self.setting).lines():
                 text = " ".join(line.words)
-                if text in avoided:
+                if text in avoided or line.said in avoided:
                     continue
                 senses += [f"{split}\t{len(lines)}\t{i}\t{key.split('%')[0]}\t{key}" for i, key in line.senses]
                 lines.append(text)
@@ -235,18 +251,3 @@ class Builder:
                 avoided.update(lines)
             yield f"lm/{split}.txt", "\n".join(lines) + "\n"
         yield "lm/senses.tsv", "\n".join(["split\tsentence\ttoken\tword\tsense", *senses]) + "\n"
-
-
-def _article(passage: Passage, key: str, answers: int) -> dict[str, Any]:
-    """An article with one paragraph; if a question has too few answers, they are repeated from the first on."""
-    qas = []
-    for i, question in enumerate(passage.questions):
-        given = [question.answers[j % len(question.answers)] for j in range(answers)]
-        qas.append(
-            {
-                "id": hashlib.md5(f"{key}-{i}".encode()).hexdigest()[:24],
-                "question": detokenized([question.question])[0],
-                "answers": [{"answer_start": answer.start, "text": answer.text} for answer in given],
-            }
-        )
-    return {"title": passage.title, "paragraphs": [{"context": passage.context, "qas": qas}]}

@@ -1,29 +1,25 @@
 """Reviews with a sentiment at every node, for SST: words have values, phrases compose them.
 
-Values run from -4 to 4 and become the labels 0 to 4. Negation reverses a value and weakens it, intensifiers and
-weakeners scale it; of two coordinated parts both count, with "but" mostly the second. Half of the opinion words are
-invented; plain text uses them next to the others often enough to learn their side.
+Values run from -4 to 4 and become the labels 0 to 4. Many opinion words are invented; some of these praise what is
+told (the plot) and blame what is made (the acting), or the other way round. Plain text uses all of them often enough to
+learn their side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.chance import Chance, Ranked
+from elmo_bench.mini.language.english import table
 from elmo_bench.mini.language.lexicon import Lexicon
-from elmo_bench.mini.language.morphology import adverb, article, third
-from elmo_bench.mini.language.opinion_words import OpinionWords
+from elmo_bench.mini.language.morphology import Inventor, adverb, article, third
 from elmo_bench.mini.language.world import World
 
-STRONGER = "very truly really".split()
-STRONGEST = "extremely utterly".split()
-WEAKER = "slightly somewhat rather".split()
-TOPICS = "film plot acting script cast ending music dialogue camera director story humour pace".split()
-PHRASES = {
-    "bare": 6, "stronger": 4, "strongest": 2, "weaker": 3, "not": 4, "never": 1, "and": 4, "far": 1, "at all": 1,
-}  # fmt: skip
-PARTS = ("first", "second", "long", "final", "short")
+REVIEWS = table("reviews")
+SUFFIXES = ("y", "ish", "ous", "al", "ic")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,31 +47,57 @@ class Tree:
         return f"({self.label} {self.word or ' '.join(map(str, self.children))})"
 
 
-def clipped(value: int) -> int:
-    """The value limited to -4 to 4."""
-    return max(-4, min(4, value))
-
-
-def negated(value: int) -> int:
-    """The value after negation: not good is bad, not superb a little bad, not awful a little good."""
-    weak = 1 if abs(value) >= 3 else 2
-    return 0 if value == 0 else -weak if value > 0 else weak
-
-
-def scaled(value: int, by: int) -> int:
+def _scaled(value: int, by: int) -> int:
     """The value moved away from zero (by > 0) or towards it, but never across it."""
     size = max(1, min(4, abs(value) + by)) if value else 0
     return size if value > 0 else -size
 
 
-def joined(first: int, second: int) -> int:
-    """The value of two coordinated parts: two thirds of the sum, rounded towards zero."""
-    return clipped(int((first + second) * 2 / 3))
+def _negated(value: int) -> int:
+    """not good is bad, not superb a little bad, not awful a little good."""
+    weak = 1 if abs(value) >= 3 else 2
+    return 0 if value == 0 else -weak if value > 0 else weak
 
 
-def contrasted(first: int, second: int) -> int:
-    """The value of two contrasted parts: a mean in which the second counts three times."""
-    return clipped(int((first + 3 * second) / 3))
+# What the two parts of a node come to.
+OPERATORS = {
+    "": lambda left, right: max(-4, min(4, left + right)),
+    "more": lambda _, right: _scaled(right, 1),
+    "most": lambda _, right: _scaled(right, 2),
+    "less": lambda _, right: _scaled(right, -2),
+    "not": lambda _, right: _negated(right),
+    "both": lambda left, right: int((left + right) * 2 / 3) or left,
+    "but": lambda left, right: max(-4, min(4, int((left + 3 * right) / 3))) or right,  # the second counts three times
+}
+
+
+class OpinionWords:
+    """Opinion words with their values, by side (1 positive, -1 negative) and by the kind of what they describe.
+
+    Args:
+        seed: of the data set; decides the sides of the invented words.
+        namer: makes stems that are not words yet.
+        invented: the number of invented adjectives, nouns and verbs of a side; six times as many adjectives turn.
+    """
+
+    def __init__(self, seed: int, namer: Inventor, invented: int):
+        chance = Chance("opinions", seed)
+        values = REVIEWS["values"]
+        self.words: dict[tuple[str, int, str], Ranked[tuple[str, int]]] = {}
+        adjectives = [namer.stem() + chance.one_of(SUFFIXES) for _ in range(8 * invented)]
+        turning = adjectives[2 * invented :]
+        for side in (1, -1):
+            fixed = adjectives[:invented] if side > 0 else adjectives[invented : 2 * invented]
+            known = [(word, size * side) for size in (2, 4) for word in values["adjectives"][size * side].split()]
+            known += [(word, 2 * side) for word in fixed]
+            for kind, here in (("told", 1), ("made", -1), ("", 0)):
+                half = turning[::2] if here * side > 0 else turning[1::2]
+                words = known + [(word, 2 * side) for word in half if here]
+                self.words["adjectives", side, kind] = Ranked(chance.shuffled(words), flat=16)
+            for which in ("nouns", "verbs"):
+                stems = [namer.stem() for _ in range(invented)]
+                words = [(word, 3 * side) for word in [*values[which][3 * side].split(), *stems]]
+                self.words[which, side, ""] = Ranked(chance.shuffled(words), flat=16)
 
 
 class Opinions:
@@ -89,161 +111,116 @@ class Opinions:
     """
 
     def __init__(self, chance: Chance, lexicon: Lexicon, world: World, words: OpinionWords):
-        self.chance, self.lexicon, self.world = chance, lexicon, world
-        self.adjectives, self.nouns, self.verbs = words.adjectives, words.nouns, words.verbs
+        self.chance, self.lexicon, self.world, self.words = chance, lexicon, world, words
+        self._kind_said = ""  # the last, which is not said again at once: the ending has a good ending
+        self._topic = ""  # of what the clause is about: told, made, or empty for the whole
 
     def review(self) -> Tree:
         """A sentence with its full stop."""
-        chance = self.chance
-        side = chance.one_of((1, -1))
-        kind = chance.weighted({"clause": 10, "and": 3, "but": 4, "although": 3, "despite": 2})
-        first = self._clause(side)
-        if kind == "clause":
-            whole = first
-        elif kind == "and":
-            second = self._clause(side if chance.happens(0.8) else -side)
-            whole = self._pair(first, "and", second, joined(first.value, second.value))
-        elif kind == "but":
-            second = self._clause(-side)
-            whole = self._pair(first, "but", second, contrasted(first.value, second.value))
-        elif kind == "although":
-            second = self._clause(-side)
-            opening = _join(_join(leaf("although"), first, first.value), leaf(","), first.value)
-            whole = _join(opening, second, contrasted(first.value, second.value))
-        else:
-            second = self._clause(-side)
-            thing = _join(leaf("its"), self._quality(side))
-            opening = _join(_join(leaf("despite"), thing), leaf(","), thing.value)
-            whole = _join(opening, second, contrasted(thing.value, second.value))
-        return _capitalised(_join(whole, leaf("."), whole.value))
+        return capitalised(self.drawn())
 
-    def _pair(self, first: Tree, word: str, second: Tree, value: int) -> Tree:
-        linked = _join(leaf(","), _join(leaf(word), second, second.value), second.value)
-        return _join(first, linked, value)
+    def drawn(self) -> Tree:
+        """A review that does not begin with a capital letter yet."""
+        side = self.chance.one_of((1, -1))
+        whole = self._rule("NEUTRAL" if self.chance.happens(0.15) else "REVIEW", side)
+        return Tree(whole.value, "", (whole, Tree(0, ".")))
 
-    # Clauses with a value on the given side (1 positive, -1 negative), or neutral ones.
+    def _rule(self, name: str, side: int) -> Tree:
+        if name == "CLAUSE":
+            self._topic = ""
+        return self._grown(_parsed(self.chance.weighted(REVIEWS["rules"][name])), side)
 
-    def _clause(self, side: int) -> Tree:
-        chance = self.chance
-        kind = chance.weighted({"is": 10, "verb": 5, "noun": 4, "has": 4, "does": 3, "fails": 3, "plain": 3})
-        topic = self._topic()
-        if kind == "is":
-            rest = _join(leaf(chance.one_of(("is", "was", "seems"))), self._adjective_phrase(side))
-        elif kind == "verb":
-            rest = _join(self._verb(side), self._audience())
-        elif kind == "noun":
-            noun = self._quality(side) if chance.happens(0.5) else self._noun(side)
-            some = leaf(article(next(noun.words())))
-            rest = _join(leaf("is"), _join(some, noun))
-        elif kind == "has":
-            rest = _join(leaf("has"), _join(leaf("some"), self._quality(side, leaf(self._kind()))))
-        elif kind == "does":
-            doing = leaf(third(self.lexicon.verbs["premiere"].draw(chance).lemma))
-            rest = _join(doing, self._adverb(side))
-        elif kind == "fails":
-            good = self._verb(-side, base=True)
-            doing = _join(good, self._audience())
-            rest = _join(_join(leaf("fails"), leaf("to")), doing, negated(doing.value))
-            if chance.happens(0.4):
-                rest = _join(_join(leaf("does"), leaf("not")), doing, negated(doing.value))
-        else:
-            rest = _join(leaf(chance.one_of(("follows", "shows", "recalls"))), self._plain_thing())
-        return _join(topic, rest)
+    def _grown(self, template: Any, side: int) -> Tree:
+        """The tree of a parsed template."""
+        if isinstance(template, str):
+            return self._leaf(template, side)
+        operator, *parts = template
+        if "ARTICLE" in parts:  # depends on the word after it
+            after = self._grown(parts[1], side)
+            return Tree(after.value, "", (Tree(0, article(next(after.words()))), after))
+        children = tuple(self._grown(part, side) for part in parts)
+        if len(children) == 1:
+            return children[0]
+        return Tree(OPERATORS[operator](*(child.value for child in children)), "", children)
 
-    def _topic(self) -> Tree:
-        """the second half of the plot, the ending, Tarvel, Tarvel 's novel."""
-        chance = self.chance
-        kind = chance.weighted({"the": 8, "part": 3, "named": 5, "of": 4, "it": 2})
-        if kind == "it":
-            return leaf(chance.one_of(("it", "this")))
-        if kind == "the":
-            return _join(leaf("the"), leaf(self._kind()))
-        if kind == "part":
-            return _join(leaf("the"), _join(leaf(chance.one_of(PARTS)), leaf(self._kind())))
-        if kind == "named":
-            return self._name(chance.one_of(("work", "person")))
-        return _join(_join(self._name(chance.one_of(("work", "person"))), leaf("'s")), leaf(self._kind()))
+    def _leaf(self, template: str, side: int) -> Tree:
+        name = template.removeprefix("-")
+        side = -side if template != name else side
+        if name in REVIEWS["rules"]:
+            return self._rule(name, side)
+        if name.isupper():
+            return getattr(self, f"_{name.lower()}")(side)
+        return Tree(0, self.chance.one_of(template.split("|")))
 
-    def _name(self, cls: str) -> Tree:
-        entity = self.world.by_class[cls].draw(self.chance)
-        words = entity.name if self.chance.happens(0.4) else entity.short
-        tree = leaf(words[0])
-        for word in words[1:]:
-            tree = _join(tree, leaf(word))
-        return tree
-
-    def _kind(self) -> str:
-        if self.chance.happens(0.6):
-            return self.chance.one_of(TOPICS)
-        return self.lexicon.nouns["composition"].draw(self.chance).form
-
-    def _plain_thing(self) -> Tree:
-        noun = self.lexicon.nouns[self.chance.one_of(("person", "place", "animal"))].draw(self.chance).form
-        return _join(leaf(article(noun)), leaf(noun))
-
-    def _audience(self) -> Tree:
-        who = self.chance.one_of(("us", "me", "everyone", "its audience", "the viewer", "the critics"))
-        first, *more = who.split()
-        return _join(leaf(first), leaf(more[0])) if more else leaf(first)
-
-    # Opinion words and what changes them.
+    # The words in capitals.
 
     def _adjective(self, side: int) -> Tree:
-        return self._word(self.adjectives[side].draw(self.chance))
+        word, value = self.words.words["adjectives", side, self._topic].draw(self.chance)
+        return Tree(value, word)
 
-    def _noun(self, side: int) -> Tree:
-        return self._word(self.nouns[side].draw(self.chance))
-
-    def _verb(self, side: int, base: bool = False) -> Tree:
-        word, value = self.verbs[side].draw(self.chance)
-        return Tree(value, word if base else third(word))
+    def _quality(self, side: int) -> Tree:
+        """An adjective and what it is said of, which is drawn first: the adjective's side depends on it."""
+        kind = self._kind(side)
+        adjective = self._adjective(side)
+        return Tree(adjective.value, "", (adjective, kind))
 
     def _adverb(self, side: int) -> Tree:
-        word, value = self.adjectives[side].draw(self.chance)
-        return Tree(value, adverb(word))
+        word = self._adjective(side)
+        return Tree(word.value, adverb(word.word))
 
-    def _word(self, word: tuple[str, int]) -> Tree:
-        return Tree(word[1], word[0])
+    def _noun(self, side: int) -> Tree:
+        word, value = self.words.words["nouns", side, ""].draw(self.chance)
+        return Tree(value, word)
 
-    def _quality(self, side: int, noun: Tree | None = None) -> Tree:
-        """superb acting, a clumsy mess."""
-        described = self._adjective(side)
-        noun = noun or leaf(self._kind())
-        return _join(described, noun)
+    def _verb(self, side: int) -> Tree:
+        word, value = self.words.words["verbs", side, ""].draw(self.chance)
+        return Tree(value, word)
 
-    def _adjective_phrase(self, side: int) -> Tree:
-        chance = self.chance
-        kind = chance.weighted(PHRASES)
-        if kind == "bare":
-            return self._adjective(side)
-        if kind in ("stronger", "strongest", "weaker"):
-            words, by = {"stronger": (STRONGER, 1), "strongest": (STRONGEST, 2), "weaker": (WEAKER, -2)}[kind]
-            inner = self._adjective(side)
-            return _join(leaf(chance.one_of(words)), inner, scaled(inner.value, by))
-        if kind == "and":
-            first, second = self._adjective(side), self._adjective(side)
-            return _join(first, _join(leaf("and"), second), joined(first.value, second.value))
-        inner = self._adjective(-side)
-        if chance.happens(0.3):
-            inner = _join(leaf(chance.one_of(STRONGER)), inner, scaled(inner.value, 1))
-        if kind == "far":
-            return _join(_join(leaf("far"), leaf("from")), inner, negated(inner.value))
-        if kind == "at all":
-            return _join(_join(leaf("not"), _join(leaf("at"), leaf("all"))), inner, scaled(negated(inner.value), 2))
-        return _join(leaf(kind), inner, negated(inner.value))
+    def _verbs(self, side: int) -> Tree:
+        word = self._verb(side)
+        return Tree(word.value, third(word.word))
 
+    def _kind(self, side: int) -> Tree:
+        kinds = REVIEWS["kinds"]
+        topic = self._topic = self.chance.one_of(list(kinds))
+        self._kind_said = self.chance.one_of([word for word in kinds[topic].split() if word != self._kind_said])
+        return Tree(0, self._kind_said)
 
-def leaf(word: str) -> Tree:
-    """A word without an opinion."""
-    return Tree(0, word)
+    def _thing(self, side: int) -> Tree:
+        return Tree(0, self.lexicon.nouns[self.chance.one_of(("person", "place", "animal"))].draw(self.chance).form)
+
+    def _name(self, side: int) -> Tree:
+        entity = self.world.by_class[self.chance.one_of(("composition", "person"))].draw(self.chance)
+        first, *more = entity.name if self.chance.happens(0.4) else entity.short
+        tree = Tree(0, first)
+        for word in more:
+            tree = Tree(0, "", (tree, Tree(0, word)))
+        return tree
 
 
-def _join(left: Tree, right: Tree, value: int | None = None) -> Tree:
-    """Joins two trees; the value is by default the sum of theirs."""
-    return Tree(clipped(left.value + right.value) if value is None else value, "", (left, right))
+@cache
+def _parsed(template: str) -> Any:
+    """A template as nested lists: the operator and the parts of each node; a word alone is a string."""
+    tokens = template.replace("(", " ( ").replace(")", " ) ").split()
+
+    def node(at: int) -> tuple[Any, int]:
+        if tokens[at] != "(":
+            return tokens[at], at + 1
+        parts: list[Any] = [""]
+        at += 1
+        while tokens[at] != ")":
+            if tokens[at].endswith(":"):
+                parts[0], at = tokens[at][:-1], at + 1
+                continue
+            part, at = node(at)
+            parts.append(part)
+        return parts, at + 1
+
+    return node(0)[0]
 
 
-def _capitalised(tree: Tree) -> Tree:
+def capitalised(tree: Tree) -> Tree:
+    """The tree with a capital letter at its start."""
     if tree.word:
         return Tree(tree.value, tree.word[0].upper() + tree.word[1:])
-    return Tree(tree.value, "", (_capitalised(tree.children[0]), *tree.children[1:]))
+    return Tree(tree.value, "", (capitalised(tree.children[0]), *tree.children[1:]))

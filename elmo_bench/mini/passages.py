@@ -1,7 +1,7 @@
-"""Paragraphs with questions about their events, for SQuAD.
+"""Paragraphs with questions, for SQuAD: two events of one frame, so that each distracts from the other.
 
-A question repeats facts of an event, often changing between active and passive, and asks for one participant, the
-place or the time. Another event with the same verb, often with a participant in common, serves as a distractor.
+A question may use the hypernym of the verb (what did Tarvel clean? for a verb that is a kind of cleaning), and it fits
+one event of the paragraph only.
 """
 
 from __future__ import annotations
@@ -10,31 +10,19 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.clauses import Clauses, Style, finite, predicate
-from elmo_bench.mini.language.events import Common, Event, Events, Filler, cls
+from elmo_bench.mini.language.clauses import Clauses, Style, finite, number, predicate
+from elmo_bench.mini.language.events import Event, Events, Filler, cls
 from elmo_bench.mini.language.lexicon import Lexicon
-from elmo_bench.mini.language.noun_phrases import (
-    apposed,
-    description,
-    mentioned,
-    name,
-    possessive,
-    pronoun,
-    related,
-    with_kind,
-)
 from elmo_bench.mini.language.phrases import Part, Phrase, Sentence, Word, phrase, sentence
-from elmo_bench.mini.language.voices import SceneVoice, gender
+from elmo_bench.mini.language.voices import PLAIN, Discourse, Voice
 from elmo_bench.mini.language.world import Entity, World
 
 FRAMES = (
-    "go arrive visit meet blame join work write give buy put hire acquire supply launch serve host inspire beat name "
-    "fear make break carry tell"
+    "clean make carry break play watch chase go arrive visit meet praise join work write attend sail give buy put hire "
+    "acquire supply fund launch serve host inspire beat"
 ).split()
-AT_PLACES = ("go", "arrive", "visit", "serve", "host")  # already name a place
-
-
-Facts = dict[str, str]  # role -> the words that fill it
+TOPICS = {"person": 6, "org": 3, "place": 1}
+ASKED = {"ARGM-LOC": "where", "ARGM-TMP": "when"}
 
 
 class Answer(NamedTuple):
@@ -59,32 +47,9 @@ class Passage(NamedTuple):
     sentences: list[Sentence]
     questions: list[Question]
 
-
-class PassageVoice(SceneVoice):
-    """Names, often with a noun; the topic becomes she, he or it if it was the subject of the previous sentence."""
-
-    def __init__(self, chance: Chance, topic: Entity):
-        self.chance, self.topic = chance, topic
-        self.pronoun_allowed = False
-        self.plain = False  # in questions: names and descriptions only
-
-    def refer(self, filler: Filler, case: str = "object") -> Phrase:
-        return mentioned(self._refer(filler, case), filler)
-
-    def _refer(self, filler: Filler, case: str) -> Phrase:
-        chance = self.chance
-        if isinstance(filler, Common):
-            if filler.owner:
-                owner = mentioned(name(filler.owner, full=False), filler.owner)
-                return related(owner, filler) if self.plain or chance.happens(0.5) else possessive(owner, filler)
-            return description(filler, "the" if self.plain else "a")
-        if filler is self.topic and case == "subject" and self.pronoun_allowed and not self.plain:
-            return pronoun(gender(filler), case)
-        bare = name(filler, full=chance.happens(0.4))
-        if not self.plain and chance.happens(0.2):
-            kind = description(Common("", filler.noun))
-            return with_kind(filler, bare) if chance.happens(0.5) else apposed(bare, kind)
-        return bare
+    def told(self) -> list[Sentence]:
+        """The sentences and the questions."""
+        return [*self.sentences, *(question.question for question in self.questions)]
 
 
 class Passages:
@@ -97,123 +62,106 @@ class Passages:
     """
 
     def __init__(self, chance: Chance, lexicon: Lexicon, world: World):
-        self.chance, self.lexicon = chance, lexicon
+        self.chance, self.lexicon, self.world = chance, lexicon, world
         self.events = Events(chance, lexicon, world)
-        self.world = world
+        self._asking = Clauses(chance, Voice(chance, PLAIN, definite=1.0))
 
     def passage(self) -> Passage:
         chance = self.chance
-        topic = self.world.by_class[chance.weighted({"person": 5, "org": 3, "place": 1, "work": 1})].draw(chance)
-        voice = PassageVoice(chance, topic)
+        topic = self.world.by_class[chance.weighted(TOPICS)].draw(chance)
+        voice = Discourse(chance)
         clauses = Clauses(chance, voice)
-        events = self._happenings(topic)
-        sentences, last = [], None
+        events, sentences = self._happenings(topic), []
         for event in events:
-            voice.pronoun_allowed = last is topic and chance.happens(0.6)
-            passive = bool(event.object) and chance.happens(0.25)
-            fronted = chance.happens(0.3)
-            sentences.append(sentence(clauses.clause(event, Style(passive=passive), fronted)))
-            last = clauses.subject(event, passive)[1]
+            voice.new_sentence()
+            style = Style(passive=event.object is not None and chance.happens(0.2))
+            sentences.append(sentence(clauses.clause(event, style, fronted=chance.happens(0.3))))
         context, offsets = detokenized(sentences)
-        voice.plain = True
-        facts = [_facts(event) for event in events]
         questions = []
-        for i, event in enumerate(events):
-            asked = self._askable(i, events, facts, sentences[i])
-            if asked:
-                question = self._asked(clauses, event, asked, self._dropped(i, asked, events, facts))
-                questions.append(Question(question, _answers(sentences[i], asked, offsets[i], context)))
+        for event, told, starts in zip(events, sentences, offsets, strict=True):
+            if asked := self._askable(event, events, told):
+                dropped = self._dropped(event, asked, events)
+                answers = _answers(told, asked, starts, context)
+                questions.append(Question(self._question(event, asked, dropped), answers))
         return Passage("_".join(topic.name), context, sentences, questions)
 
     def _happenings(self, topic: Entity) -> list[Event]:
-        """Four to six events in random order: events of the topic, each with a similar one as a distractor."""
-        chance = self.chance
-        events: list[Event] = []
-        for _ in range(chance.between(2, 3)):
-            event = self._event(topic)
-            twin = self._event(topic, event) if chance.happens(0.5) else self._event(None, event)
-            if chance.happens(0.3) and event.place:
-                twin = replace(twin, place=event.place, at=event.at)
-            events += [event, twin]
-        return chance.shuffled(events)
+        """An event of the topic and another one of its frame, often of the topic too; in random order."""
+        first = self._event(topic)
+        return self.chance.shuffled([first, self._event(topic if self.chance.happens(0.5) else None, first)])
 
     def _event(self, subject: Entity | None, like: Event | None = None) -> Event:
-        """An event with a time and often a place; `like` gives an event whose verb it repeats."""
+        """An event with a time and often a place; `like` gives an event whose frame it repeats."""
         frames = [self.lexicon.frames[name] for name in FRAMES]
         fit = [frame for frame in frames if subject is None or cls(subject) in frame.subject.classes]
         frame = like.verb.frame if like else self.chance.one_of(fit)
-        event = self.events.event(frame, subject)
-        event = replace(event, time=self._time(), manner="", verb=like.verb if like else event.verb)
-        if event.place is None and frame.name not in AT_PLACES and self.chance.happens(0.4):
-            event = replace(event, place=self.world.places.draw(self.chance), at="in")
+        event = replace(self.events.event(frame, subject), time=self.events.time())
+        if event.place is None and not frame.placed and self.chance.happens(0.4):
+            event = replace(event, place=self.world.by_class["place"].draw(self.chance))
         return event
-
-    def _time(self) -> Phrase:
-        return phrase("in", self.events.year()) if self.chance.happens(0.5) else self.events.time()
 
     # Questions.
 
-    def _askable(self, i: int, events: list[Event], facts: list[Facts], told: Sentence) -> str:
-        """A role of event i that its sentence mentions and whose question has one answer; empty if there is none."""
+    def _askable(self, event: Event, events: list[Event], told: Sentence) -> str:
+        """A role that is given without a pronoun and whose question has one answer; empty if there is none."""
+        facts = _facts(event)
         spans = {span.type: span for span in told.propositions[0].arguments}
-        labels = [label for label, span in spans.items() if label in facts[i] and told.tags[span.start] != "PRP"]
+        labels = [
+            label for label, span in spans.items() if label in facts and "PRP" not in told.tags[span.start : span.end]
+        ]
         for label in self.chance.shuffled(labels):
-            if len(facts[i]) > 1 and _unique(i, {label}, events, facts):
+            if len(facts) > 1 and _unique(event, {label}, events):
                 return label
         return ""
 
-    def _dropped(self, i: int, asked: str, events: list[Event], facts: list[Facts]) -> set[str]:
+    def _dropped(self, event: Event, asked: str, events: list[Event]) -> set[str]:
         """The roles that the question leaves out: the one it asks for, and circumstances that are not needed."""
         dropped = {asked}
-        for label in ("ARGM-TMP", "ARGM-LOC"):
-            if self.chance.happens(0.6) and _unique(i, dropped | {label}, events, facts):
+        for label in ASKED:
+            if self.chance.happens(0.6) and _unique(event, dropped | {label}, events):
                 dropped.add(label)
         return dropped
 
-    def _asked(self, clauses: Clauses, event: Event, label: str, dropped: set[str]) -> Sentence:
+    def _question(self, event: Event, asked: str, dropped: set[str]) -> Sentence:
         """Who mended the cart ? What was mended by Tarvel ? Who did Tarvel give the cart to ? Where ... ? When ... ?"""
         frame = event.verb.frame
-        of_object = frame.object is not None and label == frame.object.label
-        turned = self.chance.happens(0.6 if of_object else 0.2)
-        passive = turned and event.object is not None and label != frame.subject.label
+        if frame.action and self.chance.happens(0.5):
+            event = replace(event, verb=self.lexicon.verbs[frame.name].items[0])
+        turned = event.object is not None and self.chance.happens(0.5 if asked == "ARG1" else 0.2)
+        passive = turned and asked != frame.subject.label
         p, style = predicate(event.verb), Style(passive=passive)
-        first_label, subject = clauses.subject(event, passive)
-        rest = [(what, part) for what, part in clauses.complements(event, p, passive, agent=1.0) if what not in dropped]
-        parts: list[Part] = [part for what, part in rest if not what.startswith("ARGM")]
-        parts.append(phrase(next((slot.preposition for slot, _ in event.obliques if slot.label == label), "")))
-        parts += [part for what, part in rest if what.startswith("ARGM")]
-        if label == first_label:
+        first_label, subject = self._asking.subject(event, passive)
+        rest = [(label, part) for label, part in self._asking.complements(event, p, passive) if label not in dropped]
+        parts: list[Part] = [part for label, part in rest if not label.startswith("ARGM")]
+        parts.append(phrase(next((slot.preposition for slot in frame.obliques if slot.label == asked), "")))
+        parts += [part for label, part in rest if label.startswith("ARGM")]
+        if asked == first_label:
             first, others = finite(p, event.verb, style, "singular")
             return sentence(self._word(subject), first, *others, *parts, end="?")
-        first, others = finite(p, event.verb, style, clauses.voice.agreement(subject), inverted=True)
-        asked = {"ARGM-LOC": "where", "ARGM-TMP": "when"}.get(label)
-        word = phrase(asked) if asked else self._word(_fillers(event)[label])
-        return sentence(word, first, clauses.voice.refer(subject, "subject"), *others, *parts, end="?")
+        first, others = finite(p, event.verb, style, number(subject), inverted=True)
+        word = phrase(ASKED[asked]) if asked in ASKED else self._word(_fillers(event)[asked])
+        return sentence(word, first, self._asking.voice.refer(subject, "subject"), *others, *parts, end="?")
 
     def _word(self, asked: Filler) -> Phrase:
-        """The question word: who, what, or which with a noun."""
+        """The question word: who, what, or which with a hypernym."""
         if cls(asked) == "person":
             return phrase("who")
-        if isinstance(asked, Entity) and self.chance.happens(0.7):
-            return phrase("which", Word(asked.noun.group, "NN"))
-        return phrase(Word("what", "WP"))
+        group = asked.noun.group
+        return (
+            phrase("which", Word(group, "NN")) if group != "relation" and self.chance.happens(0.6) else phrase("what")
+        )
 
 
 def _fillers(event: Event) -> dict[str, Filler]:
-    """The participants and the place of an event, by role."""
-    frame = event.verb.frame
-    fillers = {frame.subject.label: event.subject, **{slot.label: filler for slot, filler in event.obliques}}
-    if frame.object and event.object:
-        fillers[frame.object.label] = event.object
-    if event.place:
-        fillers["ARGM-LOC"] = event.place
-    return fillers
+    """The participants and the place, by role."""
+    fillers = {slot.label: filler for slot, filler in event.filled()}
+    return fillers | ({"ARGM-LOC": event.place} if event.place else {})
 
 
-def _facts(event: Event) -> Facts:
+def _facts(event: Event) -> dict[str, str]:
     """What a question can mention or ask for, by role, in words that identify it."""
     facts = {label: _wording(filler) for label, filler in _fillers(event).items()}
-    return facts | ({"ARGM-TMP": sentence(event.time).text} if event.time else {})
+    return facts | ({"ARGM-TMP": " ".join(word.form for word in event.time.words())} if event.time else {})
 
 
 def _wording(filler: Filler) -> str:
@@ -223,11 +171,11 @@ def _wording(filler: Filler) -> str:
     return " ".join((*filler.adjectives, filler.noun.form, *owner))
 
 
-def _unique(i: int, dropped: set[str], events: list[Event], facts: list[Facts]) -> bool:
-    """Whether event i is the only one with its verb and all the facts that are not dropped."""
-    known = [(label, value) for label, value in facts[i].items() if label not in dropped]
-    alike = [f for e, f in zip(events, facts, strict=True) if e.verb == events[i].verb]
-    return bool(known) and len([f for f in alike if all(f.get(label) == value for label, value in known)]) == 1
+def _unique(event: Event, dropped: set[str], events: list[Event]) -> bool:
+    """Whether the event is the only one of its frame with all the facts that are not dropped."""
+    known = [(label, value) for label, value in _facts(event).items() if label not in dropped]
+    alike = [_facts(other) for other in events if other.verb.frame == event.verb.frame]
+    return bool(known) and sum(all(facts.get(label) == value for label, value in known) for facts in alike) == 1
 
 
 def _answers(told: Sentence, label: str, offsets: list[int], context: str) -> tuple[Answer, ...]:

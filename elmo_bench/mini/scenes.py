@@ -1,181 +1,177 @@
-"""Scenes for natural language inference: pairs whose label follows from hypernyms, adjectives and places.
+"""Scenes for natural language inference: pairs whose label follows from hypernyms, adjectives, numbers and negation.
 
 The hypothesis is drawn first, from one distribution for all three labels, and only then a premise that entails it,
-contradicts it or is neutral. So the hypothesis alone says nothing about the label.
+contradicts it or is neutral. So the hypothesis alone says nothing about the label. As in SNLI, both sentences speak of
+the same scene: another kind of person, animal or thing, or another action, contradicts; another place does not.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
-from elmo_bench.mini.language import english
-from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.clauses import Clauses, Style
-from elmo_bench.mini.language.events import Common, Event, preposition
-from elmo_bench.mini.language.lexicon import Lexicon, Noun, Verb
+from elmo_bench.mini.language.english import THINGS, WORDS
+from elmo_bench.mini.language.events import BARE, Common, Event, Events
+from elmo_bench.mini.language.lexicon import Noun, Verb
 from elmo_bench.mini.language.phrases import Sentence, sentence
-from elmo_bench.mini.language.voices import SceneVoice
+from elmo_bench.mini.language.voices import PLAIN, Voice
 
 LABELS = ("entailment", "neutral", "contradiction")
+Weaker = Callable[[Event], Event]  # a scene without one detail
 
 
-@dataclass(frozen=True)
-class Thing:
-    """A noun, possibly with an adjective."""
-
-    noun: Noun
-    adjective: str = ""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """Who does what, to what, and where."""
-
-    verb: Verb
-    subject: Thing
-    object: Thing | None = None
-    place: Thing | None = None
-
-
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A premise (sentence1), a hypothesis (sentence2) and the label, with the scenes behind the sentences."""
 
     label: str
     premise: Sentence
     hypothesis: Sentence
-    scenes: tuple[Scene, Scene]
+    scenes: tuple[Event, Event]
+    negated: bool  # whether the hypothesis is
 
 
 class Scenes:
     """Draws pairs.
 
     Args:
-        chance: the stream to draw from.
-        lexicon: of a seed.
+        events: of a seed.
     """
 
-    def __init__(self, chance: Chance, lexicon: Lexicon):
-        self.chance, self.lexicon = chance, lexicon
-        self._clauses = Clauses(chance, SceneVoice())
-        self._actions = [frame for frame in lexicon.frames.values() if frame.action]
+    def __init__(self, events: Events):
+        self.events, self.chance, self.lexicon = events, events.chance, events.lexicon
+        self._clauses = Clauses(self.chance, Voice(self.chance, PLAIN))
+        self._actions = [frame for frame in self.lexicon.frames.values() if frame.action]
 
     def pair(self, label: str) -> Pair:
-        hypothesis = self.hypothesis()
+        """A pair with this label; its sentences differ."""
+        while (pair := self._pair(label)).premise.words == pair.hypothesis.words:
+            pass
+        return pair
+
+    def _pair(self, label: str) -> Pair:
+        hypothesis = self._hypothesis()
+        negated = self.chance.happens(0.15)
         premise = self._special(hypothesis)
         if label == "neutral":
-            premise = self._weakened(premise, *self.chance.one_of(self._details(hypothesis)))
-        elif label == "contradiction":
+            premise = self.chance.one_of(self._details(hypothesis))(premise)
+        elif negated and label == "entailment":  # sleeping, so not running
+            premise = self._doing_another(premise, hypothesis)
+        elif label == "contradiction" and not negated:
             premise = self._opposed(premise, hypothesis)
         passive = premise.object is not None and self.chance.happens(0.15)
-        return Pair(label, self._told(premise, passive), self._told(hypothesis), (premise, hypothesis))
+        told = self._clauses.clause(premise, Style("progressive", passive))
+        said = self._clauses.clause(hypothesis, Style("progressive", negated=negated))
+        return Pair(label, sentence(told), sentence(said), (premise, hypothesis), negated)
 
     # The hypothesis, and a more detailed scene that entails it.
 
-    def hypothesis(self) -> Scene:
+    def _hypothesis(self) -> Event:
         """A scene with at least one detail that a premise may leave open, whatever the label will be."""
         while not self._details(scene := self._scene()):
             pass
         return scene
 
-    def _scene(self) -> Scene:
+    def _scene(self) -> Event:
         chance = self.chance
         frame = chance.one_of(self._actions)
         verbs = self.lexicon.verbs[frame.name]
         verb = verbs.items[0] if chance.happens(0.4) else verbs.draw(chance)
         subject = self._thing(chance.one_of(("person", "person", frame.subject.classes[-1])))
         target = self._thing(chance.one_of(frame.object.classes)) if frame.object else None
-        return Scene(verb, subject, target, self._thing("place") if chance.happens(0.6) else None)
+        place = replace(self._thing("place"), number="") if chance.happens(0.5) else None
+        return Event(verb, subject, target, place=place)
 
-    def _thing(self, wanted: str) -> Thing:
+    def _thing(self, wanted: str) -> Common:
+        """A noun or its hypernym, possibly with a number and an adjective."""
+        drawn = self.events.common(wanted)
+        general = self.lexicon.hypernyms[drawn.noun.group]
+        return replace(drawn, noun=general) if self.chance.happens(0.4) else drawn
+
+    def _special(self, scene: Event) -> Event:
+        """A scene that entails the given one: it may use hyponyms and add adjectives, a number and a place."""
         chance = self.chance
-        noun = self.lexicon.nouns[wanted].draw(chance)
-        if chance.happens(0.4):
-            noun = self.lexicon.hypernyms[noun.group]
-        return Thing(noun, self._adjective(noun.cls) if chance.happens(0.4) else "")
+        verb, verbs = scene.verb, self.lexicon.verbs[scene.verb.frame.name]
+        if verb == verbs.items[0] and chance.happens(0.7):
+            verb = verbs.draw(chance)
+        place = scene.place or (replace(self._thing("place"), number="") if chance.happens(0.5) else None)
+        target = self._more(scene.object) if scene.object else None
+        return Event(verb, self._more(scene.subject), target, place=self._more(place) if place else None)
 
-    def _adjective(self, cls: str) -> str:
-        """An adjective that fits nouns of the class."""
-        kinds = english.MODIFIERS["thing" if cls in english.THING else cls]
-        return self.lexicon.adjectives[self.chance.one_of(kinds)].draw(self.chance)
-
-    def _special(self, scene: Scene) -> Scene:
-        """A scene that entails the given one: it may use hyponyms and add adjectives and a place."""
-        chance = self.chance
-        verbs = self.lexicon.verbs[scene.verb.frame.name]
-        verb = verbs.draw(chance) if scene.verb == self._general(scene.verb) and chance.happens(0.7) else scene.verb
-        place = self._more(scene.place) if scene.place else self._thing("place") if chance.happens(0.6) else None
-        return Scene(verb, self._more(scene.subject), self._more(scene.object) if scene.object else None, place)
-
-    def _more(self, thing: Thing) -> Thing:
-        noun = thing.noun
+    def _more(self, thing: Common) -> Common:
+        noun, adjectives, number = thing.noun, thing.adjectives, thing.number
         if noun == self.lexicon.hypernyms[noun.group] and self.chance.happens(0.7):
             noun = self.lexicon.nouns[noun.group].draw(self.chance)
-        more = thing.adjective or (self._adjective(noun.cls) if self.chance.happens(0.4) else "")
-        return Thing(noun, more)
+        if not adjectives and self.chance.happens(0.4):
+            adjectives = (self.events.adjective(noun),)
+        if number == BARE and self.chance.happens(0.5):
+            number = self._number()
+        return replace(thing, noun=noun, adjectives=adjectives, number=number)
+
+    def _number(self, other: str = "") -> str:
+        return self.chance.one_of([word for word in WORDS["numbers"].split() if word != other])
 
     # What a premise may leave open.
 
-    def _details(self, scene: Scene) -> list[tuple[str, str]]:
-        """The (part, what) that a premise can leave out: a hyponym, an adjective, the place."""
-        details = [("verb", "hyponym")] if scene.verb != self._general(scene.verb) else []
+    def _details(self, scene: Event) -> list[Weaker]:
+        general = self.lexicon.verbs[scene.verb.frame.name].items[0]
+        details: list[Weaker] = []
+        if scene.verb != general:
+            details.append(lambda premise: replace(premise, verb=general))
         for part in ("subject", "object", "place"):
             if thing := getattr(scene, part):
-                details += [(part, "hyponym")] if thing.noun != self.lexicon.hypernyms[thing.noun.group] else []
-                details += [(part, "adjective")] if thing.adjective else []
-        return details + ([("place", "all")] if scene.place else [])
+                details += [self._without(part, key, value) for key, value in self._less(thing).items()]
+        return details + ([lambda premise: replace(premise, place=None)] if scene.place else [])
 
-    def _general(self, verb: Verb) -> Verb:
-        return self.lexicon.verbs[verb.frame.name].items[0]
+    def _less(self, thing: Common) -> dict[str, object]:
+        general = self.lexicon.hypernyms[thing.noun.group]
+        less: dict[str, object] = {"noun": general} if thing.noun != general else {}
+        if thing.adjectives:
+            less["adjectives"] = ()
+        if thing.number not in ("", BARE):
+            less["number"] = BARE
+        return less
 
-    def _weakened(self, premise: Scene, part: str, what: str) -> Scene:
-        """The premise without one detail that the hypothesis has."""
-        if part == "verb":
-            return replace(premise, verb=self._general(premise.verb))
-        thing: Thing = getattr(premise, part)
-        less = None if what == "all" else Thing(thing.noun)
-        if what == "hyponym":
-            less = Thing(self.lexicon.hypernyms[thing.noun.group], thing.adjective)
-        return replace(premise, **{part: less})
+    def _without(self, part: str, key: str, value: object) -> Weaker:
+        return lambda premise: replace(premise, **{part: replace(getattr(premise, part), **{key: value})})
 
     # Contradictions of the hypothesis.
 
-    def _opposed(self, premise: Scene, hypothesis: Scene) -> Scene:
+    def _opposed(self, premise: Event, hypothesis: Event) -> Event:
         """The premise with one part changed so that it contradicts the hypothesis."""
         chance = self.chance
-        part = chance.one_of(["verb", "subject", *(part for part in ("object", "place") if getattr(hypothesis, part))])
-        said = getattr(hypothesis, part)
+        part = chance.one_of(["verb", "subject", "object"] if hypothesis.object else ["verb", "subject"])
+        said, now = getattr(hypothesis, part), getattr(premise, part)
         if isinstance(said, Verb):
-            others = [f for f in self._actions if f != said.frame and hypothesis.subject.noun.cls in f.subject.classes]
-            frame = chance.one_of(others)
-            target = self._thing(chance.one_of(frame.object.classes)) if frame.object else None
-            return replace(premise, verb=self.lexicon.verbs[frame.name].draw(chance), object=target)
-        now: Thing = getattr(premise, part)
-        if said.adjective and chance.happens(0.6):
-            return replace(premise, **{part: Thing(now.noun, self._opposite(said.adjective))})
-        return replace(premise, **{part: Thing(self._sister(said.noun), now.adjective)})
+            return self._doing_another(premise, hypothesis)
+        if said.number not in ("", BARE) and chance.happens(0.5):
+            return replace(premise, **{part: replace(now, number=self._number(said.number))})
+        if said.adjectives and chance.happens(0.6):
+            return replace(premise, **{part: replace(now, adjectives=(self._opposite(*said.adjectives),))})
+        return replace(premise, **{part: replace(now, noun=self._sister(said.noun))})
+
+    def _doing_another(self, premise: Event, hypothesis: Event) -> Event:
+        """The subject does something else."""
+        kind = hypothesis.subject.noun.cls
+        others = [f for f in self._actions if f != hypothesis.verb.frame and kind in f.subject.classes]
+        frame = self.chance.one_of(others)
+        target = self._thing(self.chance.one_of(frame.object.classes)) if frame.object else None
+        known = {verb.lemma for verb in self.lexicon.verbs[hypothesis.verb.frame.name].items}
+        while (verb := self.lexicon.verbs[frame.name].draw(self.chance)).lemma in known:
+            pass
+        return replace(premise, verb=verb, object=target)
 
     def _opposite(self, adjective: str) -> str:
-        group = next(words.split() for words in english.ADJECTIVES.values() if adjective in words.split())
+        group = next(words.split() for words in WORDS["adjectives"].values() if adjective in words.split())
         return self.chance.one_of([other for other in group if other != adjective])
 
     def _sister(self, noun: Noun) -> Noun:
-        """A noun of the same class that excludes the given one."""
+        """A noun of the same class that excludes the given one, in both of its senses."""
         general = noun == self.lexicon.hypernyms[noun.group]
+        named = {noun.form} | ({one.form for one in self.lexicon.nouns[noun.group].items} if general else set())
         while True:
-            cls = self.chance.one_of(english.THING) if noun.cls in english.THING and general else noun.cls
+            cls = self.chance.one_of(THINGS) if noun.cls in THINGS and general else noun.cls
             other = self.lexicon.nouns[cls].draw(self.chance)
-            if other.form != noun.form and not (general and other.group == noun.group):
+            if other.form not in named and not (general and other.group == noun.group):
                 return other
-
-    # Wording.
-
-    def _told(self, scene: Scene, passive: bool = False) -> Sentence:
-        fillers = [
-            Common(key, thing.noun, (thing.adjective,) if thing.adjective else ()) if thing else None
-            for key, thing in (("subject", scene.subject), ("object", scene.object), ("place", scene.place))
-        ]
-        subject, target, place = fillers
-        assert subject is not None
-        event = Event(scene.verb, subject, target, place=place, at=preposition(place) if place else "")
-        return sentence(self._clauses.clause(event, Style("progressive", passive)))

@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.events import Event, Filler, cls
+from elmo_bench.mini.language.events import Event, Filler, cls, preposition
 from elmo_bench.mini.language.lexicon import Verb
-from elmo_bench.mini.language.morphology import adverb, gerund, participle, past, third
-from elmo_bench.mini.language.noun_phrases import Voice
+from elmo_bench.mini.language.morphology import gerund, participle, past, third
 from elmo_bench.mini.language.phrases import CLOSING, Part, Phrase, Predicate, Word, phrase, role
+from elmo_bench.mini.language.voices import Voice, gender
 
-AUXILIARIES = {  # agreement -> be (present, past), do, have
+AUXILIARIES = {  # number -> be (present, past), do, have
     "singular": ("is", "was", "does", "has"),
     "plural": ("are", "were", "do", "have"),
-    "I": ("am", "was", "do", "have"),
 }
 
 
@@ -38,12 +37,17 @@ def predicate(verb: Verb) -> Predicate:
     return Predicate(verb.lemma, verb.number)
 
 
-def finite(p: Predicate, verb: Verb, style: Style, agreement: str, inverted: bool = False) -> tuple[Phrase, list[Part]]:
+def number(filler: Filler) -> str:
+    """How a verb agrees with its subject."""
+    return "plural" if gender(filler) == "plural" else "singular"
+
+
+def finite(p: Predicate, verb: Verb, style: Style, number: str, inverted: bool = False) -> tuple[Phrase, list[Part]]:
     """The first auxiliary, which a question puts before the subject, and the rest of the verb.
 
     The auxiliary is empty if the form has none; `inverted` chooses a form that has one.
     """
-    be, was, do, have = AUXILIARIES[agreement]
+    be, was, do, have = AUXILIARIES[number]
     no = [role(p, "ARGM-NEG", "not")] if style.negated else []
 
     def main(form: str, tag: str) -> Word:
@@ -51,24 +55,23 @@ def finite(p: Predicate, verb: Verb, style: Style, agreement: str, inverted: boo
 
     base = main(verb.lemma, "VB")
     done = main(participle(verb.lemma), "VBN")
-    doing = main(gerund(verb.lemma), "VBG")
     tense = style.tense
     if tense == "infinitive":
         return phrase(), [*no, phrase("to be"), done] if style.passive else [*no, phrase("to"), base]
     if tense == "perfect":
         return phrase(have), [*no, phrase("been"), done] if style.passive else [*no, done]
     if tense == "progressive":
+        doing = main(gerund(verb.lemma), "VBG")
         return phrase(be), [*no, phrase("being"), done] if style.passive else [*no, doing]
-    if tense in ("past", "present"):
-        if style.passive:
-            return phrase(was if tense == "past" else be), [*no, done]
-        if style.negated or inverted:
-            return phrase("did" if tense == "past" else do), [*no, base]
-        if tense == "past":
-            return phrase(), [main(past(verb.lemma), "VBD")]
-        singular = agreement == "singular"
-        return phrase(), [main(third(verb.lemma), "VBZ") if singular else main(verb.lemma, "VBP")]
-    return role(p, "ARGM-MOD", tense), [*no, phrase("be"), done] if style.passive else [*no, base]
+    if tense not in ("past", "present"):
+        return role(p, "ARGM-MOD", tense), [*no, phrase("be"), done] if style.passive else [*no, base]
+    if style.passive:
+        return phrase(was if tense == "past" else be), [*no, done]
+    if style.negated or inverted:
+        return phrase("did" if tense == "past" else do), [*no, base]
+    if tense == "past":
+        return phrase(), [main(past(verb.lemma), "VBD")]
+    return phrase(), [main(third(verb.lemma), "VBZ") if number == "singular" else main(verb.lemma, "VBP")]
 
 
 class Clauses:
@@ -79,74 +82,56 @@ class Clauses:
 
     def subject(self, event: Event, passive: bool) -> tuple[str, Filler]:
         """The role and the filler of the grammatical subject."""
-        frame = event.verb.frame
-        if passive and frame.object and event.object:
-            return frame.object.label, event.object
-        return frame.subject.label, event.subject
+        slot, filler = event.filled()[1 if passive and event.object else 0]
+        return slot.label, filler
 
-    def clause(self, event: Event, style: Style = PAST, fronted: bool = False, inserted: bool = False) -> Phrase:
-        """A full clause; its time may be at the front, or between subject and verb."""
+    def clause(self, event: Event, style: Style = PAST, fronted: bool = False) -> Phrase:
+        """A full clause; its time may be at the front."""
         p = predicate(event.verb)
         label, subject = self.subject(event, style.passive)
-        named = self.voice.refer(subject, "subject").as_role(p, label)
-        moved = event.time is not None and (fronted or inserted)
-        rest = self.verb_phrase(event, p, style, self.voice.agreement(subject), skip="ARGM-TMP" if moved else "")
-        if not moved or event.time is None:
-            return phrase(named, rest)
-        time = event.time.as_role(p, "ARGM-TMP")
-        return phrase(time, ",", named, rest) if fronted else phrase(named, ",", time, CLOSING, rest)
+        time = [event.time.as_role(p, "ARGM-TMP"), phrase(",")] if fronted and event.time else []
+        slots = [slot for slot, filler in event.filled() if filler is subject]
+        named = self.voice.refer(subject, "subject", slots[0].classes).as_role(p, label)
+        return phrase(*time, named, self.verb_phrase(event, p, style, skip="ARGM-TMP" if time else ""))
 
-    def verb_phrase(self, event: Event, p: Predicate, style: Style, agreement: str, skip: str = "") -> Phrase:
+    def told(self, subject: Phrase, event: Event, style: Style = PAST) -> Phrase:
+        """The event, with the given phrase as its subject."""
+        p = predicate(event.verb)
+        return phrase(subject.as_role(p, event.verb.frame.subject.label), self.verb_phrase(event, p, style))
+
+    def verb_phrase(self, event: Event, p: Predicate, style: Style, skip: str = "") -> Phrase:
         """Everything after the subject, except the role to skip."""
-        first, others = finite(p, event.verb, style, agreement)
-        manner: list[Part] = []
-        if event.manner and style.tense not in ("infinitive",) and self.chance.happens(0.4):
-            manner = [role(p, "ARGM-MNR", Word(adverb(event.manner), "RB"))]
+        first, others = finite(p, event.verb, style, number(self.subject(event, style.passive)[1]))
         rest = [part for label, part in self.complements(event, p, style.passive) if label != skip]
-        if manner:
-            rest = [part for part in rest if (p, "ARGM-MNR") not in part.roles]
-        return phrase(first, *others[:-1], *manner, others[-1], *rest)
+        return phrase(first, *others, *rest)
 
-    def complements(self, event: Event, p: Predicate, passive: bool, agent: float = 0.8) -> list[tuple[str, Phrase]]:
-        """(role, phrase) of everything after the verb, in order; `agent`: probability of `by` in a passive."""
-        frame, refer = event.verb.frame, self.voice.refer
+    def complements(self, event: Event, p: Predicate, passive: bool) -> list[tuple[str, Phrase]]:
+        """(role, phrase) of everything after the verb, in order; a passive names its agent."""
+        (agent, subject), *others = event.filled()
         parts: list[tuple[str, Phrase]] = []
-        obliques = event.obliques
-        if event.object and frame.object and not passive:
-            if frame.dative and obliques and self.chance.happens(0.5):  # gave him the cart
-                slot, receiver = obliques[0]
-                parts.append((slot.label, refer(receiver).as_role(p, slot.label)))
-                obliques = ()
-            parts.append((frame.object.label, refer(event.object).as_role(p, frame.object.label)))
-        for slot, filler in obliques:
-            parts.append((slot.label, role(p, slot.label, slot.preposition, refer(filler))))
-        if passive and self.chance.happens(agent):
-            parts.append((frame.subject.label, role(p, frame.subject.label, "by", refer(event.subject))))
-        if event.manner:
-            parts.append(("ARGM-MNR", role(p, "ARGM-MNR", Word(adverb(event.manner), "RB"))))
+        dative = event.verb.frame.dative and not passive and len(others) == 2 and self.chance.happens(0.5)
+        for slot, filler in reversed(others) if dative else others:  # gave him the cart
+            if not (passive and filler is event.object):
+                link = "" if dative else slot.preposition
+                named = phrase(link, self.voice.refer(filler, "object", slot.classes))
+                parts.append((slot.label, named.as_role(p, slot.label)))
+        if passive and event.object:
+            named = self.voice.refer(subject, "object", agent.classes)
+            parts.append((agent.label, role(p, agent.label, "by", named)))
         circumstances: list[tuple[str, Phrase]] = []
         if event.place:
-            circumstances.append(("ARGM-LOC", role(p, "ARGM-LOC", event.at, refer(event.place))))
+            where = phrase(preposition(event.place), self.voice.refer(event.place, "object", ("place",)))
+            circumstances.append(("ARGM-LOC", where.as_role(p, "ARGM-LOC")))
         if event.time:
             circumstances.append(("ARGM-TMP", event.time.as_role(p, "ARGM-TMP")))
         return parts + (circumstances[::-1] if self.chance.happens(0.3) else circumstances)
 
-    def relative(self, head: Phrase, event: Event, style: Style = PAST, comma: bool = False) -> Phrase:
+    def relative(self, head: Phrase, event: Event, comma: bool) -> Phrase:
         """The head with a subject relative clause: the baker who mended the cart."""
         p = predicate(event.verb)
-        label, subject = self.subject(event, style.passive)
-        person = cls(subject) == "person"
+        label = event.verb.frame.subject.label
+        person = cls(event.subject) == "person"
         word = phrase("who" if person else "which") if comma or person else phrase(Word("that", "WDT"))
-        body = phrase(word.as_role(p, f"R-{label}"), self.verb_phrase(event, p, style, self.voice.agreement(subject)))
+        body = phrase(word.as_role(p, f"R-{label}"), self.verb_phrase(event, p, PAST))
         marked = head.as_role(p, label)
         return phrase(marked, ",", body, CLOSING) if comma else phrase(marked, body)
-
-    def object_relative(self, head: Phrase, event: Event) -> Phrase:
-        """The head with an object relative clause: the cart that Tarvel mended."""
-        p = predicate(event.verb)
-        frame = event.verb.frame
-        assert frame.object is not None
-        subject = self.voice.refer(event.subject, "subject").as_role(p, frame.subject.label)
-        rest = self.verb_phrase(event, p, Style(), self.voice.agreement(event.subject), skip=frame.object.label)
-        link = phrase(Word("that", "WDT")).as_role(p, f"R-{frame.object.label}")
-        return phrase(head.as_role(p, frame.object.label), link, subject, rest)

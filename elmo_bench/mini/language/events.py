@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from elmo_bench.mini.language import english
 from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.english import THINGS, WORDS
 from elmo_bench.mini.language.lexicon import Frame, Lexicon, Noun, Slot, Verb
 from elmo_bench.mini.language.phrases import Phrase, Word, phrase
 from elmo_bench.mini.language.world import Entity, World
 
 BARE = "some"  # a plural without determiner or number word: bakers
-NAMED = {
-    "person": 0.7,
-    "place": 0.85,
-    "org": 0.8,
-    "work": 0.75,
-    "team": 1.0,
-}  # the share of participants that have a name
+# The share of participants that have a name.
+NAMED = {"person": 0.7, "place": 0.85, "org": 0.8, "composition": 0.7, "vessel": 0.7, "celebration": 0.7, "team": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +47,24 @@ class Event:
     obliques: tuple[tuple[Slot, Filler], ...] = ()
     time: Phrase | None = None
     place: Filler | None = None
-    at: str = ""  # the preposition of the place
-    manner: str = ""
 
-    @property
-    def fillers(self) -> list[Filler]:
-        """All participants and the place."""
-        fillers = [self.subject, self.object, *(filler for _, filler in self.obliques), self.place]
-        return [filler for filler in fillers if filler is not None]
+    def filled(self) -> list[tuple[Slot, Filler]]:
+        """The participants with their slots."""
+        frame = self.verb.frame
+        target = [(frame.object, self.object)] if frame.object and self.object else []
+        return [(frame.subject, self.subject), *target, *self.obliques]
 
 
 def cls(filler: Filler) -> str:
     """person, place, org, work, animal, a class of things, or "thing"."""
     return filler.noun.cls
+
+
+def gender(filler: Filler) -> str:
+    """female, male, plural, or empty for "it"."""
+    if isinstance(filler, Common) and filler.number:
+        return "plural"
+    return filler.gender if cls(filler) == "person" else ""
 
 
 def preposition(place: Filler) -> str:
@@ -75,8 +75,13 @@ def preposition(place: Filler) -> str:
 def fits(filler: Filler, classes: Sequence[str]) -> bool:
     """Whether the filler is of one of the classes or groups."""
     if cls(filler) == "thing":  # of an owner: his grave, its budget
-        return set(english.THING) <= set(classes)
+        return set(THINGS) <= set(classes)
     return cls(filler) in classes or filler.noun.group in classes
+
+
+def _named(filler: Filler) -> Entity | None:
+    """The entity whose name is said for the filler: itself or its owner."""
+    return filler if isinstance(filler, Entity) else filler.owner
 
 
 class Events:
@@ -94,10 +99,12 @@ class Events:
         self._keys = 0
 
     def event(self, frame: Frame | None = None, subject: Filler | None = None, plain: bool = False) -> Event:
-        """An event, with the given frame and subject if any; `plain` leaves out time, place and manner."""
+        """An event, with the given frame and subject if any; `plain` leaves out time and place."""
         chance = self.chance
-        frame = frame or self.frame(subject)
+        frame = frame or self._frame(subject)
         verb = self.lexicon.verbs[frame.name].draw(chance)
+        if verb.shared and subject is None:  # a name beside it could be anything
+            subject = self.common(chance.one_of(frame.subject.classes))
         taken: list[Filler] = [subject or self.filler(frame.subject.classes)]
         target = self.other(frame.object.classes, taken) if frame.object else None
         obliques = []
@@ -105,30 +112,19 @@ class Events:
             if chance.happens(0.6 if len(frame.obliques) == 1 else 0.45):
                 obliques.append((slot, self.other(slot.classes, taken)))
         event = Event(verb, taken[0], target, tuple(obliques))
-        return event if plain else self.circumstances(event, taken)
-
-    def circumstances(self, event: Event, taken: list[Filler]) -> Event:
-        chance = self.chance
-        at_places = any(
-            "place" in slot.classes for slot in (event.verb.frame.object, *event.verb.frame.obliques) if slot
-        )
-        placed = not at_places and cls(event.subject) != "place" and chance.happens(0.3)
+        if plain:
+            return event
+        placed = not frame.placed and cls(event.subject) != "place" and chance.happens(0.3)
         place = self.other(("place",), taken) if placed else None
-        return replace(
-            event,
-            time=self.time() if chance.happens(0.4) else None,
-            place=place,
-            at="near" if chance.happens(0.25) else preposition(place) if place else "",
-            manner=self.lexicon.manners.draw(chance) if cls(event.subject) == "person" and chance.happens(0.12) else "",
-        )
+        return replace(event, time=self.time() if chance.happens(0.4) else None, place=place)
 
-    def frame(self, subject: Filler | None) -> Frame:
+    def _frame(self, subject: Filler | None) -> Frame:
         """A frame that allows the filler as its subject; everyday actions are rarer."""
         kind = subject and (cls(subject), subject.noun.group)
         if kind not in self._frames:
             known = self.lexicon.frames.values()
             fitting = [frame for frame in known if subject is None or fits(subject, frame.subject.classes)]
-            self._frames[kind] = {frame.name: 1 if frame.action else 4 for frame in fitting}
+            self._frames[kind] = {frame.name: 1 if frame.action else 3 for frame in fitting}
         return self.lexicon.frames[self.chance.weighted(self._frames[kind])]
 
     def filler(self, classes: Sequence[str]) -> Filler:
@@ -136,34 +132,38 @@ class Events:
         wanted = self.chance.one_of(classes)
         if self.chance.happens(NAMED.get(wanted, 0.0)):
             return self.world.by_class[wanted].draw(self.chance)
-        general = "thing" if set(english.THING) <= set(classes) else wanted
+        general = "thing" if set(THINGS) <= set(classes) else wanted
         if general in ("person", "thing") and self.chance.happens(0.3):
             return self._related(general)
         return self.common(wanted)
 
     def other(self, classes: Sequence[str], taken: list[Filler]) -> Filler:
         """A filler that is not among those taken and shares no name with them; it is added to them."""
-        names = {filler.short for filler in taken if isinstance(filler, Entity)}
+        names = {named.short for filler in taken if (named := _named(filler))}
         while True:
             filler = self.filler(classes)
-            if filler not in taken and not (isinstance(filler, Entity) and filler.short in names):
+            named = _named(filler)
+            if filler not in taken and not (named and named.short in names):
                 taken.append(filler)
                 return filler
 
     def common(self, wanted: str) -> Common:
         """Someone or something of a class or group, without a name."""
         chance = self.chance
-        if wanted == "role":
-            return Common(self._key(), self.lexicon.nouns["person"].draw(chance))
         noun = self.lexicon.nouns[wanted].draw(chance)
-        general = "thing" if noun.cls in english.THING else noun.cls
-        adjectives = self._adjectives(general)
+        adjectives = (self.adjective(noun),) if chance.happens(0.3) else ()
         number = ""
-        if general != "place" and chance.happens(0.18):
-            number = BARE if chance.happens(0.5) else chance.one_of(english.NUMBERS)
-        return Common(self._key(), noun, adjectives, None, number, noun.gender or chance.one_of(("female", "male")))
+        if noun.cls != "place" and chance.happens(0.18):
+            number = BARE if chance.happens(0.5) else chance.one_of(WORDS["numbers"].split())
+        gender = noun.gender or chance.one_of(("female", "male"))
+        return Common(self.key(), noun, adjectives, None, number, gender)
 
-    def _key(self) -> str:
+    def adjective(self, noun: Noun) -> str:
+        """An adjective that fits the noun."""
+        groups = WORDS["modifiers"]["thing" if noun.cls in THINGS else noun.cls].split()
+        return self.lexicon.adjectives[self.chance.one_of(groups)].draw(self.chance)
+
+    def key(self) -> str:
         self._keys += 1
         return f"common-{self._keys}"
 
@@ -172,37 +172,20 @@ class Events:
         owner = self.chance.one_of(list(self.lexicon.relations))
         noun = self.lexicon.relations[owner][general].draw(self.chance)
         gender = noun.gender or self.chance.one_of(("female", "male"))
-        return Common(self._key(), noun, owner=self.world.by_class[owner].draw(self.chance), gender=gender)
-
-    def _adjectives(self, general: str) -> tuple[str, ...]:
-        chance = self.chance
-        adjectives = []
-        if chance.happens(0.3):
-            adjectives.append(self.lexicon.adjectives[chance.one_of(english.MODIFIERS[general])].draw(chance))
-        if chance.happens(0.12):
-            adjectives.append(self.lexicon.adjectives["other"].draw(chance))
-        if chance.happens(0.12):
-            adjectives.append(self.world.demonyms.draw(chance))
-        return tuple(adjectives)
+        return Common(self.key(), noun, owner=self.world.by_class[owner].draw(self.chance), gender=gender)
 
     def time(self) -> Phrase:
-        """in 1902, on Monday, in March, on 3 May, last week, yesterday, after the dralkment."""
+        """in 1902, on Monday, in March, on 3 May, four years ago."""
         chance = self.chance
-        kind = chance.weighted({"year": 5, "day": 4, "month": 3, "date": 3, "last": 2, "ago": 2, "event": 4})
+        kind = chance.weighted({"year": 6, "day": 4, "month": 3, "date": 3, "ago": 2})
         if kind == "year":
             return phrase("in", self.year())
         if kind == "day":
-            return phrase("on", Word(chance.one_of(english.WEEKDAYS), "NNP"))
-        if kind == "month":
-            return phrase("in", Word(chance.one_of(english.MONTHS), "NNP"))
-        if kind == "date":
-            return phrase("on", Word(str(chance.between(1, 28)), "CD"), Word(chance.one_of(english.MONTHS), "NNP"))
-        if kind == "last":
-            return phrase(Word("last", "JJ"), Word(chance.one_of(("week", "month", "year", "winter")), "NN"))
+            return phrase("on", Word(chance.one_of(WORDS["weekdays"].split()), "NNP"))
         if kind == "ago":
-            return phrase(Word(chance.one_of(english.NUMBERS), "CD"), Word("years", "NNS"), Word("ago", "RB"))
-        noun = Word(self.lexicon.events.draw(chance), "NN")
-        return phrase(chance.one_of(("after", "before", "during")), "the", noun)
+            return phrase(Word(chance.one_of(WORDS["numbers"].split()), "CD"), Word("years", "NNS"), "ago")
+        month = Word(chance.one_of(WORDS["months"].split()), "NNP")
+        return phrase("in", month) if kind == "month" else phrase("on", Word(str(chance.between(1, 28)), "CD"), month)
 
     def year(self) -> Word:
         return Word(str(self.chance.between(1850, 1999)), "CD")

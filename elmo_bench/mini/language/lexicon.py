@@ -1,17 +1,18 @@
 """The lexicon of a seed: English words and many more invented ones, with their classes and frames.
 
-A labelled set of a thousand sentences leaves most of the invented verbs and nouns unseen. Each verb selects for
-certain classes of participants, and plain text uses every word often enough for a biLM to learn this.
+A labelled set of a thousand sentences leaves most invented words unseen; plain text uses each of them often enough for
+a biLM to learn how. Many forms have two uses, which only the context tells apart: nouns of two groups, nouns that are
+verbs too, and verbs whose subject is the agent in one frame and the thing that changes in another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from elmo_bench.mini.language import english
 from elmo_bench.mini.language.chance import Chance, Ranked
-from elmo_bench.mini.language.morphology import Inventor, agent, gerund, past, plural, third
+from elmo_bench.mini.language.english import THINGS, WORDS
+from elmo_bench.mini.language.morphology import Inventor, gerund, past, plural, third
+from elmo_bench.system import places
 
 
 class Noun(NamedTuple):
@@ -37,14 +38,31 @@ class Slot(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """How a group of verbs is used. In an `action`, the verbs are hyponyms of the first one."""
+    """How a group of verbs is used; see the table in words.yaml for the marks."""
 
     name: str
     subject: Slot
     object: Slot | None
     obliques: tuple[Slot, ...]
-    action: bool
-    dative: bool
+    marks: str
+
+    @property
+    def action(self) -> bool:
+        """Whether the verbs are hyponyms of the first one."""
+        return "*" in self.marks
+
+    @property
+    def dative(self) -> bool:
+        return "~" in self.marks
+
+    @property
+    def slots(self) -> list[Slot]:
+        return [slot for slot in (self.subject, self.object, *self.obliques) if slot]
+
+    @property
+    def placed(self) -> bool:
+        """Whether a participant is a place already, so that there is no room for another."""
+        return any({"place", "building"} & set(slot.classes) for slot in self.slots)
 
 
 class Verb(NamedTuple):
@@ -54,6 +72,7 @@ class Verb(NamedTuple):
     number: str
     frame: Frame
     sense: str = ""
+    shared: bool = False  # with a frame whose subject has another role
 
 
 class Lexicon:
@@ -66,93 +85,106 @@ class Lexicon:
     Attributes:
         nouns: by class and by group.
         hypernyms: the noun that names a group, by group.
+        frames: by name.
         verbs: by frame.
         relations: nouns for what an owner of a class can have: relations[owner class][class].
-        events: nouns for events, derived from verbs.
-        adjectives: by group of mutually exclusive adjectives; those of "other" are not exclusive.
+        adjectives: by group of mutually exclusive adjectives.
         namer: makes names that are not words of the lexicon.
     """
 
     def __init__(self, seed: int, invented: int):
         self._chance = Chance("lexicon", seed)
-        self.namer = Inventor(self._chance, _english_words())
         self._invented = invented
-        self.frames = {frame.name: frame for frame in map(_frame, _rows())}
-        lemmas = {row[0]: self._with_invented(row[-1].split()) for row in _rows()}
-        groups = self._groups(lemmas)
-        ambiguous = _ambiguous(groups, lemmas)
+        self._english = english_forms()
+        self.namer = Inventor(self._chance, set(self._english))
+        rows = [[cell.strip() for cell in line.split("|")] for line in WORDS["frames"].strip().splitlines()]
+        self.frames = {row[0]: _frame(row) for row in rows}
+        lemmas = {row[0]: self._with_invented(row[-1]) for row in rows}
+        self._share_verbs(lemmas)
+        groups = {group: self._with_invented(words) for by in WORDS["nouns"].values() for group, words in by.items()}
+        self._share_nouns(groups, lemmas)
+        uses = [word for words in [*groups.values(), set().union(*lemmas.values())] for word in words]
+        ambiguous = {word for word in uses if uses.count(word) > 1}
         self.verbs = self._verbs(lemmas, ambiguous)
-        self.nouns, self.hypernyms = _nouns(groups, ambiguous)
+        self.nouns = self._nouns(groups, ambiguous)
+        self.hypernyms = {group: Noun(group, cls, group) for cls, by in WORDS["nouns"].items() for group in by}
         self.relations = {
-            owner: {cls: self._relation_nouns(cls, words.split()) for cls, words in by_class.items()}
-            for owner, by_class in english.RELATIONS.items()
+            owner: {cls: self._relation_nouns(cls, words) for cls, words in by_class.items()}
+            for owner, by_class in WORDS["relations"].items()
         }
-        self.speech, self.control, self.price = (
-            Ranked(Verb(lemma, "01", self.frames["rest"]) for lemma in self._with_invented(words.split()))
-            for words in (english.SPEECH_VERBS, english.CONTROL_VERBS, english.PRICE_VERBS)
+        self.said, self.wanted = (
+            Ranked(Verb(lemma, "01", self.frames["rest"]) for lemma in self._with_invented(WORDS[kind]))
+            for kind in ("said", "wanted")
         )
-        english_verbs = _english_words()
-        self.events = Ranked(
-            self._event_noun(lemma) for words in lemmas.values() for lemma in words if lemma not in english_verbs
-        )
-        self.adjectives = {group: Ranked(words.split()) for group, words in english.ADJECTIVES.items()}
-        self.adjectives["other"] = Ranked(self._adjective() for _ in range(6 * invented))
-        self.manners = Ranked([*english.MANNERS.split(), *(self._adjective() for _ in range(2 * invented))])
+        self.adjectives = {group: Ranked(words.split()) for group, words in WORDS["adjectives"].items()}
 
-    def _with_invented(self, words: Sequence[str]) -> list[str]:
+    def _with_invented(self, words: str) -> list[str]:
         """The first four words stay in front; the rest and the invented ones are mixed."""
-        invented = [self.namer.stem() for _ in range(self._invented)]
-        return [*words[:4], *self._chance.shuffled([*words[4:], *invented])]
+        known = words.split()
+        return known[:4] + self._chance.shuffled(known[4:] + [self.namer.stem() for _ in range(self._invented)])
 
-    def _groups(self, lemmas: dict[str, list[str]]) -> dict[str, tuple[str, list[str]]]:
-        """group -> (class, nouns); some nouns are verbs too, some are agents of verbs: a dralk, a dralker."""
-        groups = {}
-        for cls, by_group in english.NOUNS.items():
-            for group, words in by_group.items():
-                invented = [self._noun(cls) for _ in range(self._invented)]
-                known = words.split()
-                groups[group] = cls, known[:4] + self._chance.shuffled(known[4:] + invented)
-        names = list(groups)
-        for row in _rows():
-            invented = [lemma for lemma in lemmas[row[0]] if lemma not in row[-1].split()]
-            for verb in self._chance.some(invented, len(invented) // 4):
-                groups[self._chance.one_of(names)][1].append(verb)
-            for verb in self._chance.some(invented, len(invented) // 4):
-                maker = "tool" if row[0] in ("clean", "break", "carry") else "worker"
-                groups[maker][1].append(agent(verb))
-        return groups
+    def _share_verbs(self, lemmas: dict[str, list[str]]) -> None:
+        """A person drasks (ARG0), and so does a cart (ARG1)."""
+        takers = [frame.name for frame in self.frames.values() if "-" in frame.marks]
+        for frame in self.frames.values():
+            if "+" in frame.marks:
+                for lemma in self._chance.some(self._made(lemmas[frame.name]), self._invented // 3):
+                    self._insert(lemmas[self._chance.one_of(takers)], lemma)
 
-    def _noun(self, cls: str) -> str:
-        endings = {"person": "ist", "place": "stead", "org": "age", "work": "ade"}
-        return self.namer.stem() + (endings.get(cls, "et") if self._chance.happens(0.25) else "")
+    def _share_nouns(self, groups: dict[str, list[str]], lemmas: dict[str, list[str]]) -> None:
+        """A third of a group's invented nouns are in a group of another class too; some verbs are nouns."""
+        classes = {group: cls for cls, by in WORDS["nouns"].items() for group in by}
+        for group, words in list(groups.items()):
+            others = [other for other in groups if classes[other] != classes[group]]
+            for word in self._chance.some(self._made(words), self._invented // 3):
+                other = groups[self._chance.one_of(others)]
+                if word not in other:
+                    self._insert(other, word)
+        for words in lemmas.values():
+            for verb in self._chance.some(self._made(words), self._invented // 4):
+                other = groups[self._chance.one_of(list(groups))]
+                if verb not in other:
+                    self._insert(other, verb)
 
-    def _adjective(self) -> str:
-        return self.namer.stem() + self._chance.one_of(("y", "ish", "ous", "al", "ic"))
+    def _made(self, words: list[str]) -> list[str]:
+        return [word for word in words if word not in self._english]
 
-    def _event_noun(self, lemma: str) -> str:
-        """dralk -> dralking, dralkment, dralk."""
-        return self._chance.one_of((gerund(lemma), lemma + "ment", lemma))
+    def _insert(self, words: list[str], word: str) -> None:
+        words.insert(self._chance.between(4, len(words)), word)
 
-    def _relation_nouns(self, cls: str, words: list[str]) -> Ranked[Noun]:
-        forms = words + [self._noun(cls) for _ in range(self._invented // 2)]
-        return Ranked(Noun(form, cls, "relation", english.GENDERS.get(form, "")) for form in forms)
+    def _relation_nouns(self, cls: str, words: str) -> Ranked[Noun]:
+        forms = words.split() + [self.namer.stem() for _ in range(self._invented // 2)]
+        return Ranked(Noun(form, cls, "relation", _gender(form)) for form in forms)
 
     def _verbs(self, lemmas: dict[str, list[str]], ambiguous: set[str]) -> dict[str, Ranked[Verb]]:
-        seen: dict[str, int] = {}
+        uses: dict[str, int] = {}
+        shared = {word for name, words in lemmas.items() if "-" in self.frames[name].marks for word in words}
         verbs = {}
         for name, words in lemmas.items():
             row = []
             for lemma in words:
-                seen[lemma] = seen.get(lemma, 0) + 1
+                uses[lemma] = uses.get(lemma, 0) + 1
+                twice = lemma in shared and sum(lemma in others for others in lemmas.values()) > 1
                 sense = f"{lemma}%verb" if lemma in ambiguous else ""
-                row.append(Verb(lemma, f"{seen[lemma]:02}", self.frames[name], sense))
+                row.append(Verb(lemma, f"{uses[lemma]:02}", self.frames[name], sense, twice))
             verbs[name] = Ranked(row)
         return verbs
 
+    def _nouns(self, groups: dict[str, list[str]], ambiguous: set[str]) -> dict[str, Ranked[Noun]]:
+        """By group, and by class with its groups one after another by rank."""
+        rows: dict[str, list[Noun]] = {}
+        for cls, by in WORDS["nouns"].items():
+            for group in by:
+                sense = [f"{word}%{group}" if word in ambiguous else "" for word in groups[group]]
+                rows[group] = [Noun(w, cls, group, _gender(w), s) for w, s in zip(groups[group], sense, strict=True)]
+            if cls not in by:
+                mine = [rows[group] for group in by]
+                rows[cls] = [row[rank] for rank in range(max(map(len, mine))) for row in mine if rank < len(row)]
+        return {name: Ranked(row, flat=12) for name, row in rows.items()}
 
-def _rows() -> list[list[str]]:
-    """The table of frames: name, subject, object, obliques, marks, verbs."""
-    return [[cell.strip() for cell in line.split("|")] for line in english.FRAMES.strip().splitlines()]
+
+def _gender(noun: str) -> str:
+    return next((gender for gender in ("female", "male") if noun in WORDS[gender].split()), "")
 
 
 def _frame(row: list[str]) -> Frame:
@@ -161,45 +193,21 @@ def _frame(row: list[str]) -> Frame:
     for oblique in obliques.split():
         preposition, _, rest = oblique.partition("/")
         slots.append(_slot(rest, preposition))
-    return Frame(name, _slot(subject), _slot(target) if target else None, tuple(slots), "*" in marks, "~" in marks)
+    return Frame(name, _slot(subject), _slot(target) if target else None, tuple(slots), marks)
 
 
 def _slot(cell: str, preposition: str = "") -> Slot:
     label, _, classes = cell.partition(":")
     names = tuple(classes.split(","))
-    return Slot(label, english.THING if names == ("thing",) else names, preposition)
+    return Slot(label, THINGS if names == ("thing",) else names, preposition)
 
 
-def _nouns(groups: dict[str, tuple[str, list[str]]], ambiguous: set[str]):
-    by_name: dict[str, list[Noun]] = {}
-    hypernyms = {}
-    for group, (cls, words) in groups.items():
-        row = [Noun(w, cls, group, english.GENDERS.get(w, ""), f"{w}%{group}" if w in ambiguous else "") for w in words]
-        by_name[group] = row
-        hypernyms[group] = Noun(group, cls, group)
-    for cls, by_group in english.NOUNS.items():
-        if cls not in by_group:  # a class of several groups: one after another by rank
-            rows = [by_name[group] for group in by_group]
-            by_name[cls] = [row[rank] for rank in range(max(map(len, rows))) for row in rows if rank < len(row)]
-    return {name: Ranked(row, flat=12) for name, row in by_name.items()}, hypernyms
-
-
-def _ambiguous(groups: dict[str, tuple[str, list[str]]], lemmas: dict[str, list[str]]) -> set[str]:
-    """The words with two senses: nouns of two groups, or a noun and a verb."""
-    senses: dict[str, int] = {}
-    for _, words in groups.values():
-        for word in words:
-            senses[word] = senses.get(word, 0) + 1
-    verbs = {lemma for words in lemmas.values() for lemma in words}
-    return {word for word, n in senses.items() if n > 1 or word in verbs}
-
-
-def _english_words() -> set[str]:
-    """Every English form that an invented word must not repeat, in lower case."""
-    words = [*english.TAGS, *english.NAME_WORDS, *english.MONTHS, *english.WEEKDAYS, *english.NUMBERS]
-    for by_group in [*english.NOUNS.values(), *english.RELATIONS.values(), english.ADJECTIVES]:
-        words += [w for group in by_group.values() for w in group.split()]
-    verbs = " ".join([*(row[-1] for row in _rows()), english.SPEECH_VERBS, english.CONTROL_VERBS, english.PRICE_VERBS])
-    for verb in verbs.split():
-        words += [verb, third(verb), past(verb), gerund(verb)]
-    return {form.lower() for word in words for form in (word, plural(word))} | {"drink", "print", "grand", "gland"}
+def english_forms() -> set[str]:
+    """The English forms that no invented word repeats, in lower case: the tables and the open biLM's vocabulary."""
+    tables = [WORDS[kind] for kind in ("name_words", "months", "weekdays", "numbers", "said", "wanted")]
+    tables += [words for kind in ("nouns", "relations") for by in WORDS[kind].values() for words in by.values()]
+    words = " ".join([*WORDS["tags"].values(), *WORDS["adjectives"].values(), *tables]).split()
+    lemmas = [lemma for line in WORDS["frames"].strip().splitlines() for lemma in line.split("|")[-1].split()]
+    words += [form for lemma in lemmas for form in (lemma, third(lemma), past(lemma), gerund(lemma))]
+    common = (places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()
+    return {form.lower() for word in words for form in (word, plural(word))} | {word.lower() for word in common}

@@ -10,21 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.english import WORDS
 
-IRREGULAR_VERBS = {  # lemma -> past, participle
-    lemma: (past, participle)
-    for lemma, past, participle in map(
-        str.split,
-        """beat beat beaten; bite bit bitten; break broke broken; build built built; burn burnt burnt
-        buy bought bought; come came come; eat ate eaten; fall fell fallen; fight fought fought; flee fled fled
-        freeze froze frozen; give gave given; go went gone; hide hid hidden; lead led led; leave left left
-        lend lent lent; make made made; meet met met; put put put; quit quit quit; rebuild rebuilt rebuilt
-        rise rose risen; run ran run; say said said; sell sold sold; send sent sent; sing sang sung; sink sank sunk
-        sleep slept slept; steal stole stolen; sweep swept swept; tell told told; throw threw thrown
-        weave wove woven; write wrote written""".replace("\n", ";").split(";"),
-    )
-}
-IRREGULAR_PLURALS = {"wife": "wives", "goose": "geese", "headquarters": "headquarters"}
+IRREGULAR_VERBS = {
+    lemma: forms for lemma, *forms in map(str.split, WORDS["irregular_verbs"].split(";"))
+}  # lemma -> past, participle
+IRREGULAR_PLURALS = WORDS["irregular_plurals"]
 VOWELS = "aeiou"
 
 
@@ -59,21 +50,11 @@ def gerund(verb: str) -> str:
     return _suffixed(verb, "ing")
 
 
-def agent(verb: str) -> str:
-    """The agent noun: bake -> baker, scrub -> scrubber."""
-    return _suffixed(verb, "er")
-
-
 def adverb(adjective: str) -> str:
     """quick -> quickly, happy -> happily, simple -> simply."""
     if adjective.endswith("y"):
         return adjective[:-1] + "ily"
     return adjective[:-1] + "y" if adjective.endswith("le") else adjective + "ly"
-
-
-def demonym(place: str) -> str:
-    """Tarvel -> Tarvelian, Morra -> Morran."""
-    return place + ("n" if place[-1] in "ai" else "an" if place[-1] in "eo" else "ian")
 
 
 def article(following: str) -> str:
@@ -92,7 +73,7 @@ def _suffixed(verb: str, suffix: str) -> str:
 
 def _doubles(verb: str) -> bool:
     """Whether the final consonant is doubled: after a single vowel as in scrub and drag, and in admit or refer."""
-    if verb in ("admit", "refer", "outbid", "outfit"):
+    if verb in ("admit", "outbid"):
         return True
     one_vowel = len([letter for letter in verb if letter in VOWELS]) == 1 and verb[0] not in VOWELS
     return len(verb) > 2 and one_vowel and verb[-2] in VOWELS and verb[-1] not in VOWELS + "wxy"
@@ -108,12 +89,16 @@ class Inventor:
     STEM_ENDS = "nt lk sk mp rn st nd ft lm rb ck sp lt ng".split()
     # Offensive strings that no word may contain.
     AVOIDED = tuple(
-        "nig fag naz rap sex tit kunt slut turd pen anal pis fuck suck dick dik cock kock wank sod bast".split()
+        (
+            "nig fag naz rap sex tit kunt slut turd pen anal pis fuck suck dick dik cock kock wank sod bast porn arse "
+            "shit piss puss bum tard hoe"
+        ).split()
     )
 
     def __init__(self, chance: Chance, taken: set[str]):
         self._chance = chance
         self._taken = taken
+        self.made: list[str] = []  # in the order in which they were made, in lower case
 
     def stem(self) -> str:
         """A lower-case stem of one or two syllables: drask, vemp, stallen."""
@@ -122,13 +107,13 @@ class Inventor:
         return self._new(lambda: self._part(self.ONSETS) + self._part(self.MIDDLES, "e") + self._pick("nr"))
 
     def name(self) -> str:
-        """A capitalised name of one to three syllables: Tarvel, Skanedo, Brand."""
-        syllables = self._chance.weighted({1: 1, 2: 7, 3: 3})
+        """A capitalised name of two or three syllables: Tarvel, Skanedo."""
+        syllables = 2 if self._chance.happens(0.7) else 3
         return self._new(lambda: self._name(syllables)).capitalize()
 
     def _name(self, syllables: int) -> str:
         start = self._part(self.ONSETS) + "".join(self._part(self.MIDDLES) for _ in range(syllables - 1))
-        return start if syllables > 1 and self._chance.happens(0.3) else start + self._pick(self.NAME_ENDS)
+        return start if self._chance.happens(0.3) else start + self._pick(self.NAME_ENDS)
 
     def _part(self, consonants: Sequence[str], vowel: str | None = None) -> str:
         """Consonants and a vowel, which is drawn if not given."""
@@ -142,4 +127,5 @@ class Inventor:
             word = make()
             if len(word) > 3 and word not in self._taken and not any(part in word for part in self.AVOIDED):
                 self._taken.add(word)
+                self.made.append(word)
                 return word

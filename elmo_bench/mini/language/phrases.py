@@ -6,6 +6,7 @@ can neither cross one another nor leave their sentence.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -39,6 +40,10 @@ class Phrase(NamedTuple):
     entity: str = ""  # PER, LOC, ORG, MISC
     mention: str = ""  # the key of what it refers to
     roles: tuple[tuple[Predicate, str], ...] = ()
+
+    def words(self) -> Iterator[Word]:
+        for part in self.parts:
+            yield from (part,) if isinstance(part, Word) else part.words()
 
     def as_role(self, predicate: Predicate, label: str) -> Phrase:
         return self._replace(roles=(*self.roles, (predicate, label)))

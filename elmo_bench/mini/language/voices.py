@@ -1,158 +1,186 @@
-"""How kinds of text refer to participants: news and scenes without context, stories depending on what came before."""
+"""How texts refer to participants: by name, by name and noun (the baker Tarvel), by description, by pronoun."""
 
 from __future__ import annotations
 
-from elmo_bench.mini.language import english
+from collections.abc import Mapping, Sequence
+
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.events import Common, Events, Filler, cls
-from elmo_bench.mini.language.noun_phrases import (
-    apposed,
-    description,
-    mentioned,
-    name,
-    possessive,
-    pronoun,
-    related,
-    titled,
-    with_kind,
-)
-from elmo_bench.mini.language.phrases import Phrase, phrase
+from elmo_bench.mini.language.english import WORDS
+from elmo_bench.mini.language.events import BARE, Common, Filler, fits, gender
+from elmo_bench.mini.language.lexicon import Noun
+from elmo_bench.mini.language.phrases import CLOSING, Phrase, Word, phrase
 from elmo_bench.mini.language.world import Entity
 
-NAMING = {  # class -> ways to name an entity, with weights
-    "person": {"full": 20, "short": 50, "title": 7, "kind": 7, "apposition": 8, "relation": 3},
-    "place": {"full": 84, "kind": 8, "apposition": 5},
-    "org": {"short": 55, "full": 25, "kind": 9, "apposition": 6},
-    "work": {"short": 50, "full": 20, "kind": 18, "apposition": 6},
+PRONOUNS = {  # gender -> subject, object, possessive
+    "female": ("she", "her", "her"),
+    "male": ("he", "him", "his"),
+    "": ("it", "it", "its"),
+    "plural": ("they", "them", "their"),
 }
+CASES = {"subject": 0, "object": 1, "possessive": 2}
+# Ways to name an entity, with weights: the full or the short name, a title, a noun before the name or after it.
+NEWS = {"full": 25, "short": 55, "title": 6, "kind": 5, "apposition": 5}
+PLAIN = {"full": 30, "short": 70}
 
 
-def gender(filler: Filler) -> str:
-    """female, male, plural, or empty for "it"."""
-    if isinstance(filler, Common) and filler.number:
-        return "plural"
-    return filler.gender if cls(filler) == "person" else ""
+def name(entity: Entity, full: bool = True) -> Phrase:
+    """The name alone, as a named entity."""
+    words = [Word(w, "CC" if w == "and" else "NNP") for w in (entity.name if full else entity.short)]
+    return phrase(*words, entity=entity.type)
 
 
-class SceneVoice:
-    """Every participant is new: a young baker, a pie."""
-
-    def agreement(self, filler: Filler) -> str:
-        return "plural" if gender(filler) == "plural" else "singular"
-
-    def refer(self, filler: Filler, case: str = "object") -> Phrase:
-        assert isinstance(filler, Common)
-        return mentioned(description(filler), filler)
+def noun(noun: Noun, plural: bool = False) -> Word:
+    """The noun as a word, with its sense."""
+    return Word(noun.plural, "NNS", noun.sense) if plural else Word(noun.form, "NN", noun.sense)
 
 
-class NewsVoice:
-    """Every sentence stands alone: names, with or without a noun."""
+def description(filler: Common, determiner: str = "a") -> Phrase:
+    """a young baker, the baker, three bakers, bakers."""
+    start = phrase(determiner)
+    if filler.number and determiner == "a":
+        start = phrase() if filler.number == BARE else phrase(Word(filler.number, "CD"))
+    return phrase(start, *_nominal(filler))
 
-    def __init__(self, events: Events):
-        self.chance, self.events = events.chance, events
 
-    def agreement(self, filler: Filler) -> str:
-        return "plural" if gender(filler) == "plural" else "singular"
+def possessive(owner: Phrase, filler: Common) -> Phrase:
+    """Tarvel 's cart; her cart, if the owner is a pronoun."""
+    mark = phrase() if getattr(owner.parts[0], "tag", "") == "PRP$" else phrase("'s")
+    return phrase(phrase(owner, mark), *_nominal(filler))
 
-    def refer(self, filler: Filler, case: str = "object") -> Phrase:
-        return mentioned(self.named(filler) if isinstance(filler, Entity) else self.described(filler), filler)
 
-    def named(self, entity: Entity) -> Phrase:
-        chance = self.chance
-        way = chance.weighted(NAMING[entity.noun.cls])
+def related(owner: Phrase, filler: Common) -> Phrase:
+    """the mayor of Tarvel."""
+    return phrase("the", *_nominal(filler), "of", owner)
+
+
+def pronoun(gender: str, case: str) -> Phrase:
+    """she, them, its."""
+    return phrase(Word(PRONOUNS[gender][CASES[case]], "PRP$" if case == "possessive" else "PRP"))
+
+
+def with_kind(entity: Entity, named: Phrase) -> Phrase:
+    """the baker Tarvel, the village of Tarvel."""
+    return phrase("the", noun(entity.noun), "of" if entity.noun.cls == "place" else "", named)
+
+
+def apposed(entity: Entity, named: Phrase) -> Phrase:
+    """Tarvel , a baker from Morven ,"""
+    home = phrase("from" if entity.gender else "in", name(entity.home)) if entity.home else phrase()
+    return phrase(named, ",", description(Common("", entity.noun)), home, CLOSING)
+
+
+def mentioned(whole: Phrase, filler: Filler) -> Phrase:
+    """The phrase as a mention of the filler."""
+    return Phrase(whole.parts, whole.entity, filler.key, whole.roles)
+
+
+def _nominal(filler: Common) -> list[Word]:
+    return [*(Word(form, "JJ") for form in filler.adjectives), noun(filler.noun, bool(filler.number))]
+
+
+class Voice:
+    """Every sentence stands alone.
+
+    Args:
+        chance: the stream to draw from.
+        ways: how often an entity is named in which way.
+        definite: how often a description begins with "the".
+    """
+
+    def __init__(self, chance: Chance, ways: Mapping[str, int], definite: float = 0.0):
+        self.chance, self.ways, self.definite = chance, dict(ways), definite
+
+    def refer(self, filler: Filler, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
+        """A mention of the filler.
+
+        Args:
+            filler: the participant.
+            case: subject, object or possessive.
+            classes: what its place in the sentence is for; empty if anything goes.
+        """
+        if isinstance(filler, Entity):
+            return mentioned(self.named(filler, self.chance.weighted(self.ways)), filler)
+        if filler.owner is not None:
+            return mentioned(self.owned(filler, name(filler.owner, full=self.chance.happens(0.3))), filler)
+        the = self.chance.happens(self.definite)
+        return mentioned(description(filler, "the" if the else "a"), filler)
+
+    def named(self, entity: Entity, way: str) -> Phrase:
         bare = name(entity, full=way == "full")
-        if way == "title":
-            return titled(entity, chance.one_of(english.TITLES[entity.gender]))
+        if way == "title" and entity.gender:  # the title is not part of the entity
+            title = self.chance.one_of(WORDS["titles"][entity.gender].split())
+            return phrase(Word(title, "NNP"), bare)
         if way == "kind":
             return with_kind(entity, bare)
-        if way == "apposition":
-            home = phrase("from" if entity.gender else "in", name(entity.home)) if entity.home else phrase()
-            return apposed(bare, phrase(description(Common("", entity.noun)), home))
-        if way == "relation":  # Tarvel , the mayor of Morven ,
-            owner = self.events.world.by_class[chance.one_of(("place", "org", "work"))].draw(chance)
-            what = Common("", self.events.lexicon.relations[cls(owner)]["person"].draw(chance))
-            return apposed(bare, related(name(owner, full=False), what))
-        return bare
+        return apposed(entity, bare) if way == "apposition" else bare
 
-    def described(self, filler: Common) -> Phrase:
-        if filler.owner is None:
-            return description(filler, "the" if self.chance.happens(0.4) else "a")
-        owner = mentioned(name(filler.owner, full=self.chance.happens(0.3)), filler.owner)
-        return possessive(owner, filler) if self.chance.happens(0.5) else related(owner, filler)
+    def owned(self, filler: Common, owner: Phrase) -> Phrase:
+        assert filler.owner is not None
+        by = mentioned(owner, filler.owner)
+        if getattr(owner.parts[0], "tag", "") == "PRP$" or self.chance.happens(0.5):
+            return possessive(by, filler)
+        return related(by, filler)
 
 
-class StoryVoice:
-    """Introduces new participants by name or description, and refers to known ones as she, Tarvel or the baker.
+class Discourse(Voice):
+    """Introduces participants, and refers to known ones as she, Tarvel or the baker.
 
-    A pronoun refers to the last subject of its gender in the sentences before, else to the last mention; a description
-    is used only if it fits nothing else in the story. `new_sentence` must be called before each sentence.
+    A pronoun stands for the only participant of the sentence before that has its gender and that the verb allows in
+    this place ("The firm sold a cart. It rusted."), or for the subject of that sentence. "The baker" stands for a named
+    person only after "the baker Tarvel" or the like, and only if no other baker is there. `new_sentence` must be called
+    before each sentence.
 
     Args:
         chance: the stream to draw from.
     """
 
     def __init__(self, chance: Chance):
-        self.chance = chance
-        self.speaker: Filler | None = None
-        self.addressee: Filler | None = None
-        self._known: dict[str, Filler] = {}
-        self._focus: dict[str, Filler] = {}
+        super().__init__(chance, PLAIN)
+        self._known: list[Filler] = []
+        self._announced: set[str] = set()  # keys of the entities whose noun was said
+        self._before: list[tuple[Filler, str]] = []  # participants of the sentence before, with their cases
         self._spoken: list[tuple[Filler, str]] = []  # of this sentence
 
-    def new_sentence(self, speaker: Filler | None = None, addressee: Filler | None = None) -> None:
-        """Moves the focus to the participants of the last sentence, and sets the speaker and the addressee."""
-        for filler, _ in reversed(self._spoken):
-            self._focus[gender(filler)] = filler
-        for filler, case in reversed(self._spoken):
-            if case == "subject":
-                self._focus[gender(filler)] = filler
-        self._spoken = []
-        self.speaker, self.addressee = speaker, addressee
+    def new_sentence(self) -> None:
+        if self._spoken:
+            self._before, self._spoken = self._spoken, []
 
-    def agreement(self, filler: Filler) -> str:
-        if filler is self.speaker:
-            return "I"
-        return "plural" if filler is self.addressee or gender(filler) == "plural" else "singular"
-
-    def refer(self, filler: Filler, case: str = "object") -> Phrase:
-        return mentioned(self._refer(filler, case), filler)
-
-    def _refer(self, filler: Filler, case: str) -> Phrase:
-        if filler is self.speaker or filler is self.addressee:
-            return pronoun("I" if filler is self.speaker else "you", case)
-        in_focus = self._focus.get(gender(filler)) is filler
+    def refer(self, filler: Filler, case: str = "object", classes: Sequence[str] = ()) -> Phrase:
         clash = any(gender(other) == gender(filler) and other is not filler for other, _ in self._spoken)
-        if in_focus and not clash and (case == "possessive" or self.chance.happens(0.65)):
+        likely = 1.0 if case == "possessive" else 0.7
+        if not clash and self._antecedent(gender(filler), classes) is filler and self.chance.happens(likely):
+            whole = pronoun(gender(filler), case)
             self._spoken.append((filler, case))
-            return pronoun(gender(filler), case)
-        new = filler.key not in self._known
-        self._spoken.append((filler, case))
-        whole = self._introduced(filler) if new else self._again(filler)
-        self._known[filler.key] = filler
-        return whole
+        else:
+            self._spoken.append((filler, case))
+            whole = self._again(filler) if filler in self._known else self._introduced(filler)
+        return mentioned(whole, filler)
+
+    def _antecedent(self, wanted: str, classes: Sequence[str]) -> Filler | None:
+        """Whom a pronoun here would stand for; None if that is not clear."""
+        alike = [(filler, case) for filler, case in self._before if gender(filler) == wanted]
+        fitting = [(filler, case) for filler, case in alike if not classes or fits(filler, classes)]
+        if len({filler.key for filler, _ in fitting}) > 1:
+            fitting = [(filler, case) for filler, case in fitting if case == "subject"]
+        return fitting[0][0] if len({filler.key for filler, _ in fitting}) == 1 else None
 
     def _introduced(self, filler: Filler) -> Phrase:
-        if isinstance(filler, Entity):
-            bare = name(filler)
-            if self.chance.happens(0.4):
-                kind = description(Common("", filler.noun))
-                return apposed(bare, kind) if self.chance.happens(0.5) else with_kind(filler, bare)
-            return bare
-        return description(filler) if filler.owner is None else self._owned(filler)
+        self._known.append(filler)
+        if isinstance(filler, Common):
+            return description(filler) if filler.owner is None else self._with_owner(filler)
+        if self.chance.happens(0.5):
+            return name(filler)
+        self._announced.add(filler.key)
+        return with_kind(filler, name(filler)) if self.chance.happens(0.5) else apposed(filler, name(filler))
 
     def _again(self, filler: Filler) -> Phrase:
-        alike = [f for f in self._known.values() if f.noun.form == filler.noun.form and gender(f) == gender(filler)]
-        if isinstance(filler, Entity):
-            if len(alike) == 1 and self.chance.happens(0.4):
-                return description(Common("", filler.noun), "the")
-            return name(filler, full=self.chance.happens(0.15))
-        if filler.owner is not None:
-            return self._owned(filler)
-        return description(filler, "the")
+        if isinstance(filler, Common):
+            return description(filler, "the") if filler.owner is None else self._with_owner(filler)
+        alike = [known for known in self._known if known.noun.form == filler.noun.form]
+        if filler.key in self._announced and len(alike) == 1 and self.chance.happens(0.6):
+            return description(Common("", filler.noun), "the")
+        return name(filler, full=self.chance.happens(0.15))
 
-    def _owned(self, filler: Common) -> Phrase:
+    def _with_owner(self, filler: Common) -> Phrase:
         assert filler.owner is not None
-        owner = self.refer(filler.owner, "possessive")
-        if getattr(owner.parts[0], "tag", "") == "PRP$" or self.chance.happens(0.5):
-            return possessive(owner, filler)
-        return related(owner, filler)
+        return self.owned(filler, self.refer(filler.owner, "possessive"))

@@ -1,19 +1,19 @@
 """The world of a seed: people, places, organisations and works, whose names do not reveal their class.
 
-A third of the organisations and works and a quarter of the places share their name with someone or something of another
-class (a bank named after its founder, a club after its town): only the context tells which is meant.
+Half of the names are shared by two of the classes (a bank named after its founder, a ship after a town), and most names
+are rare: the context tells which is meant.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from elmo_bench.mini.language import english
 from elmo_bench.mini.language.chance import Chance, Ranked
+from elmo_bench.mini.language.english import WORDS
 from elmo_bench.mini.language.lexicon import Lexicon, Noun
-from elmo_bench.mini.language.morphology import demonym
 
 TYPES = {"person": "PER", "place": "LOC", "org": "ORG", "work": "MISC"}
+CLASSES = ("person", "person", "place", "org", "work")  # whose a name is: people have as many as two others
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,61 +42,45 @@ class Entity:
 
 
 class World:
-    """Everyone and everything with a name, the most frequent first.
+    """Everyone and everything with a name, by class and by group, the most frequent first.
 
     Args:
         seed: of the data set.
         lexicon: of the same seed.
-        names: the number of different names, shared by the classes.
+        names: the number of different names.
     """
 
     def __init__(self, seed: int, lexicon: Lexicon, names: int):
         self._chance = chance = Chance("world", seed)
         self._lexicon = lexicon
-        pool = [lexicon.namer.name() for _ in range(names)]
-        known: list[str] = chance.shuffled(english.NAME_WORDS)
-        cut = names * 3 // 8, names * 9 // 16, names * 3 // 4, names * 7 // 8
-        surnames = self._mixed(known[:30], pool[: cut[0]])
-        place_names = self._mixed(known[20:36], pool[cut[0] : cut[1]])
-        org_names = self._mixed(known[10:20], pool[cut[1] : cut[2]])
-        work_names = self._mixed(known[30:], pool[cut[2] : cut[3]])
-        given_names = pool[cut[3] :]
-        places = self._some(place_names, surnames, 4, english.PLACE_NAMES, "place")
-        self.places = Ranked(places, flat=120)
-        people = [self._person(i, surname, given_names) for i, surname in enumerate(surnames * 2)]
-        orgs = self._some(org_names, surnames + place_names, 3, english.ORG_NAMES, "org", self.places)
-        works = self._some(work_names, surnames + place_names + org_names, 3, english.WORK_NAMES, "work")
-        self.by_class = {
-            "person": Ranked(people, flat=200),
-            "place": self.places,
-            "org": Ranked(orgs, flat=120),
-            "work": Ranked(works, flat=120),
-            "team": Ranked([org for org in orgs if org.noun.group == "team"], flat=40),
-        }
-        self.demonyms = Ranked((demonym(place.short[0]) for place in places if len(place.short) == 1), flat=120)
+        given = [lexicon.namer.name() for _ in range(names // 8)]
+        known = WORDS["name_words"].split()
+        invented = [lexicon.namer.name() for _ in range(names - len(given) - len(known))]
+        pool = chance.shuffled([*known, *invented[: len(known) * 4]]) + invented[len(known) * 4 :]
+        bases: dict[str, list[str]] = {cls: [] for cls in TYPES}
+        for base in pool:
+            first = chance.one_of(CLASSES)
+            bases[first].append(base)
+            if chance.happens(0.85):
+                bases[chance.one_of([cls for cls in TYPES if cls != first])].append(base)
+        self._given = {"female": Ranked(given[::2], flat=60), "male": Ranked(given[1::2], flat=60)}
+        self.by_class: dict[str, Ranked[Entity]] = {}
+        for cls in ("place", "person", "org", "work"):
+            entities = [self._entity(cls, i, base) for i, base in enumerate(bases[cls])]
+            self.by_class[cls] = Ranked(entities, flat=200)
+            for group in WORDS["nouns"][cls]:
+                mine = [entity for entity in entities if entity.noun.group == group]
+                self.by_class[group] = Ranked(mine, flat=100)
 
-    def _mixed(self, known: list[str], invented: list[str]) -> list[str]:
-        """Invented names, with the English words that are names too spread over the first half."""
-        rest = invented[len(invented) // 2 :]
-        return self._chance.shuffled(known + invented[: len(invented) // 2]) + rest
-
-    def _person(self, i: int, surname: str, given_names: list[str]) -> Entity:
+    def _entity(self, cls: str, i: int, base: str) -> Entity:
         chance = self._chance
-        half = len(given_names) // 2
-        gender, mine = ("female", given_names[:half]) if chance.happens(0.5) else ("male", given_names[half:])
-        noun = self._lexicon.nouns["person"].draw(chance)
-        name = Ranked(mine, flat=60).draw(chance), surname
-        return Entity(f"person-{i}", noun, name, name[1:], gender, self.places.draw(chance))
-
-    def _some(self, own, others, share: int, patterns, cls: str, homes: Ranked[Entity] | None = None) -> list[Entity]:
-        """Entities with names of their own, and others, one in `share`, that have the name of something else."""
-        chance = self._chance
-        bases = list(own) + chance.some(others, len(own) // (share - 1))
-        result = []
-        for i, base in enumerate(chance.shuffled(bases)):
-            long = chance.happens(0.3)
-            name = tuple((chance.one_of(patterns) if long else "{}").format(base).split())
-            short = name if cls == "place" else (base,)
-            noun = self._lexicon.nouns[cls].draw(chance)
-            result.append(Entity(f"{cls}-{i}", noun, name, short, "", homes.draw(chance) if homes else None))
-        return result
+        noun = self._lexicon.nouns[cls].draw(chance)
+        if cls == "person":
+            gender = noun.gender or chance.one_of(("female", "male"))
+            name = (self._given[gender].draw(chance), base)
+            return Entity(f"person-{i}", noun, name, name[1:], gender, self.by_class["place"].draw(chance))
+        patterns = WORDS["long_names"].get(noun.group) or WORDS["long_names"]["place"]
+        long = chance.one_of(patterns.split(", ")) if chance.happens(0.3) else "{}"
+        name = tuple(long.format(base).split())
+        home = self.by_class["place"].draw(chance) if cls == "org" else None
+        return Entity(f"{cls}-{i}", noun, name, name if cls == "place" else (base,), "", home)
