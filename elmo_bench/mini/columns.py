@@ -45,7 +45,7 @@ def srl(name: str, sentences: Sequence[Sentence]) -> str:
 
 
 def coref(document: Document) -> str:
-    """CoNLL-2012 columns, tab-separated: document, part, number, word, XX, four times -, speaker, *, clusters."""
+    """CoNLL-2012 columns, tab-separated: document, part, number, word, XX, five times -, *, clusters."""
     sizes = Counter(span.type for sentence in document.sentences for span in sentence.mentions)
     ids: dict[str, int] = {}
     lines = [f"#begin document ({document.name}); part 000"]
@@ -53,9 +53,8 @@ def coref(document: Document) -> str:
         mentions = [span for span in sentence.mentions if sizes[span.type] > 1]
         numbered = [span._replace(type=str(ids.setdefault(span.type, len(ids)))) for span in mentions]
         cells = write_mentions(numbered, len(sentence.words))
-        speaker = sentence.speaker or "-"
         for i, word in enumerate(sentence.words):
-            row = [document.name, "0", str(i), word, "XX", "-", "-", "-", "-", speaker, "*", cells[i]]
+            row = [document.name, "0", str(i), word, "XX", *"-----", "*", cells[i]]
             lines.append("\t".join(row))
         lines.append("")
     return "\n".join([*lines, "#end document"]) + "\n"

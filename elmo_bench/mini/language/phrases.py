@@ -89,7 +89,6 @@ class Sentence:
     entities: tuple[Span, ...]
     mentions: tuple[Span, ...]
     propositions: tuple[Proposition, ...]
-    speaker: str = ""
 
     @property
     def text(self) -> str:
@@ -100,9 +99,9 @@ COMMA = Word(",", ",")
 CLOSING = Word(",", "closing")  # a comma that ends an insertion; omitted before another punctuation mark
 
 
-def sentence(*parts: Part | str, end: str = ".", speaker: str = "") -> Sentence:
+def sentence(*parts: Part | str, end: str = ".") -> Sentence:
     """Flattens phrases into a sentence with a capital and an end mark; chooses a or an, and places closing commas."""
-    return _Flattening().sentence(phrase(*parts, end), speaker)
+    return _Flattening().sentence(phrase(*parts, end))
 
 
 class _Flattening:
@@ -113,7 +112,7 @@ class _Flattening:
         self.arguments: dict[Predicate, list[Span]] = {}
         self.closing = False
 
-    def sentence(self, whole: Phrase, speaker: str) -> Sentence:
+    def sentence(self, whole: Phrase) -> Sentence:
         self.walk(whole)
         forms = [word.form for word in self.words]
         for i, word in enumerate(self.words):
@@ -131,7 +130,6 @@ class _Flattening:
                 for i, word in enumerate(self.words)
                 if (p := word.predicate)
             ),
-            speaker=speaker,
         )
 
     def walk(self, part: Part) -> int | None:
