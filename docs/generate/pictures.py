@@ -1,8 +1,10 @@
-"""The two pictures of the pages: the model, and the way of the data. Drawn as the report's charts are."""
+"""The pictures of the pages: the model, the way of the data, and the packages. Drawn as the report's charts are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,9 +76,64 @@ def files() -> dict[Path, str]:
             "leaves a record, and all tables and the report are made of records.",
             (8.2, 3.4), DATA, _draw,
         ),
+        Chart(
+            "packages", "The packages",
+            "The packages of elmo_bench: each stands above those that it imports, from commands at the top to system "
+            "at the bottom.",
+            (7.8, 8.4), _packages(), _draw,
+        ),
     )  # fmt: skip
     folder = ROOT / "docs" / "figures"
     return {folder / f"{chart.name}.svg": drawn(chart, page=False) for chart in charts}
+
+
+def imported() -> dict[str, set[str]]:
+    """The packages of elmo_bench with those that each imports, wherever in the source the import stands."""
+    folder = ROOT / "elmo_bench"
+    found: dict[str, set[str]] = {"task": set()} | {path.parent.name: set() for path in folder.glob("*/__init__.py")}
+    for path in folder.rglob("*.py"):
+        package = path.relative_to(folder).with_suffix("").parts[0]
+        if package in found:
+            names = {name.split(".")[1] for name in _names(path.read_text("utf-8")) if name.startswith("elmo_bench.")}
+            found[package] |= names & found.keys() - {package}
+    return found
+
+
+def _names(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def _packages() -> dict[str, Any]:
+    """Each package below all that import it; an arrow is left out where another way leads to the same package."""
+    graph = imported()
+    order = list(TopologicalSorter(graph).static_order())
+    below: dict[str, set[str]] = {}  # all that a package needs
+    for name in order:
+        below[name] = graph[name].union(*(below[other] for other in graph[name]))
+    row: dict[str, int] = {}  # from the top
+    for name in reversed(order):
+        row[name] = 1 + max((row[one] for one in graph if name in graph[one]), default=-1)
+    place = {}
+    for at in range(max(row.values()) + 1):
+        names = sorted(name for name in row if row[name] == at)
+        for i, name in enumerate(names):
+            place[name] = (3.9 + 1.5 * (i - (len(names) - 1) / 2), 8.0 - 0.7 * at)
+    arrows = [
+        ((place[one][0], place[one][1] - 0.17), (place[other][0], place[other][1] + 0.17), "")
+        for one in sorted(graph)
+        for other in sorted(graph[one])
+        if not any(other in below[between] for between in graph[one])
+    ]
+    return {
+        "boxes": [(*place[name], 1.2, 0.34, name, BLUE) for name in sorted(place)],
+        "arrows": arrows,
+        "words": [],
+        "line": 0.5,
+    }
 
 
 def _draw(figure: Figure, data: Mapping[str, Any]) -> None:
@@ -88,7 +145,9 @@ def _draw(figure: Figure, data: Mapping[str, Any]) -> None:
     for box in data["boxes"]:
         _box(axes, box)
     for start, end, label in data["arrows"]:
-        axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": INK, "linewidth": 1.1})
+        axes.annotate(
+            "", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": INK, "linewidth": data.get("line", 1.1)}
+        )
         if label:
             x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
             axes.text(x, y + 0.14, label, ha="center", va="bottom", fontsize=8, color=INK)

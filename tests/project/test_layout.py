@@ -23,6 +23,7 @@ from omegaconf import OmegaConf
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from docs.generate import pictures
 from elmo_bench.configuration.pages import compose, scales
 from elmo_bench.system.places import CONF
 
@@ -125,6 +126,12 @@ def test_no_folder_has_more_files_than_one_sees_at_a_glance(top):
 def test_imports_run_down_from_room_to_room():
     assert len(arrows()) > 200
     assert [(one, other) for one, other in arrows() if ORDER.index(room(other)) > ORDER.index(room(one))] == []
+
+
+def test_the_drawn_packages_import_what_the_code_imports():
+    found = {(one.split(".")[1], other.split(".")[1]) for one, other in arrows()}
+    drawn = {(one, other) for one, others in pictures.imported().items() for other in others}
+    assert drawn == {(one, other) for one, other in found if one not in ("__main__", other)}
 
 
 def test_no_import_runs_in_a_circle():
