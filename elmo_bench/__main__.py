@@ -51,7 +51,6 @@ HEADINGS = {
     },
     "machine": {
         "bench": "measure the biLM's speed against this machine's best matrix product",
-        "gpu": "run the tests that need a GPU, and measure it",
     },
 }
 TITLES = {"bilm": "biLM"}
