@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration.schema import Plain, RunConfig
-from elmo_bench.identity.missing import check_files
 from elmo_bench.identity.settings import settings
 from elmo_bench.system.storage.hashing import fingerprint
 
@@ -29,13 +28,9 @@ class Identity:
         run: 16 hexadecimal digits, the name of the run's record and of its work folder.
         group: the same without the seed: runs with the same group are averaged.
         data: a hash of the data only.
-
-    Raises:
-        UserError: a file that the configuration names is missing.
     """
 
     def __init__(self, run: RunConfig):
-        check_files(run)
         self.settings = plain = settings(run)
         self.run = self.with_seed(run.seed)
         self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})

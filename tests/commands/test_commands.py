@@ -73,11 +73,6 @@ def test_every_command_is_listed():
     assert sorted(f"elmo_bench.commands.{path.parent.name}.{path.stem}" for path in files) == sorted(names)
 
 
-@pytest.mark.parametrize("name", OWN)
-def test_a_summary_is_that_of_the_command(name):
-    assert (command(name).name, command(name).summary) == (name, __main__.HEADINGS[__main__.COMMANDS[name]][name])
-
-
 def test_the_version_is_that_of_the_project():
     assert console_command("--version").stdout == f"elmo_bench {__version__}\n"
     project = tomllib.loads((places.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

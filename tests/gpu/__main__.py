@@ -14,14 +14,17 @@ from elmo_bench.system.terminal.command import Argument, Command, choice, flag, 
 class OfTests(Command):
     """Called `python -m tests.gpu`."""
 
-    def help(self) -> str:
+    def help(self, name: str = "", summary: str = "") -> str:
         usage = "Usage: python -m tests.gpu [KEY=VALUE ...]\n   or: make gpu ARGS='KEY=VALUE ...'"
-        return super().help().replace(self.usage(), usage).replace("elmo-bench gpu", "python -m tests.gpu")
+        return (
+            super()
+            .help(name, summary)
+            .replace(self.usage(name), usage)
+            .replace("elmo-bench gpu", "python -m tests.gpu")
+        )
 
 
 COMMAND = OfTests(
-    "gpu",
-    "run the tests that need a GPU, and measure it",
     (
         Argument("device", "cuda; cpu: the same parts at reduced sizes", "cuda", parse=choice("cuda", "cpu")),
         Argument("limit", "seconds for all parts; the same command goes on with the rest", 480, parse=whole(1)),
@@ -102,3 +105,7 @@ def choose(folder: Path, data: Sequence[str]) -> None:
     for task in cases.tasks(data[0].removeprefix("scale=")):
         cases.write(cases.choose(task, data, PAPER.scale, PAPER.batches), folder / f"{task}.json")
         print(f"{task}: {folder / task}.json", flush=True)
+
+
+if __name__ == "__main__":
+    COMMAND.run(main, "gpu", "run the tests that need a GPU, and measure it")

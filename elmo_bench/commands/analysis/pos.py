@@ -8,8 +8,6 @@ from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, sho
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
-    "analysis.pos",
-    "Table 6: parts of speech by a linear classifier, by layer",
     STUDY,
     BY_SCALE,
     NOTES,

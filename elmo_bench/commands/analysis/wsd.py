@@ -8,8 +8,6 @@ from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, sho
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
-    "analysis.wsd",
-    "Table 5: word senses by the nearest sense mean, by layer",
     STUDY,
     BY_SCALE,
     NOTES,

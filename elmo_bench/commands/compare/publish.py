@@ -15,8 +15,6 @@ if TYPE_CHECKING:  # --help is quick without it
     from elmo_bench.records.record import Record
 
 COMMAND = Command(
-    "publish",
-    "make a W&B run of every record, and a workspace and a report of them",
     (
         Argument("results_root", "folder with runs/; by default results/own/, or if that has none, the reference runs",
                  None, "FOLDER"),

@@ -33,8 +33,6 @@ def parts(text: str) -> list[str]:
 
 
 COMMAND = Command(
-    "bench",
-    "measure the biLM's speed against this machine's best matrix product",
     (
         Argument(
             "data_root", "folder of the open data; without it, made-up words are used; also DATA_ROOT", None,
