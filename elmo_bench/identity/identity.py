@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
+from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.schema import Plain, RunConfig
 from elmo_bench.identity.settings import settings
 from elmo_bench.system.storage.hashing import fingerprint
-
-PLACES = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
-
 
 AROUND = ("hydra", "force", "debug", "table")  # keys that are no part of a stored configuration
 
@@ -66,7 +64,7 @@ class Description(NamedTuple):
 def placeless(cfg: DictConfig) -> Plain:
     """The resolved configuration with `<data_root>` etc., and other absolute paths cut to their last part."""
     cfg = copy.deepcopy(cfg)
-    for place in PLACES:
+    for place in ROOTS:
         cfg[place] = f"<{place}>"
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
     return relative({key: value for key, value in plain.items() if key not in AROUND})

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, show
-from elmo_bench.system.terminal.command import Command
+from elmo_bench.commands.analysis.usage import show, table
 
-COMMAND = Command(
-    STUDY,
-    BY_SCALE,
-    NOTES,
-    overrides=True,
-    more=lambda: keys("PosConfig"),
-    page="bilms",
-)
+COMMAND = table("PosConfig")
 
 
 def main() -> None:
