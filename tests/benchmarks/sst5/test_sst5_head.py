@@ -32,7 +32,7 @@ def embedded(elmo: bool, padding: float = 0.0) -> dict[str, Embedded]:
 
 def head(elmo: bool = True, classifier=RELU, output_elmo: str = "encoded", **dropouts: float) -> Sst5Head:
     torch.manual_seed(2)
-    return Sst5Head(D, E if elmo else 0, D, {}, 7, 4, 5, classifier, **dropouts, output_elmo=output_elmo)
+    return Sst5Head(D, E if elmo else 0, {}, 7, 4, 5, classifier, **dropouts, output_elmo=output_elmo)
 
 
 def test_biattention_is_what_its_equations_say():
