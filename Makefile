@@ -82,7 +82,7 @@ bench: $(READY) ## measure the biLM's speed against this machine's best matrix p
 	@$(MODULE) elmo_bench bench $(ARGS)
 
 gpu: $(READY) ## the tests that need a GPU, and what it measures, within eight minutes; goes on where it stopped
-	@$(MODULE) elmo_bench gpu $(ARGS)
+	@$(MODULE) tests.gpu $(ARGS)
 
 pages: $(READY) ## write again what pages take from code and records, and execute the tutorial (ARGS=costs: only that block)
 	@$(MODULE) docs.generate $(ARGS)

@@ -1,6 +1,6 @@
 """The console command `elmo-bench COMMAND KEY=VALUE ...`, the same as `python -m elmo_bench COMMAND KEY=VALUE ...`.
 
-A command is a module in the package of its heading, `elmo_bench/commands/HEADING/NAME.py`, with its help text
+A command is a module in the package of its heading, `elmo_bench/commands/HEADING/NAME.py`, with its arguments
 (`COMMAND`) and its entry point (`main`).
 """
 
@@ -51,7 +51,6 @@ HEADINGS = {
     },
     "machine": {
         "bench": "measure the biLM's speed against this machine's best matrix product",
-        "gpu": "run the tests that need a GPU, and measure it",
     },
 }
 TITLES = {"bilm": "biLM"}
@@ -87,7 +86,7 @@ def main() -> None:
         return
     sys.argv = [f"elmo-bench {name}", *rest]
     command = importlib.import_module(module(name))
-    command.COMMAND.run(command.main)
+    command.COMMAND.run(command.main, name, HEADINGS[COMMANDS[name]][name])
 
 
 def _other(name: str) -> None:

@@ -132,9 +132,10 @@ class Windows(Protocol):
 
 
 class Head(Protocol):
-    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, own_size=V, vocabularies=...)`.
+    """A `torch.nn.Module` built as `head(input_size=D, elmo_size=E, vocabularies=...)`.
 
-    D is the width of `Embedded.x`, E that of `Embedded.elmo` (0 without it) and V that of x_k, with which x begins.
+    D is the width of `Embedded.x`, and E that of `Embedded.elmo` (0 without it). A head with an argument `own_size`
+    also gets the width of x_k, with which x begins.
 
     A head some of whose parameters have no gradient for some batches has a true `leaves_unused`, without which several
     devices would wait for these gradients.

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.layers.source import Sentences, padded
+from elmo_bench.layers.source import Sentences
+from elmo_bench.nn.packing import padded
 
 
 class Table(nn.Module):

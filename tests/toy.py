@@ -102,7 +102,7 @@ class ToyScores(NamedTuple):
 
 
 class ToyHead(nn.Module):
-    def __init__(self, input_size, elmo_size, own_size, vocabularies, dropout):
+    def __init__(self, input_size, elmo_size, vocabularies, dropout):
         super().__init__()
         self.labels = vocabularies["labels"].items
         self.dropout = nn.Dropout(dropout)

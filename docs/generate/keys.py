@@ -75,7 +75,7 @@ def _arguments(block: str, at: Mapping[str, Mapping[str, Any]]) -> Iterable[tupl
     names = [n for n, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     said = meanings(code)
     for name in names[given.positional :]:
-        if name in given.named:
+        if name in given.named + given.asked:
             continue
         if name == "data" and block == "reader":
             yield "`task.data`", "", said["data"]

@@ -7,8 +7,7 @@ the biLM and the folders count.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING as REQUIRED
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -149,17 +148,6 @@ def files(settings: StudyConfig) -> dict[str, Path]:
     return {name: Path(path) for name, path in named.items() if path is not None}
 
 
-def identity(settings: StudyConfig) -> dict[str, Any]:
-    """The settings that a result depends on and that are not their defaults; files count by their content."""
-    counted = {each.name: each for each in fields(settings) if each.metadata.get("identity")}
-    plain = asdict(settings)
-    return {name: plain[name] for name, each in counted.items() if plain[name] != _default(each)}
-
-
-def _default(each: Any) -> Any:
-    return each.default if each.default_factory is REQUIRED else each.default_factory()
-
-
 def missing_data(run: RunConfig, settings: StudyConfig) -> list[str]:
     """What to say of data that are not here: one line, or one for each file."""
     if run.scale.maker is not None:
@@ -173,13 +161,3 @@ def missing_data(run: RunConfig, settings: StudyConfig) -> list[str]:
 def _source(settings: StudyConfig) -> str:
     licence = f" (licence: {settings.licence})" if settings.licence else ""
     return f"; get it: {settings.download}{licence}" if settings.download else ""
-
-
-def check_files(name: str, run: RunConfig, settings: StudyConfig, layers: Sequence[str]) -> None:
-    """Raises `UserError` that names all data that are missing, and the lines of `layers` about biLMs."""
-    problems = [*missing_data(run, settings), *layers]
-    if len(problems) == 1:
-        raise UserError(problems[0])
-    if problems:
-        what = f"analysis.{name} scale={run.scale.name}"
-        raise UserError(f"{what} needs {len(problems)} things that are missing:", faults=problems)

@@ -13,18 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from elmo_bench.analysis import settings as pages_of_studies
-from elmo_bench.analysis.settings import StudyConfig, check_files, files, identity
+from elmo_bench.analysis.settings import StudyConfig, files, missing_data
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import Table
 from elmo_bench.identity.makers import Makers
 from elmo_bench.identity.missing import missing_layers
+from elmo_bench.identity.settings import counted
 from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers.build import open_source
 from elmo_bench.records import store, studies
 from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.system import machine
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, check_missing
 from elmo_bench.system.storage.hashing import content_sha256
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Study(Generic[T]):
         names = getattr(settings, "controls", [])
         controls = {one: schema.typed(pages.compose([*overrides, f"bilm={one}"])) for one in names}
         lines = [line for each in (run, *controls.values()) for line in missing_layers(each)]
-        check_files(name, run, settings, lines)
+        check_missing(f"analysis.{name} scale={run.scale.name}", [*missing_data(run, settings), *lines])
         for each in (run, *controls.values()):
             Makers.of(each).make()
         return cls(name, run, settings, controls)
@@ -112,7 +113,7 @@ class Study(Generic[T]):
     @cached_property
     def plain(self) -> dict[str, Any]:
         """All that the result depends on."""
-        own = {"study": self.name, "scale": self.run.scale.name, **identity(self.settings)}
+        own = {"study": self.name, "scale": self.run.scale.name, **counted(self.settings)}
         own |= {"version": self.settings.version, "data_sha256": self.data_sha256}
         return own | {"bilms": list(self.bilms.values())}
 

@@ -7,6 +7,7 @@ As in the release, the forward stream reads `<S> w1 .. wn` and predicts `w1 .. w
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 
 UNKNOWN = "<UNK>"
+MARKS = (SENTENCE_BEGIN, SENTENCE_END, UNKNOWN)
 
 
 class Source(NamedTuple):
@@ -107,12 +109,15 @@ class Corpus:
         places = np.repeat(starts - (ends - lengths), lengths) + np.arange(len(self.tokens))
         return Corpus(self.types, self.tokens[places], ends)
 
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each word occurs, in order of first appearance."""
+        numbers = np.bincount(self.tokens, minlength=len(self.types)).tolist()
+        return Counter(dict(zip(self.types, numbers, strict=True)))
+
     def vocabulary(self, size: int) -> list[str]:
-        """`<S>`, `</S>`, `<UNK>`, then the most frequent words, ties in order of first appearance."""
-        counts = np.bincount(self.tokens, minlength=len(self.types))
-        order = np.argsort(-counts, kind="stable")
-        words = [self.types[i] for i in order[: size + 2] if i > 1 and counts[i] and self.types[i] != UNKNOWN]
-        return [SENTENCE_BEGIN, SENTENCE_END, UNKNOWN, *words][:size]
+        """`most_frequent` of its words."""
+        return most_frequent(self.counts, size)
 
     def by_frequency(self, words: Sequence[str]) -> list[str]:
         """A given vocabulary sorted by frequency in this text, as the sampled softmax assumes.
@@ -121,11 +126,10 @@ class Corpus:
         """
         place = {word: i for i, word in enumerate(self.types)}
         counts = np.bincount(self.tokens, minlength=len(self.types))
-        marks = (SENTENCE_BEGIN, SENTENCE_END, UNKNOWN)
-        others = [word for word in words if word not in marks]
+        others = [word for word in words if word not in MARKS]
         here = [place.get(word, -1) for word in others]
         frequency = np.array([counts[i] if i >= 0 else 0 for i in here])
-        return [*marks, *(others[i] for i in np.argsort(-frequency, kind="stable"))]
+        return [*MARKS, *(others[i] for i in np.argsort(-frequency, kind="stable"))]
 
     def targets(self, vocabulary: Sequence[str]) -> np.ndarray:
         """(types,) int32 vocabulary id of each type; that of `<UNK>` for types outside the vocabulary."""
@@ -155,6 +159,18 @@ class Corpus:
         following = np.append(inputs[1:], first)
         following = np.where(following == first, last, following)  # the marker that closes it
         return Stream(inputs, to_target[following])
+
+
+def most_frequent(counts: Counter[str], size: int | None = None, least: int = 1) -> list[str]:
+    """A vocabulary: `<S>`, `</S>`, `<UNK>`, then the words by frequency, ties in order of first appearance.
+
+    Args:
+        counts: of each word.
+        size: the most words, including the markers.
+        least: words with a smaller count are left out.
+    """
+    words = [word for word, number in counts.most_common() if number >= least and word not in MARKS]
+    return [*MARKS, *words][:size]
 
 
 def rows_of(stream: Stream, rows: int) -> Stream:

@@ -28,7 +28,7 @@ from elmo_bench.bilm.precision import granted
 from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.kernels.lstm import CompiledDirections, Directions, State, States
 from elmo_bench.kernels.threads import copied, torch_alone
-from elmo_bench.nn.packing import Packing, budgeted, on_device
+from elmo_bench.nn.packing import Packing, budgeted, on_device, padded
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.storage.hashing import sha256
@@ -201,12 +201,7 @@ class BiLM(nn.Module):
         Returns:
             (B, L+1, T, 2P) on the module's device, T the longest sentence.
         """
-        flat = self._run(sentences)  # (L+1, N, 2P)
-        lengths = torch.tensor([len(sentence) for sentence in sentences], dtype=torch.long)
-        mask = torch.arange(max(lengths.tolist(), default=0))[None] < lengths[:, None]  # (B, T)
-        padded = flat.new_zeros(*mask.shape, self.n_layers, self.width)
-        padded[mask.to(flat.device)] = flat.transpose(0, 1)
-        return padded.transpose(1, 2)
+        return padded(self._run(sentences), [len(sentence) for sentence in sentences])
 
     def difference(self, sentences: Sequence[Sequence[str]]) -> float:
         """The largest difference of the layers of some sentences from those in fp32."""

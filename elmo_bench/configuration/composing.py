@@ -48,18 +48,6 @@ def _by_arm(baseline: Any, elmo: Any, *, _root_: DictConfig) -> Any:
     return baseline if _root_.elmo.where == "none" else elmo
 
 
-# What arms of earlier releases are called now.
-FORMER_ARMS = {
-    "glove": "arm=baseline vectors=glove.6B.50d",
-    "elmo+glove": "arm=elmo vectors=glove.6B.50d",
-    "text": "arm=baseline vectors=text",
-    "elmo+text": "arm=elmo vectors=text",
-    "joint": "elmo.finetune=joint",
-    "tuned": "bilm=tuned",
-    "untrained": "bilm=untrained",
-}
-
-
 ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
 FILES = ("bilm.options", "bilm.weights", "bilm.like", "bilm.path", "bilm.folder", "task.words.path")
 DATA = ("task.data.root", "task.data.folder", "task.data.train", "task.data.dev", "task.data.test")
@@ -74,9 +62,7 @@ def settled(cfg: DictConfig) -> DictConfig:
         UserError: another arm.
     """
     if cfg.arm not in ARMS:
-        told = f"arm={cfg.arm}: {choices(str(cfg.arm), ARMS)}"
-        now = FORMER_ARMS.get(str(cfg.arm))
-        raise UserError(f"arm={cfg.arm}: now {now}" if now else told)
+        raise UserError(f"arm={cfg.arm}: {choices(str(cfg.arm), ARMS)}")
     _make_absolute(cfg)
     if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `schema.typed` refuses
         return cfg

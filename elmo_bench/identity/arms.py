@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig
-from elmo_bench.identity.identity import PLACES, differences, relative
+from elmo_bench.identity.identity import differences, relative
 from elmo_bench.identity.settings import relevant
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -43,7 +44,7 @@ def variant(run: RunConfig) -> dict[str, Any]:
 
 def page_of(run: RunConfig) -> RunConfig:
     """What the pages alone give for a run's task, scale, arm and source of layers."""
-    roots = tuple(getattr(run, place) for place in PLACES)
+    roots = tuple(getattr(run, place) for place in ROOTS)
     source = None if run.baseline else _source(run)
     return _page(tuple(places.conf()), run.task.name, run.scale.name, run.arm, source, roots)
 
@@ -77,6 +78,6 @@ def _page(
 ) -> RunConfig:
     """The configuration of the pages in `conf`."""
     cfg = pages.compose([f"task={task}", f"scale={scale}", f"arm={arm}", *([f"bilm={source}"] if source else [])])
-    for place, root in zip(PLACES, roots, strict=True):
+    for place, root in zip(ROOTS, roots, strict=True):
         cfg[place] = root
     return schema.typed(cfg)

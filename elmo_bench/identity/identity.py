@@ -10,13 +10,10 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
+from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.schema import Plain, RunConfig
-from elmo_bench.identity.missing import check_files
 from elmo_bench.identity.settings import settings
 from elmo_bench.system.storage.hashing import fingerprint
-
-PLACES = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
-
 
 AROUND = ("hydra", "force", "debug", "table")  # keys that are no part of a stored configuration
 
@@ -29,13 +26,9 @@ class Identity:
         run: 16 hexadecimal digits, the name of the run's record and of its work folder.
         group: the same without the seed: runs with the same group are averaged.
         data: a hash of the data only.
-
-    Raises:
-        UserError: a file that the configuration names is missing.
     """
 
     def __init__(self, run: RunConfig):
-        check_files(run)
         self.settings = plain = settings(run)
         self.run = self.with_seed(run.seed)
         self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})
@@ -71,7 +64,7 @@ class Description(NamedTuple):
 def placeless(cfg: DictConfig) -> Plain:
     """The resolved configuration with `<data_root>` etc., and other absolute paths cut to their last part."""
     cfg = copy.deepcopy(cfg)
-    for place in PLACES:
+    for place in ROOTS:
         cfg[place] = f"<{place}>"
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
     return relative({key: value for key, value in plain.items() if key not in AROUND})

@@ -12,7 +12,7 @@ from elmo_bench.identity.makers import is_seeded
 from elmo_bench.identity.settings import data_folder
 from elmo_bench.sources import pages as sources
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, check_missing
 from elmo_bench.system.storage import json_text, limits
 
 
@@ -28,8 +28,7 @@ def check_files(*runs: RunConfig) -> None:
         check_vectors(run)
         check_layers(run)
     found = [[*_missing_data(run), *_missing_vectors(run), *missing_layers(run)] for run in runs]
-    if problems := list(dict.fromkeys(problem for each in found for problem in each)):
-        _report(runs[0], problems)
+    _report(runs[0], list(dict.fromkeys(problem for each in found for problem in each)))
 
 
 def check_text(run: RunConfig) -> None:
@@ -40,11 +39,7 @@ def check_text(run: RunConfig) -> None:
 
 def _report(run: RunConfig, problems: list[str]) -> None:
     """Raises `UserError` for what is missing."""
-    if len(problems) == 1:
-        raise UserError(problems[0])
-    if problems:
-        name, scale = run.task.name, run.scale.name
-        raise UserError(f"task={name} scale={scale} needs {len(problems)} things that are missing:", faults=problems)
+    check_missing(f"task={run.task.name} scale={run.scale.name}", problems)
 
 
 def check_scale(run: RunConfig) -> None:

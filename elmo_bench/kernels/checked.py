@@ -51,7 +51,8 @@ def differences(kernels: Kernels) -> Iterator[float]:
             weights = _token_weights(activation)
             ids, used = torch.randint(1, 262, (4, 50)), torch.tensor([3, 6, 13, 50])
             ids[torch.arange(50) >= used[:, None]] = 261
-            yield _apart(*(way(ids.numpy(), used.numpy()) for way in _encoders(weights, kernels)))
+            encoders = CompiledEncoder(weights, kernels), PlainEncoder(weights)
+            yield _apart(*(way(ids.numpy(), used.numpy()) for way in encoders))
         stacks = [[_layer_weights() for _ in range(2)] for _ in range(2)]
         token, packing = torch.randn(23, 24), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
         starts = [[State(torch.randn(9, 24), torch.randn(9, 40)) for _ in layers] for layers in stacks]
@@ -61,10 +62,6 @@ def differences(kernels: Kernels) -> Iterator[float]:
         yield _apart(layers, there)
         for states, others in zip(chain(*ends), chain(*there_ends), strict=True):
             yield from map(_apart, states, others)
-
-
-def _encoders(weights: TokenWeights, kernels: Kernels) -> tuple[CompiledEncoder, PlainEncoder]:
-    return CompiledEncoder(weights, kernels), PlainEncoder(weights)
 
 
 def _token_weights(activation: Callable[[Tensor], Tensor]) -> TokenWeights:

@@ -156,7 +156,7 @@ class Kernels:
             "lstm", tokens, order, places, words, sizes, len(sizes), _addresses(weights), layers, cells, width, *clips,
             skip, h, c, out, self._operand(together, width), self._operand(batch, width), self._operand(batch, cells),
             _space(2 * words * width), _space(cells // self.lanes * self._distance(batch)),
-            self._partial(threads * together), _space(together * 4 * cells), together, threads,
+            _space(threads * together * self.panel), _space(together * 4 * cells), together, threads,
         )  # fmt: skip
 
     def _operand(self, rows: int, size: int) -> Tensor:
@@ -167,9 +167,6 @@ class Kernels:
     def _distance(self, rows: int) -> int:
         """Floats between the blocks of an operand."""
         return int(self.library.distance(ctypes.c_long(self.multiplied), ctypes.c_long(rows)))
-
-    def _partial(self, rows: int) -> Tensor:
-        return _space(rows * self.panel)
 
     def _call(self, name: str, *arguments: Argument) -> None:
         self.library[name](ctypes.c_long(self.multiplied), *map(_plain, arguments))

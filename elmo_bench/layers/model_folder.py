@@ -11,6 +11,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import expanded
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import read_text
+from elmo_bench.system.storage.hashing import content_sha256
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 # An implementation that is no part of the library, which also an escaped letter could hide.
@@ -66,9 +67,8 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def sha256(path: str | PathLike[str]) -> str:
-    """Digest of the names and bytes of `files`. Raises `UserError` as `files` does."""
+    """Digest of the names and bytes of `files`, which a process reads once. Raises `UserError` as `files` does."""
     digest = hashlib.sha256()
     for file in files(path):
-        with open(file, "rb") as opened:
-            digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()}\n".encode())
+        digest.update(f"{file.name} {content_sha256(file)}\n".encode())
     return digest.hexdigest()

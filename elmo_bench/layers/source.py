@@ -80,12 +80,3 @@ class LayersSource(Layers, Protocol):
 def frozen_layers(source: Layers, sentences: Sentences) -> Tensor:
     """The layers of a frozen source as a model sees them: (B, n_layers, T, W) float32, rounded to float16."""
     return source.layers(sentences).half().float()
-
-
-def padded(flat: Tensor, lengths: Sequence[int]) -> Tensor:
-    """(n_layers, N, W), the words of all sentences one after another -> (B, n_layers, T, W), zero-padded."""
-    counts = torch.tensor(lengths, dtype=torch.long)
-    mask = torch.arange(max(lengths, default=0))[None] < counts[:, None]  # (B, T)
-    rows = flat.new_zeros(*mask.shape, flat.shape[0], flat.shape[2])  # (B, T, n_layers, W)
-    rows[mask.to(flat.device)] = flat.transpose(0, 1)
-    return rows.transpose(1, 2)

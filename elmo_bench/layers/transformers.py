@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.layers import model_folder
-from elmo_bench.layers.source import Sentences, padded
+from elmo_bench.layers.source import Sentences
 from elmo_bench.layers.word_pieces import Window, WordPieces, pool
+from elmo_bench.nn.packing import padded
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import expanded
 

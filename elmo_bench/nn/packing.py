@@ -46,6 +46,15 @@ class Packing:
         self.inside = on_device(np.flatnonzero(~marks), device)
 
 
+def padded(flat: Tensor, lengths: Sequence[int]) -> Tensor:
+    """(n_layers, N, W), the words of all sentences one after another -> (B, n_layers, T, W), zero-padded."""
+    counts = torch.tensor(lengths, dtype=torch.long)
+    mask = torch.arange(max(lengths, default=0))[None] < counts[:, None]  # (B, T)
+    rows = flat.new_zeros(*mask.shape, flat.shape[0], flat.shape[2])  # (B, T, n_layers, W)
+    rows[mask.to(flat.device)] = flat.transpose(0, 1)
+    return rows.transpose(1, 2)
+
+
 def budgeted(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Indices of sentences in batches of at most `budget` tokens (a longer sentence alone), longest first."""
     batch, tokens = [], 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import replacing, write_bytes
+from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import damage
 
 FORMAT = 1
@@ -112,17 +112,6 @@ def check(
         for name, value in recorded.items():
             if not abs(computed[name] - value) <= TOLERANCE:
                 raise ValueError(f"{split}/{name}: the items give {computed[name]}, recorded is {value}")
-
-
-def write_best(folder: Path, items: Items) -> None:
-    """Saves the dev items of the best epoch so far in a run's work folder."""
-    write(folder / DEV, {"dev": items})
-
-
-def write_predictions(folder: Path, lines: list[str]) -> None:
-    """Saves the test predictions in a run's work folder: one JSON value a line, in the order of the rows."""
-    with replacing(folder / PREDICTIONS) as file:
-        file.writelines(f"{line}\n" for line in lines)
 
 
 def collect(folder: Path, test: Items | None) -> dict[str, Items]:

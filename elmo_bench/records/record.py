@@ -160,10 +160,6 @@ class Record(Started):
         """The weights s_j of the layers at one place, at the selected epoch."""
         return self.layer_weights[place][self.epoch - 1]
 
-    def gamma_at(self, place: str) -> float:
-        """Gamma at one place, at the selected epoch."""
-        return self.gamma[place][self.epoch - 1]
-
     def plain(self) -> Plain:
         """Its keys on disk, in their order."""
         known = {key: getattr(self, key) for key in KEYS}

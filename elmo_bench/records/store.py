@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from elmo_bench.configuration import pages
+from elmo_bench.identity.identity import flat
 from elmo_bench.records.record import Record, of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
@@ -66,14 +68,8 @@ def _compact(value: Any) -> str:
 
 def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
     """A list of epochs as one list per key; dev metrics as `dev.<metric>`."""
-    flat = [
-        {name: value for key, value in epoch.items() for name, value in _flat(key, value).items()} for epoch in history
-    ]
-    return {key: [epoch.get(key) for epoch in flat] for key in dict.fromkeys(key for epoch in flat for key in epoch)}
-
-
-def _flat(key: str, value: Any) -> dict[str, Any]:
-    return {f"{key}.{inner}": each for inner, each in value.items()} if isinstance(value, dict) else {key: value}
+    epochs = [flat(epoch) for epoch in history]
+    return {key: [epoch.get(key) for epoch in epochs] for key in dict.fromkeys(chain.from_iterable(epochs))}
 
 
 def read(path: Path) -> Record:

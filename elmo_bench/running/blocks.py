@@ -21,13 +21,14 @@ class Given(NamedTuple):
 
     positional: int = 0
     named: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()  # only where the code has such an argument
 
 
 GIVEN = {
     "reader": Given(),
     "words": Given(1),  # the vocabulary
     "chars": Given(1),  # the number of characters
-    "head": Given(0, ("input_size", "elmo_size", "own_size", "vocabularies")),
+    "head": Given(0, ("input_size", "elmo_size", "vocabularies"), ("own_size",)),
     "metric": Given(),
     "optimizer": Given(1),  # the parameters
     "schedule.scheduler": Given(1),  # the optimizer
@@ -61,7 +62,8 @@ def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
         signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object would also log its errors
     except Exception as error:  # whatever an import raises
         raise UserError(f"{place}._target_={target}: cannot be imported ({' '.join(str(error).split())})") from error
-    positional, named = given or Given()
+    positional, named, asked = given or Given()
+    named += tuple(name for name in asked if name in signature.parameters)
     known = [name for name in _names(signature)[positional:] if name not in named]
     keys = [key for key in block if not str(key).startswith("_")]
     for key in keys:

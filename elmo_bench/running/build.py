@@ -17,6 +17,7 @@ from elmo_bench.embedding.vectors import Columns
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
+from elmo_bench.running.blocks import GIVEN
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import saying
 from elmo_bench.system.machine import unseen_gpu
@@ -74,11 +75,7 @@ def _parts(
     chars = make(task, "chars", len(vocabularies.get("chars", ())))
     elmo = None if source is None else Elmo.build(source, run.elmo)
     representation = Representation(words, chars, elmo)
-    sizes = {
-        "input_size": representation.input_size,
-        "elmo_size": representation.elmo_size,
-        "own_size": representation.own_size,
-    }
+    sizes = {name: getattr(representation, name) for name in ("input_size", "elmo_size", "own_size")}
     return representation, make(task, "head", **sizes, vocabularies=vocabularies)
 
 
@@ -114,8 +111,10 @@ def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
     if block is None:
         return None
     maker = instantiate(block)
+    signature, asked = inspect.signature(maker.func), GIVEN[part].asked
+    keywords = {key: value for key, value in keywords.items() if key not in asked or key in signature.parameters}
     try:
-        inspect.signature(maker.func).bind(*maker.args, *arguments, **maker.keywords, **keywords)
+        signature.bind(*maker.args, *arguments, **maker.keywords, **keywords)
     except TypeError as error:
         raise UserError(f"task.{part}: {error}") from error
     with saying(lambda: f"making task.{part}", f"give task.{part} smaller sizes"):

@@ -20,6 +20,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from elmo_bench.records import items
 from elmo_bench.running import unfinished
+from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.terminal.progress import tell
 
@@ -49,12 +50,12 @@ class KeepBest(Checkpoint):
             self.score, self.epoch = score, newest["epoch"]
             trainer.save_checkpoint(self.best, storage_options=MODEL)  # Lightning's weights_only loses the averages
             if trainer.is_global_zero:
-                items.write_best(self.folder, module.dev_items)
+                items.write(self.folder / items.DEV, {"dev": module.dev_items})
         trainer.save_checkpoint(self.last)
 
     def on_test_end(self, trainer: pl.Trainer, module: Any) -> None:
         if trainer.is_global_zero:
-            items.write_predictions(self.folder, module.test_predictions)
+            write_text(self.folder / items.PREDICTIONS, "".join(f"{line}\n" for line in module.test_predictions))
 
     def state_dict(self) -> dict[str, Any]:
         return {"score": self.score, "epoch": self.epoch, "run": self.folder.name}

@@ -16,6 +16,7 @@ from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Description, Identity, placeless
 from elmo_bench.identity.makers import Makers
+from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name, summary, title
@@ -54,6 +55,7 @@ def train(cfg: DictConfig) -> Record:
     run = schema.typed(cfg)
     if run.trainer.fast_dev_run:
         return _smoke(cfg)
+    check_files(run)
     identity = Identity(run)
     path = store.place(run.results_root, run.scale.name, run.task.name, identity.run)
     if path.is_file() and not run.force:
@@ -80,6 +82,7 @@ def _smoke(cfg: DictConfig) -> Record:
         cfg.results_root, cfg.task.fit.epochs = folder, 1
         cfg.logger.wandb, cfg.logger.more = None, {}
         run = schema.typed(cfg)
+        check_files(run)
         described = describe(run, Identity(run), cfg)
         _check(run)
         record, _ = run_once(run, described, Makers.of(run).make())

@@ -18,7 +18,7 @@ import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.speed import cases, device, device_part, encode, growth, inputs, memory
+from elmo_bench.speed import cases, device, encode, growth, inputs, memory
 from elmo_bench.speed.bound import best_product
 from elmo_bench.speed.inputs import Sentence
 
@@ -34,8 +34,6 @@ class Plan(NamedTuple):
     pretraining: Sequence[str] = ("open",)  # files in conf/pretrain; with a GPU the paper's size too
     updates: int = 150  # of each pretraining
     tasks: bool = True  # the training steps of each task
-    device: str = "cpu"  # of the parts that run on a GPU too
-    device_parts: Sequence[str] | None = None  # None: all
     growth: int = 16  # sentences, for the smallest of four sizes, each twice the one before
 
 
@@ -125,9 +123,3 @@ class Bench:
             "memory": {"size": self.first, "sentences_and_peak_mib": peaks},
             "heads": {task: memory.step(task, self.data) for task in names},
         }
-
-    def gpu(self) -> dict[str, Any]:
-        """What a GPU is for, on a device."""
-        kind, names = self.plan.device, self.plan.device_parts
-        names = device_part.names(kind, self.scale) if names is None else names
-        return {"gpu": {name: device_part.run(name, kind, None, self.data) for name in names}}

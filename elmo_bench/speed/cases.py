@@ -22,8 +22,9 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig, TaskConfig
 from elmo_bench.identity.makers import Makers
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.layers.source import Sentences, padded
+from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.numerics import clip, gradient_norm
+from elmo_bench.nn.packing import padded
 from elmo_bench.running.build import build
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system.storage import json_text

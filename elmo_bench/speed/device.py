@@ -1,4 +1,4 @@
-"""Time and memory on a device, the same on a CPU and on a GPU, and how often a GPU is waited for."""
+"""Time and memory on a device, the same on a CPU and on a GPU."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import gc
 import json
 import subprocess
 import time
-import warnings
 from collections.abc import Callable
 from statistics import median
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from elmo_bench.system import children
 from elmo_bench.system.machine import peak_mib
@@ -20,23 +18,11 @@ from elmo_bench.system.machine import peak_mib
 DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16}  # of products, by Lightning's name of a precision
 
 
-class Operations(TorchDispatchMode):
-    """Counts the operations that compute something: the launches of a GPU."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.number = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.number += not func.is_view
-        return func(*args, **(kwargs or {}))
-
-
 def in_own_process(module: str, *arguments: object, limit: float | None = None) -> Any:
-    """What a module of this room prints as JSON in its last line, run as a process, whose peak memory is its own.
+    """What a module prints as JSON in its last line, run as a process, whose peak memory is its own.
 
     Args:
-        module: its name.
+        module: its dotted name, or its name in this package.
         arguments: of its command line; None is an empty one.
         limit: seconds.
 
@@ -44,7 +30,7 @@ def in_own_process(module: str, *arguments: object, limit: float | None = None) 
         subprocess.SubprocessError: the process failed, or did not end within the limit.
     """
     words = ["" if argument is None else str(argument) for argument in arguments]
-    command = children.python(f"elmo_bench.speed.{module}", *words)
+    command = children.python(module if "." in module else f"elmo_bench.speed.{module}", *words)
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -79,15 +65,3 @@ def memory(work: Callable[[], Any], device: torch.device) -> float:
         torch.cuda.reset_peak_memory_stats(device)
     work()
     return torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else peak_mib()
-
-
-def waits(work: Callable[[], Any], device: torch.device) -> int:
-    """How often a call waits for a GPU, copies included; `standin.waits` counts the same on a CPU."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            work()
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
-    return sum("synchroniz" in str(each.message) for each in told)

@@ -1,18 +1,17 @@
-"""The figures of the benchmark and of a device as tables of text: for the terminal and for a Markdown file."""
+"""The figures of the benchmark as tables of text: for the terminal and for a Markdown file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from elmo_bench.speed import growth, steps
+from elmo_bench.speed import growth
 from elmo_bench.speed.encode import BATCH
 
 Figures = dict[str, Any]
-Parts = Mapping[str, Mapping[str, Any]]  # of a device, by their names
 
 
 class Table(NamedTuple):
@@ -80,14 +79,11 @@ def _bf16(row: Figures | None) -> str:
 
 
 def _steps(figures: Figures) -> list[Table | str]:
-    columns = (
-        "task", "tokens/s", "MFLOP a token", "of the bound", "operations a step", "waits of a GPU a step",
-    )  # fmt: skip
+    columns = "task", "tokens/s", "MFLOP a token", "of the bound"
     rows = [
-        [row["task"], f"{row['tokens_a_second']:,.0f}", f"{row['mflop_a_token']:.1f}", f"{row['share_of_bound']:.0%}",
-         f"{row['operations_a_step']:,}", f"{row['waits_a_step']:,}"]
+        [row["task"], f"{row['tokens_a_second']:,.0f}", f"{row['mflop_a_token']:.1f}", f"{row['share_of_bound']:.0%}"]
         for row in figures["steps"]
-    ]  # fmt: skip
+    ]
     return [Table("training steps at scale=open on one core, ELMo from the cache", columns, rows)] if rows else []
 
 
@@ -124,92 +120,4 @@ def _memory(figures: Figures) -> list[Table | str]:
     return [f"peak memory of encoding ({memory['size']}): {', '.join(peaks)}", *([table] if rows else [])]
 
 
-def _gpu(figures: Figures) -> list[Table | str]:
-    return [*of_device(figures["gpu"])]
-
-
-SHOWN = {
-    "encode": _encode,
-    "steps": _steps,
-    "pretraining": _pretraining,
-    "growth": _growth,
-    "memory": _memory,
-    "gpu": _gpu,
-}
-
-
-def of_device(parts: Parts) -> list[Table]:
-    """One table for each kind of part that was measured."""
-    made = [
-        _roof_on_device(parts),
-        _encode_on_device(parts),
-        _steps_on_device(parts),
-        _table1(parts),
-        _pretraining_on_device(parts),
-        _runs_on_device(parts),
-    ]
-    return [table for table in made if table.rows]
-
-
-def _roof_on_device(parts: Parts) -> Table:
-    found = [part for part in parts.values() if "roof" in part]
-    rows = [
-        [precision, f"{max(part['roof'][precision] for part in found) / 1e12:,.2f}"]
-        for precision in (found[0]["roof"] if found else ())
-    ]
-    return Table(f"Best rates of this device ({found[0]['device'] if found else ''})", ("product", "TFLOP/s"), rows)
-
-
-def _encode_on_device(parts: Parts) -> Table:
-    rows = [
-        [f"{row['token_budget']:,}", f"{row['tokens_a_second']:,.0f}", f"{row['share_of_bound']:.1%}",
-         f"{row['peak_mib']:,.0f}"]
-        for part in parts.values() for row in part.get("encode", ())
-    ]  # fmt: skip
-    columns = "tokens computed at once", "tokens/s", "of the best product", "peak memory, MiB"
-    return Table("Words to layers, float32", columns, rows)
-
-
-def _steps_on_device(parts: Parts) -> Table:
-    columns = (
-        "task", "arm", "precision", "rows a step", "ms a step", "of the best product", "waits", "peak memory, MiB",
-        "hours a run, at most",
-    )  # fmt: skip
-    rows = [
-        [row["task"], row["arm"], row["precision"], f"{row['rows_a_step']:.1f}", f"{1000 * row['seconds_a_step']:.1f}",
-         f"{row['share_of_bound']:.1%}", str(row["waits_a_step"]), f"{row['peak_mib']:,.0f}", f"{row['hours']:.2f}"]
-        for row in _measured(parts)
-    ]  # fmt: skip
-    return Table("Training steps, ELMo from the cache; hours for all epochs", columns, rows)
-
-
-def _table1(parts: Parts) -> Table:
-    found = _measured(parts)
-    tasks = list(dict.fromkeys(row["task"] for row in found))
-    rows = [[precision, f"{hours:,.1f}"] for precision, hours in steps.table1(found).items() if tasks]
-    return Table(f"Table 1, all arms and seeds, at most: {', '.join(tasks)}", ("precision", "device hours"), rows)
-
-
-def _measured(parts: Parts) -> list[dict[str, Any]]:
-    return [row for part in parts.values() for row in part.get("steps", ())]
-
-
-def _pretraining_on_device(parts: Parts) -> Table:
-    columns = "size", "products in", "tokens/s", "of the best product", "peak memory, MiB", "hours of ten epochs"
-    rows = [
-        [row["page"], row["dtype"], f"{row['tokens_a_second']:,.0f}", f"{row['share_of_bound']:.1%}",
-         f"{row['peak_mib']:,.0f}", f"{row['hours_of_ten_epochs']:,.0f}"]
-        for part in parts.values() if (row := part.get("pretraining"))
-    ]  # fmt: skip
-    return Table("Pretraining; ten epochs of the 1B Word Benchmark", columns, rows)
-
-
-def _runs_on_device(parts: Parts) -> Table:
-    columns = "run", "ms a step", "tokens/s", "seconds before and after", "peak memory, MiB", "loss", "resumed"
-    rows = [
-        [row["run"], f"{1000 * row['seconds_a_step']:.1f}", f"{row['tokens_a_second']:,.0f}",
-         f"{row['seconds_before_and_after']:.1f}", f"{row['peak_mib']:,.0f}", f"{row['loss']:.4f}",
-         {True: "the same", False: "differs"}.get(row.get("same"), "")]
-        for part in parts.values() if (row := part.get("run"))
-    ]  # fmt: skip
-    return Table("Whole runs of some batches, by the command train", columns, rows)
+SHOWN = {"encode": _encode, "steps": _steps, "pretraining": _pretraining, "growth": _growth, "memory": _memory}

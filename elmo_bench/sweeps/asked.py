@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration import pages, tables
@@ -11,9 +11,7 @@ from elmo_bench.configuration.tables import Setting, Table
 from elmo_bench.identity.identity import relative
 from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, flag, whole
 
-OWN = {"sweep", "task", "scale", "seeds", "jobs", "run", "on"}
 CLUSTER = "cluster."  # keys of a file in conf/cluster/
 # Overrides that say where and how something is run; no result depends on them.
 AROUND = {
@@ -110,35 +108,34 @@ def _around(key: str) -> bool:
     return key in AROUND or key.lstrip("+").startswith("logger.")
 
 
-def parse(arguments: Sequence[str], sweep: str | None = None, seeds: int | None = None) -> Asked:
-    """Reads the arguments of a command.
+def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = None) -> Asked:
+    """What the arguments of a command ask for.
 
     Args:
-        arguments: without the command's name.
+        given: the command's own arguments, parsed.
+        overrides: all others.
         sweep: for a command that has only this one.
-        seeds: if the arguments do not say.
 
     Raises:
-        UserError: an argument without "=", a wrong number, an unknown sweep or task, or one that the sweep is not for.
+        UserError: an argument without "=", an unknown sweep or task, or one that the sweep is not for.
     """
-    own, overrides = _split(arguments, OWN if sweep is None else (OWN - {"on"}) | {"recorded"})
-    name = sweep or own.get("sweep")
+    _check(overrides)
+    name = sweep or given["sweep"]
     if not name:
         named = next((one for one in overrides if one.startswith("name=")), "name=...")  # as `make sweep` has it
         told = f"missing argument {named.replace('name', '+sweep', 1)}"
         raise UserError(f"{told}; choose from {', '.join(tables.sweeps())}")
-    table, scale = tables.table(name), own.get("scale") or "mini"
-    tasks = _tasks(own.get("task") or (table.tasks or ["ner"])[0], table, scale)
+    table, scale = tables.table(name), given["scale"] or "mini"
+    tasks = _tasks(given["task"] or (table.tasks or ["ner"])[0], table, scale)
     for task in tasks:
         table.check_offered(name, task, scale)
-    given, jobs = (_read(own, key, whole(1, 1000)) for key in ("seeds", "jobs"))
-    run, recorded = _read(own, "run", flag, True), _read(own, "recorded", flag, False)
     cluster = [one.removeprefix(CLUSTER) for one in overrides if one.startswith(CLUSTER)]
     others = [one for one in overrides if not one.startswith(CLUSTER)]
-    on = own.get("on") or "local"
+    on = given.get("on") or "local"
     if cluster and on == "local":
         raise UserError(f"{CLUSTER}{cluster[0]}: only with on=slurm or another file in conf/cluster")
-    return Asked(name, tasks, scale, given or seeds, jobs, run, recorded, others, on, cluster)
+    flags = given.get("run", True), given.get("recorded", False)
+    return Asked(name, tasks, scale, given["seeds"], given["jobs"], *flags, others, on, cluster)
 
 
 def _tasks(task: str, table: Table, scale: str) -> list[str]:
@@ -151,10 +148,9 @@ def _tasks(task: str, table: Table, scale: str) -> list[str]:
     return tables.in_order(offered)
 
 
-def _split(arguments: Sequence[str], keys: set[str]) -> tuple[dict[str, str], list[str]]:
-    """Our own arguments, which have these keys, and the overrides."""
-    own, overrides = {}, []
-    for argument in arguments:
+def _check(overrides: Sequence[str]) -> None:
+    """Raises `UserError` for what no run of a sweep can be given."""
+    for argument in overrides:
         key, equals, value = argument.partition("=")
         if not equals:
             raise UserError(f"{argument}: arguments are written key=value")
@@ -164,13 +160,3 @@ def _split(arguments: Sequence[str], keys: set[str]) -> tuple[dict[str, str], li
             raise UserError(
                 "trainer.fast_dev_run: a smoke run leaves no record for a table; elmo-bench train makes one"
             )
-        if key.removeprefix("+") in keys:
-            own[key.removeprefix("+")] = value
-        else:
-            overrides.append(argument)
-    return own, overrides
-
-
-def _read(own: dict[str, str], key: str, parse: Callable[[str], Any], default: Any = None) -> Any:
-    """The value of one of our own arguments."""
-    return Argument(key, "", parse=parse).read(own[key]) if key in own else default

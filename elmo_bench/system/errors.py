@@ -51,6 +51,14 @@ class UserError(Exception):
         return type(self), (self.message, self.path, self.line, self.faults)
 
 
+def check_missing(what: str, problems: Sequence[str]) -> None:
+    """Raises `UserError` for all that is missing: one thing in one line, several in a list below what needs them."""
+    if len(problems) == 1:
+        raise UserError(problems[0])
+    if problems:
+        raise UserError(f"{what} needs {len(problems)} things that are missing:", faults=problems)
+
+
 class Interrupted(UserError):
     """Something ended the work, such as the end of another process of it: the same command again goes on.
 

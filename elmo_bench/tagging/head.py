@@ -33,7 +33,6 @@ class TaggingHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, or 0.
-        own_size: width of x_k; not used.
         vocabularies: "labels" gives the tags; the CRF only allows valid sequences of their scheme.
         hidden: sizes of the biLSTMs, per direction.
         dropout: variational, at the input of each biLSTM.
@@ -51,7 +50,6 @@ class TaggingHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
-        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         hidden: Sequence[int] = (200, 100),
         dropout: float = 0.5,

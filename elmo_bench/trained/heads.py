@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration import pages, stored
-from elmo_bench.identity.identity import PLACES
+from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.system import places
@@ -104,7 +104,7 @@ def read(task: str, models_root: str | None = None) -> dict[str, Any]:
     saved = load(str(folder / HEAD), RESTORE, task)
     saved["hyper_parameters"]["config"] = _placed(
         saved["hyper_parameters"]["config"],
-        {f"<{place}>": chosen[place] for place in PLACES if chosen[place]},
+        {f"<{place}>": chosen[place] for place in ROOTS if chosen[place]},
         models_root is not None,
     )
     return saved

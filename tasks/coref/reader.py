@@ -29,13 +29,13 @@ from elmo_bench.text.conll2012 import (
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, document_of
 from elmo_bench.text.rows import tables
+from elmo_bench.text.source import SPLITS
 from elmo_bench.text.tags import Span
 from elmo_bench.text.vocabulary import Vocabulary, coverage
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-SPLITS = ("train", "dev", "test")
 UNSLASHED = {"/.": ".", "/?": "?"}  # OntoNotes writes the marks of some transcripts with a slash
 
 
@@ -90,7 +90,7 @@ class CorefReader:
             mend = part.mend("is coreference their last column?")
             raise UserError(f"the training data contain no cluster; {mend}")
         self._make_vocabularies(splits["train"])
-        for split in SPLITS[1:]:
+        for split in ("dev", "test"):
             self._tell_genres(split, splits[split])
         return tables(splits)
 

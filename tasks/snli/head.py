@@ -35,7 +35,6 @@ class SnliHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, or 0.
-        own_size: width of x_k; not used.
         vocabularies: "labels" gives the K labels.
         hidden: H, size of both biLSTMs, per direction, and of both dense layers.
         dropout: variational at the input of each biLSTM, ordinary before the last two layers.
@@ -47,7 +46,6 @@ class SnliHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
-        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         hidden: int = 300,
         dropout: float = 0.5,

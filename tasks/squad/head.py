@@ -34,7 +34,6 @@ class SquadHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, or 0.
-        own_size: width of x_k; not used.
         vocabularies: not used.
         hidden: size of every biGRU, per direction; the linear layers have twice that size.
         dropout: variational, at the input and the output of the encoder and of the self-attention's biGRU, and at the
@@ -47,7 +46,6 @@ class SquadHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
-        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         hidden: int = 90,
         dropout: float = 0.2,

@@ -32,7 +32,6 @@ class SrlHead(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, or 0.
-        own_size: width of x_k; not used.
         vocabularies: "labels" gives the tags.
         flag: size of the vector that marks the predicate.
         hidden: size of each layer.
@@ -49,7 +48,6 @@ class SrlHead(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
-        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         flag: int = 100,
         hidden: int = 300,

@@ -32,6 +32,7 @@ from elmo_bench.text.conll2012 import (
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, sentence_of
 from elmo_bench.text.rows import tables
+from elmo_bench.text.source import SPLITS
 from elmo_bench.text.tags import Span
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.srl.metric import is_verb
@@ -39,7 +40,6 @@ from tasks.srl.metric import is_verb
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-SPLITS = ("train", "dev", "test")
 SCHEME = "iob2"
 LISTED = 10  # the most places that a message lists
 

@@ -37,7 +37,6 @@ class Sst5Head(nn.Module):
     Args:
         input_size: D of `Embedded.x`.
         elmo_size: E of `Embedded.elmo`, or 0.
-        own_size: width of x_k; not used.
         vocabularies: not used; the labels are 0 to 4.
         pre_encode: size of the ReLU layer before the first biLSTM.
         hidden: size of the first biLSTM, per direction.
@@ -57,7 +56,6 @@ class Sst5Head(nn.Module):
         self,
         input_size: int,
         elmo_size: int,
-        own_size: int,
         vocabularies: Mapping[str, Vocabulary],
         pre_encode: int,
         hidden: int,

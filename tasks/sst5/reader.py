@@ -19,10 +19,11 @@ from elmo_bench.text.tokenizer import words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
 
+from .metric import LABELS
+
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
-LABELS = ("0", "1", "2", "3", "4")
 TREE = "ptb_tree"  # the hub's column of trees
 PHRASES = ("long", "all", "sentences")
 

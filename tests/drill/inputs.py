@@ -28,7 +28,6 @@ from elmo_bench.bilm.characters import character_table
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.pretraining.vocabulary import count_words
 from elmo_bench.commands.compare import score
 from elmo_bench.commands.use.embed import embed
 from elmo_bench.embedding.reading import read as read_table
@@ -190,7 +189,7 @@ def options(path: Path) -> None:
 def text(path: Path) -> None:
     """The text of a biLM, also counted and as the two streams."""
     corpus = Corpus.read([Source(path)], seed=1)
-    assert count_words([Source(path)]).total() == len(corpus.tokens)
+    assert corpus.counts.total() == len(corpus.tokens)
     forward, backward = corpus.streams(corpus.vocabulary(20))
     assert len(forward.inputs) == len(backward.targets) == len(corpus.tokens) + len(corpus.ends)
     character_table(corpus.types)

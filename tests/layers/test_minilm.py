@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from elmo_bench.commands.run.sweep import wanted
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import typed
 from elmo_bench.identity.missing import check_files
-from elmo_bench.sweeps import asked
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -47,7 +47,7 @@ def test_without_the_package_one_line_says_what_to_install(monkeypatch):
 @pytest.mark.slow
 def test_the_first_two_arms_are_the_runs_of_the_pair(package, tmp_path):
     def runs(sweep):
-        planned = plan(asked.parse([f"+sweep={sweep}", *MINI, "seeds=2", f"results_root={tmp_path}"]))
+        planned = plan(wanted([f"+sweep={sweep}", *MINI, "seeds=2", f"results_root={tmp_path}"]))
         assert not planned.errors
         return [each.run for each in planned.composed.values()]
 
@@ -60,7 +60,7 @@ def test_the_first_two_arms_are_the_runs_of_the_pair(package, tmp_path):
 @pytest.mark.slow
 def test_without_the_package_the_other_arms_are_run(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "find_spec", lambda name: None)
-    planned = plan(asked.parse(["+sweep=sources", *MINI, "seeds=1", f"results_root={tmp_path}"]))
+    planned = plan(wanted(["+sweep=sources", *MINI, "seeds=1", f"results_root={tmp_path}"]))
     assert [point.setting for point in planned.errors] == [("arm=elmo", "bilm=minilm")]
     assert len(planned.composed) == 2
 

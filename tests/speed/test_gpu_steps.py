@@ -20,9 +20,11 @@ from torch.utils.data import DataLoader
 
 from elmo_bench.devices.ranks import Environment
 from elmo_bench.running.module import BenchModule
-from elmo_bench.speed import cases, device, device_part, steps
+from elmo_bench.speed import cases, device
 from elmo_bench.speed.cases import Case, loss_of, update
-from elmo_bench.speed.steps import moved
+from tests.gpu import steps
+from tests.gpu.part import amount, choose
+from tests.gpu.steps import moved
 
 TASKS = cases.tasks("mini")
 ROWS = 8  # of a batch
@@ -40,9 +42,9 @@ def case_of(request, data) -> Callable[[str], Case]:
 
     @cache
     def make(place: str) -> Case:
-        chosen = device_part.choose(request.param, torch.device(place), data)
+        chosen = choose(request.param, torch.device(place), data)
         some = {**chosen, "batches": [rows[:ROWS] for rows in chosen["batches"][:1]]}
-        return Case(some, source=cases.RandomLayers(device_part.amount(place).width))
+        return Case(some, source=cases.RandomLayers(amount(place).width))
 
     return make
 

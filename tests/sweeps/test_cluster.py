@@ -14,7 +14,8 @@ from elmo_bench.clusters import settings, slurm
 from elmo_bench.clusters.attempt import CANCELLED, RUNS, Attempt, first_line
 from elmo_bench.clusters.journal import Journal
 from elmo_bench.clusters.slurm import Queued
-from elmo_bench.sweeps import asked, queued
+from elmo_bench.commands.run.sweep import wanted
+from elmo_bench.sweeps import queued
 from elmo_bench.system.errors import UserError
 
 
@@ -46,10 +47,10 @@ def test_a_wrong_setting_is_named_in_one_line(name, change, message):
 
 
 def test_where_a_sweep_runs_is_no_override_of_its_runs():
-    told = asked.parse(["+sweep=table2", "on=slurm", "cluster.run.partition=gpu", "elmo.dropout=0.2"])
+    told = wanted(["+sweep=table2", "on=slurm", "cluster.run.partition=gpu", "elmo.dropout=0.2"])
     assert (told.on, told.cluster, told.overrides) == ("slurm", ["run.partition=gpu"], ["elmo.dropout=0.2"])
     with pytest.raises(UserError, match="only with on=slurm"):
-        asked.parse(["+sweep=table2", "cluster.at_once=2"])
+        wanted(["+sweep=table2", "cluster.at_once=2"])
 
 
 def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, monkeypatch):

@@ -14,9 +14,10 @@ import pytest
 
 from elmo_bench.commands.run import sweep as command
 from elmo_bench.commands.run import train
+from elmo_bench.commands.run.sweep import wanted
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
-from elmo_bench.sweeps import asked, together
+from elmo_bench.sweeps import together
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.plan import Plan, plan
 from elmo_bench.system.errors import UserError
@@ -210,23 +211,23 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
 )
 def test_what_cannot_be_asked_for_is_one_line(arguments, message):
     with pytest.raises(UserError) as caught:
-        asked.parse(arguments)
+        wanted(arguments)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_all_is_every_task_that_the_sweep_is_for_in_the_papers_order():
-    assert asked.parse(["+sweep=table2", "task=all"]).tasks == ["squad", "snli", "srl", "coref", "ner", "sst5"]
-    assert asked.parse(["sweep=snli_l2", "task=all"]).tasks == asked.parse(["+sweep=snli_l2"]).tasks == ["snli"]
-    assert asked.parse(["+sweep=table2"]).tasks == ["ner"]
+    assert wanted(["+sweep=table2", "task=all"]).tasks == ["squad", "snli", "srl", "coref", "ner", "sst5"]
+    assert wanted(["sweep=snli_l2", "task=all"]).tasks == wanted(["+sweep=snli_l2"]).tasks == ["snli"]
+    assert wanted(["+sweep=table2"]).tasks == ["ner"]
 
 
 def test_the_command_that_goes_on_asks_for_the_same():
     told = ["+sweep=table2", "task=srl", "scale=open", "seeds=2", "jobs=1", "elmo.dropout=0.2", "data_root=/my data"]
-    given = asked.parse([*told, "force=true"])
+    given = wanted([*told, "force=true"])
     assert given.command() == "elmo-bench sweep " + " ".join([*told[:-1], "'data_root=/my data'"])
     assert given.changes == ["elmo.dropout=0.2"]
-    several = asked.parse(["+sweep=table2", "task=all"])
+    several = wanted(["+sweep=table2", "task=all"])
     assert "task=all" in several.command()
     assert given.command_for("srl") == "elmo-bench sweep +sweep=table2 task=srl scale=open seeds=2 elmo.dropout=0.2"
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, show
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
-    "analysis.neighbours",
-    "Table 4: the nearest neighbours of a word in its sentence, by layer",
     (
         Argument(
             "word", "look up this word instead of those in the configuration file; nothing is recorded", None, "WORD"
@@ -41,18 +38,12 @@ def main() -> None:
     from elmo_bench.analysis.settings import NeighboursConfig
     from elmo_bench.analysis.study import Study
 
-    query, rest = _query(sys.argv[1:])
+    query, rest = COMMAND.split(sys.argv[1:], "word", "sentence")
+    if (query["word"] is None) != (query["sentence"] is None):
+        raise UserError("word=WORD and sentence='TOKEN TOKEN ...' belong together: give both")
     study = Study.of("neighbours", NeighboursConfig, rest)
-    if query:
+    if query["word"] is not None:
         show(measure(study, [query]))
     else:
         record = study.recorded() or study.write(measure(study, study.settings.queries))
         show(record, study.run.results_root)
-
-
-def _query(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The word and sentence that are asked for, if any, and the other arguments."""
-    given = dict(argument.split("=", 1) for argument in argv if argument.startswith(("word=", "sentence=")))
-    if len(given) == 1:
-        raise UserError("word=WORD and sentence='TOKEN TOKEN ...' belong together: give both")
-    return given, [argument for argument in argv if not argument.startswith(("word=", "sentence="))]

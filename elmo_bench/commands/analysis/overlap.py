@@ -9,8 +9,6 @@ from elmo_bench.commands.analysis.usage import keys, show
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
-    "analysis.overlap",
-    "how much of dev and test stands in a text: what a biLM has read of them",
     (usage.SCALE, *usage.PLACES),
     (
         ("scale=open data_root=FOLDER", "the open biLM's text and all six tasks"),

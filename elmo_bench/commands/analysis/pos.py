@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, show
-from elmo_bench.system.terminal.command import Command
+from elmo_bench.commands.analysis.usage import show, table
 
-COMMAND = Command(
-    "analysis.pos",
-    "Table 6: parts of speech by a linear classifier, by layer",
-    STUDY,
-    BY_SCALE,
-    NOTES,
-    overrides=True,
-    more=lambda: keys("PosConfig"),
-    page="bilms",
-)
+COMMAND = table("PosConfig")
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from elmo_bench.commands.usage import OVERRIDES, PLACES, SCALE
-from elmo_bench.system.terminal.command import Argument, Section, described, flag, pages, settings
+from elmo_bench.system.terminal.command import Argument, Command, Section, described, flag, pages, settings
 
 if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.records.studies import StudyRecord
@@ -26,6 +26,11 @@ BY_SCALE = (
     ("scale=open data_root=FOLDER", "open data"),
     ("scale=open data_root=FOLDER sentences=2000", "the first sentences of each file only"),
 )
+
+
+def table(config: str) -> Command:
+    """The command of a table that takes nothing but the settings of its study."""
+    return Command(STUDY, BY_SCALE, NOTES, overrides=True, more=lambda: keys(config), page="bilms")
 
 
 def keys(config: str) -> list[Section]:

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from elmo_bench.commands.analysis.usage import BY_SCALE, NOTES, STUDY, keys, show
-from elmo_bench.system.terminal.command import Command
+from elmo_bench.commands.analysis.usage import show, table
 
-COMMAND = Command(
-    "analysis.wsd",
-    "Table 5: word senses by the nearest sense mean, by layer",
-    STUDY,
-    BY_SCALE,
-    NOTES,
-    overrides=True,
-    more=lambda: keys("WsdConfig"),
-    page="bilms",
-)
+COMMAND = table("WsdConfig")
 
 
 def main() -> None:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # `--help` does not import them
     from elmo_bench.bilm.corpus import Corpus
 
 COMMAND = Command(
-    "perplexity",
-    "the perplexity of a biLM on a text, by the full softmax",
     (
         Argument("options", "the biLM's options, in the official layout", value="FILE.json"),
         Argument("weights", "its weights; softmax.safetensors and vocabulary.txt lie beside them", value="FILE.hdf5"),

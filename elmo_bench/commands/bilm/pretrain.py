@@ -16,8 +16,6 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, flag
 
 COMMAND = Command(
-    "pretrain",
-    "train a biLM on plain text",
     (
         Argument("scale", "the recipe, a file in conf/pretrain/", "open"),
         usage.PLACES[0],

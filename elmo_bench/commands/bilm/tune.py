@@ -10,8 +10,6 @@ from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.system.terminal.command import Argument, Command, flag
 
 COMMAND = Command(
-    "tune",
-    "tune a biLM on the training text of a task, without its labels",
     (
         Argument("task", "whose text: a file in conf/task/, or all", "ner"),
         usage.SCALE,

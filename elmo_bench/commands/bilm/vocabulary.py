@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from elmo_bench.system.errors import UserError
@@ -9,8 +10,6 @@ from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.terminal.command import Argument, Command, whole
 
 COMMAND = Command(
-    "vocabulary",
-    "write the words of a text by frequency, for the softmax of a biLM",
     (
         Argument("text", "a file (plain, .gz, .xz), a folder of such files, or a quoted pattern", value="TEXT"),
         Argument("output", "the file to write, one word a line", value="FILE"),
@@ -31,15 +30,20 @@ COMMAND = Command(
 
 def main() -> None:
     """The entry point."""
-    from elmo_bench.bilm.corpus import sources
-    from elmo_bench.bilm.pretraining.vocabulary import count_words, vocabulary
+    from rich.console import Console
+    from rich.progress import track
+
+    from elmo_bench.bilm.corpus import most_frequent, numbered, sources
 
     given = COMMAND.parse()
     output = Path(given["output"])
     if output.is_dir() or not output.parent.is_dir():
         raise UserError("cannot be written: give the name of a file in a folder that exists", output)
-    counts = count_words(sources(Path(), [(given["text"], None)]))
-    words = vocabulary(counts, given["size"], given["least"])
+    counts, console = Counter[str](), Console(stderr=True)
+    files = sources(Path(), [(given["text"], None)])
+    for source in track(files, "counting words", console=console, disable=not console.is_terminal):
+        counts.update(numbered(source).counts)
+    words = most_frequent(counts, given["size"], given["least"])
     with replacing(output) as file:
         file.writelines(f"{word}\n" for word in words)
     known = sum(counts[word] for word in words)

@@ -9,8 +9,6 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
-    "export",
-    "the records as CSV and parquet, and every table as LaTeX and Markdown",
     (
         Argument("output", "folder that is written into; it is made", value="FOLDER"),
         Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +14,6 @@ if TYPE_CHECKING:  # --help is quick without it
     from elmo_bench.records.record import Record
 
 COMMAND = Command(
-    "publish",
-    "make a W&B run of every record, and a workspace and a report of them",
     (
         Argument("results_root", "folder with runs/; by default results/own/, or if that has none, the reference runs",
                  None, "FOLDER"),
@@ -58,7 +55,7 @@ def main() -> None:
     project, entity = given["project"], given["entity"]
     with alone(folder / "wandb", "another process is publishing these runs"):
         told = publishing.publish(_with_progress(records), results_root, folder, project, entity)
-    print(f"W&B, project {project}: {_counted(told)}")
+    print(f"W&B, project {project}: runs: " + ", ".join(f"{number} {outcome}" for outcome, number in told.items()))
     if publishing.unsynced(folder):
         print(f"offline; to upload, with a key: wandb sync {folder}/wandb/offline-run-*")
     if told[publishing.LOGGED]:
@@ -78,11 +75,6 @@ def _chosen(given: str | None) -> Path:
         return places.OWN
     print(f"no run is recorded in {places.OWN} yet: these are the reference runs")
     return places.RECORDED
-
-
-def _counted(told: Counter) -> str:
-    """As in "runs: 3 written, 2 already there"."""
-    return "runs: " + ", ".join(f"{number} {outcome}" for outcome, number in told.items())
 
 
 def _with_progress(records: Sequence[Record]) -> Iterable[Record]:

@@ -25,8 +25,6 @@ from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
-    "regroup",
-    "name the documents of recorded runs' examples, for intervals",
     (usage.TASK, usage.SCALE, *usage.PLACES),
     (
         ("task=ner scale=open data_root=FOLDER", "your runs, recorded before FOLDER had *.documents files"),

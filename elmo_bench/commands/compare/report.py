@@ -18,8 +18,6 @@ from elmo_bench.system.terminal.command import Argument, Command
 __all__ = ["COMMAND", "MARKS", "contents", "embedded", "main", "refresh", "show"]
 
 COMMAND = Command(
-    "report",
-    "write the tables and figures of your recorded runs",
     (Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),),
     (("", "your own runs"), ("results_root=results", "the reference runs, the project's evidence")),
     (

@@ -17,8 +17,6 @@ from elmo_bench.system.storage import files, json_text
 from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
-    "score",
-    "the official metrics of a file of predictions, as one JSON object",
     (
         Argument("task", "the benchmark, a file in conf/task/", value="TASK"),
         Argument("gold", "file with the correct answers", value="FILE"),

@@ -10,7 +10,7 @@ from typing import Any
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
-from elmo_bench.system.terminal.command import Argument, Command, Section, choice, flag
+from elmo_bench.system.terminal.command import Argument, Command, Section, flag
 from elmo_bench.system.terminal.console import choices
 
 PARTS = {
@@ -20,8 +20,6 @@ PARTS = {
     "pretraining": "training a biLM, against the best matrix product",
     "growth": "how costs grow with tokens, sentence length, vocabulary, corpus and points of a sweep",
     "memory": "of a corpus and of one four times as long; of a training step of each task",
-    "gpu": "encoding, steps of each task at the paper's sizes and pretraining on a GPU; on a CPU at reduced sizes, "
-    "and only where it is asked for",
 }
 
 
@@ -34,31 +32,19 @@ def parts(text: str) -> list[str]:
     return [name for name in PARTS if name in names]
 
 
-def usual(kind: str) -> list[str]:
-    """The parts of a run without only=, on a kind of device: what `gpu` says about a CPU, other parts say better."""
-    return [name for name in PARTS if name != "gpu" or kind == "cuda"]
-
-
 COMMAND = Command(
-    "bench",
-    "measure the biLM's speed against this machine's best matrix product",
     (
         Argument(
             "data_root", "folder of the open data; without it, made-up words are used; also DATA_ROOT", None,
             "FOLDER",
         ),
-        Argument(
-            "only", "parts to measure, with commas between them; by default all, without a GPU all but gpu", None,
-            "PART,...", parts,
-        ),
-        Argument("device", "of the part gpu: auto, cpu or cuda", "auto", parse=choice("auto", "cpu", "cuda")),
+        Argument("only", "parts to measure, with commas between them; by default all", None, "PART,...", parts),
         Argument("write", "save the figures as bench.json in the results", False, parse=flag),
         Argument("results_root", "where bench.json is saved; by default results/own/", None, "FOLDER"),
     ),
     (
         ("", "prints the figures"),
         ("only=encode,growth", "two parts of it"),
-        ("only=gpu device=cuda", "of a GPU: time, memory, share of its best product, projected hours of Table 1"),
         ("data_root=FOLDER write=true", "on real text, and saves the figures"),
     ),
     (
@@ -79,33 +65,28 @@ def main() -> None:
         raise UserError("data_root is not a folder", place)
     if given["write"] and given["only"]:
         raise UserError("write=true saves the figures of all parts; leave out only=")
-    figures = measured(Path(place) if place else None, given["only"], given["device"])
+    figures = measured(Path(place) if place else None, given["only"])
     if given["write"]:
         target = Path(given["results_root"] or places.OWN) / "bench.json"
         write(target, figures)
         print(f"written to {target}", file=sys.stderr)
 
 
-def measured(data_root: Path | None, only: list[str] | None, device: str = "auto") -> dict[str, Any]:
-    """Measures and prints the figures of some parts, with a progress bar; None: of those that are usual here."""
+def measured(data_root: Path | None, only: list[str] | None) -> dict[str, Any]:
+    """Measures and prints the figures of some parts, with a progress bar; None: of all."""
     import torch
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from elmo_bench.bilm.pretraining.parallel import choose_device
     from elmo_bench.speed.bench import PLAN, bench
     from elmo_bench.speed.tables import show
 
-    kind, cores = choose_device(device).type, machine.cores()
-    torch.set_num_threads(cores)
-    if only is None and "gpu" not in (only := usual(kind)):
-        print("the part gpu is left out without a GPU; only=gpu runs it on the CPU, at reduced sizes", file=sys.stderr)
-    progress = Console(stderr=True)
+    torch.set_num_threads(machine.cores())
+    only, progress = only or list(PARTS), Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=progress, transient=True, disable=not progress.is_terminal) as bar:
         task = bar.add_task("starting", total=len(only))
-        plan = PLAN._replace(device=kind)
-        figures = bench(plan, data_root, only, lambda part: bar.update(task, description=part, advance=1))
+        figures = bench(PLAN, data_root, only, lambda part: bar.update(task, description=part, advance=1))
     show(figures, Console())
     return figures
 

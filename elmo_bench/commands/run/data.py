@@ -11,8 +11,6 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, choice, whole
 
 COMMAND = Command(
-    "data",
-    "fetch the data sets of a scale, and write the files that the tasks read",
     (
         Argument("scale", "open or paper (mini is generated)", "open", parse=choice("mini", "open", "paper")),
         Argument("task", "a task, or all", "all"),

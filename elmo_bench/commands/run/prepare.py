@@ -16,8 +16,6 @@ from elmo_bench.running.blocks import check_blocks
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
-    "prepare",
-    "make what a run reads: generated data, biLM, vectors, stored layers",
     (usage.TASK, usage.SCALE, usage.ARM, *usage.PLACES),
     (("task=snli scale=open data_root=FOLDER", "the layers of all sentences of SNLI"),),
     ("A run makes these itself where they are missing.", usage.OVERRIDES),

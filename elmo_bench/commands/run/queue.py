@@ -9,8 +9,6 @@ from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Command, flag
 
 COMMAND = Command(
-    "queue",
-    "the sweeps on a cluster: recorded, running, waiting and failed runs",
     (
         Argument("results_root", "folder of the records", str(places.OWN)),
         Argument("cancel", "end what runs and what is queued", False, parse=flag),

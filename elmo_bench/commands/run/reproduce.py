@@ -27,8 +27,6 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 COMMAND = Command(
-    "reproduce",
-    "the paper's Table 1 for a task: the baseline and +ELMo over several seeds",
     (
         Argument("task", "the benchmark, a file in conf/task/, or all", "ner"),
         usage.SCALE,
@@ -57,7 +55,8 @@ COMMAND = Command(
 
 def main() -> None:
     """The entry point."""
-    wanted = asked.parse(sys.argv[1:], sweep="table1", seeds=1)
+    given, overrides = COMMAND.split(sys.argv[1:], "task", "scale", "seeds", "jobs", "recorded")
+    wanted = asked.of(given, overrides, "table1")
     if wanted.recorded:
         show_recorded(wanted)
         return

@@ -8,6 +8,7 @@ they make, beside the paper's, and writes it below results/tables/. Typing it ag
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from elmo_bench.commands import usage
 from elmo_bench.commands.compare import report
@@ -18,8 +19,6 @@ from elmo_bench.sweeps.together import carry_out
 from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 COMMAND = Command(
-    "sweep",
-    "a table or figure of the paper as one sweep, ours beside theirs",
     (
         Argument("+sweep", "a file in conf/sweep/", value="NAME"),
         Argument("task", "the benchmark, or all; by default ner, or the one that the sweep is for", None, "NAME"),
@@ -54,9 +53,14 @@ COMMAND = Command(
 )
 
 
+def wanted(argv: Sequence[str]) -> asked.Asked:
+    """What the arguments ask for. Raises `UserError` as `asked.of` does."""
+    return asked.of(*COMMAND.split(argv, "sweep", "task", "scale", "seeds", "jobs", "on", "run"))
+
+
 def main() -> None:
     """The entry point."""
-    planned = plan(asked.parse(sys.argv[1:]))
+    planned = plan(wanted(sys.argv[1:]))
     if planned.asked.on != "local" and planned.asked.run:
         queued.submit(planned)
         return

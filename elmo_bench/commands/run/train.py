@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # `--help` does not import it
     from omegaconf import DictConfig
 
 COMMAND = Command(
-    "train",
-    "one run, or with -m a sweep of runs",
     (
         usage.TASK,
         usage.SCALE,

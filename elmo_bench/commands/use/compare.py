@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.bilm import BiLM
 
 COMMAND = Command(
-    "compare",
-    "how far a word's vectors in two sentences stand apart, layer by layer",
     (
         *BILM_FILES,
         Argument("word", "a word of both sentences, as it stands there"),

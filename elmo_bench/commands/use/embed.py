@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # `--help` does not import them
 COMPARED = 32  # lines computed in fp32 too, with precision=bf16
 GROUP = 1024  # lines read at once: the biLM sorts them by length into batches of its token budget
 COMMAND = Command(
-    "embed",
-    "write the biLM's layers for each line of a text file",
     (
         *BILM_FILES,
         Argument("input", "one whitespace-tokenized sentence a line; .gz and .xz are read too", value="FILE.txt"),

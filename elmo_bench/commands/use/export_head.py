@@ -8,8 +8,6 @@ from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Command
 
 COMMAND = Command(
-    "export_head",
-    "make a run's model the one that predict task=NAME uses",
     (
         Argument("checkpoint", "of a finished run, in its work folder, its record beside that", value="FILE.ckpt"),
         Argument("output", "folder of heads; by default models/heads", None, "FOLDER"),

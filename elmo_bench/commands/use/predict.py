@@ -32,8 +32,6 @@ def formats() -> list[Section]:
 
 
 COMMAND = Command(
-    "predict",
-    "apply a trained model to new text",
     (
         Argument("task", "use the trained head in models_root/heads; with checkpoint: its task", None, "NAME"),
         Argument("checkpoint", "of a run; its record gives the path, relative to results_root", None, "FILE.ckpt"),

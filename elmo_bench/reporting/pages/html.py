@@ -72,15 +72,15 @@ def _findings(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Seque
 def _untested(found: Sequence[Evaluated]) -> Section:
     """The findings of a scale of which no run speaks yet, with the paper's figures and the command that tests them."""
     rows = [
-        (f"{each.finding.finding} ({each.finding.where})", *_of_paper(each))
+        (
+            f"{each.finding.finding} ({each.finding.where})",
+            "; ".join(f"{task or 'biLM'} {said}" for task, said in each.finding.paper.items()),
+            each.command,
+        )
         for each in found
         if all(row.verdict == UNTESTED for row in each.rows)
     ]
     return Section(f"Scale {found[0].scale}: not tested", "", ("finding", "the paper", "command"), rows)
-
-
-def _of_paper(each: Evaluated) -> tuple[str, str]:
-    return "; ".join(f"{task or 'biLM'} {said}" for task, said in each.finding.paper.items()), each.command
 
 
 def _gains(scales: Scales) -> Chapter:

@@ -46,14 +46,14 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
     made = _made(records, results_root)
     files = {Path(results_root) / name: text for name, text in made.files.items()}
     if readme is not None:
-        text = embedded(readme.read_text(encoding="utf-8"), tables.overview(records))
+        text = embedded(readme.read_text(encoding="utf-8"), made.overview)
         files[readme] = between(text, VERDICTS, [replication.summary(made.findings)])
     front = Path(results_root) / "README.md"
     if front.is_file() and WRITTEN not in read_text(front):
         raise UserError(f"not {WRITTEN[0].lower()}{WRITTEN[1:]}; move it away, or give another results_root", front)
     for path, text in files.items():
         write_text(path, text)
-    return made.sections
+    return [*made.overview, *made.others]
 
 
 def contents(records: Sequence[Record], results_root: str | Path) -> dict[str, str]:
@@ -63,13 +63,15 @@ def contents(records: Sequence[Record], results_root: str | Path) -> dict[str, s
 
 def sections(records: Sequence[Record], results_root: str | Path) -> list[Section]:
     """All tables of the report. Raises `UserError` as `refresh` does."""
-    return _made(records, results_root).sections
+    made = _made(records, results_root)
+    return [*made.overview, *made.others]
 
 
 class Made(NamedTuple):
-    """The sections of a report, the findings of each scale, and its files by their path."""
+    """The overview and the other sections of a report, the findings of each scale, and its files by their path."""
 
-    sections: list[Section]
+    overview: list[Section]
+    others: list[Section]
     findings: list[list[Evaluated]]
     files: dict[str, str]
 
@@ -89,7 +91,7 @@ def _made(records: Sequence[Record], results_root: str | Path) -> Made:
     of_page = page.pages(runs, swept, of_bilm, found, read)
     files = {"README.md": _front(overview, pages), **pages, **of_page}
     of_tasks = [section for sections in by_task.values() for section in sections]
-    return Made([*overview, *of_tasks, *swept, *tables_of(of_bilm)], found, files)
+    return Made(overview, [*of_tasks, *swept, *tables_of(of_bilm)], found, files)
 
 
 def _spoken_of(found: list[Evaluated], results_root: str | Path) -> list[Evaluated]:

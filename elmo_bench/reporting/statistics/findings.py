@@ -178,19 +178,11 @@ def _of_updates(finding: Finding, task: str, found: tuple[Group, Group]) -> Row:
     return Row(task, fmean(passing) if passing else None, None, OPEN, found, "%", never)
 
 
-def _first_layer(weights: Sequence[float]) -> float:
-    return weights[1] - max(*weights[:1], *weights[2:])
-
-
-def _spread(weights: Sequence[float]) -> float:
-    return max(weights) - min(weights)
-
-
-def _lower_layers(weights: Sequence[float]) -> float:
-    return fmean(weights[:-1]) - weights[-1]
-
-
-WEIGHTS = {"first_layer": _first_layer, "spread": _spread, "lower_layers": _lower_layers}
+WEIGHTS = {
+    "first_layer": lambda weights: weights[1] - max(*weights[:1], *weights[2:]),
+    "spread": lambda weights: max(weights) - min(weights),
+    "lower_layers": lambda weights: fmean(weights[:-1]) - weights[-1],
+}
 
 
 def _of_weights(finding: Finding, task: str, records: Sequence[Record], more: Setting) -> Row:

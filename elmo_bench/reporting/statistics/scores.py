@@ -39,7 +39,7 @@ def gain_of_paper(record: Record) -> float | None:
 
 def mean_weights(records: Sequence[Record], place: str) -> list[float]:
     """The mean of each s_j over the seeds, then that of gamma."""
-    chosen = [[*record.weights_at(place), record.gamma_at(place)] for record in records]
+    chosen = [[*record.weights_at(place), record.gamma[place][record.epoch - 1]] for record in records]
     return [fmean(column) for column in zip(*chosen, strict=True)]
 
 

@@ -106,7 +106,8 @@ def not_recorded(tasks: Sequence[list[Record]]) -> list[str]:
 def _side_by_side(records: list[Record], belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:
     """The rows of one task at one scale: one for each word vectors, data and biLM."""
     found = _arms([group for group in sorted(in_groups(records), key=row_order) if belongs(group.first)])
-    metric, paper = monitored(records), _gain_of_paper(records[0], monitored(records))
+    metric = monitored(records)
+    paper = _gain_of_paper(records[0], metric)
     rows = []
     for arms, marks in zip(found, _marks(found), strict=True):
         task = records[0].task + (f" ({'; '.join(marks)})" if marks else "")

@@ -78,11 +78,9 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True)
 class Command:
-    """A command, `elmo-bench NAME` or `python -m elmo_bench NAME`.
+    """A command, `elmo-bench NAME` or `python -m elmo_bench NAME`; the list of commands has its name and summary.
 
     Args:
-        name: as it is typed.
-        summary: one line.
         arguments: its own `key=value` arguments; `debug` is added.
         examples: arguments of example calls, each with an explanation or "".
         notes: paragraphs on input and output; those with line breaks are printed unchanged.
@@ -92,8 +90,6 @@ class Command:
         page: of docs/, without .md: where to read on, in a checkout.
     """
 
-    name: str
-    summary: str
     arguments: Sequence[Argument] = ()
     examples: Sequence[tuple[str, str]] = ()
     notes: Sequence[str] = ()
@@ -102,12 +98,12 @@ class Command:
     more: Callable[[], Sequence[Section]] = lambda: ()
     page: str = ""
 
-    def run(self, main: Callable[[], T]) -> T | None:
+    def run(self, main: Callable[[], T], name: str = "", summary: str = "") -> T | None:
         """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
         if any(argument.partition("=")[0] in places.FLAGS for argument in sys.argv[1:]):
             console.report(_take_folder)
         if any(argument in HELP for argument in sys.argv[1:]):
-            return console.report(lambda: print(self.help()))
+            return console.report(lambda: print(self.help(name, summary)))
         return console.report(main, self.again)
 
     def parse(self, argv: Sequence[str] | None = None) -> dict[str, Any]:
@@ -127,22 +123,39 @@ class Command:
             outputs.apart(output, [values[a.name] for a in self.arguments if a.names_files and a.name != OUTPUT])
         return values
 
-    def help(self) -> str:
+    def split(self, argv: Sequence[str], *names: str) -> tuple[dict[str, Any], list[str]]:
+        """The values of some arguments, with or without a plus, or their defaults; and the others, all overrides.
+
+        Raises:
+            UserError: an invalid value.
+        """
+        own = {a.name.removeprefix("+"): a for a in self.arguments if a.name.removeprefix("+") in names}
+        values = {name: None if a.default is REQUIRED else a.default for name, a in own.items()}
+        others = []
+        for argument in argv:
+            key, equals, value = argument.partition("=")
+            if (name := key.removeprefix("+")) in own and equals:
+                values[name] = own[name].read(value)
+            else:
+                others.append(argument)
+        return values, others
+
+    def help(self, name: str = "", summary: str = "") -> str:
         """The text of `--help`."""
         arguments = [*self.arguments, DEBUG]
-        examples = [(f"elmo-bench {self.name} {line}".rstrip(), what) for line, what in self.examples]
+        examples = [(f"elmo-bench {name} {line}".rstrip(), what) for line, what in self.examples]
         listed = Section("Arguments", [(a.usage, _meaning(a)) for a in arguments])
         sections = [listed, Section("Examples", examples, 0), *self.more()]
         notes = [note if "\n" in note else textwrap.fill(note, WIDTH) for note in self.notes]
-        parts = [f"{self.summary[:1].upper()}{self.summary[1:]}.", self.usage(), *notes]
+        parts = [f"{summary[:1].upper()}{summary[1:]}.", self.usage(name), *notes]
         read_on = [f"Read on: docs/{self.page}.md"] if self.page and places.CHECKOUT else []
         return "\n\n".join([*parts, *(printed(section) for section in sections if section.lines), *read_on])
 
-    def usage(self) -> str:
+    def usage(self, name: str) -> str:
         """The first lines: the syntax of the command."""
         required = [a.usage for a in self.arguments if a.default is REQUIRED]
         optional = ["[KEY=VALUE ...]"] if self.overrides or len(required) < len(self.arguments) else []
-        line = " ".join([self.name, *required, *optional])
+        line = " ".join([name, *required, *optional])
         return f"Usage: elmo-bench {line}\n   or: python -m elmo_bench {line}"
 
 

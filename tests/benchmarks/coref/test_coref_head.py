@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.devices import standin
 from elmo_bench.nn.antecedents import marginal_loss
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.coref.head import CorefHead, bracketed
 from tasks.coref.reader import CorefReader
+from tests.gpu import standin
 from tests.nn.test_coref_spans import greedy, score_of
 
 GENRES = {"genres": Vocabulary(["bc", "-"])}

@@ -48,15 +48,15 @@ def test_the_loss_is_the_mean_over_sentences_or_their_sum():
     text, gold, losses = embedded([4, 2, 6]), torch.zeros(3, 6, dtype=torch.int64), {}
     for loss in ("mean", "sum"):
         torch.manual_seed(8)
-        losses[loss] = run(NerHead(12, 0, 12, TAGS, hidden=(5,), dropout=0.0, loss=loss), text, gold)[0].loss
+        losses[loss] = run(NerHead(12, 0, TAGS, hidden=(5,), dropout=0.0, loss=loss), text, gold)[0].loss
     torch.testing.assert_close(losses["sum"], 3 * losses["mean"])
     with pytest.raises(UserError, match="choose from mean, sum"):
-        NerHead(12, 0, 12, TAGS, loss="median")
+        NerHead(12, 0, TAGS, loss="median")
 
 
 def test_padding_and_the_rest_of_the_batch_do_not_change_scores():
     torch.manual_seed(1)
-    head, lengths, losses = NerHead(12, 6, 12, TAGS, hidden=(7, 5)).eval(), [5, 3, 8, 1], []
+    head, lengths, losses = NerHead(12, 6, TAGS, hidden=(7, 5)).eval(), [5, 3, 8, 1], []
     text, gold = embedded(lengths, elmo=6, extra=5), torch.zeros(4, 13, dtype=torch.int64)
     scores, predictions = run(head, text, gold)
     assert text.elmo is not None
@@ -71,7 +71,7 @@ def test_padding_and_the_rest_of_the_batch_do_not_change_scores():
 
 def test_elmo_at_the_output_reaches_the_scores_past_the_rnn():
     torch.manual_seed(2)
-    head = NerHead(12, 6, 12, TAGS, hidden=(7, 5)).eval()
+    head = NerHead(12, 6, TAGS, hidden=(7, 5)).eval()
     text = embedded([4], elmo=6)
     assert text.elmo is not None
     one, _ = run(head, text)
@@ -86,7 +86,7 @@ def test_elmo_at_the_output_reaches_the_scores_past_the_rnn():
 def test_predictions_are_iob2_whatever_the_scheme_learned():
     torch.manual_seed(3)
     for scheme in ("bioes", "iob2"):
-        head = NerHead(4, 0, 4, {"labels": Vocabulary(labels(["PER"], scheme), special=False)}, hidden=(3,))
+        head = NerHead(4, 0, {"labels": Vocabulary(labels(["PER"], scheme), special=False)}, hidden=(3,))
         nn.init.zeros_(head.project.weight)
         names = head.labels
         wanted = ["B-PER", "E-PER", "S-PER", "O"] if scheme == "bioes" else ["B-PER", "I-PER", "B-PER", "O"]
@@ -109,7 +109,7 @@ def test_the_model_learns_sentences_that_need_context_and_characters(tmp_path):
     tokens = batch.texts["tokens"]
     words = word_embedding(reader.vocabularies["words"], 10)
     chars = CharCNN(len(reader.vocabularies["chars"]), 8, {3: 16})
-    head = NerHead(26, 0, 26, reader.vocabularies, hidden=(20, 10), dropout=0.1)
+    head = NerHead(26, 0, reader.vocabularies, hidden=(20, 10), dropout=0.1)
     model = nn.ModuleList([words, chars, head])
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
 

@@ -24,7 +24,7 @@ def embedded(lengths: list[int], size: int = 6, elmo: int = 0, extra: int = 0) -
 def head(elmo: int = 0, **options) -> SnliHead:
     """Small; its biases keep enough of the few rectifiers awake for a test to see something."""
     torch.manual_seed(1)
-    model = SnliHead(6, elmo, 6, VOCABULARIES, **({"hidden": 5} | options))
+    model = SnliHead(6, elmo, VOCABULARIES, **({"hidden": 5} | options))
     for layer in (model.compare, model.combine, model.classify):
         nn.init.uniform_(layer.bias, 0.2, 1.0)
     return model
@@ -130,7 +130,7 @@ def test_l2_is_of_the_model_with_elmo_at_the_paper_scale_and_of_both_elsewhere()
 
 def test_initialisation():
     torch.manual_seed(2)
-    model = SnliHead(30, 0, 30, VOCABULARIES, hidden=20)
+    model = SnliHead(30, 0, VOCABULARIES, hidden=20)
     for lstm in (model.encoder.forward_lstm, model.inference.backward_lstm):
         weights, h = {name: p.detach() for name, p in lstm.named_parameters()}, lstm.hidden_size
         recurrent = weights["weight_hh_l0"]

@@ -124,7 +124,7 @@ def run(head: SquadHead, context: Embedded, question: Embedded, gold: Tensor | N
 @pytest.mark.parametrize("elmo", [0, 5])
 def test_the_loss_is_of_the_first_and_of_the_last_word(elmo):
     torch.manual_seed(0)
-    head = SquadHead(6, elmo, 6, {}, hidden=4)
+    head = SquadHead(6, elmo, {}, hidden=4)
     assert head.merge.in_features == 4 * (8 + elmo)
     assert head.encoder.forward_gru.input_size == 6
     gold = torch.tensor([[2, 8], [0, 0]])
@@ -139,7 +139,7 @@ def test_the_loss_is_of_the_first_and_of_the_last_word(elmo):
 
 def test_padding_and_the_rest_of_the_batch_change_nothing():
     torch.manual_seed(3)
-    head = SquadHead(6, 5, 6, {}, hidden=4).eval()
+    head = SquadHead(6, 5, {}, hidden=4).eval()
     context, question = embedded(9, 4, elmo=5), embedded(2, 6, elmo=5)
     both, _ = run(head, context, question)
     second, asked = (
@@ -157,7 +157,7 @@ def test_answers_are_cut_from_the_text_as_written():
     number = len(row["starts"])
     start, end = (torch.full((1, number), 0.1).log() for _ in range(2))
     start[0, 2], end[0, 3] = 0.0, -0.5
-    head = SquadHead(6, 0, 6, {}, hidden=4)
+    head = SquadHead(6, 0, {}, hidden=4)
     (answer,) = head.decode(SquadScores(None, start, end), Batch([row], {}, {}))
     assert answer == {"id": "q", "answer": "Blue  cart", "start": 5, "end": 15, "score": round(math.exp(-0.5), 4)}
     assert text[answer["start"] : answer["end"]] == answer["answer"]
@@ -177,7 +177,7 @@ def test_it_learns_to_find_what_a_question_names():
         place = i % 7
         row = reader.from_text(context=" ".join(order), question=order[place])
         asked.append({**row, "span": [place + 1, place + 1], "answers": [order[place + 1]]})
-    table, head = word_embedding(reader.vocabularies["words"], 16), SquadHead(16, 0, 16, {}, hidden=12, dropout=0.0)
+    table, head = word_embedding(reader.vocabularies["words"], 16), SquadHead(16, 0, {}, hidden=12, dropout=0.0)
     optimizer = torch.optim.Adam([*table.parameters(), *head.parameters()], lr=0.01)
     batch = reader.collate(asked)
     for _ in range(60):

@@ -23,7 +23,7 @@ LENGTHS = [4, 4, 1, 2]  # a line a predicate, one for none
 
 
 def small(elmo: int = 0, **sizes) -> SrlHead:
-    return SrlHead(6, elmo, 6, ROLES, **({"flag": 3, "hidden": 5, "layers": 3, "dropout": 0.2} | sizes))
+    return SrlHead(6, elmo, ROLES, **({"flag": 3, "hidden": 5, "layers": 3, "dropout": 0.2} | sizes))
 
 
 def batch(elmo: int = 0, gold: Tensor | None = None) -> tuple[dict[str, Embedded], Batch]:
@@ -114,7 +114,7 @@ def test_the_flag_begins_with_the_given_deviation():
 
 
 def test_initial_output_layer():
-    weight = SrlHead(6, 0, 6, ROLES, flag=2, hidden=9, layers=1).project.weight.detach()
+    weight = SrlHead(6, 0, ROLES, flag=2, hidden=9, layers=1).project.weight.detach()
     torch.testing.assert_close(weight @ weight.t(), torch.eye(5), atol=1e-5, rtol=0)
 
 

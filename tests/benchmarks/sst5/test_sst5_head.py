@@ -32,7 +32,7 @@ def embedded(elmo: bool, padding: float = 0.0) -> dict[str, Embedded]:
 
 def head(elmo: bool = True, classifier=RELU, output_elmo: str = "encoded", **dropouts: float) -> Sst5Head:
     torch.manual_seed(2)
-    return Sst5Head(D, E if elmo else 0, D, {}, 7, 4, 5, classifier, **dropouts, output_elmo=output_elmo)
+    return Sst5Head(D, E if elmo else 0, {}, 7, 4, 5, classifier, **dropouts, output_elmo=output_elmo)
 
 
 def test_biattention_is_what_its_equations_say():
@@ -107,7 +107,7 @@ def test_an_unknown_place_of_elmo_is_refused():
 
 def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
     cfg = pages.compose(["task=sst5", "scale=paper"])
-    model = instantiate(cfg.task.head)(input_size=300 + 1024, elmo_size=1024, own_size=300, vocabularies={})
+    model = instantiate(cfg.task.head)(input_size=300 + 1024, elmo_size=1024, vocabularies={})
     assert (model.encoder.output_size, model.integrator.output_size) == (600, 600)
     assert model.integrator.forward_lstm.input_size == 3600  # [h ; biLSTM(ELMo)], and with its context three times
     assert model.classifier[0].in_features == 2400
@@ -115,4 +115,4 @@ def test_the_page_has_the_papers_sizes_and_one_override_gives_maxout():
     assert (cfg.elmo["where"], cfg.elmo["lambda"]) == ("both", 0.001)
     maxout = "task.head.classifier._target_=elmo_bench.nn.feedforward.MaxoutLayers"
     make = instantiate(pages.compose(["task=sst5", maxout]).task.head)
-    assert isinstance(make(input_size=9, elmo_size=0, own_size=9, vocabularies={}).classifier, MaxoutLayers)
+    assert isinstance(make(input_size=9, elmo_size=0, vocabularies={}).classifier, MaxoutLayers)

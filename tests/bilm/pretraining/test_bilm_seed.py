@@ -12,6 +12,7 @@ from elmo_bench.bilm.card import CARD, FILES, read_card, write_card
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
+from elmo_bench.identity.missing import check_files
 from elmo_bench.mini.bilm import MiniBilm, ensure_bilm
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -38,7 +39,7 @@ def test_another_seed_is_another_recipe_in_another_folder(tmp_path):
 @pytest.mark.parametrize("choice", [("bilm=untrained",), ("scale=open", "data_root=x")])
 def test_a_bilm_that_no_run_trains_has_no_seed(tmp_path, choice):
     with pytest.raises(UserError, match=r"^bilm\.seed=2: bilm=\w+ is not trained by a run; bilm=mini is$"):
-        Identity(mini(tmp_path, *choice, "bilm.seed=2"))
+        check_files(mini(tmp_path, *choice, "bilm.seed=2"))
 
 
 @pytest.fixture

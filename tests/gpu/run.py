@@ -14,11 +14,13 @@ from xml.etree import ElementTree
 
 import torch
 
-from elmo_bench.speed import device, device_part, tables
+from elmo_bench.speed import device
 from elmo_bench.system import children, machine, places
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
+from tests.gpu import part as measuring
+from tests.gpu import tables
 
 LIMITS = {
     "tests": 240.0,
@@ -67,7 +69,7 @@ def _digest(paths: Sequence[Path]) -> str:
 
 def parts(kind: str) -> list[str]:
     """The names of all parts for a kind of device, in their order."""
-    return ["tests", *device_part.names(kind)]
+    return ["tests", *measuring.names(kind)]
 
 
 def run(work: Work, file: Path, limit: float, tell: Callable[[str], None]) -> Figures:
@@ -126,7 +128,7 @@ def _part(work: Work, part: str, limit: float) -> Figures:
 
 
 def _measured(work: Work, part: str, limit: float) -> Figures:
-    return device_part.run(part, work.place.type, work.rows, work.data, limit)
+    return measuring.run(part, work.place.type, work.rows, work.data, limit)
 
 
 def _tests(work: Work, limit: float) -> Figures:

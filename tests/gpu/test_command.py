@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmo_bench.commands.machine import gpu
-from elmo_bench.devices import standin
-from elmo_bench.speed import device, device_part, gpu_run, steps, tables
+from elmo_bench.speed import device
 from elmo_bench.speed.cases import Case
-from elmo_bench.speed.gpu_run import Work
 from elmo_bench.system.errors import UserError
 from tests.command import anew
 from tests.conftest import ROOT, clean_environment
+from tests.gpu import __main__ as gpu
+from tests.gpu import part, run, standin, steps, tables
+from tests.gpu.run import Work
 
 pytestmark = pytest.mark.slow
 
@@ -78,8 +78,8 @@ def test_the_stand_in_counts_what_a_gpu_would_be_waited_for():
 
 def test_every_part_has_a_limit_and_the_names_of_tasks_that_offer_the_scale():
     for kind in ("cpu", "cuda"):
-        names = gpu_run.parts(kind)
-        assert {name.partition(".")[0] for name in names} == set(gpu_run.LIMITS)
+        names = run.parts(kind)
+        assert {name.partition(".")[0] for name in names} == set(run.LIMITS)
         assert "steps.ner" in names
     assert gpu.named("steps.ner,tests", names) == ["tests", "steps.ner"]
     with pytest.raises(UserError, match=r"only=step: there is no such part"):
@@ -89,43 +89,43 @@ def test_every_part_has_a_limit_and_the_names_of_tasks_that_offer_the_scale():
 @pytest.fixture
 def work(monkeypatch) -> Work:
     """Two parts that are not really measured; `done` counts how often each is."""
-    monkeypatch.setattr(gpu_run, "_measured", lambda work, part, limit: {"done": work.data.append(part)})
+    monkeypatch.setattr(run, "_measured", lambda work, part, limit: {"done": work.data.append(part)})
     return Work(CPU, None, [], ["encode", "steps.ner"])
 
 
 def test_what_is_done_is_kept_and_what_failed_is_done_again(work, tmp_path, monkeypatch):
     file, told = tmp_path / "gpu.json", []
     monkeypatch.setattr(Work, "key", "same")
-    gpu_run.run(work._replace(parts=["encode"]), file, 60, told.append)
-    found = gpu_run.run(work, file, 60, told.append)
+    run.run(work._replace(parts=["encode"]), file, 60, told.append)
+    found = run.run(work, file, 60, told.append)
     assert work.data == ["encode", "steps.ner"]
     assert [line.partition(":")[0] for line in told] == ["encode", "encode", "steps.ner"]
     assert json.loads(file.read_text()) == found
     found["parts"]["encode"] = {"seconds": 1, "failed": "a reason"}
     file.write_text(json.dumps(found))
-    gpu_run.run(work, file, 60, told.append)
+    run.run(work, file, 60, told.append)
     assert work.data == ["encode", "steps.ner", "encode"]
     monkeypatch.setattr(Work, "key", "another")
-    gpu_run.run(work, file, 60, told.append)
+    run.run(work, file, 60, told.append)
     assert len(work.data) == 5
 
 
 def test_parts_for_which_no_time_is_left_are_left(work, tmp_path):
     told = []
-    found = gpu_run.run(work, tmp_path / "gpu.json", 0, told.append)
+    found = run.run(work, tmp_path / "gpu.json", 0, told.append)
     assert (found["parts"], work.data) == ({}, [])
     assert told == ["encode: no time left", "steps.ner: no time left"]
 
 
 def test_a_part_that_fails_says_why(tmp_path, forked):
     work = Work(CPU, tmp_path / "nowhere", [], ["steps.ner"])
-    found = gpu_run.run(work, tmp_path / "gpu.json", 120, lambda line: None)
+    found = run.run(work, tmp_path / "gpu.json", 120, lambda line: None)
     assert "nowhere" in found["parts"]["steps.ner"]["failed"]
 
 
 def test_a_part_that_takes_too_long_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setitem(gpu_run.LIMITS, "encode", 0.4 / gpu_run.SLOWER)
-    found = gpu_run.run(Work(CPU, None, [], ["encode"]), tmp_path / "gpu.json", 120, lambda line: None)
+    monkeypatch.setitem(run.LIMITS, "encode", 0.4 / run.SLOWER)
+    found = run.run(Work(CPU, None, [], ["encode"]), tmp_path / "gpu.json", 120, lambda line: None)
     assert found["parts"]["encode"]["failed"] == "not done after 0 s"
 
 
@@ -143,7 +143,7 @@ def test_outcomes_of_tests_are_read_from_their_report(tmp_path):
         '<failure message="assert 1 == 2&#10;more">...</failure></testcase><testcase classname="a" name="three">'
         '<skipped message="needs 2 NVIDIA GPUs"/></testcase></testsuite></testsuites>'
     )
-    found = gpu_run.outcome(tmp_path / "report.xml")
+    found = run.outcome(tmp_path / "report.xml")
     assert (found["passed"], found["skipped"], found["reasons"]) == (1, 1, ["needs 2 NVIDIA GPUs"])
     assert found["failed"] == "1 of 3 tests"
     assert found["failures"] == {"a::two": "assert 1 == 2"}
@@ -163,7 +163,7 @@ def test_the_page_has_a_table_of_each_kind():
         "pretraining.small": {"seconds": 2, "device": "H", "roof": roof, "pretraining": pretraining},
     }
     assert len(tables.of_device(parts)) == 5
-    page = gpu_run.markdown({
+    page = run.markdown({
         "machine": {"cpu": "C", "gpu": "H", "accelerator": "cuda"}, "versions": {"torch": "2"}, "commit": None,
         "dirty": None, "parts": parts,
     })  # fmt: skip
@@ -173,8 +173,8 @@ def test_the_page_has_a_table_of_each_kind():
 
 
 def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(data):
-    part = "elmo_bench.speed.device_part", ["steps.ner", "cpu", "", *data]
-    done = anew(ROOT, *part, clean_environment(), MISSING)
+    measured = "tests.gpu.part", ["steps.ner", "cpu", "", *data]
+    done = anew(ROOT, *measured, clean_environment(), MISSING)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])["steps"]
     assert [(each["arm"], each["precision"]) for each in found] == [
@@ -185,7 +185,7 @@ def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(data):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_one_line_says_so(tmp_path):
-    command = [sys.executable, "-m", "elmo_bench", "gpu", f"results_root={tmp_path}"]
+    command = [sys.executable, "-m", "tests.gpu", f"results_root={tmp_path}"]
     done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: device=cuda: there is no GPU here")
@@ -199,4 +199,4 @@ def test_rows_are_chosen_for_a_machine_without_data(data, tmp_path, monkeypatch,
     chosen = json.loads(Path(tmp_path, "rows", "ner.json").read_text())
     assert (chosen["task"], chosen["scale"], len(chosen["batches"])) == ("ner", "paper", 7)
     assert "ner" in capsys.readouterr().out
-    assert [name for name in device_part.names("cpu") if name.startswith("steps.")] == ["steps.ner"]
+    assert [name for name in part.names("cpu") if name.startswith("steps.")] == ["steps.ner"]

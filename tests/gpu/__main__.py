@@ -1,4 +1,4 @@
-"""All that needs a GPU, in one command that can be resumed: `python -m elmo_bench gpu`. The work is `speed.gpu_run`."""
+"""All that needs a GPU, in one command that can be resumed: `make gpu`, or `python -m tests.gpu`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, choice, flag, whole
 
-COMMAND = Command(
-    "gpu",
-    "run the tests that need a GPU, and measure it",
+
+class OfTests(Command):
+    """Called `python -m tests.gpu`."""
+
+    def help(self, name: str = "", summary: str = "") -> str:
+        usage = "Usage: python -m tests.gpu [KEY=VALUE ...]\n   or: make gpu ARGS='KEY=VALUE ...'"
+        return (
+            super()
+            .help(name, summary)
+            .replace(self.usage(name), usage)
+            .replace("elmo-bench gpu", "python -m tests.gpu")
+        )
+
+
+COMMAND = OfTests(
     (
         Argument("device", "cuda; cpu: the same parts at reduced sizes", "cuda", parse=choice("cuda", "cpu")),
         Argument("limit", "seconds for all parts; the same command goes on with the rest", 480, parse=whole(1)),
@@ -44,25 +56,23 @@ COMMAND = Command(
 def main() -> None:
     """The entry point."""
     given = COMMAND.parse()
-    if not places.CHECKOUT:
-        raise UserError("run this in a checkout: the tests are not part of the installed package")
     data = overrides(given["data_root"] or os.environ.get("DATA_ROOT"))
     if given["choose"]:
         return choose(Path(given["choose"]), data)
     from elmo_bench.bilm.pretraining.parallel import choose_device
 
     place = choose_device(given["device"])
-    from elmo_bench.speed import gpu_run  # imports Lightning, for which nobody waits who has no GPU
     from elmo_bench.system.storage.files import write_text
+    from tests.gpu import run  # imports Lightning, for which nobody waits who has no GPU
 
     rows = Path(given["rows"]) if given["rows"] else None
-    work = gpu_run.Work(place, rows, data, named(given["only"], gpu_run.parts(place.type)))
+    work = run.Work(place, rows, data, named(given["only"], run.parts(place.type)))
     folder = Path(given["results_root"] or places.OWN)
     file = folder / "gpu.json"
     if given["force"]:
         file.unlink(missing_ok=True)
-    found = gpu_run.run(work, file, given["limit"], lambda line: print(line, flush=True))
-    write_text(folder / "gpu.md", gpu_run.markdown(found))
+    found = run.run(work, file, given["limit"], lambda line: print(line, flush=True))
+    write_text(folder / "gpu.md", run.markdown(found))
     print(f"written to {file} and {folder / 'gpu.md'}")
     left = [part for part in work.parts if "failed" in found["parts"].get(part, {"failed": ""})]
     if left:
@@ -89,9 +99,13 @@ def named(text: str | None, known: Sequence[str]) -> list[str]:
 def choose(folder: Path, data: Sequence[str]) -> None:
     """Writes the rows that a GPU is measured with, <task>.json each."""
     from elmo_bench.speed import cases
-    from elmo_bench.speed.device_part import PAPER
+    from tests.gpu.part import PAPER
 
     folder.mkdir(parents=True, exist_ok=True)
     for task in cases.tasks(data[0].removeprefix("scale=")):
         cases.write(cases.choose(task, data, PAPER.scale, PAPER.batches), folder / f"{task}.json")
         print(f"{task}: {folder / task}.json", flush=True)
+
+
+if __name__ == "__main__":
+    COMMAND.run(main, "gpu", "run the tests that need a GPU, and measure it")

@@ -16,11 +16,13 @@ import torch
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.pretraining.parallel import choose_device
-from elmo_bench.speed import cases, device, inputs, pretraining, steps, whole_runs
+from elmo_bench.speed import cases, device, inputs, pretraining
 from elmo_bench.speed.bound import LARGE, batch_flops, best_product
 from elmo_bench.speed.cases import Case, Chosen, RandomLayers
+from elmo_bench.speed.steps import flops
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.terminal import console
+from tests.gpu import steps, whole_runs
 
 Figures = dict[str, Any]
 FIRST = "srl", "squad", "coref"
@@ -73,7 +75,7 @@ def run(part: str, kind: str, rows: Path | None, data: Sequence[str], limit: flo
     Raises:
         subprocess.SubprocessError: the process failed, or did not end within the limit.
     """
-    return device.in_own_process("device_part", part, kind, rows, *data, limit=limit)
+    return device.in_own_process("tests.gpu.part", part, kind, rows, *data, limit=limit)
 
 
 def choose(task: str, place: torch.device, data: Sequence[str]) -> Chosen:
@@ -133,7 +135,7 @@ def _steps(chosen: Chosen, place: torch.device, best: dict[str, float]) -> list[
     source, rows = RandomLayers(amount(place.type).width), []
     for arm in ("baseline", "elmo"):
         case = Case(chosen, arm, source)
-        work = steps.flops(case, case.batches[1:])
+        work = flops(case, case.batches[1:])
         for precision, rate in best.items():
             row = steps.on_device(case, place, precision, amount(place.type).rounds)
             share = work / len(case.batches[1:]) / row["seconds_a_step"] / rate
