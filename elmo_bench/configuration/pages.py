@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -119,9 +118,9 @@ def _explain(error: BaseException) -> str | None:
     if wrong := re.match(r"Error merging override \+*(.+)", text):
         return f"{wrong[1]}: {_needed(str(error.__cause__ or ''))}"
     if wrong := re.search(r"Could not override '([^']+)'", text):
-        return unknown_key(wrong[1])
+        return _unknown_key(wrong[1], error)
     if wrong := re.search(r"Key '([^']+)' is not in struct\s+full_key: (\S+)", text):
-        return unknown_key(wrong[2])
+        return _unknown_key(wrong[2], error)
     if wrong := re.search(r"Could not override '?([^'\s]+)'?\.?\s*No match in the defaults list", text):
         return f"{wrong[1]}: there is no such group of configuration pages"
     return _line(error)
@@ -167,21 +166,18 @@ def _needed(error: str) -> str:
     return next((words for part, words in NEEDED.items() if part in error), error.partition("\n")[0])
 
 
-def unknown_key(key: str) -> str:
-    """The message for a configuration key that does not exist, listing the keys of the same block."""
-    known: list[str] = []
-    elsewhere: list[str] = []
-    parent, _, name = key.rpartition(".")
-    try:
-        whole = compose(_groups(sys.argv[1:]))
-        node = OmegaConf.select(whole, parent) if parent else whole
-        known = [str(k) for k in node] if isinstance(node, DictConfig) else []
-        elsewhere = [path for path in _paths(OmegaConf.to_container(whole)) if path.rpartition(".")[2] == name]
-    except Exception:  # the list is optional; the message must not fail
-        pass
+def _unknown_key(key: str, error: BaseException) -> str:
+    """The message for a key that the configuration lacks: where it is, or the keys of its block."""
+    inner = error if hasattr(error, "parent_node") else error.__cause__
+    node = getattr(inner, "parent_node", None)
+    if not isinstance(node, DictConfig) or not len(node):
+        return f"{key}: there is no such key; see conf/train.yaml and --cfg job"
+    name = key.rpartition(".")[2]
+    paths = _paths(OmegaConf.to_container(node._get_root()))  # type: ignore[arg-type]
+    elsewhere = [path for path in paths if path.rpartition(".")[2] == name and not path.startswith("hydra.")]
     if len(elsewhere) == 1:
         return f"{key}: there is no such key; did you mean {elsewhere[0]}?"
-    return f"{key}: there is no such key; " + (choices(name, known) if known else "see conf/train.yaml and --cfg job")
+    return f"{key}: there is no such key; {choices(name, [str(each) for each in node if each != 'hydra'])}"
 
 
 def _paths(node: Any, prefix: str = "") -> Iterator[str]:
@@ -189,12 +185,6 @@ def _paths(node: Any, prefix: str = "") -> Iterator[str]:
     for key, inner in node.items() if isinstance(node, dict) else ():
         yield f"{prefix}{key}"
         yield from _paths(inner, f"{prefix}{key}.")
-
-
-def _groups(arguments: Sequence[str]) -> list[str]:
-    """The arguments that choose a page, which determines the known keys."""
-    groups = {path.name for folder in places.conf() for path in folder.iterdir() if path.is_dir()}
-    return [a for a in arguments if a.partition("=")[0] in groups and "," not in a]
 
 
 def _line(error: BaseException) -> str:
