@@ -1,6 +1,6 @@
 """The contract between the framework and a task: protocols for reader, head and metric, and the types they exchange.
 
-A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its pages under `conf/task/`.
+A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its configuration files under `conf/task/`.
 The framework (`elmo_bench/`) uses them only through the protocols below and never imports a task.
 
 `tasks/README.md` shows step by step how to add a task. A task that does not offer `scale=mini` has a function

@@ -48,7 +48,7 @@ COMMAND = Command(
 def _chosen(arguments: list[str]) -> tuple[list[str], bool]:
     """The arguments as Hydra takes them, and whether they ask for the configuration alone, with `--cfg job`.
 
-    A page may leave out keys that every recipe has, for which Hydra wants a plus.
+    A configuration file may leave out keys that every recipe has, for which Hydra wants a plus.
     """
     from elmo_bench.bilm.pretraining.recipe import Recipe
 

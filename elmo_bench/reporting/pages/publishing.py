@@ -92,7 +92,7 @@ def _publish(
 
 
 def _items(results_root: Path, record: Record) -> Any:
-    """The per-example results of the test set; None where they are not recorded."""
+    """The per-example results of the test set; None without them."""
     path = items.path_of(store.place(results_root, record.scale, record.task, record.run))
     return items.read(path).get("test") if path.is_file() else None
 
@@ -101,7 +101,9 @@ def _there(record: Record, folder: Path, known: Mapping[str, str | None]) -> boo
     """Whether the server or the folder has a run of this very record."""
     digest = wandb_record.digest(record)
     marks = [path / DIGEST for path in folder.glob(f"wandb/offline-run-*-{record.run}")]
-    return known.get(record.run) == digest or any(mark.is_file() and mark.read_text().strip() == digest for mark in marks)
+    return known.get(record.run) == digest or any(
+        mark.is_file() and mark.read_text().strip() == digest for mark in marks
+    )
 
 
 def unsynced(folder: Path, run: str = "*") -> list[Path]:
