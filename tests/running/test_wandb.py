@@ -303,7 +303,7 @@ def test_what_the_server_has_is_not_published_again(tmp_path, monkeypatch):
 
 
 def test_publish_says_how_to_upload(call, bench, tmp_path):
-    version = OmegaConf.load(pages.page("ner")).task.version  # the command reads the page, too
+    version = OmegaConf.load(pages.page("ner")).task.version  # the command reads the file, too
     save(tmp_path / "mine", finished(version=version))
     status, out, err = call(command, f"results_root={tmp_path}/mine", "project=p")
     assert status == 0, err
