@@ -42,7 +42,7 @@ def sentences(seed: int, better: float = 0.0, n: int = 150, size: int = 1) -> It
 
 
 def saved(folder, seed, scored, where="none", **more):
-    """A record on disk with its items of both splits; its scores are theirs."""
+    """A record on disk with its per-example results of both splits; its scores are theirs."""
     metrics = precision_recall_f1(scored.totals())
     record = fake(where, seed, metrics={"dev": metrics, "test": metrics}, **more)
     record.config["task"]["metric"] = METRIC
