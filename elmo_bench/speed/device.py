@@ -33,7 +33,7 @@ class Operations(TorchDispatchMode):
 
 
 def in_own_process(module: str, *arguments: object, limit: float | None = None) -> Any:
-    """What a module of this room prints as JSON in its last line, run as a process, whose peak memory is its own.
+    """What a module of this package prints as JSON in its last line, run as a process, whose peak memory is its own.
 
     Args:
         module: its name.

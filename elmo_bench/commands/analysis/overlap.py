@@ -10,14 +10,14 @@ from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
     "analysis.overlap",
-    "how much of dev and test stands in a text: what a biLM has read of them",
+    "how much of dev and test occurs in a text: what a biLM has read of them",
     (usage.SCALE, *usage.PLACES),
     (
         ("scale=open data_root=FOLDER", "the open biLM's text and all six tasks"),
         ("scale=open data_root=FOLDER task=squad text=corpus.txt.gz", "a text of your own and one task"),
     ),
     (
-        "Prints the table and writes it as a record, results/analysis/SCALE/overlap/ID.json, for the report, which "
+        "Prints the table and writes it as a record, results/own/analysis/SCALE/overlap/ID.json, for the report, which "
         "also warns of it beside the dev figures of a task.",
         usage.OVERRIDES,
     ),

@@ -33,8 +33,9 @@ COMMAND = Command(
         ("task=srl scale=mini results_root=results", "the project's evidence"),
     ),
     (
-        "Intervals draw whole clusters of test examples. A run records them as its data tell them; this command takes "
-        "documents that the data tell now. Only runs on the very same data are changed, and of them only the clusters.",
+        "Intervals draw whole clusters of test examples, such as documents. A run records the clusters that its data "
+        "name; this command takes them again from the data as they are now. Only runs on exactly the same data are "
+        "changed, and only their clusters.",
         usage.OVERRIDES,
     ),
     overrides=True,

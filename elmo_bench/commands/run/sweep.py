@@ -19,7 +19,7 @@ from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 COMMAND = Command(
     "sweep",
-    "a table or figure of the paper as one sweep, ours beside theirs",
+    "a table or figure of the paper as one sweep, with our scores beside the paper's",
     (
         Argument("+sweep", "a file in conf/sweep/", value="NAME"),
         Argument("task", "the benchmark, or all; by default ner, or the one that the sweep is for", None, "NAME"),
