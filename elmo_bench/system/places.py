@@ -57,7 +57,7 @@ def fetching(scale: str, task: str) -> str:
     return f"make data SCALE={scale} TASK={task}" if CHECKOUT else f"elmo-bench data scale={scale} task={task}"
 
 
-# The recorded runs of the project's authors, and the default folder of a user's own, which git ignores.
+# The reference runs, and the default folder of a user's own, which git ignores.
 RECORDED = BROUGHT / "results"
 OWN = ROOT / "results" / "own"
 
