@@ -61,9 +61,7 @@ def table() -> str:
             seconds += sum(map(typical, arms))
             times, peaks = map(_minutes, arms), map(_peak, arms)
             disk = words_of[scale][task] * width
-            rows.append(
-                (scale, task, *times, _minutes(gpu) if gpu else "not known", *peaks, f"{disk / 1e6:,.0f} MB")
-            )
+            rows.append((scale, task, *times, _minutes(gpu) if gpu else "not known", *peaks, f"{disk / 1e6:,.0f} MB"))
         rows.append((scale, "**all**, both arms, one seed", f"**{seconds / 60:.0f}**", *[""] * 5))
     header = (
         "scale",
