@@ -1,6 +1,6 @@
 """The contract between the framework and a task: protocols for reader, head and metric, and the types they exchange.
 
-A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its pages under `conf/task/`.
+A task is a folder `tasks/<name>/` with a reader, a head and a metric, and its configuration files under `conf/task/`.
 The framework (`elmo_bench/`) uses them only through the protocols below and never imports a task.
 
 `tasks/README.md` shows step by step how to add a task. A task that does not offer `scale=mini` has a function
@@ -156,7 +156,7 @@ class Describes(Protocol):
 
 
 class Metric(Protocol):
-    """The official definition, in percent, as a function of sums over items. A fresh one is made for every pass.
+    """The official definition, in percent, as a function of sums over examples. A fresh one is made for every pass.
 
     `elmo_bench.metrics.items.AdditiveMetric` implements all but `update` and `from_totals`.
     """
@@ -166,12 +166,12 @@ class Metric(Protocol):
         ...
 
     def items(self) -> Items:
-        """The counts of each item, in the order of the rows given to `update`."""
+        """The counts of each example, in the order of the rows given to `update`."""
         ...
 
     @staticmethod
     def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
-        """The metric from the sums of the items' statistics: over all items, or over a resample of them."""
+        """The metric from the sums of the examples' statistics: over all examples, or over a resample of them."""
         ...
 
     def compute(self) -> dict[str, float]:

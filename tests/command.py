@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # imports Lightning, which takes a new process seconds
 
 
 def stand_in() -> None:
-    """Puts the stand-in where the page of a biLM finds it."""
+    """Puts the stand-in where the file of a biLM in conf finds it."""
     setattr(bilm, "BilmLayers", fakes.FakeBiLM)  # noqa: B010
 
 

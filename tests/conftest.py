@@ -92,7 +92,7 @@ def stored_activations() -> Path:
 
 @pytest.fixture
 def first_versions(monkeypatch) -> None:
-    """All tasks are of version 1, as made-up records are, whatever their pages say."""
+    """All tasks are of version 1, as made-up records are, whatever their files say."""
     monkeypatch.setattr(pages, "version", lambda task: 1)
 
 

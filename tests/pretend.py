@@ -70,7 +70,7 @@ def _epochs(path: Path, number: int, start: int) -> list[float]:
 
 
 def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
-    """`sweep`, or the stand-in for `train`, with the pages in a folder."""
+    """`sweep`, or the stand-in for `train`, with the files in a folder."""
     places.CONF = conf
     sys.argv = [name, *arguments]
     together.TRAIN = [sys.executable, "-m", "tests.pretend", str(conf), "train"]

@@ -142,7 +142,7 @@ def score(gold, predictions):
 
 
 class ScriptedMetric(AdditiveMetric):
-    """Its dev scores rise and fall as told, so that a test knows the best epoch and the stop. It has one item."""
+    """Its dev scores rise and fall as told, so that a test knows the best epoch and the stop. It has one example."""
 
     script: ClassVar[list[float]] = []
     statistics = ("accuracy",)

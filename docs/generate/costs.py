@@ -55,17 +55,20 @@ def table() -> str:
     for scale in SCALES:
         seconds, width = 0.0, _width(scale)
         for task in in_order(pages.tasks()):
-            arms = [_main(scale, task, arm) for arm in ("baseline", "elmo")]
+            runs = [_main(scale, task, arm) for arm in ("baseline", "elmo")]
+            arms = [[each for each in arm if each.machine["accelerator"] == "cpu"] for arm in runs]
+            gpu = [each for each in runs[1] if each.machine["accelerator"] != "cpu"]
             seconds += sum(map(typical, arms))
             times, peaks = map(_minutes, arms), map(_peak, arms)
             disk = words_of[scale][task] * width
-            rows.append((scale, task, *times, *peaks, f"{disk / 1e6:,.0f} MB"))
-        rows.append((scale, "**all**, both arms, one seed", f"**{seconds / 60:.0f}**", "", "", "", ""))
+            rows.append((scale, task, *times, _minutes(gpu) if gpu else "not known", *peaks, f"{disk / 1e6:,.0f} MB"))
+        rows.append((scale, "**all**, both arms, one seed", f"**{seconds / 60:.0f}**", *[""] * 5))
     header = (
         "scale",
         "task",
         "baseline, minutes",
         "+ELMo, minutes",
+        "+ELMo on a GPU",
         "baseline, memory",
         "+ELMo, memory",
         "layers on disk",
@@ -86,7 +89,7 @@ def _machine() -> str:
     records = [each for scale in SCALES for each in read_all(places.RECORDED, scale) if is_main(each)]
     names = sorted({each.machine["cpu"] for each in records})
     return (
-        f"From {len(records)} recorded runs on {', '.join(names)} (one core a run, no GPU): the median of the CPU "
+        f"From {len(records)} recorded runs on {', '.join(names)} (one core a run): the median of the CPU "
         "time, and the largest peak of memory over the seeds."
     )
 

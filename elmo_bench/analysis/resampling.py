@@ -14,10 +14,10 @@ Statistic = Callable[[np.ndarray], np.ndarray]  # sums (D, C) -> (D,)
 
 
 class Score:
-    """A score, computed from what each cluster of items adds to some sums.
+    """A score, computed from what each cluster of examples adds to some sums.
 
     Args:
-        counts: (seeds, S, C), what each sentence adds to each sum; the last sum is of the items.
+        counts: (seeds, S, C), what each sentence adds to each sum; the last sum is of the examples.
         documents: of the sentences; None: it stands alone.
         statistic: the score from the sums.
     """
@@ -36,7 +36,7 @@ class Score:
         return self._cell(zero, Cell(source, quantity, 0.0, layer, paper=paper))
 
     def minus(self, other: Score, one: Cell, less: Cell) -> Cell:
-        """The difference of two layers on the same items.
+        """The difference of two layers on the same examples.
 
         Args:
             other: the score that is subtracted.

@@ -1,6 +1,6 @@
-"""The settings of Tables 4 to 6: pages conf/analysis/<name>.yaml, and <name>/<scale>.yaml with what differs at a scale.
+"""The settings of Tables 4 to 6: files conf/analysis/<name>.yaml, and <name>/<scale>.yaml with what differs at a scale.
 
-Arguments that name a key of the page change it; all others are overrides of a run's configuration, of which the scale,
+Arguments that name a key of the file change it; all others are overrides of a run's configuration, of which the scale,
 the biLM and the folders count.
 """
 
@@ -110,12 +110,12 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
     """The run and the settings of a study.
 
     Args:
-        name: of its page.
+        name: of its configuration file.
         cls: of its settings.
         arguments: of the command line.
 
     Raises:
-        UserError: an unknown key or page, a value that is not allowed.
+        UserError: an unknown key or configuration file, a value that is not allowed.
     """
     own = [argument for argument in arguments if argument.partition("=")[0] in names(cls)]
     others = [argument for argument in arguments if argument not in own]
@@ -129,11 +129,11 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
 
 
 def _pages(name: str, scale: str) -> list[Any]:
-    """The common page and the one of the scale. Raises `UserError` if there is none for the scale."""
+    """The common file and the one of the scale. Raises `UserError` if there is none for the scale."""
     folder = places.CONF / "analysis"
     if not (folder / name / f"{scale}.yaml").is_file():
         known = ", ".join(f"scale={path.stem}" for path in sorted((folder / name).glob("*.yaml")))
-        raise UserError(f"analysis.{name} has no page for scale={scale}; it offers {known}")
+        raise UserError(f"analysis.{name} has no configuration file for scale={scale}; it offers {known}")
     return [yaml_text.read(path) for path in (folder / f"{name}.yaml", folder / name / f"{scale}.yaml")]
 
 

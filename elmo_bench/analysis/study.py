@@ -39,10 +39,10 @@ class Study(Generic[T]):
     """One table at one scale with one biLM.
 
     Attributes:
-        name: of the page of settings.
+        name: of the configuration file of settings.
         run: the scale, the biLM and the folders.
         settings: of the study.
-        controls: runs with other biLMs, by the name of their page.
+        controls: runs with other biLMs, by the name of their configuration file.
     """
 
     name: str

@@ -32,7 +32,7 @@ class UntrainedBilm:
     """Makes random weights and their options file.
 
     Args:
-        bilm: names the two files to write, and as `like` the source of the sizes: an options file, or a page of
+        bilm: names the two files to write, and as `like` the source of the sizes: an options file, or a file in
             conf/pretrain.
         places: not used.
     """

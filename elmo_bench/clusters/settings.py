@@ -33,7 +33,7 @@ class JobSettings:
 
 @dataclass
 class ClusterSettings:
-    """The keys are explained on the page, conf/cluster/slurm.yaml."""
+    """The keys are explained in the configuration file, conf/cluster/slurm.yaml."""
 
     at_once: int = 8
     attempts: int = 5
@@ -49,14 +49,14 @@ def known() -> list[str]:
 
 
 def read(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
-    """The settings of a page.
+    """The settings of a configuration file.
 
     Args:
-        name: of the page.
+        name: of the configuration file.
         changes: as "run.partition=gpu".
 
     Raises:
-        UserError: there is no such page, a key that it does not know, or a value of another type.
+        UserError: there is no such configuration file, a key that it does not know, or a value of another type.
     """
     if name not in known():
         raise UserError(

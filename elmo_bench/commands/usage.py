@@ -57,7 +57,7 @@ def bilm_files(given: Mapping[str, Any]) -> tuple[Path, Path]:
 
 
 def of_pages(groups: Sequence[str] = GROUPS) -> list[Section]:
-    """The pages of some groups of the configuration."""
+    """The configuration files of some groups."""
     return [pages(groups)]
 
 

@@ -1,1 +1,1 @@
-"""The configuration: its typed keys and its pages."""
+"""The configuration: its typed keys and its files."""

@@ -1,4 +1,4 @@
-"""Composing configurations: Hydra composes each choice of pages once, and every run of that choice gets a copy."""
+"""Composing configurations: Hydra composes each choice of files once, and every run of it gets a copy."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def register() -> None:
     """Makes the schema and the resolvers known to Hydra.
 
     `${root:models}` is the folder `models` of the checkout, `${shipped:${models_root},open}` that of a model which the
-    project brings, `${conf:a.yaml}` a page, `${arm:A,B}` A for the baseline and B with ELMo,
-    `${last:PATH,NAME}` the last part of a path (NAME for null), `${page:bilm,NAME,KEY}` the value of a key on another
-    page, `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}`
+    project brings, `${conf:a.yaml}` a file in `conf`, `${arm:A,B}` A for the baseline and B with ELMo,
+    `${last:PATH,NAME}` the last part of a path (NAME for null), `${page:bilm,NAME,KEY}` the value of a key in another
+    file, `${seeded:NAME,SEED}` the name of a folder: NAME for the seed 1, else NAME-seedSEED, `${packaged:NAME,FOLDER}`
     a folder in an installed package, and `${made:}` the folder that `elmo-bench data` writes to by default, null if
     there is none, and `${cache:}` the cache.
     """
@@ -113,14 +113,14 @@ def seeded(name: str, seed: int) -> str:
 
 
 def _value_on_page(group: str, name: str, key: str, *, _root_: DictConfig) -> Any:
-    """The value of a key on a page that the configuration did not choose; None if the page has no such key.
+    """The value of a key in a configuration file that was not chosen; None if the file has no such key.
 
     Raises:
-        UserError: there is no such page.
+        UserError: there is no such configuration file.
     """
     path = places.page(group, name)
     if not path.is_file():
-        raise UserError(f"{group}={name}: there is no such page; {choices(name, places.named(group))}")
+        raise UserError(f"{group}={name}: there is no such configuration file; {choices(name, places.named(group))}")
     page = yaml_text.read(path)
     page._set_parent(_root_)  # its interpolations are those of the run
     return OmegaConf.select(page, key)
@@ -133,7 +133,7 @@ def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
     """The configuration that `elmo-bench NAME OVERRIDES` would get.
 
     A composition by Hydra takes a quarter of a second, and a command needs many: of all settings of a sweep. So Hydra
-    composes a choice of pages once, as long as no page changes; to a copy of it, Hydra applies the values of the run.
+    composes a choice of files once, as long as no file changes; to a copy of it, Hydra applies the values of the run.
 
     Raises:
         The same errors as the command; `console.report` turns them into one line.
@@ -167,7 +167,7 @@ def _by_pages(state: Any, name: str, chosen: tuple[str, ...]) -> DictConfig:
 
 
 def _state() -> tuple[tuple[str, int, int], ...]:
-    """What tells the pages from changed ones."""
+    """What tells the configuration files from changed ones."""
     *own, ours = places.conf()
     known, groups = [], [folder / group for folder in own for group in os.listdir(ours)]
     for top in (ours, *groups):
@@ -197,7 +197,7 @@ def _apply(values: Sequence[Any], cfg: DictConfig) -> None:
 
 
 def _is_value(override: Any) -> bool:
-    """Whether an override sets a key of the composed pages and neither chooses a page nor concerns Hydra itself."""
+    """Whether an override sets a key of the composed files and neither chooses a file nor concerns Hydra itself."""
     key = override.key_or_group
     if override.is_sweep_override() or override.package is not None or key.partition(".")[0] == "hydra":
         return False

@@ -1,19 +1,18 @@
-"""What single pages say, and one-line messages for the errors of Hydra and OmegaConf; `compose` is of `composing`."""
+"""What single configuration files say, and one-line messages for the errors of Hydra and OmegaConf."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from elmo_bench.configuration.composing import compose
+from elmo_bench.configuration.composing import compose as compose
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, yaml_text
@@ -22,7 +21,7 @@ from elmo_bench.system.terminal.console import choices
 
 
 def page(task: str) -> Path:
-    """The path of a task's configuration page. Raises `UserError` if there is no such task."""
+    """The path of a task's configuration file. Raises `UserError` if there is no such task."""
     known = tasks()
     if task not in known:
         raise UserError(f"task={task}: there is no such task; {choices(task, known)}")
@@ -30,34 +29,34 @@ def page(task: str) -> Path:
 
 
 def tasks() -> list[str]:
-    """The names of the tasks: those with a page."""
+    """The names of the tasks: those with a configuration file."""
     return places.named("task")
 
 
 def version(task: str) -> int:
-    """The version of a task's computation, by its page; 1 for a task without a page (of a record from elsewhere)."""
+    """The version of a task's computation, by its file; 1 for a task without one (of a record from elsewhere)."""
     if task not in tasks():
         return 1
     return _written(page(task), "task.version", 1)
 
 
 def metric(task: str) -> str | None:
-    """The class of a task's official metric, by its page; None for a task without a page."""
+    """The class of a task's official metric, by its configuration file; None for a task without one."""
     return _written(page(task), "task.metric._target_") if task in tasks() else None
 
 
 def scales(task: str) -> list[str]:
-    """The scales that a task offers, by its page."""
+    """The scales that a task offers, by its configuration file."""
     return list(_written(page(task), "task.scales", []))
 
 
 def title(task: str) -> str:
-    """The name of a task in tables, by its page."""
+    """The name of a task in tables, by its configuration file."""
     return _written(places.page("task", task), "task.title") or task
 
 
 def own_bilm(scale: str) -> str | None:
-    """The page of a scale's own biLM, as its page says."""
+    """The name of a scale's own biLM, as its configuration file says."""
     return _written(_scale(scale), "scale.bilm")
 
 
@@ -71,14 +70,14 @@ def _scale(name: str) -> Path:
 
 
 def _written(path: Path, key: str, default: Any = None) -> Any:
-    """The value of a key on one page; `default` without the key or the page."""
+    """The value of a key in one configuration file; `default` without the key or the file."""
     if not path.is_file():
         return default
     return OmegaConf.select(read(path), key, default=default)
 
 
 def read(path: Path) -> Any:
-    """What a page says, not to be changed. It is parsed once, as a report asks for the same page often."""
+    """What a file says, not to be changed. It is parsed once, as a report asks for the same file often."""
     return _parsed(path, path.stat().st_mtime_ns)
 
 
@@ -119,11 +118,11 @@ def _explain(error: BaseException) -> str | None:
     if wrong := re.match(r"Error merging override \+*(.+)", text):
         return f"{wrong[1]}: {_needed(str(error.__cause__ or ''))}"
     if wrong := re.search(r"Could not override '([^']+)'", text):
-        return unknown_key(wrong[1])
+        return _unknown_key(wrong[1], error)
     if wrong := re.search(r"Key '([^']+)' is not in struct\s+full_key: (\S+)", text):
-        return unknown_key(wrong[2])
+        return _unknown_key(wrong[2], error)
     if wrong := re.search(r"Could not override '?([^'\s]+)'?\.?\s*No match in the defaults list", text):
-        return f"{wrong[1]}: there is no such group of configuration pages"
+        return f"{wrong[1]}: there is no such group of configuration files"
     return _line(error)
 
 
@@ -138,7 +137,7 @@ def _origin(error: BaseException) -> str:
 
 
 def _other_encoding() -> str | None:
-    """The page that is not UTF-8, if there is one: Hydra's error names none."""
+    """The configuration file that is not UTF-8, if there is one: Hydra's error names none."""
     for path in [path for folder in places.conf() for path in sorted(folder.rglob("*.yaml"))]:
         try:
             files.read_text(path)
@@ -167,21 +166,18 @@ def _needed(error: str) -> str:
     return next((words for part, words in NEEDED.items() if part in error), error.partition("\n")[0])
 
 
-def unknown_key(key: str) -> str:
-    """The message for a configuration key that does not exist, listing the keys of the same block."""
-    known: list[str] = []
-    elsewhere: list[str] = []
-    parent, _, name = key.rpartition(".")
-    try:
-        whole = compose(_groups(sys.argv[1:]))
-        node = OmegaConf.select(whole, parent) if parent else whole
-        known = [str(k) for k in node] if isinstance(node, DictConfig) else []
-        elsewhere = [path for path in _paths(OmegaConf.to_container(whole)) if path.rpartition(".")[2] == name]
-    except Exception:  # the list is optional; the message must not fail
-        pass
+def _unknown_key(key: str, error: BaseException) -> str:
+    """The message for a key that the configuration lacks: where it is, or the keys of its block."""
+    inner = error if hasattr(error, "parent_node") else error.__cause__
+    node = getattr(inner, "parent_node", None)
+    if not isinstance(node, DictConfig) or not len(node):
+        return f"{key}: there is no such key; see conf/train.yaml and --cfg job"
+    name = key.rpartition(".")[2]
+    paths = _paths(OmegaConf.to_container(node._get_root()))  # type: ignore[arg-type]
+    elsewhere = [path for path in paths if path.rpartition(".")[2] == name and not path.startswith("hydra.")]
     if len(elsewhere) == 1:
         return f"{key}: there is no such key; did you mean {elsewhere[0]}?"
-    return f"{key}: there is no such key; " + (choices(name, known) if known else "see conf/train.yaml and --cfg job")
+    return f"{key}: there is no such key; {choices(name, [str(each) for each in node if each != 'hydra'])}"
 
 
 def _paths(node: Any, prefix: str = "") -> Iterator[str]:
@@ -189,12 +185,6 @@ def _paths(node: Any, prefix: str = "") -> Iterator[str]:
     for key, inner in node.items() if isinstance(node, dict) else ():
         yield f"{prefix}{key}"
         yield from _paths(inner, f"{prefix}{key}.")
-
-
-def _groups(arguments: Sequence[str]) -> list[str]:
-    """The arguments that choose a page, which determines the known keys."""
-    groups = {path.name for folder in places.conf() for path in folder.iterdir() if path.is_dir()}
-    return [a for a in arguments if a.partition("=")[0] in groups and "," not in a]
 
 
 def _line(error: BaseException) -> str:

@@ -1,6 +1,6 @@
 """The typed configuration of a run: every key with its type, default, allowed values and meaning.
 
-The dataclasses are Hydra structured configs; the pages under `conf/` fill them in. A subsystem receives only its own
+The dataclasses are Hydra structured configs; the files under `conf/` fill them in. A subsystem receives only its own
 block. The blocks of a task that name code by `_target_` (reader, words, chars, head, metric, optimizer, scheduler,
 average) are open: their keys are the arguments of the code that they name.
 
@@ -45,7 +45,7 @@ def key(
     """A field of the configuration.
 
     Args:
-        default: its value if no page sets one; `MISSING` if a page must.
+        default: its value if no configuration file sets one; `MISSING` if one must.
         help: its meaning, for `--help`.
         choices: all allowed values.
         least, below, above, most: bounds of a number: at least `least`, smaller than `below`, larger than `above`, at
@@ -84,7 +84,7 @@ class ElmoConfig:
 
 @dataclass
 class LayersConfig:
-    """A source of layers (`bilm=`): the keys that all sources share. A page adds the arguments of its own source."""
+    """A source of layers (`bilm=`): the keys that all sources share. A file adds the arguments of its own source."""
 
     _target_: str = key(MISSING, "Python class of the source")
     name: str = key(MISSING, "its name in records and reports", identity=False)
@@ -139,7 +139,7 @@ class TuningConfig:
     compile: bool = key(False, "compile the pointwise operations", identity=False)
     device: str = key("auto", "where to tune", choices=("auto", "cpu", "cuda"), identity=False)
     every: float = key(300.0, "seconds between checkpoints", least=0, identity=False)
-    source: BilmConfig = field(default_factory=BilmConfig, metadata={"identity": False})  # bilm.parent, as on its page
+    source: BilmConfig = field(default_factory=BilmConfig, metadata={"identity": False})  # of bilm.parent
     task: str = key(MISSING, "whose text it is", identity=False)
     reader: Any = key(MISSING, "reads the task's data", identity=False)
     text: Any = key({}, "keys of the reader that differ where its words are read as plain text", identity=False)
@@ -282,7 +282,7 @@ class ScheduleConfig:
 
 @dataclass
 class TaskConfig:
-    """A task: its common page conf/task/<task>.yaml, and the page of the scale, conf/task/<task>/<scale>.yaml."""
+    """A task: its common file conf/task/<task>.yaml, and the file of the scale, conf/task/<task>/<scale>.yaml."""
 
     name: str = key(MISSING, "its folder in tasks/")
     title: str | None = key(None, "its name in tables; null: the name of its folder", identity=False)
@@ -400,7 +400,7 @@ class RunConfig:
     arm: str = key("elmo", "elmo, or baseline: without ELMo, the same as elmo.where=none", identity=False)
     elmo: Any = MISSING  # an ElmoConfig; Any, because a dataclass field cannot be called `lambda`
     task: TaskConfig = field(default_factory=TaskConfig)
-    bilm: Any = MISSING  # a LayersConfig, of the class that its page needs
+    bilm: Any = MISSING  # a LayersConfig, of the class that its configuration file needs
     vectors: VectorsConfig = field(default_factory=VectorsConfig)
     scale: ScaleConfig = field(default_factory=ScaleConfig)
     trainer: Any = MISSING  # a TrainerConfig, and Lightning's own arguments

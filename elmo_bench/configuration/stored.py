@@ -22,7 +22,7 @@ from elmo_bench.system.storage import yaml_text
 NAMING = "_target_", "maker"  # keys whose value becomes a class
 SIZE, DEPTH = 10_000, 30  # the most values and levels; a run's has some hundred values on seven levels
 OURS = r"(elmo_bench|tasks)\.[\w.]+"
-# Code that needs no page, by the key of its block: layers of this package, which a run may be given on the command
+# Code that no file names, by the key of its block: layers of this package, which a run may be given on the command
 # line, and what people train with, which is never built for a prediction.
 LAYERS = r"elmo_bench\.nn\.\w+\.[A-Z]\w+"
 TRAINING = {
@@ -30,7 +30,7 @@ TRAINING = {
     "scheduler": r"torch\.optim\.lr_scheduler\.[A-Z]\w+",
     "average": r"pytorch_lightning\.callbacks\.\w*WeightAveraging",
 }
-OWN = "give task=NAME beside checkpoint= if it is code of your own, outside tasks/, that a page of that task names"
+OWN = "give task=NAME beside checkpoint= if it is code of your own, outside tasks/, that a file of that task names"
 PLAIN = (str, int, float, bool, dict, list, type(None))
 Keys = tuple[Any, ...]  # from the top down to a value; the parts of a list have the keys of the list
 
@@ -41,7 +41,7 @@ def check(config: Any, path: str | PathLike[str], task: str | None = None) -> No
     Args:
         config: nested containers.
         path: the file, for messages.
-        task: the one that the user has typed: its pages may name code outside this project.
+        task: the one that the user has typed: its configuration files may name code outside this project.
     """
     for number, (level, keys, value) in enumerate(_values(config)):
         wrong = _wrong(keys, value, task)
@@ -82,7 +82,7 @@ def _known(block: Any, name: Any, task: str | None) -> bool:
 
 @cache
 def _on_pages(conf: tuple[Path, ...], task: str | None) -> frozenset[tuple[str, str]]:
-    """The names on all pages, or on those of a task, each with the key of its block."""
+    """The names in all configuration files, or on those of a task, each with the key of its block."""
     wanted = ["**/*.yaml"] if task is None else [f"task/{task}.yaml", f"task/{task}/*.yaml"]
     pages = {
         page: page.read_text(encoding="utf-8") for folder in conf for pattern in wanted for page in folder.glob(pattern)

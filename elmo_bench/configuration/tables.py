@@ -32,7 +32,7 @@ class Column:
 
 @dataclass
 class Finding:
-    """A finding of the paper, which the runs of a table decide, or a study of the biLM (`findings` of a page of
+    """A finding of the paper, which the runs of a table decide, or a study of the biLM (`findings` of a file in
     conf/analysis/, on the scale's own biLM).
 
     Attributes:

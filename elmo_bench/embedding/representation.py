@@ -202,7 +202,7 @@ class Representation(nn.Module):
         if self.words is not None:
             parts.append(self.words(tokens.words) if words is None else words)  # (B, T, words)
         if self.chars is not None:
-            own = type(self.chars).forward is not CharCNN.forward  # a page may name a module of one's own
+            own = type(self.chars).forward is not CharCNN.forward  # a configuration file may name a module of one's own
             known = () if own else (tokens.places,)
             parts.append(self.chars(tokens.chars, *known))  # (B, T, characters)
         if "input" in elmo:

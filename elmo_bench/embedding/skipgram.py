@@ -42,7 +42,7 @@ class SkipgramVectors:
         """The hyperparameters, the text, and how much of it was read."""
         page = places.CONF / "pretrain" / f"{self.vectors.text}.yaml"
         if not page.is_file():
-            raise UserError(f"vectors=text needs the text of a biLM, and conf/pretrain has no page {self.vectors.text}")
+            raise UserError(f"vectors=text needs the text of a biLM, and conf/pretrain has no file {self.vectors.text}")
         if not self.vectors.root:
             raise UserError(f"vectors=text needs {places.DATA_ROOT}, a folder that contains lm/")
         text = pages.compose([f"pretrain={self.vectors.text}", "root=null"], "pretrain").recipe

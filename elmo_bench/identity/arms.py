@@ -25,7 +25,7 @@ LIES = re.compile(
 def variant(run: RunConfig) -> dict[str, Any]:
     """What a run changes of its task's configuration at its scale and arm: dotted keys and values, as they are typed.
 
-    Other word vectors and another source of layers are one key each, `vectors` and `bilm`, whatever their pages set.
+    Other word vectors and another source of layers are one key each, `vectors` and `bilm`, whatever their files set.
 
     Raises:
         UserError: word vectors are chosen for a model that has none.
@@ -43,14 +43,14 @@ def variant(run: RunConfig) -> dict[str, Any]:
 
 
 def page_of(run: RunConfig) -> RunConfig:
-    """What the pages alone give for a run's task, scale, arm and source of layers."""
+    """What the configuration files alone give for a run's task, scale, arm and source of layers."""
     roots = tuple(getattr(run, place) for place in ROOTS)
     source = None if run.baseline else _source(run)
     return _page(tuple(places.conf()), run.task.name, run.scale.name, run.arm, source, roots)
 
 
 def _source(run: RunConfig) -> str:
-    """The page of the run's source of layers in conf/bilm/."""
+    """The file of the run's source of layers in conf/bilm/."""
     if isinstance(run.bilm, TunedConfig):
         return "tuned"
     if places.page("bilm", run.bilm.name).is_file():
@@ -76,7 +76,7 @@ def _decided_by_vectors(key: str, run: RunConfig) -> bool:
 def _page(
     conf: tuple[Path, ...], task: str, scale: str, arm: str, source: str | None, roots: tuple[str | None, ...]
 ) -> RunConfig:
-    """The configuration of the pages in `conf`."""
+    """The configuration that the files in `conf` alone give."""
     cfg = pages.compose([f"task={task}", f"scale={scale}", f"arm={arm}", *([f"bilm={source}"] if source else [])])
     for place, root in zip(ROOTS, roots, strict=True):
         cfg[place] = root

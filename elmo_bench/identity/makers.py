@@ -1,7 +1,7 @@
 """Files that the project makes itself: generated data, the biLM trained on it, an untrained biLM, skip-gram vectors.
 
-They are identified by their recipe, not by their bytes, whose last digits differ from machine to machine. A page names
-the class that makes them as `maker`.
+They are identified by their recipe, not by their bytes, whose last digits differ from machine to machine. A file
+names the class that makes them as `maker`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from elmo_bench.configuration.schema import Places, RunConfig
 
 
 class Maker(Protocol):
-    """Built as `maker(block, places)` with the typed block of the page that names it.
+    """Built as `maker(block, places)` with the typed block of the configuration file that names it.
 
     Neither the constructor nor `recipe` reads or makes any of the files. A class with a true attribute `seeded` makes
     other files for another `seed` in its block.

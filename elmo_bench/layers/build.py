@@ -16,7 +16,7 @@ from elmo_bench.layers.source import LayersSource
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.console import choices
 
-# Keys of a page that say how to use or name a source; all others are arguments of the source.
+# Keys of a configuration file that say how to use or name a source; all others are arguments of the source.
 COMMON = tuple(each.name for each in dataclasses.fields(LayersConfig))
 # Keys that say how its files are made: arguments only of a source that takes them.
 MAKING = "like", "seed", "parent", "tuning"

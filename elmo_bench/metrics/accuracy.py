@@ -16,7 +16,7 @@ NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
 class Accuracy(AdditiveMetric):
     """The share of rows whose prediction equals the gold label; rows without a gold label are left out.
 
-    An item is a row with a gold label.
+    An example is a row with a gold label.
 
     Args:
         field: key of a row's label; the label is None or "-" if there is none.

@@ -1,6 +1,6 @@
-"""Scores per item: additive statistics whose sums give the official metric, and the cluster of each item.
+"""Per-example results: additive statistics whose sums give the official metric, and the cluster of each example.
 
-Resampling (a bootstrap, a permutation test) draws whole clusters, sums the statistics of their items, and computes the
+Resampling (a bootstrap, a permutation test) draws whole clusters, sums the statistics of the examples, and computes the
 official metric from the sums.
 """
 
@@ -20,13 +20,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """A metric's counts for each of the n items of a split: sentences, propositions, questions, documents.
+    """A metric's counts for each of the n examples of a split: sentences, propositions, questions, documents.
 
     Attributes:
-        statistics: by name, (n,) numbers whose sums over the items give the metric (`Metric.from_totals`).
-        rows: (n,) integers, the row of the split (from 0) that each item belongs to.
-        clusters: (n,) integers; items of one cluster are not independent of each other (questions about one
-            article). Clusters are numbered from 0 in the order of their first items.
+        statistics: by name, (n,) numbers whose sums over the examples give the metric (`Metric.from_totals`).
+        rows: (n,) integers, the row of the split (from 0) that each example belongs to.
+        clusters: (n,) integers; examples of one cluster are not independent of each other (questions about one
+            article). Clusters are numbered from 0 in the order of their first examples.
         names: of the clusters, such as the articles' titles; empty if they have only numbers.
 
     Raises:
@@ -41,14 +41,14 @@ class Items:
     def __post_init__(self):
         for name, values in {**self.statistics, "rows": self.rows, "clusters": self.clusters}.items():
             if values.shape != (len(self),):
-                raise ValueError(f"{name} of shape {values.shape} for {len(self)} items")
+                raise ValueError(f"{name} of shape {values.shape} for {len(self)} examples")
             if values.dtype.kind not in ("iuf" if name in self.statistics else "iu"):
                 raise ValueError(f"{name} holds {values.dtype}")
             if not np.isfinite(values).all():
                 raise ValueError(f"{name} holds a number that is not finite")
         number, numbered = _numbered(self.clusters)
         if not np.array_equal(numbered, self.clusters):
-            raise ValueError("clusters must be numbered from 0 in the order of their first items")
+            raise ValueError("clusters must be numbered from 0 in the order of their first examples")
         if self.names and len(self.names) != len(number):
             raise ValueError(f"{len(self.names)} names of {len(number)} clusters")
 
@@ -56,29 +56,29 @@ class Items:
         return len(self.rows)
 
     def totals(self) -> dict[str, float]:
-        """The sum of each statistic, correctly rounded and so independent of the items' order."""
+        """The sum of each statistic, correctly rounded and so independent of the examples' order."""
         return {
             name: math.fsum(values.tolist()) if values.dtype.kind == "f" else float(values.sum(dtype=np.int64))
             for name, values in self.statistics.items()
         }
 
     def clustered(self, keys: Sequence[Hashable]) -> Items:
-        """The same items in the clusters of their rows, where these join whole clusters of ours; else as they are.
+        """The same examples in the clusters of their rows, where these join whole clusters of ours; else as they are.
 
         Args:
             keys: of the rows of the split, as `AdditiveMetric.cluster` gives them.
 
         Raises:
-            ValueError: an item of a row beyond these.
+            ValueError: an example of a row beyond these.
         """
         if len(self) and self.rows.max() >= len(keys):
-            raise ValueError(f"items of row {self.rows.max()}, where the data have {len(keys)}")
+            raise ValueError(f"examples of row {self.rows.max()}, where the data have {len(keys)}")
         clusters, names = _by_key(keys[row] for row in self.rows)
         joins = len({*zip(self.clusters.tolist(), clusters.tolist(), strict=True)}) == len({*self.clusters.tolist()})
         return Items(self.statistics, self.rows, clusters, names) if joins else self
 
     def in_row_order(self, order: np.ndarray) -> Items:
-        """The items sorted by row; the i-th counted row is row order[i] of the split.
+        """The examples sorted by row; the i-th counted row is row order[i] of the split.
 
         Args:
             order: (rows,) integers, a permutation.
@@ -95,7 +95,7 @@ class Items:
 
 
 def _by_key(keys: Iterable[Hashable]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The cluster of each item by its key, and the names of the clusters; an item without a key is alone in its own."""
+    """The cluster of each example by its key, and the names of the clusters; one without a key is alone in its own."""
     numbers: dict[Hashable, int] = {}
     clusters = [numbers.setdefault(object() if key is None else key, len(numbers)) for key in keys]
     names = tuple(key for key in numbers if isinstance(key, str))
@@ -103,7 +103,7 @@ def _by_key(keys: Iterable[Hashable]) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _numbered(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct clusters in the order of their first items, and (n,) the position of each item's cluster in it."""
+    """The distinct clusters in the order of their first examples, and (n,) the position of each one's cluster in it."""
     distinct, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
@@ -121,7 +121,7 @@ def smallest(values: Any) -> np.ndarray:
 
 
 class Tally:
-    """Collects items one at a time.
+    """Collects examples one at a time.
 
     Args:
         statistics: their names.
@@ -134,13 +134,13 @@ class Tally:
         self._row = -1
 
     def pairs(self, predictions: Sequence[P], rows: Sequence[R]) -> Iterator[tuple[P, R]]:
-        """Each prediction with its row; items added during an iteration belong to that row."""
+        """Each prediction with its row; examples added during an iteration belong to that row."""
         for pair in zip(predictions, rows, strict=True):
             self._row += 1
             yield pair
 
     def add(self, *values: float, cluster: Hashable = None) -> None:
-        """Adds one item.
+        """Adds one example.
 
         Args:
             values: of the statistics, in their order.
@@ -152,15 +152,15 @@ class Tally:
         self._keys.append(cluster)
 
     def items(self) -> Items:
-        """All items, in the order in which they were added."""
+        """All examples, in the order in which they were added."""
         statistics = {name: smallest(values) for name, values in self._values.items()}
         return Items(statistics, smallest(self._rows), *_by_key(self._keys))
 
 
 class AdditiveMetric(ABC):
-    """Base class of metrics computed from sums over items: `elmo_bench.task.Metric` without `update`.
+    """Base class of metrics computed from sums over examples: `elmo_bench.task.Metric` without `update`.
 
-    A subclass names its `statistics`, adds items to `tally`, and computes the metric from the sums in `from_totals`.
+    A subclass names its `statistics`, adds examples to `tally`, and computes the metric from the sums in `from_totals`.
 
     Attributes:
         units: what a cluster is called where clusters have names, and where they have none.
@@ -173,11 +173,11 @@ class AdditiveMetric(ABC):
         self.tally = Tally(*self.statistics)
 
     def cluster(self, row: Mapping[str, Any]) -> Hashable:
-        """The key of the cluster of a row's items, a string if it is a name; None if the row is independent."""
+        """The key of the cluster of a row's examples, a string if it is a name; None if the row is independent."""
         return row.get("document")
 
     def items(self) -> Items:
-        """All items so far."""
+        """All examples so far."""
         return self.tally.items()
 
     @staticmethod

@@ -47,7 +47,7 @@ class SelfAttention(nn.Module):
     def __init__(self, size: int):
         super().__init__()
         self.similarity = TriLinear(size)
-        self.nothing = nn.Parameter(torch.tensor(-1.0))  # the authors' initial value
+        self.nothing = nn.Parameter(torch.tensor(-1.0))  # the reference's initial value
         self.output_size = 3 * size
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:

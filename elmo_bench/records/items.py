@@ -1,4 +1,4 @@
-"""The items of a run, in a small file beside its record: reading, writing, and checking them against its metrics."""
+"""The per-example results of a run, in a small file beside its record: read, written, and compared with its metrics."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ RESTART = "start the run again with force=true"  # of a run that has no record y
 
 
 def path_of(record: Path) -> Path:
-    """The path of a run's items, given that of its record."""
+    """The path of a run's per-example results, given that of its record."""
     return record.with_suffix(".items.npz")
 
 
 def write(path: Path, items: Mapping[str, Items]) -> None:
-    """Writes the items of each split atomically."""
+    """Writes the per-example results of each split atomically."""
     write_bytes(path, packed(items))
 
 
 def packed(items: Mapping[str, Items]) -> bytes:
-    """The content of a file with the items of each split; equal items give equal bytes.
+    """The content of a file with the per-example results of each split; equal ones give equal bytes.
 
-    Arrays that count 0, 1, 2, ... are left out: `rows` if each row is an item, `clusters` if each item is a cluster.
+    Arrays that count 0, 1, 2, ... are left out: `rows` if each row is an example, `clusters` if each example is one.
     """
     arrays: dict[str, np.ndarray] = {"format": np.array(FORMAT, dtype=np.uint8)}
     for split, part in items.items():
@@ -50,7 +50,7 @@ def packed(items: Mapping[str, Items]) -> bytes:
 
 
 def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
-    """The items of every split in a file.
+    """The per-example results of every split in a file.
 
     Args:
         mend: what the user should do about a file that cannot be read, for the message.
@@ -97,32 +97,32 @@ def check(
     metrics: Mapping[str, Mapping[str, float]],
     from_totals: Callable[[Mapping[str, float]], Mapping[str, float]],
 ) -> None:
-    """Raises `ValueError` if the items do not give the metrics in a record.
+    """Raises `ValueError` if the examples do not give the metrics in a record.
 
     Args:
         items, metrics: by split.
         from_totals: function of the task's metric.
     """
     if set(items) != set(metrics):
-        raise ValueError(f"items of {', '.join(items)} for metrics of {', '.join(metrics)}")
+        raise ValueError(f"per-example results of {', '.join(items)} for metrics of {', '.join(metrics)}")
     for split, recorded in metrics.items():
         computed = from_totals(items[split].totals())
         if set(computed) != set(recorded):
-            raise ValueError(f"{split}: the items give {', '.join(computed)}, recorded are {', '.join(recorded)}")
+            raise ValueError(f"{split}: the examples give {', '.join(computed)}, recorded are {', '.join(recorded)}")
         for name, value in recorded.items():
             if not abs(computed[name] - value) <= TOLERANCE:
-                raise ValueError(f"{split}/{name}: the items give {computed[name]}, recorded is {value}")
+                raise ValueError(f"{split}/{name}: the examples give {computed[name]}, recorded is {value}")
 
 
 def collect(folder: Path, test: Items | None) -> dict[str, Items]:
-    """The items to save beside a run's record: of dev at the selected epoch, and of test.
+    """The per-example results to save beside a run's record: of dev at the selected epoch, and of test.
 
     Args:
         folder: the run's work folder.
         test: those of the module after its test.
 
     Raises:
-        UserError: the file of dev items is missing or damaged (a run started by an earlier version has none).
+        UserError: the file of dev is missing or damaged (a run started by an earlier version has none).
     """
     if test is None:
         raise ValueError("the module has not been tested")

@@ -111,7 +111,7 @@ class Record(Started):
         history: a list over the epochs for each key; dev metrics as `dev.<metric>`.
         settings: what the result depends on; `run` is its hash.
         more: further keys, as another version may write.
-        path: of its file; the run's items lie beside it. None if it was not read from one.
+        path: of its file; the run's per-example results lie beside it. None if it was not read from one.
     """
 
     metrics: dict[str, dict[str, float]]

@@ -48,7 +48,7 @@ class Cell:
         split: of the data, where there are several.
         low, high: the 95 % interval.
         degrees: of freedom of its standard error; None: one fewer than the clusters.
-        n, clusters: the items measured, and in how many independent clusters they come (documents, where known).
+        n, clusters: the examples measured, and in how many independent clusters they come (documents, where known).
         paper: the paper's figure.
     """
 
@@ -68,7 +68,7 @@ class Cell:
 
     @property
     def behind(self) -> str:
-        """How many items are behind it, in how many clusters; empty where that is not known."""
+        """How many examples are behind it, in how many clusters; empty where that is not known."""
         return "" if self.n is None or self.clusters is None else f"{self.n:,} examples in {self.clusters:,} clusters"
 
 

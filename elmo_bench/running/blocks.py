@@ -17,7 +17,7 @@ from elmo_bench.system.terminal.console import choices
 
 
 class Given(NamedTuple):
-    """The arguments that the framework passes, besides those on the page."""
+    """The arguments that the framework passes, besides those in the configuration file."""
 
     positional: int = 0
     named: tuple[str, ...] = ()

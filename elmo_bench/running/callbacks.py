@@ -32,7 +32,7 @@ FOR_RESUMING = ("optimizer_states", "lr_schedulers", "loops", "callbacks", "curr
 class KeepBest(Checkpoint):
     """After every epoch writes `last.ckpt` (to resume from); if the epoch is the best so far, first `best.ckpt`.
 
-    The dev items of the best epoch are written with `best.ckpt`. If the process is killed before `last.ckpt` is
+    The best epoch's per-example results of dev are written with `best.ckpt`. If the process dies before `last.ckpt` is
     written, the resumed run repeats the epoch and writes the same files. After testing, it writes the test predictions.
     """
 

@@ -35,7 +35,7 @@ def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
         overrides: as typed after the command, such as ["arm=baseline", "scale=open", "seed=2"].
 
     Raises:
-        UserError: a key or a page that does not exist, and all that `train` raises.
+        UserError: a key or a configuration file that does not exist, and all that `train` raises.
     """
     try:
         return train(composing.compose([f"task={task}", *overrides]))

@@ -51,7 +51,7 @@ class BenchModule(Model, pl.LightningModule):
     Attributes:
         history: a dict for every completed epoch: updates, loss, metrics, layer weights, gamma, seconds, tokens.
         tested: the metrics of the last pass over the test set.
-        dev_items, test_items: the items of the last pass over each split, in the order of its rows.
+        dev_items, test_items: the per-example results of the last pass over each split, in the order of its rows.
         test_predictions: a JSON value for each row of the test set, in the same order.
         size: of the batch at hand.
     """
@@ -171,7 +171,7 @@ class BenchModule(Model, pl.LightningModule):
         return np.concatenate(gathered(row_order(loader)))
 
     def _compute(self, split: str, order: np.ndarray) -> tuple[dict[str, float], Items]:
-        """The metrics and the items of a pass over the rows in this order, on every rank those of all ranks."""
+        """The metrics and per-example results of a pass over these rows in order; on every rank those of all ranks."""
         assert self._metric is not None
         if self.trainer.world_size > 1:
             rows = self.trainer.datamodule.splits[split].select(order)  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ from elmo_bench.task import Reader
 
 
 def run_once(run: RunConfig, described: Description, vectors: Path | None = None) -> tuple[Record, dict[str, Items]]:
-    """Trains or resumes training, selects the best epoch on dev, tests it; returns the record and the items, unwritten.
+    """Trains or resumes training, selects the best epoch on dev, tests it; returns record and per-example results.
 
     Args:
         run: the typed configuration.
@@ -41,7 +41,7 @@ def run_once(run: RunConfig, described: Description, vectors: Path | None = None
         vectors: the file of skip-gram vectors, if the run uses them.
 
     Raises:
-        UserError: malformed data, an unavailable device; the errors of `fit`; items that do not belong to the run.
+        UserError: malformed data, an unavailable device; the errors of `fit`; per-example results of another run.
     """
     quiet()
     started = time.perf_counter()

@@ -34,7 +34,7 @@ class Places(NamedTuple):
 
 
 def obtain(source: Source, places: Places) -> Path:
-    """The folder of a source, with the content that its page names.
+    """The folder of a source, with the content that its configuration file names.
 
     Raises:
         UserError: the user's folder lacks it or has something else; it cannot be fetched; an archive is damaged, or

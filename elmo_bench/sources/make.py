@@ -1,4 +1,4 @@
-"""The files of a data set, made of its sources: complete, with the digests that the page names, or not at all."""
+"""The files of a data set, made of its sources: complete, with the digests of conf/data, or not at all."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def make(page: DataSet, root: Path, places: Places) -> None:
     """Fetches the sources of a data set, and writes its files.
 
     Args:
-        page: of the data set.
+        page: the configuration file of the data set.
         root: the folder below which the files go.
         places: where the sources come from.
 
     Raises:
-        UserError: a source cannot be had or is not the right one; a file that is made of it is not the one of the page.
+        UserError: a source cannot be had or is not the right one; a file that is made of it has another digest.
     """
     folders = {name: obtain(source, places) for name, source in page.sources.items()}
     if page.convert is not None:

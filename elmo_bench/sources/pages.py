@@ -70,7 +70,7 @@ class Given:
 
 @dataclass
 class DataSet:
-    """A page."""
+    """A configuration file of a data set."""
 
     title: str = MISSING
     scales: list[str] = MISSING
@@ -92,10 +92,10 @@ class DataSet:
 
 
 def load(folder: Path = CONF / "data") -> dict[str, DataSet]:
-    """All data sets, by the names of their pages; not to be changed, as each page is read once.
+    """All data sets, by the names of their configuration files; not to be changed, as each file is read once.
 
     Raises:
-        UserError: a page with an unknown key, or a value of another type.
+        UserError: a configuration file with an unknown key, or a value of another type.
     """
     return {path.stem: _page(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.yaml"))}
 
@@ -106,7 +106,7 @@ def _page(path: Path, changed: int) -> DataSet:
         merged = OmegaConf.merge(OmegaConf.structured(DataSet), yaml_text.read(path))
         page = OmegaConf.to_object(merged)
     except OmegaConfBaseException as error:
-        raise UserError(f"not a page of a data set: {error}", path) from None
+        raise UserError(f"not a configuration file of a data set: {error}", path) from None
     assert isinstance(page, DataSet)
     if page.root not in ROOTS:
         raise UserError(f"root: {choices(page.root, ROOTS)}", path)

@@ -119,7 +119,7 @@ class Case:
         chosen: the rows.
         arm: of Table 1.
         source: of the layers, which all arms but the baseline use.
-        data: overrides that choose the data, for a scale whose pages need them.
+        data: overrides that choose the data, for a scale whose configuration files need them.
     """
 
     chosen: Chosen

@@ -27,12 +27,12 @@ class Asked(NamedTuple):
         sweep: file in conf/sweep/.
         tasks: in the paper's order.
         scale: file in conf/scale/.
-        seeds: the seeds from 1 to this number; None: those of the page.
+        seeds: the seeds from 1 to this number; None: those of the file.
         jobs: how many runs at a time; None: as many as the machine allows.
         run: whether runs without a record are trained.
         recorded: whether only the reference runs are shown.
         on: local, or a file in conf/cluster/.
-        cluster: changes to this page.
+        cluster: changes to the file of `on`.
         overrides: for every run.
     """
 
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
 
     @property
     def table(self) -> Table:
-        """What its page says of it."""
+        """What its configuration file says of it."""
         return tables.table(self.sweep)
 
     @property

@@ -29,9 +29,9 @@ def points(
 
     Args:
         sweep: file in conf/sweep/.
-        overrides: choose task and scale, to which the page may refer.
-        seeds: instead of those on the page.
-        instead: other values of keys that the page varies, as "vectors=random,text".
+        overrides: choose task and scale, to which the configuration file may refer.
+        seeds: instead of those in the configuration file.
+        instead: other values of keys that the configuration file varies, as "vectors=random,text".
     """
     params = _params(sweep)
     params._set_parent(compose(overrides))  # its interpolations are those of the run

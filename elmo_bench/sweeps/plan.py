@@ -190,7 +190,7 @@ def _composed(listed: Sequence[Point]) -> tuple[dict[Point, Composed], dict[Poin
 def _configs(points: Sequence[Point]) -> dict[Point, RunConfig]:
     """The configurations of points that differ in their seed alone: the first and the last are composed.
 
-    Where these two differ in more than the seed, as a page has `${seed}` somewhere, all are.
+    Where these two differ in more than the seed, as a configuration file has `${seed}` somewhere, all are.
     """
     first, last = (schema.typed(pages.compose(point.overrides)) for point in (points[0], points[-1]))
     if _is_seed_of(last, first):

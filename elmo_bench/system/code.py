@@ -1,6 +1,6 @@
-"""Where the code that pages name is imported from.
+"""Where the code that configuration files name is imported from.
 
-`tasks.ner.reader.NerReader` on a page means the tasks of this project, whatever else is called `tasks`. In a checkout
+`tasks.ner.reader.NerReader` there means the tasks of this project, whatever else is called `tasks`. In a checkout
 they are the top-level package. In a wheel, which installs nothing there but elmo_bench, and beside somebody's own
 `tasks.py`, the same package is `elmo_bench.tasks`. A folder of one's own (`places.own`) adds its code: `FOLDER/tasks/`
 to the tasks, and all else as it lies in the folder.
@@ -30,7 +30,7 @@ def located(name: str) -> str:
 
 
 def written(name: str) -> str:
-    """The dotted name as pages write it, from that by which it is imported."""
+    """The dotted name as configuration files write it, from that by which it is imported."""
     return name.removeprefix("elmo_bench.") if name.startswith(f"{INSIDE}.") else name
 
 

@@ -57,7 +57,7 @@ def fetching(scale: str, task: str) -> str:
     return f"make data SCALE={scale} TASK={task}" if CHECKOUT else f"elmo-bench data scale={scale} task={task}"
 
 
-# The recorded runs of the project's authors, and the default folder of a user's own, which git ignores.
+# The reference runs, and the default folder of a user's own, which git ignores.
 RECORDED = BROUGHT / "results"
 OWN = ROOT / "results" / "own"
 
@@ -80,19 +80,19 @@ def expanded(path: str | os.PathLike[str]) -> Path:
     return Path(full)
 
 
-# A folder of one's own, with pages and code: -cd FOLDER, or this variable, which the processes of a command inherit.
+# A folder of one's own with configuration files and code: -cd FOLDER, or this variable, which processes inherit.
 FOLDER = "ELMO_BENCH_FOLDER"
 FLAGS = ("-cd", "--config-dir")
 
 
 def own() -> Path | None:
-    """The folder with the user's own pages and code, if one is given. Raises `UserError` if it is no folder."""
+    """The folder with the user's own files and code, if one is given. Raises `UserError` if it is no folder."""
     name = os.environ.get(FOLDER)
     if not name:
         return None
     folder = expanded(name).absolute()
     if not folder.is_dir():
-        raise UserError(f"{name}: no such folder; -cd FOLDER (or {FOLDER}) names one with pages and code of your own")
+        raise UserError(f"{name}: no such folder; -cd FOLDER (or {FOLDER}) names one with files and code of your own")
     return folder
 
 
@@ -111,7 +111,7 @@ def take_own(arguments: list[str]) -> list[str]:
 
 
 def own_pages(folder: Path | None) -> Path | None:
-    """The pages in a folder of one's own: `conf/` in it, as in a checkout, or the folder itself, as Hydra has it."""
+    """The files in a folder of one's own: `conf/` in it, as in a checkout, or the folder itself, as Hydra has it."""
     return folder and (folder / "conf" if (folder / "conf").is_dir() else folder)
 
 
@@ -121,17 +121,17 @@ def own_code(folder: Path | None) -> list[Path]:
 
 
 def conf() -> list[Path]:
-    """The folders of configuration pages: the user's own, if there is one, then those of the project."""
+    """The folders of configuration files: the user's own, if there is one, then those of the project."""
     pages = own_pages(own())
     return [CONF] if pages is None else [pages, CONF]
 
 
 def page(group: str, name: str) -> Path:
-    """The page of a group, in the first of these folders that has it; a path in the project's if none has."""
+    """The file of a group, in the first of these folders that has it; a path in the project's if none has."""
     there = [path for folder in conf() if (path := folder / group / f"{name}.yaml").is_file()]
     return there[0] if there else CONF / group / f"{name}.yaml"
 
 
 def named(group: str) -> list[str]:
-    """The names of the pages of a group."""
+    """The names of the configuration files of a group."""
     return sorted({path.stem for folder in conf() for path in (folder / group).glob("*.yaml")})

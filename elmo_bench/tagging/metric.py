@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # `score` does not need torch
 class SpanMetric(AdditiveMetric):
     """A predicted span is correct if its type, first and last word are; counted over all sentences and types.
 
-    Gold and predicted tags may be of different schemes, and malformed: both are read as conlleval reads them. An item
+    Gold and predicted tags may be of different schemes, and malformed: both are read as by conlleval. An example
     is a sentence; rows with a "document" are clustered by it.
     """
 

@@ -119,5 +119,5 @@ def write_rows(rows: Sequence[Sequence[str]], separator: str) -> str:
     for row in rows:
         for cell in row:
             if not cell or separator in cell or cell.splitlines() != [cell]:
-                raise UserError(f"{cell!r} cannot stand in a file of columns")
+                raise UserError(f"{cell!r} cannot be written to a file of columns")
     return "".join(f"{separator.join(row)}\n" for row in [*rows, ()])

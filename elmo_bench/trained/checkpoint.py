@@ -19,11 +19,11 @@ def load(checkpoint: str, remedy: str = AGAIN, task: str | None = None) -> dict[
     Args:
         checkpoint: its path.
         remedy: what to do if it is damaged, as the end of the message.
-        task: the one that the user has typed: its pages may name code outside this project (`stored.check`).
+        task: the one that the user has typed: its files may name code outside this project (`stored.check`).
 
     Raises:
         UserError: any other file; one of another task; one whose configuration is more than plain values, or names
-            code that no page does.
+            code that no configuration file names.
     """
     from elmo_bench.system.storage.integrity import load_checkpoint
 

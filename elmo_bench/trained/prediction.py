@@ -61,7 +61,7 @@ def load(
         what: "ner" for the head that comes with the project, a `best.ckpt`, or the 16 digits of a record's `run`.
         accelerator: cpu, gpu or auto; None: as in the run.
         batch_size: the most rows computed at once; None: as in the run.
-        task: of a checkpoint that names code outside this project: the one whose pages name this code, too.
+        task: of a checkpoint that names code outside this project: the one whose files name this code, too.
         results: the folder of results that has the run; None: your own (results/own), then the reference runs.
 
     Raises:
@@ -104,7 +104,7 @@ def predict(
         checkpoint, input, output: paths.
         format: "json", or "official": a file that `score` and the official scorer read.
         task: instead of a checkpoint: the one whose trained head is used; beside it: the one that it must be of, whose
-            pages may then name code outside this project.
+            configuration files may then name code outside this project.
         models_root: the folder of heads and their biLMs; None: the configuration's.
         options: other keys of the configuration; None: as in the run.
 

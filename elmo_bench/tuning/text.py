@@ -42,7 +42,7 @@ def read(task: str, reader: Mapping[str, Any], changes: Mapping[str, Any] | None
 
     Args:
         task: its name, for messages.
-        reader: the `reader` block of its page.
+        reader: the `reader` block of its configuration file.
         changes: keys of the block that differ here, as `task.text` says.
 
     Raises:

@@ -120,7 +120,7 @@ COUNTS = ("recall_numerator", "recall_denominator", "precision_numerator", "prec
 class CorefMetric(AdditiveMetric):
     """The reference scorer over documents: micro-summed counts, the mean of three F1.
 
-    An item is a part of a document; the parts of one document are a cluster.
+    An example is a part of a document; the parts of one document are a cluster.
     """
 
     units = ("documents", "parts")

@@ -48,7 +48,7 @@ def best(measure: Callable[[str, str], float], prediction: str, golds: Sequence[
 
 
 class SquadMetric(AdditiveMetric):
-    """Means over the questions, which are the items; those about one article are a cluster."""
+    """Means over the questions, which are the examples; those about one article are a cluster."""
 
     statistics = ("exact_match", "f1", "questions")
     units = ("articles", "questions")

@@ -75,7 +75,7 @@ def arguments(spans: Iterable[Span]) -> list[Argument]:
 class SrlMetric(AdditiveMetric):
     """Arguments of all predicates together, V left out.
 
-    An item is a proposition, a predicate with its arguments; those of one document are a cluster, or those of one
+    An example is a proposition, a predicate with its arguments; those of one document are a cluster, or those of one
     sentence where documents are not known.
     """
 

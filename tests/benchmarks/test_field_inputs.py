@@ -204,7 +204,7 @@ def test_tags_and_answers_are_written_as_score_reads_them(tmp_path):
     rows = reader.from_file(str(tmp_path / "gold"))
     (tmp_path / "answers").write_text(reader.official([["B-PER", "I-PER", "O"], ["B-LOC"]], rows))
     assert score_ner(tmp_path / "gold", tmp_path / "answers")["f1"] == 100
-    with pytest.raises(UserError, match="cannot stand in a file of columns"):
+    with pytest.raises(UserError, match="cannot be written to a file of columns"):
         reader.official([["O"]], [{"tokens": ["two\nlines"]}])
     qas = [{"id": "q", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}]
     data = {"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "Ann sang.", "qas": qas}]}]}

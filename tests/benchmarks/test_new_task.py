@@ -1,4 +1,4 @@
-"""The example of tasks/README.md: a seventh task in four files and a page, in a copy of the project."""
+"""The example of tasks/README.md: a seventh task in four files and a configuration file, in a copy of the project."""
 
 from __future__ import annotations
 

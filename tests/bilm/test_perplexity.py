@@ -140,9 +140,9 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"word": "pilot"}, "word=pilot does not stand in first="),
+        ({"word": "pilot"}, "word=pilot does not occur in first="),
         ({"second_at": 3}, "second_at=3: boat occurs 2 times"),
-        ({"first": " "}, "word=boat does not stand in first=''"),
+        ({"first": " "}, "word=boat does not occur in first=''"),
         ({"weights": "gone.hdf5"}, "gone.hdf5"),
         ({"state": "carry"}, "state=carry"),
     ],

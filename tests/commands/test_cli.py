@@ -82,7 +82,7 @@ WRONG_TO_REPRODUCE = [
 
 
 def composed() -> None:
-    """`train` without its own composition: Hydra composes each choice of pages once for all tests."""
+    """`train` without its own composition: Hydra composes each choice of files once for all tests."""
     from elmo_bench.running import launch
 
     launch.train(pages.compose(sys.argv[1:]))

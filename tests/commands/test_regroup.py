@@ -1,4 +1,4 @@
-"""Recorded items get the documents of their data; scores, records and runs on other data stay as they are."""
+"""Recorded runs get the documents of their data; scores, records and runs on other data stay as they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
 
 
 def recorded(root, rows, data, seed) -> tuple[Record, Path]:
-    """A record and the path of its items."""
+    """A record and the path of its per-example results."""
     metric = NerMetric()
     metric.update([["B-PER"], ["O"], ["O"], ["B-PER"]][: len(rows)], rows)
     scored = metric.items()
@@ -69,5 +69,5 @@ def test_runs_on_the_same_data_get_its_documents(tmp_path, monkeypatch, capsys):
 def test_items_that_are_not_those_of_the_record_are_named(tmp_path):
     wrong, path = recorded(tmp_path, [{"tags": ["B-PER"]}] * 2, "0" * 64, 1)
     wrong.metrics["test"]["f1"] += 1
-    with pytest.raises(UserError, match=r"\.items\.npz: (dev|test)/f1: the items give .* run again"):
+    with pytest.raises(UserError, match=r"\.items\.npz: (dev|test)/f1: the examples give .* run again"):
         regroup._regrouped(path, wrong, {"dev": "ab", "test": "ab"}, NerMetric.from_totals)

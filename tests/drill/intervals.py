@@ -1,6 +1,6 @@
 """Intervals in simulation: how often they cover the truth, and how often they show what is not there.
 
-Each experiment has new seeds and new clusters of items, scored by F1, and a true gain that is known. An area is a
+Each experiment has new seeds and new clusters of examples, scored by F1, and a true gain that is known. An area is a
 number of seeds in each arm, of clusters and a true gain; its only trial is many experiments.
 """
 

@@ -86,28 +86,28 @@ def world(place: Path) -> Any:
 
 
 def of_run(place: Path, *changes: str) -> Any:
-    """A run's record and items."""
+    """A run's record and per-example results."""
     return compared(place, scene.run(place, *changes))
 
 
 def of_vectors(place: Path) -> Any:
-    """The record and items of a run with vectors of the text."""
+    """The record and per-example results of a run with vectors of the text."""
     return compared(place, scene.vectors(place))
 
 
 def compared(place: Path, record: Record) -> Any:
-    """What of a record and its items does not depend on the time."""
+    """What of a record and its per-example results does not depend on the time."""
     path = store.place(place / "results", record.scale, record.task, record.run)
     return result(store.read(path)), items.path_of(path).read_bytes()
 
 
 def records(place: Path) -> Any:
-    """All records and their items."""
+    """All records and their per-example results."""
     return [compared(place, store.read(path)) for path in sorted((place / "results/runs").rglob("*.json"))]
 
 
 def of_items(place: Path) -> Any:
-    """The items of the scene's run as they are read."""
+    """The per-example results of the scene's run as they are read."""
     (path,) = (place / "results" / "runs").rglob("*.items.npz")
     return items.packed(items.read(path))
 

@@ -98,7 +98,7 @@ def of_record(path: Path, draw: random.Random) -> str:
 
 
 def copied(path: Path, draw: random.Random) -> str:
-    """A record and its items under another name or in another folder, as a backup makes them."""
+    """A record and its per-example results under another name or in another folder, as a backup makes them."""
     name = draw.choice((f"{path.stem} copy", path.stem.upper() + "_", f"{path.stem}(1)", f"{path.stem[1:]}0", "Ω"))
     folder = path.parent / draw.choice((".", "../other", "../../mini/toy"))
     folder.mkdir(parents=True, exist_ok=True)

@@ -166,7 +166,7 @@ def test_words_of_dev_and_test_that_the_file_has_are_known(bench, stand_in, buil
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        (["vectors=text", "vectors.text=paper"], "no page paper"),
+        (["vectors=text", "vectors.text=paper"], "no file paper"),
         (["vectors=text", "+task.words.path=v.txt"], "not both"),
         (["vectors=text", "vectors.window=0"], "vectors.window=0"),
         (["vectors=text", "task.words=null", "vectors.size=3"], "no word vectors"),

@@ -1,4 +1,4 @@
-"""Configurations of runs that share their choice of pages are those that Hydra composes one by one."""
+"""Configurations of runs that share their choice of files are those that Hydra composes one by one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_pages_are_composed_once_for_a_hundred_points_and_again_when_one_changes
     composed, by_hydra = [], composing.by_hydra
     monkeypatch.setattr(composing, "by_hydra", lambda *asked: composed.append(asked) or by_hydra(*asked))
     page = bench.conf / "task" / "toy.yaml"
-    page.write_text(page.read_text() + "\n")  # no other test has this page
+    page.write_text(page.read_text() + "\n")  # no other test has this file
     scales = ("open", "mini")
     runs = [["task=toy", f"scale={scale}", f"seed={seed}", "elmo.lambda=0.1"] for scale in scales for seed in range(50)]
     assert [pages.compose(run).seed for run in runs] == [*range(50), *range(50)]

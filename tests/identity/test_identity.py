@@ -227,7 +227,7 @@ def test_a_variant_is_what_differs_from_the_tasks_page(bench):
 
 
 def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
-    page = ["task=ner", "elmo.dropout=0.5", "elmo.where=both"]  # 0.5 is the key's default, and not the page's
+    page = ["task=ner", "elmo.dropout=0.5", "elmo.where=both"]  # 0.5 is the key's default, and not the file's
     assert variant(schema.typed(pages.compose(page))) == {"elmo.dropout": 0.5, "elmo.where": "both"}
     where = schema.typed(pages.compose(["task=snli", "elmo.where=input"]))  # input is the key's default
     assert variant(where) == {"elmo.where": "input"}
@@ -237,7 +237,7 @@ def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
 @pytest.mark.parametrize("task", ["snli", "sst5", "toy"])
 @pytest.mark.parametrize("scale", ["open", "paper"])
 def test_the_baseline_is_one_switch_with_one_id(bench, task, scale):
-    """What a task's baseline has otherwise than its model with ELMo stands on its page, whichever way it is chosen."""
+    """What a task's baseline has otherwise than its model with ELMo stands in its file, whichever way it is chosen."""
     chosen = [f"task={task}", f"scale={scale}", "data_root=x", "vectors=random"]
     runs = [schema.typed(pages.compose([*chosen, one])) for one in ("arm=baseline", "elmo.where=none")]
     assert runs[0] == runs[1]

@@ -1,4 +1,4 @@
-"""What .ci/check_files.py lets pass: no data, no large files but models that a card names, and scores of items."""
+"""What .ci/check_files.py lets pass: no data, no large files but models that a card names, and per-example results."""
 
 from __future__ import annotations
 

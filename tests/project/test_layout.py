@@ -216,7 +216,7 @@ def test_every_library_that_the_code_imports_is_a_declared_requirement():
 
 def pages(group: str) -> list[str]:
     found = sorted(path.stem for path in (CONF / group).glob("*.yaml"))
-    assert found, f"conf/{group} holds no page"
+    assert found, f"conf/{group} holds no file"
     return found
 
 

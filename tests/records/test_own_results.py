@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from elmo_bench.commands.compare import report
-from elmo_bench.commands.run import reproduce
+from elmo_bench.commands.run import reproduce, sweep
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.reporting.tables import tables
@@ -67,7 +67,7 @@ def cells(out: str, start: str) -> list[str]:
     return [row for row in rows if row[0] == start][-1]
 
 
-def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_authors(bench, evidence, monkeypatch, call):
+def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_reference_runs(bench, evidence, monkeypatch, call):
     def in_forks(jobs, at_once, ended, *_gpus):  # tests of sweeps start processes anew, which takes long
         for i, job in enumerate(jobs):
             done = bench.command("train", *job.command[len(together.TRAIN) :])
@@ -92,7 +92,7 @@ def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_authors(bench
     assert [line for line in again.splitlines() if "│" in line] == table
 
 
-def test_recorded_reads_the_authors_runs_and_trains_none(bench, evidence, monkeypatch, call):
+def test_recorded_reads_the_reference_runs_and_trains_none(bench, evidence, monkeypatch, call):
     monkeypatch.setattr("elmo_bench.running.launch._train", None)
     arguments = ["task=toy", "scale=open", "recorded=true", f"results_root={bench.results}"]
     status, out, err = call(reproduce, *arguments)
@@ -107,7 +107,14 @@ def test_recorded_reads_the_authors_runs_and_trains_none(bench, evidence, monkey
     assert not bench.results.exists()
 
 
-def test_arms_that_the_authors_have_not_recorded_have_empty_cells(tmp_path, monkeypatch):
+def test_a_sweep_says_that_it_writes_a_table_of_the_reference_runs(bench, evidence, call):
+    words = bench.overrides("+sweep=table1", "run=false")
+    for folder, tracked in ((bench.results, False), (evidence, True)):
+        status, out, err = call(sweep, *words, f"results_root={folder}")
+        assert (status, "which git tracks" in out) == (0, tracked), err
+
+
+def test_arms_without_a_reference_run_have_empty_cells(tmp_path, monkeypatch):
     monkeypatch.setattr(places, "RECORDED", tmp_path)
     (section,) = beside([fake("none", 1, 80.0), fake("input", 1, 84.0)])
     assert section.rows[-1] == ("gain of +ELMo", "", "+4.00", "", "", "", "+2.07")

@@ -14,7 +14,7 @@ from elmo_bench.system import places
 pytestmark = pytest.mark.slow
 
 
-def test_the_authors_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path, call):
+def test_the_reference_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path, call):
     status, out, err = call(command, f"output={tmp_path}", f"results_root={places.RECORDED}")
     assert status == 0, err
     csv, parquet = pandas.read_csv(tmp_path / "runs.csv"), pandas.read_parquet(tmp_path / "runs.parquet")

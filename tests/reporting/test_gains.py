@@ -42,7 +42,7 @@ def sentences(seed: int, better: float = 0.0, n: int = 150, size: int = 1) -> It
 
 
 def saved(folder, seed, scored, where="none", **more):
-    """A record on disk with its items of both splits; its scores are theirs."""
+    """A record on disk with its per-example results of both splits; its scores are theirs."""
     metrics = precision_recall_f1(scored.totals())
     record = fake(where, seed, metrics={"dev": metrics, "test": metrics}, **more)
     record.config["task"]["metric"] = METRIC
@@ -307,7 +307,7 @@ def test_items_of_another_version_of_the_metric_are_left_out(tmp_path, pair):
     for name in ("no.such.Metric", "tasks.ner.metric.NoSuch", "this.Poem"):
         unknown.config["task"]["metric"] = {"_target_": name}
         assert "over seeds alone" in gain(arm(tmp_path, "input"), control).note
-    assert "this" not in sys.modules  # no record has code imported that no page names
+    assert "this" not in sys.modules  # no record has code imported that no file in conf names
 
 
 def test_a_damaged_file_of_items_is_named(pair):

@@ -1,4 +1,4 @@
-"""The items of a run: their file, and what a run leaves of them."""
+"""The per-example results of a run: their file, and what a run leaves of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def some(n: int = 50, named: bool = False) -> Items:
 
 
 def alone(n: int) -> Items:
-    """Each row an item, each item a cluster."""
+    """Each row an example, each example a cluster."""
     return Items({"right": np.ones(n, np.uint8)}, smallest(np.arange(n)), smallest(np.arange(n)))
 
 
@@ -112,9 +112,9 @@ def test_items_must_give_the_recorded_metrics():
     run_items.check(items, metrics, Accuracy.from_totals)
     run_items.check(items, json.loads(json.dumps(metrics)), Accuracy.from_totals)
     for wrong, message in (
-        ({"dev": metrics["dev"]}, "items of dev, test for metrics of dev"),
-        ({**metrics, "test": {"f1": 1.0}}, "test: the items give accuracy, recorded are f1"),
-        ({**metrics, "test": {"accuracy": metrics["test"]["accuracy"] + 1e-5}}, "test/accuracy: the items give"),
+        ({"dev": metrics["dev"]}, "per-example results of dev, test for metrics of dev"),
+        ({**metrics, "test": {"f1": 1.0}}, "test: the examples give accuracy, recorded are f1"),
+        ({**metrics, "test": {"accuracy": metrics["test"]["accuracy"] + 1e-5}}, "test/accuracy: the examples give"),
         ({**metrics, "dev": {"accuracy": float("nan")}}, "dev/accuracy"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -125,7 +125,7 @@ def test_items_must_give_the_recorded_metrics():
 
 
 def left(results: Path) -> tuple[Record, Path, Path]:
-    """The record of the only run, its items' file, and its work folder."""
+    """The record of the only run, its file of per-example results, and its work folder."""
     (path,) = results.glob("runs/*/*/*.json")
     record = store.read(path)
     return record, run_items.path_of(path), (results / record.checkpoint).parent

@@ -267,6 +267,7 @@ def test_every_record_is_published_once(tmp_path):
     assert [rows[1][f"elmo/input/s{j}"] for j in range(3)] == [0.1, 0.3, 0.6]
     whole = summary(first)["summary"]
     assert (whole["test/f1"], whole["dev/f1"], whole["elmo/input/s2"]) == (90.0, 91.0, 0.6)
+    assert whole["seconds"] == finished().seconds > whole["_runtime"]  # how long the run took, and not its publishing
     assert whole["predictions"]["nrows"] == 4
     assert logged(second)[0]["run_group"] == "table2/open/ner"
     before = [path.stat().st_mtime_ns for path in published(tmp_path)]
@@ -302,7 +303,7 @@ def test_what_the_server_has_is_not_published_again(tmp_path, monkeypatch):
 
 
 def test_publish_says_how_to_upload(call, bench, tmp_path):
-    version = OmegaConf.load(pages.page("ner")).task.version  # the command reads the page, too
+    version = OmegaConf.load(pages.page("ner")).task.version  # the command reads the file, too
     save(tmp_path / "mine", finished(version=version))
     status, out, err = call(command, f"results_root={tmp_path}/mine", "project=p")
     assert status == 0, err
@@ -313,6 +314,16 @@ def test_publish_says_how_to_upload(call, bench, tmp_path):
     status, _, err = call(command, f"results_root={tmp_path}/none")
     assert (status, err.count("\n")) == (2, 1)
     assert "no run is recorded here" in err
+
+
+def test_publish_says_how_long_it_takes(call, tmp_path):
+    version = OmegaConf.load(pages.page("ner")).task.version
+    save(tmp_path, *(finished(seed, version=version) for seed in (1, 2, 3)))
+    status, _, err = call(command, f"results_root={tmp_path}", "project=p")
+    assert status == 0, err
+    assert re.search(r"^1 of 3 runs took \d+ s: the others take about \d+ s$", err, re.MULTILINE)
+    status, out, err = call(command, f"results_root={tmp_path}", "project=p")  # nothing is left to write
+    assert (status, "the others take" in err, "3 already there" in out) == (0, False, True)
 
 
 # The workspace and the report.

@@ -1,4 +1,4 @@
-"""`elmo-bench data`: pages, archives, licences, a folder of the user's, and what it says."""
+"""`elmo-bench data`: files in conf, archives, licences, a folder of the user's, and what it says."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def page(tmp_path) -> DataSet:
 
 @pytest.fixture
 def run(page, tmp_path, monkeypatch, capsys):
-    """Runs the command with this one page; returns what it prints."""
+    """Runs the command with this one file in conf; returns what it prints."""
     monkeypatch.setattr(pages, "load", lambda: {"bank": page})
     monkeypatch.delenv("DATA_ROOT", raising=False)
 

@@ -150,7 +150,7 @@ def test_a_process_of_its_own_prints_its_figures(tmp_path):
 def test_the_memory_of_a_training_step_at_the_papers_sizes(data, forked):
     assert "ner" in cases.tasks("mini")
     found = memory.step("ner", data)
-    assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (12, True, True)  # the page: up to 64
+    assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (12, True, True)  # the file in conf: up to 64
 
 
 def test_layers_drawn_for_the_memory_are_like_the_releases():

@@ -95,7 +95,7 @@ def test_a_step_in_bf16_is_finite_and_near_that_in_32_bits(case_of, place):
 @pytest.mark.parametrize("precision", ["16-mixed", "bf16-mixed"])
 @pytest.mark.parametrize("place", PLACES)
 def test_an_epoch_in_16_bits(case_of, place, precision):
-    """By Lightning, with the page's optimizer and clipping."""
+    """By Lightning, with the task's optimizer and clipping."""
     case, losses = case_of(place), []
     module, clip = case.module(), case.task.clip
     before = {name: value.clone() for name, value in module.state_dict().items()}

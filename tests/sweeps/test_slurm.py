@@ -121,7 +121,7 @@ def held_runs(toy: Bench) -> list[Path]:
 
 
 def records(results: Path) -> dict[str, tuple]:
-    """All records and their items, without the times."""
+    """All records and their per-example results, without the times."""
     found = {}
     for path in sorted((results / "runs").rglob("*.json")):
         found[path.stem] = result(store.read(path)), items.path_of(path).read_bytes()

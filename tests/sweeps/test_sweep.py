@@ -75,7 +75,7 @@ def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
 
 
 def test_points_that_differ_in_their_seed_are_composed_twice_and_not_once_each(toy, monkeypatch):
-    """The ids are those of every point composed by itself, also where a page has the seed in another value."""
+    """The ids are those of every point composed by itself, also where a file has the seed in another value."""
     by_itself = {p: Identity(schema.typed(pages.compose(p.overrides))) for p in planned(toy, seeds=4).points}
     composed, compose = [], pages.compose
     monkeypatch.setattr(pages, "compose", lambda *given: composed.append(given) or compose(*given))
@@ -90,7 +90,7 @@ def test_points_that_differ_in_their_seed_are_composed_twice_and_not_once_each(t
 
 
 def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
-    """Also where a page says more of the baseline than that it has no ELMo."""
+    """Also where a file says more of the baseline than that it has no ELMo."""
     composed = []
 
     def recorded(cfg):

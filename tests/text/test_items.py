@@ -47,7 +47,7 @@ def test_the_smallest_type_that_holds_all_numbers(values, kind):
 @pytest.mark.parametrize(
     ("statistics", "rows", "clusters", "names", "message"),
     [
-        ({"right": numbers(1)}, numbers(0, 1), numbers(0, 1), (), r"right of shape \(1,\) for 2 items"),
+        ({"right": numbers(1)}, numbers(0, 1), numbers(0, 1), (), r"right of shape \(1,\) for 2 examples"),
         ({"right": numbers(1, 0)}, numbers(0, 1), numbers(0), (), "clusters of shape"),
         ({"right": np.ones((2, 1))}, numbers(0, 1), numbers(0, 1), (), "right of shape"),
         ({"right": np.array(["a", "b"])}, numbers(0, 1), numbers(0, 1), (), "right holds <U1"),
@@ -108,7 +108,7 @@ def test_items_are_put_in_larger_clusters_and_never_in_smaller_ones():
     assert by_sentence.clustered([7, 7, 7]).clusters.tolist() == [0, 0, 0, 0]
     across = Items(counts, numbers(0, 1, 2, 3), numbers(0, 1, 0, 1))
     assert across.clustered(["x", "x", "y", "y"]) is across
-    with pytest.raises(ValueError, match="items of row 2, where the data have 2"):
+    with pytest.raises(ValueError, match="examples of row 2, where the data have 2"):
         by_sentence.clustered(["a", "b"])
 
 

@@ -97,7 +97,7 @@ def test_no_pickled_code_runs(tmp_path, monkeypatch, read):
         ("task.reader", CALL, NAMED), ("task.head.inner", [CALL], NAMED), ("task.chars._target_", ["os.mkdir"], NAMED),
         ("task.optimizer._target_", "torch.optim.os.mkdir", NAMED), ("scale.maker", "this.Poem", NAMED),
         ("task.head.inner._target_", "pytorch_lightning.callbacks.ModelCheckpoint", NAMED),
-        ("task.reader._target_", "elmo_bench.mini.MiniData", NAMED),  # a page names it, but not there
+        ("task.reader._target_", "elmo_bench.mini.MiniData", NAMED),  # a file names it, but not there
         ("bilm._target_", "tests.toy.ToyReader", NAMED),
         ("task.head.hidden", RESOLVED, EVALUATED), ("task.paper", {"a": ["${oc.env:HOME}"]}, EVALUATED),
         ("bilm.name", "${page:bilm,../task/ner,task}", EVALUATED), ("task.text", {"${root:x}": 1}, EVALUATED),

@@ -15,7 +15,7 @@ COMMAND = Command(
         ("scale=open data_root=FOLDER task=squad text=corpus.txt.gz", "a text of your own and one task"),
     ),
     (
-        "Prints the table and writes it as a record, results/analysis/SCALE/overlap/ID.json, for the report, which "
+        "Prints the table and writes it as a record, results/own/analysis/SCALE/overlap/ID.json, for the report, which "
         "also warns of it beside the dev figures of a task.",
         usage.OVERRIDES,
     ),

@@ -26,7 +26,7 @@ COMMAND = Command(
         "compare only for one vocabulary and one text.",
         "The state runs on from sentence to sentence, as in training. A long text is read in 32 equal parts; up to 31 "
         "predictions at its end are left out.",
-        "The official files hold no softmax; `elmo-bench tune` fits one.",
+        "The official files have no softmax; `elmo-bench tune` trains one.",
     ),
     page="bilms",
 )
@@ -50,7 +50,7 @@ def measure(options: Path, weights: Path, text: str) -> dict[str, Any]:
     if not has_softmax(weights.parent):
         raise UserError(
             "no softmax.safetensors and vocabulary.txt beside these weights, which a perplexity needs; the official "
-            "files hold none, and `elmo-bench tune` fits one",
+            "files have none, and `elmo-bench tune` trains one",
             weights,
         )
     lm, words = read_lm(options, weights)

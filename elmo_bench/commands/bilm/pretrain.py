@@ -46,7 +46,7 @@ COMMAND = Command(
 def _chosen(arguments: list[str]) -> tuple[list[str], bool]:
     """The arguments as Hydra takes them, and whether they ask for the configuration alone, with `--cfg job`.
 
-    A page may leave out keys that every recipe has, for which Hydra wants a plus.
+    A configuration file may leave out keys that every recipe has, for which Hydra wants a plus.
     """
     from elmo_bench.bilm.pretraining.recipe import Recipe
 
@@ -56,6 +56,19 @@ def _chosen(arguments: list[str]) -> tuple[list[str], bool]:
     if shown := chosen.count("--cfg") == 1 and "job" in chosen:
         chosen = [a for a in chosen if a not in ("--cfg", "job")]
     return chosen, shown
+
+
+def _generate(root: Path, cache_root: str) -> None:
+    """Generates the text if `root` is where a scale generates its data, as a run of that scale does."""
+    from elmo_bench.configuration import schema
+    from elmo_bench.identity.makers import maker
+
+    for scale in places.named("scale"):
+        cfg = pages.compose([f"scale={scale}"])
+        cfg.cache_root = cache_root
+        if cfg.scale.maker and Path(cfg.scale.folder).absolute() == root:
+            run = schema.typed(cfg)
+            maker(run.scale, run.places).make()  # type: ignore[union-attr]
 
 
 def main() -> None:
@@ -81,6 +94,7 @@ def main() -> None:
         checks.one_of(cfg[name], name, (True, False))
     output, root = Path(cfg.output), Path(cfg.root).absolute()
     recipe = make_recipe(cfg.recipe, root)
+    _generate(root, cfg.cache_root)
     mend(root)  # a changed text would give another biLM
     if output.exists() and not (output / "card.json").is_file():
         raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from elmo_bench.system import places
@@ -54,7 +55,7 @@ def main() -> None:
     folder = places.OWN if places.is_evidence(results_root) else results_root
     project, entity = given["project"], given["entity"]
     with alone(folder / "wandb", "another process is publishing these runs"):
-        told = publishing.publish(_with_progress(records), results_root, folder, project, entity)
+        told = publishing.publish(records, results_root, folder, project, entity, _with_progress)
     print(f"W&B, project {project}: runs: " + ", ".join(f"{number} {outcome}" for outcome, number in told.items()))
     if publishing.unsynced(folder):
         print(f"offline; to upload, with a key: wandb sync {folder}/wandb/offline-run-*")
@@ -77,10 +78,18 @@ def _chosen(given: str | None) -> Path:
     return places.RECORDED
 
 
-def _with_progress(records: Sequence[Record]) -> Iterable[Record]:
-    """The records, with a progress bar where the output is a terminal."""
+def _with_progress(records: Sequence[Record]) -> Iterator[Record]:
+    """The records that are written: with a progress bar on a terminal, else with a line on how long the rest takes."""
     from rich.console import Console
     from rich.progress import track
 
-    console = Console(stderr=True)
-    return track(records, "publishing", console=console, transient=True, disable=not console.is_terminal)
+    from elmo_bench.records.times import in_time
+
+    console, begun = Console(stderr=True), monotonic()
+    bar = track(records, "publishing", console=console, transient=True, disable=not console.is_terminal)
+    for done, record in enumerate(bar):
+        if done == 1 and not console.is_terminal:
+            rest = len(records) - 1
+            print(f"1 of {rest + 1} runs took {in_time(monotonic() - begun)}: the others take about "
+                  f"{in_time((monotonic() - begun) * rest)}", file=sys.stderr)  # fmt: skip
+        yield record

@@ -1,6 +1,6 @@
-"""Gives recorded items the clusters that their data tell now: `elmo-bench regroup task=ner scale=open`.
+"""Gives recorded per-example results the clusters that their data tell now: `elmo-bench regroup task=ner scale=open`.
 
-A run's items lie in the order of the rows of its data, and its record has the digest of the data. So documents that
+They lie in the order of the rows of the data, and a record has the digest of its data. So documents that
 were not known when it was recorded become its clusters without training again. Counts, scores and records stay.
 """
 
@@ -31,8 +31,9 @@ COMMAND = Command(
         ("task=srl scale=mini results_root=results", "the project's evidence"),
     ),
     (
-        "Intervals draw whole clusters of test items. A run records them as its data tell them; this command takes "
-        "documents that the data tell now. Only runs on the very same data are changed, and of them only the clusters.",
+        "Intervals draw whole clusters of test examples, such as documents. A run records the clusters that its data "
+        "name; this command takes them again from the data as they are now. Only runs on exactly the same data are "
+        "changed, and only their clusters.",
         usage.OVERRIDES,
     ),
     overrides=True,
@@ -59,7 +60,7 @@ def main() -> None:
     told = ", ".join(f"{split} {len({*each})}" for split, each in keys.items() if None not in each)
     print(
         f"{run.task.name}/{run.scale.name}: clusters by the data: {told or 'single rows'}; {len(changed)} of "
-        f"{len(recorded)} runs changed, {len(recorded) - len(here)} are of other data or without items"
+        f"{len(recorded)} runs changed, {len(recorded) - len(here)} are of other data or without per-example results"
     )
 
 
@@ -73,7 +74,7 @@ def _read(run: RunConfig) -> tuple[Keys, Callable[[Mapping[str, float]], Mapping
 
 
 def _regrouped(path: Path, record: Record, keys: Keys, from_totals: Any) -> bytes:
-    """The new file of a run's items. Raises `UserError` for items that are not those of its record and data."""
+    """The new file of a run's per-example results. Raises `UserError` for those that are not of its record and data."""
     try:
         found = {split: part.clustered(keys[split]) for split, part in items.read(path).items()}
         items.check(found, record.metrics, from_totals)

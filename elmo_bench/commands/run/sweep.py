@@ -1,8 +1,8 @@
 """A table or figure of the paper as one sweep: `python -m elmo_bench sweep +sweep=table2 task=snli scale=open seeds=3`.
 
 Trains the runs of a file in conf/sweep/ that have no record yet, each in a process of its own; prints the table that
-they make, beside the paper's, and writes it below results/tables/. Typing it again runs only what is missing. With
-`on=slurm` the runs are jobs of a cluster, and the command returns at once.
+they make, beside the paper's, and writes it to tables/ in the folder of results. Typing it again runs only what is
+missing. With `on=slurm` the runs are jobs of a cluster, and the command returns at once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.sweeps import asked, queued
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.together import carry_out
+from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
 COMMAND = Command(
@@ -68,6 +69,7 @@ def main() -> None:
     if outcome.plan.composed:  # else nothing could be run, and why has been said
         table = table_files.write(outcome)
         report.show(table.sections)
-        print(f"written: {table.path}")
+        ours = places.is_evidence(outcome.plan.config.results_root)
+        print(f"written: {table.path}{', a table of the reference runs, which git tracks' * ours}")
         print(outcome.line(), flush=True)
     outcome.raise_first()

@@ -27,7 +27,7 @@ COMMAND = Command(
     ),
     (("word=play first='they play chess' second='a play by Ibsen'", "by the open biLM"),),
     (
-        "Prints the cosine of the two vectors in each layer, and how far they stand apart, 1 - cosine. Layer 0 knows "
+        "Prints the cosine of the two vectors in each layer, and how far they are apart, 1 - cosine. Layer 0 knows "
         "the characters alone: there a word always equals itself, cosine 1. The halves of a layer, which read the "
         "words before and those after, are also compared by themselves.",
     ),
@@ -65,7 +65,7 @@ def place(word: str, sentence: Sequence[str], number: int, name: str) -> int:
     """
     found = [i for i, one in enumerate(sentence) if one == word]
     if not found:
-        raise UserError(f"word={word} does not stand in {name}='{' '.join(sentence)}'; separate words by spaces")
+        raise UserError(f"word={word} does not occur in {name}='{' '.join(sentence)}'; separate words by spaces")
     if number > len(found):
         raise UserError(f"{name}_at={number}: {word} occurs {len(found)} times in {name}='{' '.join(sentence)}'")
     return found[number - 1]

@@ -39,8 +39,8 @@ COMMAND = Command(
         Argument("group", "lines read together; bounds the memory", GROUP, parse=whole(1)),
         Argument("token_budget", "tokens computed at once, except with state=carry", 2048, parse=whole(1)),
         Argument(
-            "precision", "of the products: fp32, or bf16, faster on some processors; how far that is from fp32 is said "
-            "at the end, and a processor without it stays with fp32", "fp32",
+            "precision", "of the products: fp32, or bf16, which is faster on some processors; at the end the command "
+            "prints how far the layers are from fp32. A processor without bf16 computes in fp32", "fp32",
             parse=choice("fp32", "bf16"),
         ),
     ),

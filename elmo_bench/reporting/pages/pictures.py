@@ -112,7 +112,7 @@ def training(scales: Scales) -> Chapter:
 
 
 def what_layers_hold(studies: Sequence[StudyRecord]) -> list[Chart]:
-    """What was measured on items in Tables 5 and 6, by layer: a picture of all sources for each scale with several."""
+    """What Tables 5 and 6 measured on examples, by layer: a picture of all sources for each scale with several."""
     scales: dict[str, dict[str, dict[str, list[float]]]] = {}
     for study in studies:
         panels: dict[str, dict[str, list[float]]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,14 @@ DASHBOARDS = "dashboards.json"  # where the workspace and the report are, so tha
 WRITTEN, UPDATED, THERE, LOGGED, FAILED = "written", "updated", "already there", "logged while they trained", "failed"
 
 
-def publish(records: Iterable[Record], results_root: Path, folder: Path, project: str, entity: str | None) -> Counter:
+def publish(
+    records: Iterable[Record],
+    results_root: Path,
+    folder: Path,
+    project: str,
+    entity: str | None,
+    tracked: Callable[[list[Record]], Iterable[Record]] = iter,
+) -> Counter:
     """Makes a W&B run of every record that has none, named by the run's id; returns how many of each outcome there are.
 
     Args:
@@ -29,12 +36,20 @@ def publish(records: Iterable[Record], results_root: Path, folder: Path, project
         results_root: where they are from.
         folder: `folder/wandb/` receives what is written offline.
         project, entity: of W&B.
+        tracked: passes on the records that have no W&B run yet, and may show the progress.
 
     Raises:
-        UserError: a damaged file of items.
+        UserError: a damaged file of per-example results.
     """
     known = on_server(project, entity) if has_key() else {}
-    return Counter(_publish(record, results_root, folder, known, project, entity) for record in records)
+    told, missing = Counter(), []
+    for record in records:
+        if _there(record, folder, known):
+            told[THERE] += 1
+        else:
+            missing.append(record)
+    told.update(_publish(record, results_root, folder, known, project, entity) for record in tracked(missing))
+    return told
 
 
 def on_server(project: str, entity: str | None) -> dict[str, str | None]:
@@ -56,9 +71,6 @@ def _publish(
     record: Record, results_root: Path, folder: Path, known: Mapping[str, str | None], project: str, entity: str | None
 ) -> str:
     """What was done about a record."""
-    digest = wandb_record.digest(record)
-    if known.get(record.run) == digest or _whole(folder, record.run, digest):
-        return THERE
     work = store.work(results_root, record.scale, record.task, record.run)
     if unsynced(work, record.run):
         return LOGGED
@@ -75,20 +87,23 @@ def _publish(
     if run.run is None or where is None:
         return FAILED
     if offline:
-        write_text(where / DIGEST, digest + "\n")
+        write_text(where / DIGEST, wandb_record.digest(record) + "\n")
     return UPDATED if record.run in known else WRITTEN
 
 
 def _items(results_root: Path, record: Record) -> Any:
-    """The items of the test set; None where they are not recorded."""
+    """The per-example results of the test set; None without them."""
     path = items.path_of(store.place(results_root, record.scale, record.task, record.run))
     return items.read(path).get("test") if path.is_file() else None
 
 
-def _whole(folder: Path, run: str, digest: str) -> bool:
-    """Whether an offline run of this very record has been written."""
-    marks = [path / DIGEST for path in folder.glob(f"wandb/offline-run-*-{run}")]
-    return any(mark.is_file() and mark.read_text().strip() == digest for mark in marks)
+def _there(record: Record, folder: Path, known: Mapping[str, str | None]) -> bool:
+    """Whether the server or the folder has a run of this very record."""
+    digest = wandb_record.digest(record)
+    marks = [path / DIGEST for path in folder.glob(f"wandb/offline-run-*-{record.run}")]
+    return known.get(record.run) == digest or any(
+        mark.is_file() and mark.read_text().strip() == digest for mark in marks
+    )
 
 
 def unsynced(folder: Path, run: str = "*") -> list[Path]:

@@ -1,4 +1,4 @@
-"""What is known of each cluster of a split's items in one run: the counts from which resampling computes its metric."""
+"""What is known of each cluster of examples in one run: the counts from which resampling computes its metric."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Metric(NamedTuple):
 
 
 class Evidence:
-    """A run's items of one split.
+    """A run's per-example results of one split.
 
     Args:
-        scored: the items.
+        scored: the per-example results.
         from_totals: of the task's metric.
         metric: which of its numbers.
         units: of the task's metric, see `AdditiveMetric`.
 
     Attributes:
-        table: (K, M) the sums of the M statistics over the items of each of the K clusters.
+        table: (K, M) the sums of the M statistics over the examples of each of the K clusters.
         names: of the clusters; empty if they have none.
         unit: what the clusters are, such as "documents".
         value: the metric over all clusters, in percent.
@@ -60,7 +60,7 @@ class Evidence:
 
     @cached_property
     def drawn(self) -> np.ndarray:
-        """(DRAWS,) the metric on each draw of clusters, which are the same draws for all runs on the same items."""
+        """(DRAWS,) the metric on each draw of clusters, which are the same draws for all runs on the same examples."""
         return self.metric.of(resampling.resampled_sums(self.table))
 
     @cached_property
@@ -69,22 +69,22 @@ class Evidence:
         return self.metric.of(self.table.sum(0) - self.table)
 
     def pairs_with(self, other: Evidence) -> bool:
-        """Whether both are of the same items."""
+        """Whether both are of the same examples."""
         return np.array_equal(self.rows, other.rows) and np.array_equal(self.clusters, other.clusters)
 
 
 def of_arm(records: Sequence[Record], split: str, metric: str) -> list[Evidence] | None:
-    """The evidence of each run of an arm; None if it lacks for one of them, or their items differ."""
+    """The evidence of each run of an arm; None if it lacks for one of them, or their examples differ."""
     found = [of_run(record, split, metric) for record in records]
     known = [each for each in found if each is not None]
     return known if len(known) == len(found) and all(each.pairs_with(known[0]) for each in known) else None
 
 
 def of_run(record: Record, split: str, metric: str) -> Evidence | None:
-    """The evidence of a run; None if there are no items beside its record, or another version of the metric made them.
+    """The evidence of a run; None if per-example results are missing, or of another version of the metric.
 
     Raises:
-        UserError: the file of items is damaged.
+        UserError: the file of per-example results is damaged.
     """
     path = record.path and items.path_of(record.path)
     metric_class = _metric_class(record)

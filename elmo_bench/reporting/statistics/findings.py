@@ -225,7 +225,7 @@ def _spread_of(cell: Cell) -> Spread | None:
 
 
 def _said(study: StudyRecord, cell: Cell, several: bool) -> str:
-    """The items behind a number, or the figures that it was computed from beside the paper's, and its record."""
+    """The examples behind a number, or the figures that it was computed from beside the paper's, and its record."""
     beside = [
         f"{each.quantity} {each.value:.1f} (the paper: {each.paper:g})"
         for each in study.cells

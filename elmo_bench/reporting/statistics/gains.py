@@ -24,9 +24,9 @@ class Gain(NamedTuple):
         seeds: their numbers in the treated arm and in the control.
         note: what the interval leaves out, in words; empty if nothing.
         p_items: for each seed of the treated arm, the p of a paired permutation test against the control's run of the
-            same seed, over clusters of items: of these two models, not of the arms. None where there is no such run,
-            or no items.
-        clusters: how many clusters of items are resampled, such as "316 documents"; empty without items.
+            same seed, over clusters of examples: of these two models, not of the arms. None where there is no such run,
+            or no per-example results.
+        clusters: how many clusters of examples are resampled, such as "316 documents"; else empty.
         influence: of the cluster on which the gain depends most.
     """
 
@@ -63,7 +63,7 @@ def gain(treated: Group, control: Group, split: str = "test", *, permute: bool =
         permute: whether to make the permutation tests, which take most of the time; else `p_items` has no p.
 
     Raises:
-        UserError: a damaged file of items.
+        UserError: a damaged file of per-example results.
     """
     evidence = _paired(treated, control, split)
     arms = _arms(treated, control, split, evidence)
@@ -109,7 +109,7 @@ def _by_seed(group: Group, evidence: Sequence[Evidence]) -> dict[int, Evidence]:
 
 
 def _paired(treated: Group, control: Group, split: str) -> Paired | None:
-    """The evidence of both arms; None unless all runs have it, of the same items."""
+    """The evidence of both arms; None unless all runs have it, of the same examples."""
     one, other = (of_arm(group.records, split, treated.first.monitor) for group in (treated, control))
     return None if one is None or other is None or not one[0].pairs_with(other[0]) else (one, other)
 

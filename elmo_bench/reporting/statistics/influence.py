@@ -1,4 +1,4 @@
-"""The cluster of test items on which a gain depends most: how large would the gain be without it?"""
+"""The cluster of test examples on which a gain depends most: how large would the gain be without it?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def most_influential(treated: Sequence[Evidence], control: Sequence[Evidence]) -
     """The cluster with the largest share of the mean gain over seeds; None for no gain, or for a single cluster.
 
     Args:
-        treated, control: the evidence of each run of either arm, all of the same items.
+        treated, control: the evidence of each run of either arm, all of the same examples.
     """
     gain = float(np.mean([each.value for each in treated]) - np.mean([each.value for each in control]))
     if not gain or len(treated[0].table) < 2:

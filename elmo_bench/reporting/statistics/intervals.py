@@ -1,10 +1,10 @@
 """How far an estimate spreads: its 95 % interval, its p and its power, all of one standard error; honest at few seeds.
 
 The interval of a gain is its mean ± t * s. s is the deviation of the gain over 2,000 draws of a multi-bootstrap: seeds
-are drawn in each arm apart, clusters of items for both arms together. With few seeds or clusters the plain one is too
+are drawn in each arm apart, clusters of examples for both together. With few seeds or clusters the plain one is too
 narrow, because they vary less when resampled than new ones do: the deviations of n are multiplied by sqrt(n/(n - 1)),
 and t is the quantile of Student's distribution with the degrees of freedom that Welch and Satterthwaite give for the
-parts of the variance. With many seeds it is too wide, because it counts the noise of one seed on one item several
+parts of the variance. With many seeds it is too wide, because it counts the noise of one seed on one example several
 times: here it counts once. `tests/drill/intervals.py` measures how often the interval covers the truth.
 """
 
@@ -86,9 +86,9 @@ class Arm(NamedTuple):
     """The scores of an arm's seeds.
 
     Attributes:
-        scores: (n,) percent, on all items.
-        drawn: (n, DRAWS) percent, on each draw of clusters; (n, 1) `scores` without items.
-        clusters: their number; 0 without items, or with a single cluster.
+        scores: (n,) percent, on all examples.
+        drawn: (n, DRAWS) percent, on each draw of clusters; (n, 1) `scores` without per-example results.
+        clusters: their number; 0 without per-example results, or with a single cluster.
     """
 
     scores: np.ndarray
@@ -136,7 +136,7 @@ class Part(NamedTuple):
 
 
 def spread(treated: Arm, control: Arm) -> Spread | None:
-    """That of the gain, in percent points; None where there is one seed in each arm and no items."""
+    """That of the gain, in percent points; None where there is one seed in each arm and no per-example results."""
     if not (parts := _parts(treated, control)):
         return None
     known = sum(variance**2 / degrees for variance, degrees in parts)
@@ -145,7 +145,7 @@ def spread(treated: Arm, control: Arm) -> Spread | None:
 
 
 def draws(treated: Arm, control: Arm) -> np.ndarray:
-    """(DRAWS,) the gain on each draw of seeds and clusters of items, less its mean.
+    """(DRAWS,) the gain on each draw of seeds and clusters of examples, less its mean.
 
     Seeds are drawn in each arm apart, clusters for both together.
     """
@@ -163,7 +163,7 @@ def _sources(treated: Arm, control: Arm) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _parts(treated: Arm, control: Arm) -> list[Part]:
-    """The parts of the variance of a gain: seeds of either arm, and items; none where nothing is known of it."""
+    """The parts of the variance of a gain: seeds of either arm, and examples; none where nothing is known of it."""
     parts = _seed_parts(treated, control)
     if treated.clusters:
         variance = _items_share(treated, control) * float(_over_items(treated, control).var(ddof=1))
@@ -188,9 +188,9 @@ def _over_items(treated: Arm, control: Arm) -> np.ndarray:
 def _items_share(treated: Arm, control: Arm) -> float:
     """How much of the variance over draws of clusters is new, from 0 to 1.
 
-    The rest is the noise of single seeds on single items: seeds differ from each other by it too, so that adding both
+    The rest is the noise of single seeds on single examples: seeds differ from each other by it too, so adding both
     variances would count it twice (Owen 2007, "The pigeonhole bootstrap"). By chance few seeds may differ by less than
-    this noise alone; then the variance over items is that of the gain.
+    this noise alone; then the variance over examples is that of the gain.
     """
     whole = float(_over_items(treated, control).var())
     if not whole:

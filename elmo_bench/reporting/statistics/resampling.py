@@ -1,7 +1,7 @@
-"""Resampling of clusters of items and of seeds: the multi-bootstrap, and a permutation test of two runs.
+"""Resampling of clusters of examples and of seeds: the multi-bootstrap, and a permutation test of two runs.
 
-The multi-bootstrap is that of Sellam et al. 2022 ("The MultiBERTs: BERT reproductions for robustness analysis"): items
-are paired between the arms, seeds are not. Every number here is a function of its arguments alone.
+The multi-bootstrap is that of Sellam et al. 2022 ("The MultiBERTs: BERT reproductions for robustness analysis"):
+examples are paired between the arms, seeds are not. Every number here is a function of its arguments alone.
 """
 
 from __future__ import annotations

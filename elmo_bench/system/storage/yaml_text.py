@@ -1,7 +1,7 @@
 """Reading YAML: as OmegaConf does (no tags that run code, no key twice), within the limits of `limits`.
 
 An alias costs the reader nothing and OmegaConf a copy of what it stands for: nine lines of them fill any memory. So the
-loader counts what a document comes to once all aliases are written out. Hydra reads its pages by the same loader.
+loader counts what a document comes to once all aliases are written out. Hydra uses the same loader.
 """
 
 from __future__ import annotations

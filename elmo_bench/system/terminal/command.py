@@ -229,7 +229,7 @@ def settings(title: str, arguments: Sequence[Argument]) -> Section:
 
 
 def pages(groups: Sequence[str]) -> Section:
-    """A section of the help that lists the pages of each group of configuration pages."""
+    """A section of the help that lists the configuration files of each group."""
     listed = [(f"{group}=", ", ".join(places.named(group))) for group in groups]
     return Section("Configuration files", [line for line in listed if line[1]])
 

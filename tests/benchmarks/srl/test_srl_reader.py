@@ -166,7 +166,7 @@ def test_faults_of_the_page(data):
 
 @pytest.mark.slow
 def test_the_open_data(data, data_root):
-    """Numbers of the data's page: 4,968 predicates in dev, of which those tagged VB* are 3,801."""
+    """Numbers of the data set's own documentation: 4,968 predicates in dev, of which those tagged VB* are 3,801."""
     given, folder = data(), data_root / "srl_ewt"
     given |= {"train": f"{given['folder']}/train.conll", "test": str(folder / "test.conll")}
     splits = SrlReader({**given, "dev": str(folder / "dev.conll")}).load()

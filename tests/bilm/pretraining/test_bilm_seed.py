@@ -56,7 +56,7 @@ def trained(monkeypatch) -> list[tuple[int, str, str]]:
 
 @pytest.fixture
 def brought(tmp_path) -> Path:
-    """A folder as `models/mini`, of the recipe of the page and a text of one sentence."""
+    """A folder as `models/mini`, of the recipe in conf and a text of one sentence."""
     (tmp_path / "v4-seed1/lm").mkdir(parents=True)
     (tmp_path / "v4-seed1/lm/train.txt").write_text("Ida sang .\n")
     folder = tmp_path / "models/mini"

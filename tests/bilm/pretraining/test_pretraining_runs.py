@@ -17,6 +17,7 @@ import pytest
 
 from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.commands.bilm import pretrain
+from elmo_bench.mini import MiniData
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.locks import alone
 from tests.bilm.pretraining.answers import answer, content, one_line, run
@@ -225,6 +226,26 @@ def test_bad_input_is_one_line_and_nothing_is_lost(place):
     one_line(inside(place, "+recipe.lrr=1"), "lrr")
     assert {path: path.read_bytes() for path in place.glob("*.txt")} == before
     assert not (place / "out").exists()
+
+
+def test_the_text_of_a_scale_is_generated_in_an_empty_cache(tmp_path, monkeypatch):
+    def make(data: MiniData) -> Path:
+        folder = Path(data.scale.folder or "")
+        folder.mkdir(parents=True)
+        return written(folder)
+
+    monkeypatch.setattr(MiniData, "make", make)
+    status, said = answer(
+        pretrain, ["pretrain", "scale=mini", f"cache_root={tmp_path}/cache", *RECIPE, FEW, "device=cpu"]
+    )
+    assert status == 0, said
+    assert len(list(tmp_path.glob("cache/mini/*/bilm/card.json"))) == 1
+
+
+def test_the_word_that_was_typed_is_no_suggestion(place):
+    status, said = inside(place, "results_root=x")  # a key of other commands
+    assert (status, said.count("results_root")) == (2, 1)
+    assert "did you mean cache_root?" in inside(place, "cache_rot=x")[1]
 
 
 def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, unbroken):

@@ -120,7 +120,7 @@ def joined(train: Path, test: Path) -> str:
 
 
 def block(task: str, folder: Path) -> schema.TunedConfig:
-    """The page of a tuned biLM for a task of the mini scale."""
+    """The configuration of a tuned biLM for a task of the mini scale."""
     bilm = schema.typed(pages.compose([f"task={task}", "bilm=tuned", f"scale.folder={folder}"])).bilm
     assert isinstance(bilm, schema.TunedConfig)
     return bilm
@@ -282,7 +282,7 @@ def test_another_parent_than_the_recorded_one_is_refused(bench, whole, official)
 
 
 def test_bad_input_is_one_line(bench, whole, monkeypatch):
-    one_line(command(bench, whole, "bilm.parent=nosuch"), "bilm=nosuch", "there is no such page")
+    one_line(command(bench, whole, "bilm.parent=nosuch"), "bilm=nosuch", "there is no such configuration file")
     one_line(command(bench, whole, "bilm.parent=tuned"), "not a tuned one")
     one_line(command(bench, whole, f"bilm.tuning.source.weights={bench.folder}/gone.hdf5"), "gone.hdf5", "no such file")
     one_line(command(bench, whole, "bilm.tuning.source.weights=null"), "names no weights")
