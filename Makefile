@@ -97,8 +97,9 @@ wheels: $(READY) ## into .wheels/, for make gpu on a machine with torch but no n
 	@$(MODULE) pip wheel -q --no-deps -c constraints.txt -w .wheels antlr4-python3-runtime seqeval
 	@ls .wheels
 
+# The tests start many processes, each of which would compile the code again where no bytecode may be kept.
 test: $(READY) ## run the whole test suite
-	@$(MODULE) pytest -n auto --dist worksteal $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(MODULE) pytest -n auto --dist worksteal $(ARGS)
 
 test-slurm: $(READY) ## test sweeps on a real Slurm of this machine; installs Debian's where it can (root, within a minute)
 	@.ci/slurm && TEST_SLURM=1 $(MODULE) pytest tests/sweeps/test_slurm.py $(ARGS)

@@ -104,7 +104,7 @@ def test_a_new_key_with_a_default_changes_no_identity(bench, monkeypatch, place)
 
 
 def test_another_scales_page_changes_no_identity(bench):
-    tasks = [task for task in pages.tasks() if "mini" in pages.scales(task)]
+    tasks = [task for task in pages.tasks() if "mini" in pages.scales(task)][:2]
     first = {task: id_at_mini(task) for task in tasks}
     for page in (bench.conf / "task" / task / f"{scale}.yaml" for task in tasks for scale in ("open", "paper")):
         page.write_text(page.read_text() + "\nelmo: {dropout: 0.123}\n")

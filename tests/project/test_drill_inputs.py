@@ -13,7 +13,7 @@ from tests.drill.trial import FAULT, ONE_LINE, RESULT
 
 pytestmark = pytest.mark.slow
 
-CUT = 150  # of 20,000
+FEW, MANY = 60, 150  # of 20,000
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +24,15 @@ def no_fingerprints(monkeypatch):
 
 @pytest.mark.parametrize("kind", TRIALS)
 def test_mutated_files_end_in_a_result_or_in_one_line(kind):
-    outcomes = [TRIALS[kind](random.Random(f"{kind} {number}")) for number in range(CUT)]
-    assert [told for outcome, told in outcomes if outcome == FAULT] == []
-    assert {outcome for outcome, _ in outcomes} == {RESULT, ONE_LINE}  # the drill is neither too mild nor too rough
+    """A few, and more until both have come: the drill is neither too mild nor too rough."""
+    seen = set()
+    for number in range(MANY):
+        outcome, told = TRIALS[kind](random.Random(f"{kind} {number}"))
+        assert outcome != FAULT, told
+        seen.add(outcome)
+        if number >= FEW and len(seen) == 2:
+            break
+    assert seen == {RESULT, ONE_LINE}
 
 
 def test_mutations_are_those_of_their_seed():
