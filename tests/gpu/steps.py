@@ -94,9 +94,9 @@ def _answering(
 
 
 def hours(case: Case, training: float, answering: float) -> Row:
-    """A run's projected hours for all epochs of the page, at these seconds a row, and of what rows.
+    """A run's projected hours for all epochs of the configuration file, at these seconds a row, and of what rows.
 
-    The rows are the paper's where the page has their numbers (task.paper.train_rows and dev_rows), else those at hand.
+    The rows are the paper's if the task's file has their numbers (task.paper.train_rows, dev_rows), else those here.
     """
     paper, here = case.task.paper or {}, case.chosen["rows"]
     train, dev = (paper.get(f"{split}_rows") or here[split] for split in ("train", "dev"))
@@ -105,7 +105,7 @@ def hours(case: Case, training: float, answering: float) -> Row:
 
 
 def table1(rows: Sequence[Row]) -> dict[str, float]:
-    """The projected hours of all runs of Table 1, by precision: of the tasks of the rows, with the page's seeds."""
+    """The projected hours of all runs of Table 1, by precision: of these tasks, with the seeds of the sweep's file."""
     total = dict.fromkeys(device.DTYPES, 0.0)
     for task in dict.fromkeys(row["task"] for row in rows):
         runs = [
