@@ -99,7 +99,7 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
     module.COMMAND.run(module.main)
 
 
-SECONDS = 300
+SECONDS = 900  # as PATIENCE of conftest.py, which takes longer to import
 
 
 class Fork:

@@ -28,6 +28,7 @@ from elmo_bench.system.machine import cores
 from tests import fakes, toy
 
 ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 900  # seconds after which what a test has started counts as hanging, on a busy machine too
 STAND_IN = "elmo_bench.layers.bilm.BilmLayers"  # what a small stand-in for the biLM takes the place of
 needs_compiler = pytest.mark.skipif(
     not any(shutil.which(name) for name in compiler.COMPILERS if name), reason="no C++ compiler"
@@ -189,7 +190,7 @@ class Bench:
         """The same in a new process, as a user starts it."""
         return subprocess.run(
             children.python("tests.command", str(self.conf), name, *arguments),
-            cwd=ROOT, env=clean_environment() | environment, capture_output=True, text=True, timeout=300,
+            cwd=ROOT, env=clean_environment() | environment, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
 
 

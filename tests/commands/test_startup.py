@@ -13,6 +13,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
 from elmo_bench.system import places
+from tests.conftest import PATIENCE
 
 PROBE = """
 import json, sys
@@ -38,7 +39,11 @@ def test_help_errors_and_recorded_runs_load_nothing_that_trains(tmp_path):
     shutil.copy(places.ROOT / "results" / "runs" / "mini" / "ner" / path.name, path)
     calls = {"help": ["--help"], "a wrong key": ["sed=1"], "a wrong page": ["task=nre"], "a recorded run": chosen}
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, json.dumps(calls)], cwd=places.ROOT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", PROBE, json.dumps(calls)],
+        cwd=places.ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert "not run again" in done.stdout, done.stderr
     loaded = json.loads(done.stdout.splitlines()[-1])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import importlib
 import re
-import shlex
 
 import pytest
 import yaml
 
 from elmo_bench.__main__ import COMMANDS, module
-from elmo_bench.configuration.pages import compose
 from tests.project.test_layout import PROJECT, ROOT, targets
 
 pytestmark = pytest.mark.slow
@@ -27,8 +25,6 @@ DOCUMENTS = [
 ]
 LATER = {"results/replication.md"}  # a page that may not have been written yet
 INVENTED = ("tasks/chunking/", "conf/task/chunking.yaml", "conf/cluster/ours.yaml")  # of examples
-RUNS = r"(?:-m elmo_bench |elmo-bench )(?:train|reproduce|sweep|prepare)\b"
-ELSEWHERE = ("task=chunking", "+sweep=<name>", "bilm=<name>")  # the examples of tasks/README.md
 
 
 def read(name: str) -> str:
@@ -130,32 +126,6 @@ def test_every_variable_of_the_environment_is_described():
     assert {"ELMO_BENCH_KERNELS", "DATA_ROOT"} <= ours
     described = set(re.findall(r"`([A-Z_]+)`", read("docs/files-and-errors.md")))
     assert ours - described == set()
-
-
-def runs_in_documents() -> list[tuple[str, str]]:
-    """(document, command) for each `train`, `reproduce` and the like in a block of shell."""
-    found = []
-    for path in DOCUMENTS:
-        for block in re.findall(r"```sh\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
-            lines = block.replace("\\\n", " ").splitlines()
-            found += [(str(path.relative_to(ROOT)), line) for line in lines if re.search(RUNS, line)]
-    return found
-
-
-def test_the_runs_that_pages_show_name_keys_that_exist():
-    assert len(runs_in_documents()) > 20
-    wrong = []
-    for document, line in runs_in_documents():
-        words = shlex.split(re.split(RUNS, line)[1], comments=True)
-        if set(ELSEWHERE) & set(words):
-            continue
-        flags = ("-m", "--cfg", "job", "--help", "...", "task=all")
-        keys = [word.split(",")[0] for word in words if word not in flags]  # of a sweep, the first value
-        try:
-            compose([key for key in keys if key.partition("=")[0] not in ("seeds", "jobs", "run", "recorded")])
-        except Exception as error:
-            wrong.append(f"{document}: {line}: {error}")
-    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -14,7 +14,7 @@ import elmo_bench
 from docs.generate import __main__ as generate
 from docs.generate import costs, pictures, tutorial
 from elmo_bench.system.places import ROOT
-from tests.conftest import clean_environment
+from tests.conftest import PATIENCE, clean_environment
 
 pytestmark = pytest.mark.slow
 AGAIN = "make pages writes it again"
@@ -54,6 +54,7 @@ def test_the_notebook_is_the_tutorial():
 
 
 def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
+    pytest.importorskip("nbclient")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     shown = tutorial.executed(tmp_path, clean_environment() | {"IPYTHONDIR": str(tmp_path / "ipython")})
     cells = tutorial.cells(tutorial.PAGE.read_text(encoding="utf-8"))
@@ -98,7 +99,9 @@ def test_outputs_differ_by_words_and_by_more_than_rounding(page, here, wrong):
 def test_the_site_builds_without_a_warning(tmp_path):
     environment = clean_environment() | {"NO_MKDOCS_2_WARNING": "1"}
     command = [*START, "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    built = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert built.returncode == 0, built.stdout + built.stderr
     assert built.stdout + built.stderr == ""
     for name, words in {

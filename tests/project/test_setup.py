@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
     pytest.mark.slow,
@@ -59,7 +61,7 @@ def start(folder: Path, target: str = "setup", user: int | None = None, **enviro
 
 def end(process: subprocess.Popen) -> tuple[int, list[str]]:
     """The exit status, and what was said on stderr, make's own line aside."""
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     return process.returncode, [line for line in err.splitlines() if not line.startswith("make:")]
 
 
@@ -187,7 +189,7 @@ def test_the_pip_of_a_killed_one_is_not_disturbed(checkout):
     killed.kill()
     assert end(start(checkout)) == BUSY
     (checkout / "hold").unlink()
-    killed.communicate(timeout=60)  # until pip has ended, too
+    killed.communicate(timeout=PATIENCE)  # until pip has ended, too
     assert end(start(checkout))[0] == 0
     assert (checkout / ".venv" / "ready").exists()
 
@@ -221,7 +223,7 @@ def test_a_link_is_used_as_it_is(checkout, tmp_path):
     shutil.copy(tmp_path / "python", other / "bin" / "python")
     (checkout / ".venv").symlink_to(other)
     process = start(checkout)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert f"a link to {other}, used as it is" in out
     assert installed(checkout) == []
@@ -248,7 +250,7 @@ def test_a_copy_of_another_checkouts_venv_is_refused(checkout, tmp_path):
 def test_without_a_fitting_python_nothing_is_left(checkout):
     (checkout.parent / "python").unlink()
     process = start(checkout)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert "no Python 3.11 to 3.13" in err
     assert not (checkout / ".venv").exists()

@@ -2,7 +2,8 @@
 
 A line that a page shows is split as a shell would. `PLACEHOLDERS` says what stands for words that a reader replaces,
 `SHORTER` what is typed behind a command that would take long, and `ELSEWHERE` which lines are not typed here, and why.
-Of a run all is done but training: it is composed, checked, and its identity is made of its files.
+Of a run all is done but training: it is composed, checked, and its identity is made of its files; one that is not typed
+is composed alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import yaml
 
 from elmo_bench import mini
 from elmo_bench.__main__ import module
+from elmo_bench.configuration.pages import compose
 from elmo_bench.identity.makers import Makers
 from elmo_bench.mini.build import Builder
 from elmo_bench.running import run as running
@@ -31,6 +33,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests import tiny_bert, tiny_bilm
 from tests.project.test_documents import DOCUMENTS, ROOT
+from tests.project.test_layout import installed
 
 pytestmark = pytest.mark.slow
 HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
@@ -104,6 +107,19 @@ def filled(line: Line) -> str:
     for pattern, value in PLACEHOLDERS.items():
         text = re.sub(pattern, value.replace("{task}", line.task), text)
     return text
+
+
+def composed(line: str) -> str:
+    """What is wrong with the keys of a run that is not typed; of several values, the first counts."""
+    typed = re.split(r"(?:-m elmo_bench |elmo-bench )(?:train|reproduce|sweep|prepare)\b", line)[1:]
+    if not typed or re.search("chunking|<name>", line) or not all(map(installed, line.split())):
+        return ""
+    given = [word.split(",")[0] for word in shlex.split(typed[0], comments=True) if "=" in word and word != "task=all"]
+    try:
+        compose([key for key in given if key.partition("=")[0] not in ("seeds", "jobs", "run", "recorded")])
+    except Exception as error:
+        return f"{line}: {error}"
+    return ""
 
 
 def words(text: str, folder: Path) -> list[str]:
@@ -252,11 +268,16 @@ def _only(files: dict[str, str], folder: str, split: str) -> str:
     return text
 
 
+def test_the_commands_of_pages_are_found():
+    assert sum(len(lines(page)) for page in DOCUMENTS) > 100
+
+
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_command_of_a_page_ends_well(page, world, call, monkeypatch):
     wrong = []
     for line in lines(page):
         if any(re.search(pattern, line.text) for pattern in ELSEWHERE):
+            wrong += filter(None, [composed(line.text)])
             continue
         text = filled(line)
         if text.startswith(("printf ", "echo ")):

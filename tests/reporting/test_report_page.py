@@ -16,7 +16,7 @@ from elmo_bench.reporting.pages import answer, cost, html, pictures
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.reporting.statistics.outcomes import by_scale, compared
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 from tests.records.test_records import fake, save
 from tests.reporting.test_findings import learned
 
@@ -88,7 +88,7 @@ def test_the_page_is_no_wider_than_the_screen(tmp_path, width):
     (tmp_path / "measure.html").write_text(MEASURE.format(width, json.dumps(page).replace("</", "<\\/")))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom"]
     command = [browser, *flags, "--virtual-time-budget=20000", (tmp_path / "measure.html").as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
     measured = re.search(r"widths: (\d+) (\d+) (\d+)\.", shown)
     assert measured, shown[-500:]
     closed, opened, inner = map(int, measured.groups())

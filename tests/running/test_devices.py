@@ -25,6 +25,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.text.batching import BucketSampler
 from tests.command import forked_rank
+from tests.conftest import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -132,7 +133,7 @@ def test_an_error_of_a_rank_is_told_by_the_first(tmp_path, others):
 
 def test_a_rank_ends_with_the_first(tmp_path):
     process = ranks._start(Rank(1, 2, 1), {"parent": 1, "config": {}, "folder": "", "vectors": None}, tmp_path)
-    assert process.wait(60) != 0
+    assert process.wait(PATIENCE) != 0
 
 
 @pytest.mark.parametrize("wrong", ["0", "auto", "[1,3]"])

@@ -24,7 +24,7 @@ from elmo_bench.reporting.pages import dashboards, publishing
 from elmo_bench.system import places, wandb_runs
 from elmo_bench.system.errors import UserError
 from tests.command import Fork
-from tests.conftest import clean_environment
+from tests.conftest import PATIENCE, clean_environment
 from tests.records.test_records import fake
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("first_versions")]
@@ -47,7 +47,7 @@ def inspected(folder: Path, *options: str) -> str:
 
     (log,) = folder.glob("*.wandb")
     command = [get_core_path(), "leet", "inspect", "--no-observability", "--json", *options, "--run-file", str(log)]
-    return subprocess.run([*command, str(folder)], capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run([*command, str(folder)], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
 
 
 def summary(folder: Path) -> dict:
@@ -166,30 +166,28 @@ def server():
         one.shutdown()
 
 
-def two_runs(folder: Path) -> None:
-    """Two W&B runs of one process; prints whether they are offline, and the seconds that they took."""
-    wandb_runs.SECONDS = 3
-    started = time.monotonic()
+def two_runs(folder: Path, seconds: float) -> None:
+    """Two W&B runs of one process, which wait so long for the server; prints whether they are offline."""
+    wandb_runs.SECONDS = seconds
     for name in ("first", "second"):
         run = wandb_runs.opened(folder, project="p", id=name)
         run.log({"loss": 1.0}, 1)
         print(run.offline)
         run.close()
-    print(time.monotonic() - started)
 
 
-@pytest.mark.parametrize(("handler", "said"), [(Refusing, "permission denied"), (Slow, "deadline exceeded")])
-def test_a_key_that_does_not_serve_is_one_line_and_the_run_is_offline(tmp_path, server, handler, said):
+@pytest.mark.parametrize(
+    ("handler", "seconds", "said"), [(Refusing, PATIENCE, "permission denied"), (Slow, 3, "deadline exceeded")]
+)
+def test_a_key_that_does_not_serve_is_one_line_and_the_run_is_offline(tmp_path, server, handler, seconds, said):
     importlib.import_module("wandb")
     environment = clean_environment() | {"WANDB_API_KEY": KEY, "WANDB_BASE_URL": server(handler)}
-    status, out, err = Fork(lambda: two_runs(tmp_path), environment).finish()
-    *offline, seconds = out.split()
-    assert (status, offline) == (0, ["True", "True"]), err
+    status, out, err = Fork(lambda: two_runs(tmp_path, seconds), environment).finish()
+    assert (status, out.split()) == (0, ["True", "True"]), err
     (told,) = err.splitlines()
     assert told.startswith("W&B: ")
     assert said in told
     assert told.endswith("what follows is logged offline")
-    assert float(seconds) < 105  # W&B itself takes most of it to start on a busy machine
     assert len(list(tmp_path.glob("wandb/offline-run-*"))) == 2
 
 

@@ -19,6 +19,7 @@ from elmo_bench.clusters.attempt import CANCELLED, RUNS, Attempt, first_line
 from elmo_bench.clusters.journal import Journal
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import Interrupted, UserError
+from tests.conftest import PATIENCE
 
 PAGE = places.ROOT / "docs" / "clusters.md"
 PROGRAM = "cd '{}'; if [ -e begun ]; then touch record; exit; fi; echo $$ >begun; {}"
@@ -81,7 +82,7 @@ class Job:
 
 def training(folder: Path) -> int:
     """Waits until the training has begun; the id of its process."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while not (folder / "begun").exists() or not (told := (folder / "begun").read_text()):
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -111,13 +112,13 @@ def test_what_follows(row, tmp_path):
     elif isinstance(row.how, str):  # Slurm ends all processes of the job
         process.kill()
         os.killpg(trained, signal.SIGKILL)
-    status = process.wait(60)
+    status = process.wait(PATIENCE)
     assert job.asked("scontrol") == (["scontrol requeue 12_0"] if row.how == "SIGUSR2" else [])
     assert job.asked("sbatch") == [f"sbatch --parsable --dependency=afternotok:12_0 --array=0 {tmp_path}/script 12_0"]
     if isinstance(row.how, int):  # with 0, Slurm drops the successor
         assert (status == 0) == (row.again == "")
     if row.again or status:
-        assert (job.start("12") if row.again == "place" else job.start("13", "12_0")).wait(60) == 0
+        assert (job.start("12") if row.again == "place" else job.start("13", "12_0")).wait(PATIENCE) == 0
     assert (tmp_path / "record").exists() == bool(row.again)
     assert Journal(attempt.journal).starts == (1 if status == 0 else 2)
     assert len(job.asked("sbatch")) == (2 if row.again == "successor" else 1)

@@ -11,7 +11,7 @@ import pytest
 
 from elmo_bench.records import store
 from elmo_bench.system import places
-from tests.conftest import clean_environment
+from tests.conftest import PATIENCE, clean_environment
 
 pytestmark = pytest.mark.slow
 SHORT = ("arm=baseline", "task.fit.epochs=1")
@@ -22,6 +22,7 @@ SHORT = ("arm=baseline", "task.fit.epochs=1")
     ("-m", "launcher=joblib", "hydra.launcher.n_jobs=1", "seed=1,2"),
 ], ids=["one run", "one process"])  # fmt: skip
 def test_joblib_does_not_end_the_process_that_the_user_started(bench, asked):
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     seeds = 2 if "-m" in asked else 1
     done = bench.process("train", *asked, *bench.overrides(*SHORT))
     assert done.returncode == 0, done.stderr
@@ -29,6 +30,7 @@ def test_joblib_does_not_end_the_process_that_the_user_started(bench, asked):
 
 
 def test_optuna_runs_its_trials_and_says_which_is_the_best(bench):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     asked = ("-m", "sweeper=optuna", "hydra.sweeper.n_trials=2", "task.head.dropout=interval(0,0.5)")
     done = bench.process("train", *asked, *bench.overrides(*SHORT))
     assert done.returncode == 0, done.stderr
@@ -56,7 +58,7 @@ def test_tab_completes_commands_pages_and_keys(tmp_path):
     environment = clean_environment() | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-c", f"{install}\n{script}"], cwd=places.ROOT, env=environment, capture_output=True,
-        text=True, timeout=120,
+        text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.stderr == ""
     for wanted, line in zip(asked.values(), done.stdout.splitlines(), strict=True):

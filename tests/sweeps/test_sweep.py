@@ -23,7 +23,7 @@ from elmo_bench.sweeps.plan import Plan, plan
 from elmo_bench.system.errors import UserError
 from tests import pretend
 from tests.command import Fork
-from tests.conftest import ROOT, clean_environment
+from tests.conftest import PATIENCE, ROOT, clean_environment
 from tests.records.test_records import fake
 from tests.running.test_train import TIMES
 
@@ -154,7 +154,7 @@ def test_a_signal_ends_it_in_one_line_that_says_how_to_go_on(toy, number):
     )  # fmt: skip
     assert any(line.endswith(": training\n") for line in process.stdout or ())
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number
     assert said.splitlines()[-1].endswith("; the same command again runs what is missing")
     assert "Traceback" not in said

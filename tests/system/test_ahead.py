@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from elmo_bench.system.ahead import ahead
+from tests.conftest import PATIENCE
 
 
 def test_the_next_one_is_made_while_this_one_is_used_and_only_that():
@@ -22,7 +23,7 @@ def test_the_next_one_is_made_while_this_one_is_used_and_only_that():
     found = ahead(things())
     assert next(found) == 0
     assert next(found) == 1
-    assert third.wait(10)  # nobody has asked for it yet
+    assert third.wait(PATIENCE)  # nobody has asked for it yet
     assert [*found] == [2, 3]
     assert [number for number, _ in made] == [0, 1, 2, 3]
     assert {thread for _, thread in made} == {"ahead_0"}

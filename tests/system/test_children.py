@@ -13,6 +13,7 @@ from elmo_bench.devices import ranks
 from elmo_bench.speed import device
 from elmo_bench.sweeps import together
 from elmo_bench.system.places import ROOT
+from tests.conftest import PATIENCE
 
 SCORE = ("score", "task=sst5", "gold=gold", "predictions=gold")
 
@@ -32,7 +33,9 @@ def folder(tmp_path):
 
 
 def said(folder: Path, *command: str, **environment: str) -> str:
-    done = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, timeout=PATIENCE
+    )
     return done.stdout + done.stderr
 
 

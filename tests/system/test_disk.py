@@ -266,15 +266,3 @@ def test_a_command_is_refused_and_then_done(command, arguments, size, tmp_path, 
     assert not partial(tmp_path)
     console.report(command.main)
     assert any(path.is_file() for path in (tmp_path / "out").rglob("*"))
-
-
-def test_output_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / "labels.txt").write_text("3\n0\n")
-    files = [f"gold={tmp_path}/labels.txt", f"predictions={tmp_path}/labels.txt"]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "elmo_bench", "score", "task=sst5", *files], cwd=ROOT, stdout=full, text=True,
-            stderr=subprocess.PIPE,
-        )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr == f"error: {console.OUTPUT}: {disk.FULL}\n"

@@ -17,6 +17,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, outputs
 from tests import tiny_bilm
+from tests.conftest import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 BILM = ["options={0}/options.json", "weights={0}/weights.hdf5"]
@@ -125,7 +126,7 @@ def test_clean_cache_removes_only_what_this_project_has_made(tmp_path):
     for path in (ours / "lock", ours / "vectors.txt", mine):
         path.write_text("text")
     environment = {**os.environ, "ELMO_BENCH_CACHE": str(tmp_path)}
-    subprocess.run(["make", "-s", "clean-cache"], cwd=ROOT, env=environment, check=True, timeout=60)
+    subprocess.run(["make", "-s", "clean-cache"], cwd=ROOT, env=environment, check=True, timeout=PATIENCE)
     assert [path.name for path in (tmp_path / "vectors").iterdir()] == ["glove.txt"]
 
 

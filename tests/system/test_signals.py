@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.system.terminal import console
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -27,14 +27,14 @@ def main():
     try:
         {waiting}
     except KeyboardInterrupt:
-        time.sleep(60)
+        time.sleep(9999)
 console.report(main, "go on")
 """
 PARENT = """
 import sys
 from elmo_bench.clusters.local import Job, run_jobs
 child = "import elmo_bench, os, time; from elmo_bench.system import children; children.end_with_parent();"
-child += "open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+child += "open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(9999)"
 run_jobs([Job(name, [sys.executable, "-c", "import sys;" + child, name]) for name in sys.argv[1:]], 2)
 """
 
@@ -97,30 +97,28 @@ def test_an_ignored_signal_stays_ignored(monkeypatch):
         signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("waiting", ["time.sleep(60)", "ctypes.CDLL(None).sleep(60); ctypes.CDLL(None).sleep(60)"])
+@pytest.mark.parametrize("waiting", ["time.sleep(9999)", "[ctypes.CDLL(None).sleep(9999) for _ in range(2)]"])
 def test_a_command_that_does_not_end_is_ended(waiting):
     process = python(SWALLOWS.format(waiting=waiting))
     assert process.stdout.readline() == "begun\n"
-    started = time.monotonic()
     process.terminate()
-    _, said = process.communicate(timeout=30)
-    assert time.monotonic() - started < 10
+    _, said = process.communicate(timeout=PATIENCE)
     assert (process.returncode, said) == (143, "interrupted (SIGTERM); go on\n")
 
 
 def test_a_signal_while_modules_are_imported_is_one_line():
-    code = "import sys; sys.argv[0] = '-m'; import elmo_bench, time; print('begun', flush=True); time.sleep(60)"
+    code = "import sys; sys.argv[0] = '-m'; import elmo_bench, time; print('begun', flush=True); time.sleep(9999)"
     process = python(code)
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert said == "interrupted; run the command again\n"
 
 
 def test_a_signal_in_code_made_from_text_ends_with_the_same_status(tmp_path):
     """Python's dataclasses are such code; `-m` ends another way than a script."""
-    text = "import os, time; os.kill(os.getpid(), 15); time.sleep(60)"
+    text = "import os, time; os.kill(os.getpid(), 15); time.sleep(9999)"
     (tmp_path / "made.py").write_text(
         f"from elmo_bench.system.terminal import console\nconsole.report(lambda: exec({text!r}))\n"
     )
@@ -147,8 +145,8 @@ def test_jobs_end_with_the_one_who_started_them(tmp_path, number):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(number)
-    process.wait(30)
-    until = time.monotonic() + 5
+    process.wait(PATIENCE)
+    until = time.monotonic() + PATIENCE
     while not all(gone(int(file.read_text())) for file in files):
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -157,5 +155,5 @@ def test_jobs_end_with_the_one_who_started_them(tmp_path, number):
 def test_a_child_whose_parent_is_gone_already_ends_at_once():
     code = "from elmo_bench.system import children; children.end_with_parent(1 << 22); print('still here')"
     process = python(code)
-    assert process.communicate(timeout=30)[0] == ""
+    assert process.communicate(timeout=PATIENCE)[0] == ""
     assert process.returncode == -signal.SIGKILL

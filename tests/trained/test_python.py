@@ -11,7 +11,7 @@ import torch
 
 import elmo_bench
 from elmo_bench.system import children, places
-from tests.conftest import clean_environment
+from tests.conftest import PATIENCE, clean_environment
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def python(code: str, **changes: str) -> str:
     """What a new process prints."""
     command = [sys.executable, "-P", "-c", f"import sys\n{code}"]
     done = subprocess.run(
-        command, cwd=places.ROOT, env=clean_environment() | changes, capture_output=True, text=True, timeout=300
+        command, cwd=places.ROOT, env=clean_environment() | changes, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

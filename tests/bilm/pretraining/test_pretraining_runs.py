@@ -22,7 +22,7 @@ from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.locks import alone
 from tests.bilm.pretraining.answers import answer, content, one_line, run
 from tests.command import Fork
-from tests.conftest import clean_environment
+from tests.conftest import PATIENCE, clean_environment
 
 pytestmark = pytest.mark.slow
 
@@ -254,7 +254,7 @@ def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, unbrok
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "elmo_bench"]
     done = subprocess.run(
         [*launcher, *arguments(place, output="two")], cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=300,
+        capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert losses(place) == pytest.approx(losses(unbroken), rel=1e-4)
