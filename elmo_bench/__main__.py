@@ -13,7 +13,7 @@ from elmo_bench import __version__
 from elmo_bench.commands import completion
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console, streams
-from elmo_bench.system.terminal.command import HELP, Section, printed
+from elmo_bench.system.terminal.command import HELP, HelpSection, printed
 
 HEADINGS = {
     "run": {
@@ -62,7 +62,9 @@ def overview() -> str:
     """All commands under their headings, one line each."""
     widest = max(map(len, COMMANDS))
     listed = [
-        printed(Section(TITLES.get(heading, heading), [(f"{name:{widest}}", line) for name, line in commands.items()]))
+        printed(
+            HelpSection(TITLES.get(heading, heading), [(f"{name:{widest}}", line) for name, line in commands.items()])
+        )
         for heading, commands in HEADINGS.items()
     ]
     about = "elmo-bench COMMAND --help describes a command; elmo-bench --version prints the version."

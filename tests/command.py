@@ -25,7 +25,7 @@ from hydra.core.global_hydra import GlobalHydra
 
 from elmo_bench import __main__
 from elmo_bench.layers import bilm
-from elmo_bench.sweeps import together
+from elmo_bench.sweeps import local
 from elmo_bench.system import children, places
 from elmo_bench.system.terminal import console
 from tests import fakes
@@ -95,7 +95,7 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
         stop_in_mid_epoch(*map(int, os.environ["STOP"].split(",")))
     module = importlib.import_module(__main__.module(name))
     for other in ("train", "prepare"):
-        setattr(together, other.upper(), children.python("tests.command", str(places.CONF), other))
+        setattr(local, other.upper(), children.python("tests.command", str(places.CONF), other))
     module.COMMAND.run(module.main)
 
 
@@ -174,14 +174,14 @@ def anew(
 
 def forked_rank(rank: Rank, task: dict[str, Any], folder: Path) -> Fork:
     """In place of `ranks._start`: a further device of a run as a fork of this process."""
-    from elmo_bench.running import follower
+    from elmo_bench.running import worker
 
     def follow() -> None:
         with open(folder / f"rank{rank.number}.log", "wb") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
         sys.stdin = io.StringIO(json.dumps(given))
-        console.report(follower.main)
+        console.report(worker.main)
 
     folder.mkdir(parents=True, exist_ok=True)
     given = {"rank": rank, "parent": os.getpid(), **task}

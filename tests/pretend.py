@@ -21,7 +21,7 @@ from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name
-from elmo_bench.sweeps import together
+from elmo_bench.sweeps import local
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import write_text
@@ -73,7 +73,7 @@ def run(conf: Path, name: str, arguments: Sequence[str]) -> None:
     """`sweep`, or the stand-in for `train`, with the files in a folder."""
     places.CONF = conf
     sys.argv = [name, *arguments]
-    together.TRAIN = [sys.executable, "-m", "tests.pretend", str(conf), "train"]
+    local.TRAIN = [sys.executable, "-m", "tests.pretend", str(conf), "train"]
     if name == "sweep":
         sweep.COMMAND.run(sweep.main)
     else:

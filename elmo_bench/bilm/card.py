@@ -21,7 +21,7 @@ from elmo_bench.system.storage.owners import private
 CARD = "card.json"
 FILES = ("options.json", "weights.hdf5", "softmax.safetensors", "vocabulary.txt")
 WEIGHTS = "weights.hdf5", "weights.safetensors", "*weights.hdf5", "*weights.safetensors"
-AGAIN = "force=true trains it again"
+REMEDY = "force=true trains it again"
 RESTORE = "restore it (git checkout, or download it again), or train the biLM again"
 
 

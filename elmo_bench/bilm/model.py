@@ -30,7 +30,7 @@ from elmo_bench.kernels.lstm import CompiledDirections, Directions, State, State
 from elmo_bench.kernels.threads import copied, torch_alone
 from elmo_bench.nn.packing import Packing, budgeted, on_device, padded
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.integrity import note
 
@@ -40,7 +40,7 @@ TOKENS, DEVICE_TOKENS = 2048, 16384  # computed at once: what fits a CPU's cache
 BREAKS = 8  # sentence breaks after which the state between sentences no longer changes
 
 
-class Undrawn(TorchFunctionMode):
+class SkipInitialValues(TorchFunctionMode):
     """No normal numbers are drawn: on "meta", torch would import its compiler to do so, which takes a second or two."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -100,7 +100,10 @@ class BiLM(nn.Module):
         usable = granted(precision)
         digests = check_files(options, weights)
         with torch.inference_mode(False):
-            with torch.device("meta"), Undrawn():  # sizes only: nothing is allocated before the file is known to match
+            with (
+                torch.device("meta"),
+                SkipInitialValues(),
+            ):  # sizes only: nothing is allocated before the file is known to match
                 bilm = cls(Options.read(options), state, token_budget)
             load_weights(bilm, bilm.options, weights)
         bilm.precision, bilm.weights_path = usable, Path(weights)
@@ -192,7 +195,7 @@ class BiLM(nn.Module):
     def _whole(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """`_run`, with one line for memory that runs out."""
         tokens = sum(map(len, sentences))
-        with saying(lambda: f"computing layers of {len(sentences)} sentences, {tokens} tokens", SMALLER):
+        with explained(lambda: f"computing layers of {len(sentences)} sentences, {tokens} tokens", SMALLER):
             return self._run(sentences)
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:

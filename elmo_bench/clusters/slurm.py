@@ -74,7 +74,7 @@ def submit(
         attempts, started = settings.attempts, shlex.join(children.python("")[:-2])  # submitit adds -m and its module
         executor = submitit.AutoExecutor(folder, cluster="slurm", slurm_max_num_timeout=attempts, slurm_python=started)
         executor.update_parameters(**_parameters(settings, job, name, after))
-        with _outside_of_jobs(), said_by_us(), executor.batch():
+        with _outside_of_jobs(), quiet_submitit(), executor.batch():
             queued = [executor.submit(task) for task in tasks]
     except (RuntimeError, ValueError, subprocess.SubprocessError) as error:
         raise UserError(f"Slurm does not take the jobs: {last(error)}; see conf/cluster") from error
@@ -121,7 +121,7 @@ def _called(*command: str) -> str:
         ) from error
 
 
-def said_by_us() -> redirect_stderr[Any]:
+def quiet_submitit() -> redirect_stderr[Any]:
     """A block in which submitit does not print what Slurm answers: it is in the error too."""
     return redirect_stderr(io.StringIO())
 

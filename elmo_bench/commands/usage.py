@@ -8,10 +8,10 @@ from typing import Any
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Section, described, flag, pages, settings, whole
+from elmo_bench.system.terminal.command import Argument, HelpSection, described, flag, pages, settings, whole
 
 GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "launcher", "sweeper", "sweep")
-PLACES = (
+ROOTS = (
     Argument("data_root", "folder of the data; also the environment variable DATA_ROOT", None, "FOLDER"),
     Argument(
         "vectors_root",
@@ -41,7 +41,7 @@ BILM_FILES = (
     Argument("options", "a biLM's options, in the official layout; by default the open biLM's", None, "FILE.json"),
     Argument("weights", "its weights, in the official layout; by default the open biLM's", None, "FILE.hdf5"),
 )
-AGAIN = "running the command again resumes from the last completed epoch"
+REMEDY = "running the command again resumes from the last completed epoch"
 OVERRIDES = (
     "Any other key of the configuration may be given as KEY=VALUE, and +KEY=VALUE adds one. `elmo-bench train task=ner "
     "--cfg job` prints the whole configuration of a run."
@@ -56,7 +56,7 @@ def bilm_files(given: Mapping[str, Any]) -> tuple[Path, Path]:
     return Path(given["options"] or folder / "options.json"), Path(given["weights"] or folder / "weights.hdf5")
 
 
-def of_pages(groups: Sequence[str] = GROUPS) -> list[Section]:
+def of_pages(groups: Sequence[str] = GROUPS) -> list[HelpSection]:
     """The configuration files of some groups."""
     return [pages(groups)]
 
@@ -77,7 +77,7 @@ def blocks() -> dict[str, type]:
     }
 
 
-def all_keys() -> list[Section]:
+def all_keys() -> list[HelpSection]:
     """The configuration files, and every key of a run with its default, from the typed configuration."""
     from elmo_bench.configuration.schema import KEYS
 

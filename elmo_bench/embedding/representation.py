@@ -22,10 +22,10 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.task import Embedded, Tokens
 from elmo_bench.text.tokens import sentences_of
 
-PLACES = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
+POSITIONS = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
 
 
-class Held:
+class Unregistered:
     """Holds a source of layers without registering it as a submodule.
 
     Args:
@@ -36,8 +36,8 @@ class Held:
     def __init__(self, source: Layers, trained: bool):
         self.source, self.trained = source, trained
 
-    def __deepcopy__(self, memo: dict) -> Held:
-        return Held(copy.deepcopy(self.source, memo), True) if self.trained else self
+    def __deepcopy__(self, memo: dict) -> Unregistered:
+        return Unregistered(copy.deepcopy(self.source, memo), True) if self.trained else self
 
 
 class Elmo(nn.Module):
@@ -70,7 +70,7 @@ class Elmo(nn.Module):
         if joint and source.module is None:
             raise UserError("elmo.finetune=joint needs the biLM itself: set bilm.cache=false")
         self.bilm = source.module.requires_grad_(True) if joint and source.module is not None else None
-        self.held = Held(source, trained=joint)
+        self.held = Unregistered(source, trained=joint)
         if self.bilm is None and source.module is not None:
             source.module.requires_grad_(False).eval()
         self.mixes = nn.ModuleDict({place: ScalarMix(source.n_layers, **mix) for place in places})
@@ -85,7 +85,7 @@ class Elmo(nn.Module):
         """From the `elmo:` block of a configuration."""
         return cls(
             source,
-            places=PLACES[options.where],
+            places=POSITIONS[options.where],
             joint=options.finetune == "joint",
             dropout=options.dropout,
             projection=options.projection,

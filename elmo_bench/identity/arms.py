@@ -16,7 +16,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
 # Where files lie; their content tells runs apart, by its digests in the settings.
-LIES = re.compile(
+PATH_KEYS = re.compile(
     r"seed|bilm\.(_target_|name|options|weights|path|like)|task\.(reader\.)?data\.(root|folder|train|dev|test)"
     r"|vectors\.sets\..+\.(table|words)"
 )
@@ -39,7 +39,7 @@ def variant(run: RunConfig) -> dict[str, Any]:
         changes["vectors"] = _vectors(run)
     if not run.baseline and _source(run) != run.scale.bilm:
         changes["bilm"] = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
-    return {key: value for key, value in sorted(changes.items()) if not LIES.fullmatch(key)}
+    return {key: value for key, value in sorted(changes.items()) if not PATH_KEYS.fullmatch(key)}
 
 
 def page_of(run: RunConfig) -> RunConfig:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from elmo_bench.mini.language.clauses import Clauses, Style
 from elmo_bench.mini.language.english import THINGS, WORDS
-from elmo_bench.mini.language.events import BARE, Common, Event, Events
+from elmo_bench.mini.language.events import INDEFINITE, Common, Event, Events, Filler
 from elmo_bench.mini.language.lexicon import Noun, Verb
 from elmo_bench.mini.language.phrases import Sentence, sentence
 from elmo_bench.mini.language.voices import PLAIN, Voice
@@ -99,13 +99,14 @@ class Scenes:
         target = self._more(scene.object) if scene.object else None
         return Event(verb, self._more(scene.subject), target, place=self._more(place) if place else None)
 
-    def _more(self, thing: Common) -> Common:
+    def _more(self, thing: Filler) -> Common:
+        assert isinstance(thing, Common)  # nobody in a scene has a name
         noun, adjectives, number = thing.noun, thing.adjectives, thing.number
         if noun == self.lexicon.hypernyms[noun.group] and self.chance.happens(0.7):
             noun = self.lexicon.nouns[noun.group].draw(self.chance)
         if not adjectives and self.chance.happens(0.4):
             adjectives = (self.events.adjective(noun),)
-        if number == BARE and self.chance.happens(0.5):
+        if number == INDEFINITE and self.chance.happens(0.5):
             number = self._number()
         return replace(thing, noun=noun, adjectives=adjectives, number=number)
 
@@ -129,8 +130,8 @@ class Scenes:
         less: dict[str, object] = {"noun": general} if thing.noun != general else {}
         if thing.adjectives:
             less["adjectives"] = ()
-        if thing.number not in ("", BARE):
-            less["number"] = BARE
+        if thing.number not in ("", INDEFINITE):
+            less["number"] = INDEFINITE
         return less
 
     def _without(self, part: str, key: str, value: object) -> Weaker:
@@ -145,7 +146,7 @@ class Scenes:
         said, now = getattr(hypothesis, part), getattr(premise, part)
         if isinstance(said, Verb):
             return self._doing_another(premise, hypothesis)
-        if said.number not in ("", BARE) and chance.happens(0.5):
+        if said.number not in ("", INDEFINITE) and chance.happens(0.5):
             return replace(premise, **{part: replace(now, number=self._number(said.number))})
         if said.adjectives and chance.happens(0.6):
             return replace(premise, **{part: replace(now, adjectives=(self._opposite(*said.adjectives),))})

@@ -17,7 +17,7 @@ FORMAT = 1
 SPLITS = ("dev", "test")
 DEV, PREDICTIONS = "dev.items.npz", "predictions.test.jsonl"  # in a run's work folder
 TOLERANCE = 1e-6  # of a metric in percent
-AGAIN = "remove it and its record, and run again"
+REMEDY = "remove it and its record, and run again"
 RESTART = "start the run again with force=true"  # of a run that has no record yet
 
 
@@ -49,7 +49,7 @@ def packed(items: Mapping[str, Items]) -> bytes:
     return content.getvalue()
 
 
-def read(path: Path, mend: str = AGAIN) -> dict[str, Items]:
+def read(path: Path, mend: str = REMEDY) -> dict[str, Items]:
     """The per-example results of every split in a file.
 
     Args:

@@ -21,7 +21,7 @@ from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import read_sealed, sealed
 
-AGAIN = "restore it (git checkout), or remove it and run again"
+REMEDY = "restore it (git checkout), or remove it and run again"
 BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
 
 
@@ -79,11 +79,11 @@ def read(path: Path) -> Record:
         Misfit: it has another shape, or its place is that of another run.
         UserError: the file is not a record, or is damaged or changed.
     """
-    plain = read_sealed(path, "record", AGAIN, always=True)
+    plain = read_sealed(path, "record", REMEDY, always=True)
     try:
         record = of(plain, path)
     except ValueError as error:
-        raise Misfit(f"not a record of a run: {error}; {AGAIN}", path) from None
+        raise Misfit(f"not a record of a run: {error}; {REMEDY}", path) from None
     if (own := place("", record.scale, record.task, record.run)).parts[-4:] != path.absolute().parts[-4:]:
         raise Misfit(f"the record of another place, {own}; move or remove it", path)
     return record

@@ -19,7 +19,7 @@ from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.integrity import read_sealed, sealed
 
-AGAIN = "restore it (git checkout), or remove it and make it again"
+REMEDY = "restore it (git checkout), or remove it and make it again"
 LONG, SHARED = (
     "long",
     "long, in common",
@@ -167,9 +167,9 @@ def read(path: Path) -> StudyRecord:
         Misfit: it is of another form or place.
         UserError: it is damaged.
     """
-    page = read_sealed(path, "study", AGAIN, always=True)
+    page = read_sealed(path, "study", REMEDY, always=True)
     if wrong := fault(page, STUDY):
-        raise Misfit(f"not a study of this version: {wrong}; {AGAIN}", path)
+        raise Misfit(f"not a study of this version: {wrong}; {REMEDY}", path)
     known = [each.name for each in fields(Cell)]
     cells = [Cell(**{key: cell[key] for key in known if key in cell}) for cell in page["cells"]]
     values: dict[str, Any] = {key: page[key] for key in STUDY}

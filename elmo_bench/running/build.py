@@ -19,7 +19,7 @@ from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import LayersSource
 from elmo_bench.running.blocks import GIVEN
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.machine import unseen_gpu
 from elmo_bench.task import Head, Reader
 
@@ -117,7 +117,7 @@ def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
         signature.bind(*maker.args, *arguments, **maker.keywords, **keywords)
     except TypeError as error:
         raise UserError(f"task.{part}: {error}") from error
-    with saying(lambda: f"making task.{part}", f"give task.{part} smaller sizes"):
+    with explained(lambda: f"making task.{part}", f"give task.{part} smaller sizes"):
         try:
             return maker(*arguments, **keywords)
         except (ValueError, ArithmeticError, LookupError, AssertionError, TypeError) as error:

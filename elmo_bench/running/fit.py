@@ -24,7 +24,7 @@ from elmo_bench.running.data import Data
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.module import BenchModule
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.machine import cores
 
 
@@ -127,12 +127,12 @@ def fit(trainer: pl.Trainer, module: BenchModule, data: Data, keep: KeepBest) ->
         print(f"resuming after epoch {earlier}", flush=True)
     resumed = keep.last if earlier else None
     try:
-        with interruptible(trainer), saying(module.doing, SMALLER):
+        with interruptible(trainer), explained(module.doing, SMALLER):
             trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
     except RuntimeError as error:
         if "loading state_dict" not in str(error):
             raise
-        raise UserError(f"not a checkpoint of this model; {unfinished.AGAIN}", keep.last) from error
+        raise UserError(f"not a checkpoint of this model; {unfinished.REMEDY}", keep.last) from error
     return earlier
 
 

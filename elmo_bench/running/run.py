@@ -28,7 +28,7 @@ from elmo_bench.running.module import BenchModule
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import NOTHING, Tracking, made, tracking
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.exhaustion import explained
 from elmo_bench.task import Reader
 
 
@@ -59,7 +59,7 @@ def run_once(run: RunConfig, described: Description, vectors: Path | None = None
         try:
             items.check(scored, record.metrics, module.make_metric().from_totals)
         except ValueError as error:
-            raise UserError(f"{error}; are its files of another run? {unfinished.AGAIN}", folder) from error
+            raise UserError(f"{error}; are its files of another run? {unfinished.REMEDY}", folder) from error
         tracked.conclude(record, scored, folder / items.PREDICTIONS)
     return record, scored
 
@@ -119,6 +119,6 @@ def fit_and_test(
     earlier = fit(trainer, module, data, keep)
     history = module.history[: keep.epoch + 1] if rank.first else None  # with times, which differ from rank to rank
     module.load_state_dict(unfinished.best(keep.folder, history)["state_dict"])
-    with interruptible(trainer), saying(module.doing, SMALLER):
+    with interruptible(trainer), explained(module.doing, SMALLER):
         trainer.test(module, datamodule=data, verbose=False)
     return trainer, earlier

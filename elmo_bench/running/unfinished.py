@@ -12,7 +12,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.integrity import check_archive, load_checkpoint
 
 LAST, BEST = "last.ckpt", "best.ckpt"  # in a run's work folder
-AGAIN = items.RESTART
+REMEDY = items.RESTART
 PARTS = {"state_dict": dict, "history": list, "loops": dict, "optimizer_states": list, "lr_schedulers": list}
 
 
@@ -25,18 +25,18 @@ def check(folder: Path) -> int:
     last = folder / LAST
     if not last.exists():
         return 0
-    saved = load_checkpoint(last, AGAIN)
+    saved = load_checkpoint(last, REMEDY)
     try:
         epochs, run = len(saved["history"]), saved["callbacks"]["KeepBest"].get("run", folder.name)
         if not all(isinstance(saved[key], kind) for key, kind in PARTS.items()) or not epochs:
             raise TypeError
         [float(epoch["seconds"]) for epoch in saved["history"]]
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise UserError(f"not a checkpoint of a run; {AGAIN}", last) from None
+        raise UserError(f"not a checkpoint of a run; {REMEDY}", last) from None
     if run != folder.name:  # a checkpoint of an earlier version does not say
-        raise UserError(f"a checkpoint of another run, {run}; {AGAIN}", last)
-    check_archive(folder / BEST, AGAIN)
-    items.read(folder / items.DEV, AGAIN)
+        raise UserError(f"a checkpoint of another run, {run}; {REMEDY}", last)
+    check_archive(folder / BEST, REMEDY)
+    items.read(folder / items.DEV, REMEDY)
     return epochs
 
 
@@ -59,9 +59,9 @@ def best(folder: Path, history: Sequence[dict[str, Any]] | None) -> dict[str, An
     Raises:
         UserError: it is damaged, or of another run or epoch.
     """
-    saved = load_checkpoint(folder / BEST, AGAIN)
+    saved = load_checkpoint(folder / BEST, REMEDY)
     if history is not None and saved.get("history") != history:
-        raise UserError(f"not the checkpoint of this run's best epoch; {AGAIN}", folder / BEST)
+        raise UserError(f"not the checkpoint of this run's best epoch; {REMEDY}", folder / BEST)
     return saved
 
 

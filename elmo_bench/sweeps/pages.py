@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from elmo_bench.configuration.composing import compose, parse
 from elmo_bench.configuration.pages import read
 from elmo_bench.configuration.tables import Setting
-from elmo_bench.identity.arms import LIES
+from elmo_bench.identity.arms import PATH_KEYS
 from elmo_bench.identity.identity import flat, relative
 from elmo_bench.system import places
 
@@ -69,4 +69,4 @@ def setting(overrides: Iterable[str]) -> Setting:
         found |= flat({override.key_or_group: relative(override.value())})
     if named := found.get("bilm.name") or found.get("bilm.path"):
         found["bilm"] = PurePath(str(named)).name
-    return {key: value for key, value in found.items() if value != {} and not LIES.fullmatch(key)}
+    return {key: value for key, value in found.items() if value != {} and not PATH_KEYS.fullmatch(key)}

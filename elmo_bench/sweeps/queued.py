@@ -17,12 +17,12 @@ from elmo_bench.clusters.journal import Journal
 from elmo_bench.clusters.settings import ClusterSettings
 from elmo_bench.clusters.slurm import Queued
 from elmo_bench.records import store
-from elmo_bench.sweeps import together
+from elmo_bench.sweeps import local
 from elmo_bench.sweeps.plan import Plan, Point
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_bytes
-from elmo_bench.system.storage.locks import alone
+from elmo_bench.system.storage.locks import exclusive
 from elmo_bench.system.terminal import console
 
 FILE = "submission.json"
@@ -85,7 +85,7 @@ def submit(plan: Plan) -> None:
         console.show(error)
     if plan.composed:
         root = Path(plan.config.results_root).absolute()
-        with alone(cluster_folder(root), "another process is submitting runs; wait for it"):
+        with exclusive(cluster_folder(root), "another process is submitting runs; wait for it"):
             _submit(plan, root, settings.read(plan.asked.on, plan.asked.cluster))
     for error in (*plan.refused, *plan.errors.values()):
         raise error
@@ -106,7 +106,7 @@ def _submit(plan: Plan, root: Path, cluster: ClusterSettings) -> None:
 def _queue(plan: Plan, new: Sequence[Point], root: Path, cluster: ClusterSettings) -> None:
     folder = cluster_folder(root) / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     folder.mkdir()
-    preparing = [Preparation([*together.PREPARE, *point.overrides]) for point in _preparing(plan, new)]
+    preparing = [Preparation([*local.PREPARE, *point.overrides]) for point in _preparing(plan, new)]
     prepare = slurm.submit(preparing, folder, cluster, cluster.prepare, f"{NAME}-prepare") if preparing else []
     after = "afterany:" + ":".join(dict.fromkeys(job.partition("_")[0] for job in prepare)) if prepare else None
     attempts = [_attempt(plan, point, root, folder, cluster.attempts) for point in new]
@@ -129,7 +129,7 @@ def _queue(plan: Plan, new: Sequence[Point], root: Path, cluster: ClusterSetting
 def _attempt(plan: Plan, point: Point, root: Path, folder: Path, attempts: int) -> Attempt:
     composed = plan.composed[point]
     record = store.place(root, plan.asked.scale, point.task, composed.run)
-    command = [*together.TRAIN, "hydra.mode=RUN", *point.overrides]
+    command = [*local.TRAIN, "hydra.mode=RUN", *point.overrides]
     return Attempt(composed.title, command, record, journal(folder, composed.run).path, attempts)
 
 

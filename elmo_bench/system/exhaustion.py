@@ -22,7 +22,7 @@ def ran_out(error: BaseException) -> bool:
 
 
 @contextmanager
-def saying(doing: Callable[[], str], remedy: str) -> Iterator[None]:
+def explained(doing: Callable[[], str], remedy: str) -> Iterator[None]:
     """Turns the errors of exhausted memory in its block into one line.
 
     Args:

@@ -10,10 +10,10 @@ from elmo_bench.configuration import stored
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.vocabulary import Vocabulary
 
-AGAIN = "train the run again with force=true"
+REMEDY = "train the run again with force=true"
 
 
-def load(checkpoint: str, remedy: str = AGAIN, task: str | None = None) -> dict[str, Any]:
+def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict[str, Any]:
     """A checkpoint of elmo_bench, with parts of the types that training gives them; nothing in it is executed.
 
     Args:

@@ -18,7 +18,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.files import write_bytes, write_text
 from elmo_bench.system.storage.integrity import check_digests, digests, read_sealed, sealed
-from elmo_bench.trained.checkpoint import AGAIN, load
+from elmo_bench.trained.checkpoint import REMEDY, load
 
 FOLDER, HEAD, CARD = "heads", "head.ckpt", "card.json"
 MODELS = "<models_root>"
@@ -70,7 +70,7 @@ def _check_pair(saved: dict[str, Any], record: Record, checkpoint: Path) -> None
     """A run that is trained anew writes its checkpoint long before its record."""
     history = saved.get("history") or [{}]
     if history[-1].get("dev") != record.metrics["dev"] or saved["bilm_sha256"] != record.bilm["sha256"]:
-        raise UserError(f"not the checkpoint of its record, run {record.run}; {AGAIN}", checkpoint)
+        raise UserError(f"not the checkpoint of its record, run {record.run}; {REMEDY}", checkpoint)
 
 
 def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> bytes:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.trained.checkpoint import AGAIN
+from elmo_bench.trained.checkpoint import REMEDY
 
 if TYPE_CHECKING:
     from elmo_bench.configuration.schema import RunConfig
@@ -108,7 +108,7 @@ class Opened:
         from rich.progress import track
 
         from elmo_bench.running.faults import Size
-        from elmo_bench.system.exhaustion import saying
+        from elmo_bench.system.exhaustion import explained
         from elmo_bench.text.batching import BucketSampler
         from elmo_bench.text.tokens import lengths
         from elmo_bench.trained.answers import answers
@@ -126,7 +126,7 @@ class Opened:
             for batch in bar:
                 collated = self.reader.collate([rows[index] for index in batch])
                 size = Size.of(collated)
-                with saying(lambda size=size: f"predicting {size}", "lower batch_size"):
+                with explained(lambda size=size: f"predicting {size}", "lower batch_size"):
                     found |= zip(batch, answers(model, collated.each(lambda part: part.to(device))), strict=True)
         return [found[index] for index in range(len(rows))]
 
@@ -149,7 +149,7 @@ def usable() -> Iterator[None]:
         raise
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
-        raise UserError(f"no model can be made of what the checkpoint stores ({told}); {AGAIN}") from error
+        raise UserError(f"no model can be made of what the checkpoint stores ({told}); {REMEDY}") from error
 
 
 def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfig:

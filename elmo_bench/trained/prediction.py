@@ -84,7 +84,7 @@ def _of_run(run: str, folders: Sequence[str | PathLike[str]]) -> Path:
         for path in folder.glob(f"runs/*/*/{run}.json"):
             found = folder / store.read(path).checkpoint
             if not found.is_file():
-                raise UserError(f"the checkpoint of run {run} is not here; {checkpoints.AGAIN}", found)
+                raise UserError(f"the checkpoint of run {run} is not here; {checkpoints.REMEDY}", found)
             return found
     raise UserError(f"no record of run {run} below {' or '.join(map(str, folders))}; results=FOLDER names another")
 

@@ -23,7 +23,7 @@ from elmo_bench.system.terminal.command import (
     REQUIRED,
     Argument,
     Command,
-    Section,
+    HelpSection,
     choice,
     described,
     flag,
@@ -175,7 +175,7 @@ def test_what_cannot_be_meant_is_named(given, message):
 
 
 def test_the_help_shows_what_was_declared():
-    more = lambda: [Section("More", [("a", "b")])]  # noqa: E731
+    more = lambda: [HelpSection("More", [("a", "b")])]  # noqa: E731
     text = declared(examples=(("gold=g", "scores g"),), notes=("A note.",), more=more).help("x", "do x")
     assert text.startswith("Do x.\n\nUsage: elmo-bench x gold=FILE [KEY=VALUE ...]\n")
     assert "  gold=FILE    right answers (required)\n  group=8      lines at once\n" in text
@@ -186,7 +186,7 @@ def test_the_help_shows_what_was_declared():
 
 
 def test_long_meanings_are_wrapped_and_long_terms_stand_alone():
-    text = printed(Section("S", [("k", "word " * 40), ("t" * 50, "meaning")]))
+    text = printed(HelpSection("S", [("k", "word " * 40), ("t" * 50, "meaning")]))
     assert all(len(line) <= 100 for line in text.splitlines())
     assert text.splitlines()[-2:] == ["  " + "t" * 50, "     meaning"]
 

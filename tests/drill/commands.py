@@ -28,7 +28,7 @@ from elmo_bench.reporting.pages import publishing
 from elmo_bench.sources import pages as data_pages
 from elmo_bench.sources.archives import content_digest
 from elmo_bench.sources.pages import DataSet, Source
-from elmo_bench.sweeps import together
+from elmo_bench.sweeps import local
 from elmo_bench.system import children
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.terminal import console
@@ -240,7 +240,7 @@ def _sweep(place: Path) -> Any:
 def _reproduce(place: Path) -> Any:
     """Runs in processes of their own."""
     os.environ["REAL"] = "1"
-    together.TRAIN = children.python("tests.command", str(place / "conf"), "train")
+    local.TRAIN = children.python("tests.command", str(place / "conf"), "train")
     with scene.arguments(*scene.overrides(place, "jobs=2", "task.fit.epochs=1")):
         reproduce.main()
     return results.records(place)

@@ -19,7 +19,7 @@ from elmo_bench import mini
 from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini.build import Builder
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.events import BARE, Common, Event
+from elmo_bench.mini.language.events import INDEFINITE, Common, Event
 from elmo_bench.mini.language.lexicon import Lexicon, english_forms
 from elmo_bench.mini.language.morphology import plural, third
 from elmo_bench.mini.opinions import REVIEWS
@@ -281,8 +281,10 @@ def compare(lexicon: Lexicon, told: Common, said: Common, part: str) -> str:
     adjectives = (
         "follows" if said.adjectives in ((), told.adjectives) else "open" if not told.adjectives else "excludes"
     )
-    number = "follows" if said.number in (told.number, BARE) and bool(said.number) == bool(told.number) else "open"
-    if number == "open" and told.number != BARE:
+    number = (
+        "follows" if said.number in (told.number, INDEFINITE) and bool(said.number) == bool(told.number) else "open"
+    )
+    if number == "open" and told.number != INDEFINITE:
         number = "excludes"
     found = {nouns, adjectives, number}
     assert part != "place" or "excludes" not in found

@@ -17,7 +17,7 @@ from elmo_bench.system.places import ROOT
 from tests.conftest import PATIENCE, clean_environment
 
 pytestmark = pytest.mark.slow
-AGAIN = "make pages writes it again"
+REMEDY = "make pages writes it again"
 NAMES = sorted({name for path in generate.documents() for name in generate.blocks(path.read_text(encoding="utf-8"))})
 START = [sys.executable, "-P", str(ROOT / "elmo_bench" / "system" / "start.py"), "-m"]
 
@@ -28,7 +28,7 @@ def test_a_generated_block_is_current(name):
     for path in generate.documents():
         text = path.read_text(encoding="utf-8")
         if name in generate.blocks(text):
-            assert f"<!-- generated: {name} -->\n\n{wanted}\n\n<!-- /generated -->" in text, f"{path}: {AGAIN}"
+            assert f"<!-- generated: {name} -->\n\n{wanted}\n\n<!-- /generated -->" in text, f"{path}: {REMEDY}"
 
 
 def test_every_kind_of_block_is_used_and_every_mark_is_known():
@@ -39,18 +39,18 @@ def test_every_kind_of_block_is_used_and_every_mark_is_known():
 
 
 def test_the_words_whose_layers_are_stored_are_counted():
-    assert costs.counted()["mini"]["snli"] == costs.words("snli", "mini"), AGAIN
+    assert costs.counted()["mini"]["snli"] == costs.words("snli", "mini"), REMEDY
 
 
 @pytest.mark.parametrize("path", pictures.files(), ids=lambda path: path.stem)
 def test_a_picture_is_current(path):
-    assert path.read_text(encoding="utf-8") == pictures.files()[path], AGAIN
+    assert path.read_text(encoding="utf-8") == pictures.files()[path], REMEDY
 
 
 def test_the_notebook_is_the_tutorial():
     assert tutorial.NOTEBOOK.read_text(encoding="utf-8") == tutorial.notebook(
         tutorial.PAGE.read_text(encoding="utf-8")
-    ), AGAIN
+    ), REMEDY
 
 
 def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.beside import beside
-from elmo_bench.sweeps import together
+from elmo_bench.sweeps import local
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from tests.fakes import pages_of
@@ -70,11 +70,11 @@ def cells(out: str, start: str) -> list[str]:
 def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_reference_runs(bench, evidence, monkeypatch, call):
     def in_forks(jobs, at_once, ended, *_gpus):  # tests of sweeps start processes anew, which takes long
         for i, job in enumerate(jobs):
-            done = bench.command("train", *job.command[len(together.TRAIN) :])
+            done = bench.command("train", *job.command[len(local.TRAIN) :])
             ended(i, UserError(done.stderr) if done.returncode else None)
 
     arguments = bench.overrides("jobs=2", "seeds=2")
-    monkeypatch.setattr(together, "run_jobs", in_forks)
+    monkeypatch.setattr(local, "run_jobs", in_forks)
     status, out, err = call(reproduce, *arguments)
     assert (status, err) == (0, "")
     assert len(list(bench.results.glob("runs/open/toy/*.json"))) == 4
@@ -84,7 +84,7 @@ def test_reproduce_runs_both_arms_once_and_prints_yours_beside_the_reference_run
     assert cells(out, "gain of +ELMo")[-1] == "+10.00"
     assert "gains of ELMo" in out
     assert "baseline" in pages_of(bench.results)
-    monkeypatch.setattr(together, "run_jobs", None)  # nothing is trained the second time
+    monkeypatch.setattr(local, "run_jobs", None)  # nothing is trained the second time
     status, again, _ = call(reproduce, *arguments)
     assert status == 0
     assert "4 of 4 runs are recorded and not run again" in again

@@ -21,7 +21,7 @@ from elmo_bench.running.blocks import check_blocks
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.rehearsal import rehearse
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import ran_out, saying
+from elmo_bench.system.exhaustion import explained, ran_out
 from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.terminal import console
 from elmo_bench.trained import prediction
@@ -32,7 +32,7 @@ from tests.damage import refusals
 
 pytestmark = pytest.mark.slow
 
-BARE = ("arm=baseline", "bilm=none", "task.fit.epochs=3")
+INDEFINITE = ("arm=baseline", "bilm=none", "task.fit.epochs=3")
 CPU_FULL = "[enforce fail at alloc_cpu.cpp:119] err == 0. DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"
 
 
@@ -69,7 +69,7 @@ def test_a_loss_or_gradient_that_is_no_number_ends_the_run(bench, monkeypatch, c
     at_step(monkeypatch, 7, change)  # the second batch of the second epoch
     message = rf"epoch 2, batch 2: the {what} at learning rate 0\.01; .*last\.ckpt are of the 1 before.*optimizer\.lr"
     with pytest.raises(UserError, match=message):
-        bench.train(*BARE, f"task.clip.by={clip}")
+        bench.train(*INDEFINITE, f"task.clip.by={clip}")
     assert not list(bench.results.rglob("runs/*/*/*.json"))
     (best,) = bench.results.rglob("best.ckpt")
     saved = torch.load(best, weights_only=True)
@@ -80,7 +80,7 @@ def test_a_loss_or_gradient_that_is_no_number_ends_the_run(bench, monkeypatch, c
 def test_the_first_epoch_leaves_no_checkpoint(bench, monkeypatch):
     at_step(monkeypatch, 1, without_a_number)
     with pytest.raises(UserError, match="epoch 1, batch 1: the loss is nan"):
-        bench.train(*BARE)
+        bench.train(*INDEFINITE)
     assert not list(bench.results.rglob("*.ckpt"))
 
 
@@ -90,14 +90,14 @@ def test_weights_that_the_last_update_broke_are_not_scored(bench, monkeypatch):
 
     monkeypatch.setattr(BenchModule, "on_train_batch_end", broken)
     with pytest.raises(UserError, match="epoch 1, batch 1: the weight is nan"):
-        bench.train(*BARE, "trainer.limit_batches=1")
+        bench.train(*INDEFINITE, "trainer.limit_batches=1")
     assert not list(bench.results.rglob("*.ckpt"))
 
 
 def test_a_metric_that_is_no_number_is_not_recorded(bench, monkeypatch):
     monkeypatch.setattr(toy.ToyMetric, "from_totals", staticmethod(lambda _: {"accuracy": float("nan")}))
     with pytest.raises(UserError, match="dev/accuracy is nan"):
-        bench.train(*BARE)
+        bench.train(*INDEFINITE)
     assert not list(bench.results.rglob("*.json"))
 
 
@@ -106,7 +106,7 @@ def test_all_devices_stop_where_one_has_no_number(bench, monkeypatch):
     monkeypatch.setattr(ranks, "_start", forked_rank)
     at_step(monkeypatch, 2, lambda head, loss: loss if distributed.get_rank() else without_a_number(head, loss))
     with pytest.raises(UserError, match="epoch 1, batch 2: the gradient is nan"):
-        bench.train("trainer.devices=2", *BARE)
+        bench.train("trainer.devices=2", *INDEFINITE)
     assert not list(bench.results.rglob("*.ckpt"))
 
 
@@ -135,7 +135,7 @@ def test_memory_that_runs_out_is_one_line(error):
     assert "out of memory" in str(console.explain(error))
     with (
         pytest.raises(UserError, match="out of memory while reading 5 rows; read fewer"),
-        saying(lambda: "reading 5 rows", "read fewer"),
+        explained(lambda: "reading 5 rows", "read fewer"),
     ):
         raise error
     assert not ran_out(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
@@ -153,7 +153,7 @@ def test_a_run_without_memory_says_how_large_its_batch_was(bench, monkeypatch, t
     monkeypatch.setattr(toy.ToyHead, "forward", full)
     message = rf"out of memory while {stage} 8 rows, \d+ tokens \(\d+ with padding\); lower task\.batch\.batch_size"
     with pytest.raises(UserError, match=message):
-        bench.train(*BARE)
+        bench.train(*INDEFINITE)
     assert not list(bench.results.rglob("*.ckpt"))
 
 
@@ -188,7 +188,7 @@ def test_a_sentence_too_long_for_the_memory_is_one_line():
 @pytest.fixture(scope="module")
 def died(shared_bench):
     """The work folder of a run that died before its record."""
-    return shared_bench.died(*BARE)
+    return shared_bench.died(*INDEFINITE)
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def cuts(path):
 def read(folder):
     """All that a run takes from these files, as bytes and plain values."""
     unfinished.check(folder)
-    last = unfinished.load_checkpoint(folder / "last.ckpt", unfinished.AGAIN)
+    last = unfinished.load_checkpoint(folder / "last.ckpt", unfinished.REMEDY)
     epochs = last["callbacks"]["KeepBest"]["epoch"] + 1
     weights = [saved["state_dict"] for saved in (last, unfinished.best(folder, last["history"][:epochs]))]
     dev = items.read(folder / items.DEV, items.RESTART)["dev"]
@@ -226,25 +226,25 @@ def test_a_damaged_run_ends_in_one_line_and_force_starts_it_again(bench, stopped
     kept = (stopped / "best.ckpt").read_bytes()
     (stopped / "best.ckpt").write_bytes(kept[:-300])
     with pytest.raises(UserError, match=r"best\.ckpt: damaged.*start the run again with force=true"):
-        bench.train(*BARE)
+        bench.train(*INDEFINITE)
     (stopped / "forced").touch()  # an earlier force=true was interrupted: it is not resumed from damaged files
     (stopped / "csv" / "version_0" / "metrics.csv").write_bytes(b"\xff\x00 no metrics")
-    assert bench.train(*BARE, "force=true").epochs == 3
+    assert bench.train(*INDEFINITE, "force=true").epochs == 3
 
 
 def test_a_damaged_log_changes_no_record(bench, stopped):
     for log in stopped.rglob("metrics.csv"):
         log.write_bytes(b"\xff\x00 no metrics")
-    whole = bench.train(*BARE, f"results_root={bench.folder}/whole")
-    assert bench.train(*BARE).metrics == whole.metrics
+    whole = bench.train(*INDEFINITE, f"results_root={bench.folder}/whole")
+    assert bench.train(*INDEFINITE).metrics == whole.metrics
 
 
 def test_a_checkpoint_of_another_run_is_refused(bench, stopped):
-    other = bench.died(*BARE, "seed=2")
+    other = bench.died(*INDEFINITE, "seed=2")
     for name, message in (("best.ckpt", "not the checkpoint of this run"), ("last.ckpt", "of another run")):
         shutil.copy(other / name, stopped / name)
         with pytest.raises(UserError, match=rf"{name}.*{message}"):
-            bench.train(*BARE)
+            bench.train(*INDEFINITE)
     assert not list(bench.results.rglob("runs/*/*/*.json"))
 
 
@@ -260,7 +260,7 @@ def test_a_checkpoint_of_another_shape_is_not_resumed_from(bench, stopped, key, 
     path = stopped / "last.ckpt"
     save_checkpoint(torch.load(path, weights_only=True) | {key: value}, path)
     with pytest.raises(UserError, match=rf"last\.ckpt: .*{message}.*force=true"):
-        bench.train(*BARE)
+        bench.train(*INDEFINITE)
 
 
 def test_predict_refuses_damage_and_another_version(bench, stopped):

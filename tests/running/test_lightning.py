@@ -16,11 +16,11 @@ from elmo_bench.system.errors import UserError
 from tests.running.test_wandb import logged, summary
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stand_in")]
-BARE = ("arm=baseline",)
+INDEFINITE = ("arm=baseline",)
 
 
 def typed(bench, *changes: str) -> schema.RunConfig:
-    return schema.typed(bench.compose(*BARE, *changes))
+    return schema.typed(bench.compose(*INDEFINITE, *changes))
 
 
 def run_id(bench, *changes: str) -> str:
@@ -66,7 +66,7 @@ def test_what_changes_results_counts_in_the_id_and_nothing_else(bench):
 
 def test_gradients_accumulate_and_the_schedule_steps_with_the_updates(bench):
     schedule = "+task.schedule.scheduler={_target_: torch.optim.lr_scheduler.StepLR, _partial_: true, step_size: 1}"
-    chosen = (*BARE, "task.fit.epochs=2", schedule, "task.schedule.interval=step")
+    chosen = (*INDEFINITE, "task.fit.epochs=2", schedule, "task.schedule.interval=step")
     one, four = bench.train(*chosen), bench.train(*chosen, "trainer.accumulate_grad_batches=4")
     assert four.variant["trainer.accumulate_grad_batches"] == 4
     assert (one.updates, four.updates) == (10, 4)  # five batches of eight sentences in each of two epochs
@@ -84,7 +84,7 @@ def test_a_smoke_run_trains_and_scores_and_records_nothing(bench, capsys):
 
 
 def test_a_run_of_few_batches_is_in_no_report(bench, capsys):
-    record = bench.train(*BARE, "trainer.limit_batches=1", "task.fit.epochs=1")
+    record = bench.train(*INDEFINITE, "trainer.limit_batches=1", "task.fit.epochs=1")
     assert store.read_all(bench.results) == [record]
     assert store.whole(store.read_all(bench.results)) == []
     assert "left out: 1 runs with trainer.limit_batches" in capsys.readouterr().err
@@ -95,7 +95,7 @@ def test_callbacks_and_loggers_are_pages_several_at_once(bench):
     chosen = ("task.fit.epochs=6", "callbacks=[early_stopping,lr_monitor]", "callbacks.early_stopping.patience=0",
               "callbacks.early_stopping.min_delta=100", "logger=[csv,tensorboard]",
               "trainer.log_every_n_steps=1")  # fmt: skip
-    record = bench.train(*BARE, *chosen)
+    record = bench.train(*INDEFINITE, *chosen)
     assert record.epochs == 2  # nothing improves by 100 points
     folder = store.work(bench.results, "open", "toy", record.run)
     assert sum(events.stat().st_size for events in (folder / "tensorboard").rglob("events.out.*")) > 0
@@ -115,7 +115,7 @@ def test_callbacks_and_loggers_are_pages_several_at_once(bench):
 ])  # fmt: skip
 def test_a_callback_that_cannot_be_made_is_one_line(bench, change, told):
     with pytest.raises(UserError) as error:
-        bench.train(*BARE, change)
+        bench.train(*INDEFINITE, change)
     assert told in str(error.value)
 
 
@@ -128,16 +128,16 @@ def test_the_head_is_compiled_and_the_checkpoint_is_as_without(bench, monkeypatc
         return compiler(call, backend="eager", **how)
 
     monkeypatch.setattr(torch, "compile", by_dynamo)
-    plain = bench.train(*BARE, "task.fit.epochs=1")
+    plain = bench.train(*INDEFINITE, "task.fit.epochs=1")
     assert asked == []
-    compiled = bench.train(*BARE, "task.fit.epochs=1", "compile=true", "force=true")
+    compiled = bench.train(*INDEFINITE, "task.fit.epochs=1", "compile=true", "force=true")
     assert asked == [{"dynamic": True}]
     assert compiled.run == plain.run
     assert compiled.metrics.keys() == plain.metrics.keys()
 
 
 def test_wandb_takes_entity_name_notes_and_tags(bench):
-    record = bench.train(*BARE, "task.fit.epochs=1", "logger=wandb", "logger.wandb.name=mine",
+    record = bench.train(*INDEFINITE, "task.fit.epochs=1", "logger=wandb", "logger.wandb.name=mine",
                          "logger.wandb.tags=[first,second]", "logger.wandb.notes=about it")  # fmt: skip
     folder = store.work(bench.results, "open", "toy", record.run)
     (part,) = (folder / "wandb").glob("offline-run-*")
@@ -147,10 +147,10 @@ def test_wandb_takes_entity_name_notes_and_tags(bench):
 
 
 def test_a_recorded_point_of_a_wandb_sweep_logs_its_metrics_into_the_sweeps_run(bench, monkeypatch):
-    record = bench.train(*BARE, "task.fit.epochs=2")
+    record = bench.train(*INDEFINITE, "task.fit.epochs=2")
     monkeypatch.setenv("WANDB_SWEEP_ID", "sweep1")
     monkeypatch.setenv("WANDB_RUN_ID", "point7")
-    assert bench.train(*BARE, "task.fit.epochs=2", "logger=wandb").run == record.run
+    assert bench.train(*INDEFINITE, "task.fit.epochs=2", "logger=wandb").run == record.run
     (part,) = (store.work(bench.results, "open", "toy", record.run) / "wandb").glob("offline-run-*")
     opening, rows = logged(part)
     assert opening["run_id"] == "point7"

@@ -17,7 +17,7 @@ from elmo_bench.commands.run import train
 from elmo_bench.commands.run.sweep import wanted
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
-from elmo_bench.sweeps import together
+from elmo_bench.sweeps import local
 from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.plan import Plan, plan
 from elmo_bench.system.errors import UserError
@@ -54,7 +54,7 @@ def toy(bench):
 def sweep(toy, call, monkeypatch):
     """Runs a sweep with one seed and a stand-in for its runs; returns exit status, stdout and stderr."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(together, "TRAIN", [sys.executable, "-m", "tests.pretend", str(toy.conf), "train"])
+    monkeypatch.setattr(local, "TRAIN", [sys.executable, "-m", "tests.pretend", str(toy.conf), "train"])
     return lambda *changes, name="arms": call(command, *typed(toy, *changes, name=name))
 
 
@@ -138,7 +138,7 @@ def test_an_error_that_all_runs_share_is_said_once(toy, sweep, monkeypatch):
     """Whether it is known before anything is begun, or said by every run."""
     status, out, err = sweep(SHORT, "data_root=/no/such")
     assert (status, err.count("error: "), "to go on" in out) == (2, 1, False), err
-    monkeypatch.setattr(together, "run_jobs", ending(UserError("no disk"), UserError("no disk")))
+    monkeypatch.setattr(local, "run_jobs", ending(UserError("no disk"), UserError("no disk")))
     status, out, err = sweep(SHORT)
     assert (status, err.count("error: "), err.count("no disk")) == (2, 1, 1), err
     assert "Traceback" not in out + err
@@ -237,7 +237,7 @@ def test_the_command_that_goes_on_asks_for_the_same():
 
 def test_one_run_with_elmo_starts_then_those_without(toy):
     found = planned(toy, "elmo.where=none,input,output", seeds=2)
-    ordered = together._in_order(found)
+    ordered = local._in_order(found)
     assert [(point.setting[0].rpartition("=")[2], point.seed) for point in ordered] == [
         ("input", 1), ("none", 1), ("none", 2), ("input", 2), ("output", 1), ("output", 2)
     ]  # fmt: skip
@@ -245,17 +245,17 @@ def test_one_run_with_elmo_starts_then_those_without(toy):
 
 def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
     wrong = UserError("fraction=0.1: fewer than a batch of 8"), UserError("no disk")
-    monkeypatch.setattr(together, "run_jobs", ending(*wrong))
-    outcome = together.carry_out(planned(toy))
+    monkeypatch.setattr(local, "run_jobs", ending(*wrong))
+    outcome = local.run_missing(planned(toy))
     assert (len(outcome.beyond), len(outcome.errors)) == (1, 1)
     assert outcome.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")
 
 
 def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
     """By the medians of recorded runs of the same task and arm: one's own, else the reference runs."""
-    monkeypatch.setattr(together, "run_jobs", lambda *_: None)
+    monkeypatch.setattr(local, "run_jobs", lambda *_: None)
     made = planned(toy, seeds=3)
-    together.carry_out(made)
+    local.run_missing(made)
     assert "6 runs to train; none like them is recorded, so that their time is not known" in capsys.readouterr().out
     own = [fake("none", seed, task="toy", device_seconds=600.0 * seed) for seed in (1, 2, 9)]
     known = made._replace(records={str(i): record for i, record in enumerate(own)})
@@ -265,16 +265,16 @@ def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):
 
 
 def test_nothing_runs_if_only_the_table_is_asked_for(toy, monkeypatch):
-    monkeypatch.setattr(together, "run_jobs", None)
-    outcome = together.carry_out(planned(toy, run=False))
+    monkeypatch.setattr(local, "run_jobs", None)
+    outcome = local.run_missing(planned(toy, run=False))
     assert outcome.line().startswith("places: 0 of 2 runs are recorded, 2 missing; to go on: ")
     outcome.raise_first()
 
 
 def test_each_run_is_a_process_of_one_run(toy, monkeypatch):
     commands = []
-    monkeypatch.setattr(together, "run_jobs", lambda jobs, *_: commands.extend(jobs))
-    together.carry_out(planned(toy))
+    monkeypatch.setattr(local, "run_jobs", lambda jobs, *_: commands.extend(jobs))
+    local.run_missing(planned(toy))
     assert [job.title for job in commands] == [
         "toy/open +ELMo (input; task.fit.epochs=1), seed 1",
         "toy/open baseline (task.fit.epochs=1), seed 1",

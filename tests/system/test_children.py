@@ -11,7 +11,7 @@ import pytest
 
 from elmo_bench.devices import ranks
 from elmo_bench.speed import device
-from elmo_bench.sweeps import together
+from elmo_bench.sweeps import local
 from elmo_bench.system.places import ROOT
 from tests.conftest import PATIENCE
 
@@ -42,8 +42,8 @@ def said(folder: Path, *command: str, **environment: str) -> str:
 @pytest.mark.slow
 def test_a_job_imports_the_code_of_its_parent_and_nothing_from_the_current_folder(folder):
     other = str(folder.parent / "other")
-    assert said(folder, *together.TRAIN[:-1], *SCORE, PYTHONPATH=other) == '{"accuracy": 100.0}\n'
-    shown = said(folder, *together.TRAIN[:-1], "prepare", "task=nosuch")
+    assert said(folder, *local.TRAIN[:-1], *SCORE, PYTHONPATH=other) == '{"accuracy": 100.0}\n'
+    shown = said(folder, *local.TRAIN[:-1], "prepare", "task=nosuch")
     assert shown.startswith("error: task=nosuch: there is no such task")
 
 
@@ -56,11 +56,11 @@ def test_ranks_and_measurements_are_started_like_jobs(tmp_path, monkeypatch):
     started = []
 
     def noted(command, **_):
-        started.append(command[: len(together.TRAIN) - 2])
+        started.append(command[: len(local.TRAIN) - 2])
         raise FileNotFoundError
 
     monkeypatch.setattr(subprocess, "Popen", noted)
     for start in (lambda: ranks._start(ranks.ALONE, {}, tmp_path), lambda: device.in_own_process("memory")):
         with pytest.raises(FileNotFoundError):
             start()
-    assert started == [[sys.executable, "-P", *together.TRAIN[2:-2]]] * 2
+    assert started == [[sys.executable, "-P", *local.TRAIN[2:-2]]] * 2

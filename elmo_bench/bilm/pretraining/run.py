@@ -29,7 +29,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import outputs
 from elmo_bench.system.storage.files import write_bytes, write_text
 from elmo_bench.system.storage.hashing import fingerprint
-from elmo_bench.system.storage.locks import alone
+from elmo_bench.system.storage.locks import exclusive
 
 
 def pretrain(
@@ -68,8 +68,8 @@ def pretrain(
     outputs.apart(output, recipe.files(root))
     written = work / "outputs" / fingerprint(os.path.realpath(output))  # one lock, whatever links lead to it
     with (
-        alone(folder, "another process is training this biLM; wait for it, or stop it first", group.first),
-        alone(written, f"another process is training a biLM for {output}; wait for it, or stop it first", group.first),
+        exclusive(folder, "another process is training this biLM; wait for it, or stop it first", group.first),
+        exclusive(written, f"another process trains a biLM for {output}; wait for it, or stop it first", group.first),
     ):
         if force and group.first:
             (folder / "checkpoint.pt").unlink(missing_ok=True)

@@ -49,7 +49,7 @@ from elmo_bench.nn.numerics import Fault, Watch, all_finite
 from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.owners import others
@@ -58,7 +58,7 @@ from elmo_bench.text.vocabulary import coverage
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
 HARDLY = 0.1  # the share of the running words from which on a vocabulary is taken to be meant for a text
-AGAIN = "force=true trains from the start"
+REMEDY = "force=true trains from the start"
 CPU, ALONE = torch.device("cpu"), Group()
 
 
@@ -134,7 +134,7 @@ class Trainer:
         ):
             bar = progress.add_task("", total=recipe.updates, completed=self.update, info="")
             for batch in islice(self._batches(), max(0, end - self.update)):
-                with saying(self._doing, SMALLER):
+                with explained(self._doing, SMALLER):
                     loss = self._step(batch.to(self.device))
                 self.update += 1
                 self.seconds = time.monotonic() - started
@@ -338,18 +338,18 @@ class Trainer:
         if not self._checkpoint.exists():
             return
         if why := others(self._checkpoint):
-            raise UserError(f"{why}; {AGAIN}", self._checkpoint)
+            raise UserError(f"{why}; {REMEDY}", self._checkpoint)
         try:
-            self._go_on(load_checkpoint(self._checkpoint, AGAIN))
+            self._go_on(load_checkpoint(self._checkpoint, REMEDY))
         except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             told = f"{type(error).__name__}: {error}"
-            raise UserError(f"not a checkpoint of this training ({told}); {AGAIN}", self._checkpoint) from error
+            raise UserError(f"not a checkpoint of this training ({told}); {REMEDY}", self._checkpoint) from error
         self.console.print(f"resuming after update {self.update} of {self.recipe.updates}", style="dim")
 
     def _go_on(self, state: dict[str, Any]) -> None:
         """Takes over what a checkpoint holds; raises an error of Python's or torch's if it is of another shape."""
         if "param_groups" not in state["row_optimiser"]:
-            raise UserError(f"written by an earlier version of this package; {AGAIN}", self._checkpoint)
+            raise UserError(f"written by an earlier version of this package; {REMEDY}", self._checkpoint)
         self.lm.load_state_dict(state["lm"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.row_optimiser.load_state_dict(state["row_optimiser"])

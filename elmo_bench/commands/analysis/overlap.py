@@ -9,7 +9,7 @@ from elmo_bench.commands.analysis.usage import keys, show
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
-    (usage.SCALE, *usage.PLACES),
+    (usage.SCALE, *usage.ROOTS),
     (
         ("scale=open data_root=FOLDER", "the open biLM's text and all six tasks"),
         ("scale=open data_root=FOLDER task=squad text=corpus.txt.gz", "a text of your own and one task"),

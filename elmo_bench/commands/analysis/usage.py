@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elmo_bench.commands.usage import OVERRIDES, PLACES, SCALE
-from elmo_bench.system.terminal.command import Argument, Command, Section, described, flag, pages, settings
+from elmo_bench.commands.usage import OVERRIDES, ROOTS, SCALE
+from elmo_bench.system.terminal.command import Argument, Command, HelpSection, described, flag, pages, settings
 
 if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.records.studies import StudyRecord
@@ -14,7 +14,7 @@ STUDY = (
     SCALE,
     Argument("bilm", "a configuration file in conf/bilm/; by default that of the scale", None, "NAME"),
     Argument("force", "measure again although there is a record", False, parse=flag),
-    *PLACES,
+    *ROOTS,
 )
 NOTES = (
     "Prints the table and writes it as a record, results/own/analysis/SCALE/STUDY/ID.json, which the report shows. A "
@@ -33,7 +33,7 @@ def table(config: str) -> Command:
     return Command(STUDY, BY_SCALE, NOTES, overrides=True, more=lambda: keys(config), page="bilms")
 
 
-def keys(config: str) -> list[Section]:
+def keys(config: str) -> list[HelpSection]:
     """The biLMs, and the keys of a study, a dataclass of `analysis/settings.py`, with their defaults."""
     from elmo_bench.analysis import settings as studies
 

@@ -18,7 +18,7 @@ from elmo_bench.system.terminal.command import Argument, Command, flag
 COMMAND = Command(
     (
         Argument("scale", "the recipe, a file in conf/pretrain/", "open"),
-        usage.PLACES[0],
+        usage.ROOTS[0],
         Argument("output", "folder for the biLM; by default models/ and the recipe's name", None, "FOLDER"),
         Argument("every", "seconds between checkpoints", 300),
         Argument("compile", "compile the pointwise work; false where there is no C++ compiler", True, parse=flag),
@@ -75,7 +75,7 @@ def main() -> None:
     """The entry point."""
     from rich.console import Console
 
-    from elmo_bench.bilm.card import AGAIN, check_folder, read_card
+    from elmo_bench.bilm.card import REMEDY, check_folder, read_card
     from elmo_bench.bilm.pretraining.parallel import leave
     from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
     from elmo_bench.mini import mend
@@ -98,13 +98,13 @@ def main() -> None:
     mend(root)  # a changed text would give another biLM
     if output.exists() and not (output / "card.json").is_file():
         raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)
-    card = read_card(output, AGAIN) if output.exists() and not cfg.force else None
+    card = read_card(output, REMEDY) if output.exists() and not cfg.force else None
     if card and not is_of(card, recipe, root):
         raise UserError(
             "trained by another recipe or on other text; force=true replaces it, another output= keeps it", output
         )
     if card and card.get("updates", recipe.updates) >= recipe.end(cfg.stop):
-        check_folder(output, AGAIN)
+        check_folder(output, REMEDY)
         print(f"{output} exists already; force=true trains it again", file=sys.stderr)
     else:
         work = Path(cfg.cache_root) / "pretrain"

@@ -19,7 +19,7 @@ COMMAND = Command(
         ),
         Argument("bilm.tuning.every", "seconds between checkpoints", 300),
         Argument("force", "tune again although it has been done", False, parse=flag),
-        *usage.PLACES,
+        *usage.ROOTS,
     ),
     (
         ("task=snli", "the biLM of the mini scale on SNLI's sentences"),

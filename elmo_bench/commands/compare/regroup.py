@@ -25,7 +25,7 @@ from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
-    (usage.TASK, usage.SCALE, *usage.PLACES),
+    (usage.TASK, usage.SCALE, *usage.ROOTS),
     (
         ("task=ner scale=open data_root=FOLDER", "your runs, recorded before FOLDER had *.documents files"),
         ("task=srl scale=mini results_root=results", "the project's evidence"),
@@ -79,5 +79,5 @@ def _regrouped(path: Path, record: Record, keys: Keys, from_totals: Any) -> byte
         found = {split: part.clustered(keys[split]) for split, part in items.read(path).items()}
         items.check(found, record.metrics, from_totals)
     except ValueError as error:
-        raise UserError(f"{error}; {items.AGAIN}", path) from error
+        raise UserError(f"{error}; {items.REMEDY}", path) from error
     return items.packed(found)

@@ -10,7 +10,7 @@ from typing import Any
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
-from elmo_bench.system.terminal.command import Argument, Command, Section, flag
+from elmo_bench.system.terminal.command import Argument, Command, HelpSection, flag
 from elmo_bench.system.terminal.console import choices
 
 PARTS = {
@@ -52,7 +52,7 @@ COMMAND = Command(
         "and training steps of each task's model, and pretraining. It takes about six minutes. "
         "Run nothing else meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
     ),
-    more=lambda: [Section("Parts", list(PARTS.items()))],
+    more=lambda: [HelpSection("Parts", list(PARTS.items()))],
     page="development",
 )  # fmt: skip
 

@@ -49,7 +49,7 @@ def main() -> None:
     """The entry point."""
     from elmo_bench.sources import licences, pages
     from elmo_bench.system.storage import outputs
-    from elmo_bench.system.storage.locks import alone
+    from elmo_bench.system.storage.locks import exclusive
 
     given = COMMAND.parse()
     if given["scale"] == "mini":
@@ -61,7 +61,7 @@ def main() -> None:
     fetching = _fetching(given, downloads)
     print(licences.shown(chosen), flush=True)
     outputs.scratch(downloads)
-    with alone(downloads, "another process fetches data into this folder; wait for it"):
+    with exclusive(downloads, "another process fetches data into this folder; wait for it"):
         licences.record(roots["data_root"], known, chosen, roots)
         failures = _make_all(chosen, roots, fetching)
     if failures:

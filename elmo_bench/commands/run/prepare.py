@@ -16,7 +16,7 @@ from elmo_bench.running.blocks import check_blocks
 from elmo_bench.system.terminal.command import Command
 
 COMMAND = Command(
-    (usage.TASK, usage.SCALE, usage.ARM, *usage.PLACES),
+    (usage.TASK, usage.SCALE, usage.ARM, *usage.ROOTS),
     (("task=snli scale=open data_root=FOLDER", "the layers of all sentences of SNLI"),),
     ("A run makes these itself where they are missing.", usage.OVERRIDES),
     overrides=True,

@@ -20,8 +20,8 @@ from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.beside import beside
 from elmo_bench.sweeps import asked
 from elmo_bench.sweeps.asked import Asked
+from elmo_bench.sweeps.local import run_missing
 from elmo_bench.sweeps.plan import plan
-from elmo_bench.sweeps.together import carry_out
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, flag, whole
@@ -34,7 +34,7 @@ COMMAND = Command(
         usage.JOBS,
         Argument("recorded", "show the reference runs, and train nothing", False, parse=flag),
         usage.FORCE,
-        *usage.PLACES,
+        *usage.ROOTS,
     ),
     (
         ("task=ner", "at the mini scale, offline"),
@@ -46,7 +46,7 @@ COMMAND = Command(
         "results/own/README.md. A run that has a record there is not run again.",
         usage.OVERRIDES,
     ),
-    again=usage.AGAIN,
+    again=usage.REMEDY,
     overrides=True,
     more=usage.all_keys,
     page="getting-started",
@@ -60,7 +60,7 @@ def main() -> None:
     if wanted.recorded:
         show_recorded(wanted)
         return
-    outcome = carry_out(plan(wanted))
+    outcome = run_missing(plan(wanted))
     if records := list(outcome.recorded.values()):
         report.refresh(outcome.plan.config.results_root)
         report.show(tables.sections(records))

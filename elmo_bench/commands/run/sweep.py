@@ -14,8 +14,8 @@ from elmo_bench.commands import usage
 from elmo_bench.commands.compare import report
 from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.sweeps import asked, queued
+from elmo_bench.sweeps.local import run_missing
 from elmo_bench.sweeps.plan import plan
-from elmo_bench.sweeps.together import carry_out
 from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Command, flag, whole
 
@@ -31,7 +31,7 @@ COMMAND = Command(
         ),
         Argument("run", "false: only the table of what is recorded", True, parse=flag),
         usage.FORCE,
-        *usage.PLACES,
+        *usage.ROOTS,
     ),
     (
         ("+sweep=table2 task=snli", "which layers, how regularised: dev scores on generated data"),
@@ -65,7 +65,7 @@ def main() -> None:
     if planned.asked.on != "local" and planned.asked.run:
         queued.submit(planned)
         return
-    outcome = carry_out(planned)
+    outcome = run_missing(planned)
     if outcome.plan.composed:  # else nothing could be run, and why has been said
         table = table_files.write(outcome)
         report.show(table.sections)

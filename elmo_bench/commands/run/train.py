@@ -29,7 +29,7 @@ COMMAND = Command(
         Argument("compile", "compile the head with torch.compile", False),
         Argument("trainer.fast_dev_run", "a smoke run: trains and scores a few batches, and records nothing", False),
         usage.FORCE,
-        *usage.PLACES,
+        *usage.ROOTS,
     ),
     (
         ("task=ner scale=mini", "+ELMo on generated data, offline"),
@@ -42,7 +42,7 @@ COMMAND = Command(
         "A run that has a record is not run again, and an interrupted run resumes from its last completed epoch.",
         usage.OVERRIDES,
     ),
-    again=usage.AGAIN,
+    again=usage.REMEDY,
     overrides=True,
     more=usage.all_keys,
     page="runs",

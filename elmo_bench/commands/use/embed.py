@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from elmo_bench.commands.usage import BILM_FILES, bilm_files
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.exhaustion import saying
+from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import open_text, replacing
@@ -103,7 +103,7 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
 
 def _encoded(bilm: BiLM, texts: list[str]) -> list[Tensor]:
     sentences = [text.split() for text in texts]
-    with saying(lambda: f"keeping layers of {len(texts)} lines, {sum(map(len, sentences))} tokens", "lower group"):
+    with explained(lambda: f"keeping layers of {len(texts)} lines, {sum(map(len, sentences))} tokens", "lower group"):
         return bilm.encode(sentences)
 
 

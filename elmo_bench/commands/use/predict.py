@@ -12,11 +12,11 @@ import sys
 from omegaconf import OmegaConf
 
 from elmo_bench.system import code
-from elmo_bench.system.terminal.command import Argument, Command, Section, choice, whole
+from elmo_bench.system.terminal.command import Argument, Command, HelpSection, choice, whole
 from elmo_bench.trained.prediction import predict
 
 
-def formats() -> list[Section]:
+def formats() -> list[HelpSection]:
     """A section of the help: the contents of an input line and an output line for each task, from its package."""
     from elmo_bench.configuration import pages
 
@@ -28,7 +28,7 @@ def formats() -> list[Section]:
             getattr(importlib.import_module(code.located(package)), "PREDICT", {}).items() if package else ()
         ):
             lines.append((f"{task}, {part}", text))
-    return [Section("Formats by task, a line each", lines)]
+    return [HelpSection("Formats by task, a line each", lines)]
 
 
 COMMAND = Command(

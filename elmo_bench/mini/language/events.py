@@ -11,7 +11,7 @@ from elmo_bench.mini.language.lexicon import Frame, Lexicon, Noun, Slot, Verb
 from elmo_bench.mini.language.phrases import Phrase, Word, phrase
 from elmo_bench.mini.language.world import Entity, World
 
-BARE = "some"  # a plural without determiner or number word: bakers
+INDEFINITE = "some"  # a plural without determiner or number word: bakers
 # The share of participants that have a name.
 NAMED = {"person": 0.7, "place": 0.85, "org": 0.8, "composition": 0.7, "vessel": 0.7, "celebration": 0.7, "team": 1.0}
 
@@ -23,7 +23,7 @@ class Common:
     Attributes:
         key: unique in a text.
         owner: the owner, or for a noun of the group "relation" what the noun relates to.
-        number: a number word or `BARE`; empty for the singular.
+        number: a number word or `INDEFINITE`; empty for the singular.
     """
 
     key: str
@@ -154,7 +154,7 @@ class Events:
         adjectives = (self.adjective(noun),) if chance.happens(0.3) else ()
         number = ""
         if noun.cls != "place" and chance.happens(0.18):
-            number = BARE if chance.happens(0.5) else chance.one_of(WORDS["numbers"].split())
+            number = INDEFINITE if chance.happens(0.5) else chance.one_of(WORDS["numbers"].split())
         gender = noun.gender or chance.one_of(("female", "male"))
         return Common(self.key(), noun, adjectives, None, number, gender)
 

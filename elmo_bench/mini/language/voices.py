@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import WORDS
-from elmo_bench.mini.language.events import BARE, Common, Filler, fits, gender
+from elmo_bench.mini.language.events import INDEFINITE, Common, Filler, fits, gender
 from elmo_bench.mini.language.lexicon import Noun
 from elmo_bench.mini.language.phrases import CLOSING, Phrase, Word, phrase
 from elmo_bench.mini.language.world import Entity
@@ -38,7 +38,7 @@ def description(filler: Common, determiner: str = "a") -> Phrase:
     """a young baker, the baker, three bakers, bakers."""
     start = phrase(determiner)
     if filler.number and determiner == "a":
-        start = phrase() if filler.number == BARE else phrase(Word(filler.number, "CD"))
+        start = phrase() if filler.number == INDEFINITE else phrase(Word(filler.number, "CD"))
     return phrase(start, *_nominal(filler))
 
 

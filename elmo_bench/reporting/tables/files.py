@@ -13,7 +13,7 @@ from elmo_bench.reporting.statistics.cells import Content, all_tables, content
 from elmo_bench.reporting.tables import sources
 from elmo_bench.reporting.tables.paper import section
 from elmo_bench.sweeps.asked import Asked
-from elmo_bench.sweeps.together import Outcome
+from elmo_bench.sweeps.local import SweepOutcome
 from elmo_bench.system.storage.files import write_text
 
 
@@ -24,7 +24,7 @@ class Table(NamedTuple):
     path: Path
 
 
-def write(outcome: Outcome) -> Table:
+def write(outcome: SweepOutcome) -> Table:
     """Writes the table of a sweep: the tasks asked for, and others that have runs of their own in it.
 
     Args:

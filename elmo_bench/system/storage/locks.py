@@ -40,7 +40,7 @@ def held(folder: Path, waiting: str) -> Iterator[bool]:
 
 
 @contextmanager
-def alone(folder: Path, message: str, wanted: bool = True) -> Iterator[None]:
+def exclusive(folder: Path, message: str, wanted: bool = True) -> Iterator[None]:
     """Creates and locks a folder without waiting; with `wanted=False` does nothing.
 
     Raises:

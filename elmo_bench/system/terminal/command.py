@@ -68,7 +68,7 @@ class Argument:
 DEBUG = Argument("debug", "show the traceback of an error", False, parse=lambda text: flag(text))
 
 
-class Section(NamedTuple):
+class HelpSection(NamedTuple):
     """A part of a help text: a title, and lines of a term and what it means."""
 
     title: str
@@ -95,7 +95,7 @@ class Command:
     notes: Sequence[str] = ()
     again: str = "nothing is half-written; run the command again"
     overrides: bool = False
-    more: Callable[[], Sequence[Section]] = lambda: ()
+    more: Callable[[], Sequence[HelpSection]] = lambda: ()
     page: str = ""
 
     def run(self, main: Callable[[], T], name: str = "", summary: str = "") -> T | None:
@@ -144,8 +144,8 @@ class Command:
         """The text of `--help`."""
         arguments = [*self.arguments, DEBUG]
         examples = [(f"elmo-bench {name} {line}".rstrip(), what) for line, what in self.examples]
-        listed = Section("Arguments", [(a.usage, _meaning(a)) for a in arguments])
-        sections = [listed, Section("Examples", examples, 0), *self.more()]
+        listed = HelpSection("Arguments", [(a.usage, _meaning(a)) for a in arguments])
+        sections = [listed, HelpSection("Examples", examples, 0), *self.more()]
         notes = [note if "\n" in note else textwrap.fill(note, WIDTH) for note in self.notes]
         parts = [f"{summary[:1].upper()}{summary[1:]}.", self.usage(name), *notes]
         read_on = [f"Read on: docs/{self.page}.md"] if self.page and places.CHECKOUT else []
@@ -223,15 +223,15 @@ def described(schema: type, prefix: str = "", names: Mapping[str, str] | None = 
     return arguments
 
 
-def settings(title: str, arguments: Sequence[Argument]) -> Section:
+def settings(title: str, arguments: Sequence[Argument]) -> HelpSection:
     """A section of the help that lists keys of the configuration."""
-    return Section(title, [(a.usage, a.meaning) for a in arguments])
+    return HelpSection(title, [(a.usage, a.meaning) for a in arguments])
 
 
-def pages(groups: Sequence[str]) -> Section:
+def pages(groups: Sequence[str]) -> HelpSection:
     """A section of the help that lists the configuration files of each group."""
     listed = [(f"{group}=", ", ".join(places.named(group))) for group in groups]
-    return Section("Configuration files", [line for line in listed if line[1]])
+    return HelpSection("Configuration files", [line for line in listed if line[1]])
 
 
 def _default(field: Any) -> Any:
@@ -256,7 +256,7 @@ def _meaning(argument: Argument) -> str:
     return argument.meaning + (" (required)" if argument.default is REQUIRED else "")
 
 
-def printed(section: Section) -> str:
+def printed(section: HelpSection) -> str:
     """A section as text, in two columns."""
     width = max((len(term) for term, _ in section.lines if len(term) <= section.widest), default=0)
     lines = [f"{section.title}:"]

@@ -20,7 +20,7 @@ from elmo_bench.bilm.pretraining.run import pretrain
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
-from elmo_bench.system.storage.locks import alone
+from elmo_bench.system.storage.locks import exclusive
 
 OPTIONS = {
     "lstm": {
@@ -187,8 +187,8 @@ def test_a_link_leads_to_the_same_lock(root):
     output, work = root / "tiny", root / "work"
     (root / "link").symlink_to(output)
     with (
-        alone(work / "outputs" / fingerprint(str(output.resolve())), "busy"),
-        pytest.raises(UserError, match="another process is training a biLM for"),
+        exclusive(work / "outputs" / fingerprint(str(output.resolve())), "busy"),
+        pytest.raises(UserError, match="another process trains a biLM for"),
     ):
         pretrain(recipe(), root, work, root / "link")
 

@@ -19,7 +19,7 @@ from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.commands.bilm import pretrain
 from elmo_bench.mini import MiniData
 from elmo_bench.system.storage.integrity import load_checkpoint
-from elmo_bench.system.storage.locks import alone
+from elmo_bench.system.storage.locks import exclusive
 from tests.bilm.pretraining.answers import answer, content, one_line, run
 from tests.command import Fork
 from tests.conftest import PATIENCE, clean_environment
@@ -205,7 +205,7 @@ def test_a_training_stopped_and_continued_elsewhere(place, unbroken, tmp_path):
 
 def test_two_processes_at_once_are_refused(place):
     assert inside(place, FEW, output="first")[0] == 0
-    with alone(work(place), "held by the test"):
+    with exclusive(work(place), "held by the test"):
         one_line(inside(place, FEW, output="second"), "another process is training")
 
 

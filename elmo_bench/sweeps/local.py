@@ -17,7 +17,7 @@ TRAIN = children.python("elmo_bench", "train")
 PREPARE = children.python("elmo_bench", "prepare")
 
 
-class Outcome(NamedTuple):
+class SweepOutcome(NamedTuple):
     """What has become of a plan.
 
     Attributes:
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
         return f"{self.plan.asked.sweep}: {', '.join(said)}{goes_on}"
 
 
-def carry_out(plan: Plan) -> Outcome:
+def run_missing(plan: Plan) -> SweepOutcome:
     """Trains what has no record, if that is asked for. Every error is shown when it occurs, and only once.
 
     Raises:
@@ -69,7 +69,7 @@ def carry_out(plan: Plan) -> Outcome:
         print(plan.cost(new), flush=True)
         _train(plan, new, progress)
     found = records(plan.asked, plan.composed.values()) if new else plan.records
-    return Outcome(plan, found, progress.errors, progress.beyond)
+    return SweepOutcome(plan, found, progress.errors, progress.beyond)
 
 
 def _train(plan: Plan, new: Sequence[Point], progress: _Progress) -> None:
