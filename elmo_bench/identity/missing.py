@@ -28,7 +28,8 @@ def check_files(*runs: RunConfig) -> None:
         check_vectors(run)
         check_layers(run)
     found = [[*_missing_data(run), *_missing_vectors(run), *missing_layers(run)] for run in runs]
-    _report(runs[0], list(dict.fromkeys(problem for each in found for problem in each)))
+    if problems := list(dict.fromkeys(problem for each in found for problem in each)):
+        _report(runs[0], problems)
 
 
 def check_text(run: RunConfig) -> None:

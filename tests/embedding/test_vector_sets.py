@@ -302,7 +302,7 @@ def test_random_vectors_are_trained_and_the_same_run_as_a_page_without_a_file(be
 
 def test_a_set_that_is_not_here_is_named_with_its_source_licence_and_key(bench):
     with pytest.raises(UserError) as caught:
-        identity(bench, *TURIAN)
+        check_files(schema.typed(bench.compose(*TURIAN, f"vectors_root={bench.folder}")))
     said = str(caught.value)
     assert "\n" not in said
     for part in (f"{bench.folder}/turian.50d.txt", "no such file", "https://", "licence: none", "vectors_root=FOLDER"):
@@ -327,7 +327,7 @@ def test_a_table_without_a_word_of_the_data_is_an_error_that_says_what_to_do(ben
 )
 def test_vectors_that_cannot_be_meant_are_refused(bench, changes, message):
     with pytest.raises(UserError, match=message):
-        identity(bench, *changes)
+        check_files(schema.typed(bench.compose(*changes)))
 
 
 def test_vectors_for_a_model_without_words_are_refused_and_those_of_the_scale_are_not_used(bench):

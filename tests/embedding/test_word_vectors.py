@@ -213,5 +213,5 @@ def test_every_task_takes_vectors_of_the_text_as_it_looks_its_words_up(task, sca
     check_vectors(run)
     assert run.vectors.size == run.task.words["size"]
     assert run.vectors.lower is bool(run.task.reader.get("lower", False))
-    assert run.vectors.epochs == {"mini": 10, "open": 2}[scale]
+    assert run.vectors.epochs == {"mini": 5, "open": 2}[scale]
     assert run.vectors.root == (run.scale.folder if scale == "mini" else os.path.abspath("data"))

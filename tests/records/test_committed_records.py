@@ -70,10 +70,9 @@ def test_every_committed_record_is_of_its_tasks_version(records):
 @pytest.mark.parametrize("task", pages.tasks())
 def test_the_runs_of_table_1_at_mini_are_recorded_under_their_ids(task, records):
     ids = {record.run for record in records.values()}
-    for arm, vectors in product(("baseline", "elmo"), ("text", "random")):
-        for seed in (1, 2, 3):
-            cfg = pages.compose([f"task={task}", f"arm={arm}", f"vectors={vectors}", f"seed={seed}"])
-            assert Identity(schema.typed(cfg)).run in ids, (arm, vectors, seed)
+    for arm, seed in product(("baseline", "elmo"), range(1, 6)):
+        cfg = pages.compose([f"task={task}", f"arm={arm}", f"seed={seed}"])
+        assert Identity(schema.typed(cfg)).run in ids, (arm, seed)
 
 
 @pytest.mark.parametrize("task", pages.tasks())

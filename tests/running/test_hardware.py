@@ -28,7 +28,7 @@ HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "SLURM_JOB_GPUS": ""}
 
 
 @pytest.fixture
-def exclusive(monkeypatch) -> pytest.MonkeyPatch:
+def alone(monkeypatch) -> pytest.MonkeyPatch:
     """A machine without GPUs, and no job."""
     for name in (*machine.GIVEN, "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)

@@ -35,7 +35,7 @@ def test_the_official_file_scores_as_the_run_did(trained, tmp_path):
     checkpoint, gold = folder / "results" / record.checkpoint, folder / "mini" / "squad" / "test-v1.1.json"
     number = predict(str(checkpoint), str(gold), str(tmp_path / "answers.json"))
     answers = json.loads((tmp_path / "answers.json").read_text())
-    assert len(answers) == number > 10
+    assert len(answers) == number > 5
     assert score("squad", str(gold), str(tmp_path / "answers.json")) == pytest.approx(record.metrics["test"])
     assert record.generated_sha256["test"] == sha256(gold)  # beside the recipe that identifies the data
 
