@@ -33,6 +33,7 @@ ROOTS = (
         "FOLDER",
     ),
 )
+RUN = Argument("run", "false: only the table of what is recorded", True, parse=flag)
 FORCE = Argument("force", "train again although there is a record", False, parse=flag)
 TASK = Argument("task", "the benchmark, a file in conf/task/", "ner")
 SCALE = Argument("scale", "data and biLM: mini (generated here), open or paper", "mini")

@@ -33,6 +33,7 @@ COMMAND = Command(
         Argument("seeds", "train each arm with the seeds from 1 to this number", 1, parse=whole(1, 1000)),
         usage.JOBS,
         Argument("recorded", "show the reference runs, and train nothing", False, parse=flag),
+        usage.RUN,
         usage.FORCE,
         *usage.ROOTS,
     ),
@@ -55,7 +56,7 @@ COMMAND = Command(
 
 def main() -> None:
     """The entry point."""
-    given, overrides = COMMAND.split(sys.argv[1:], "task", "scale", "seeds", "jobs", "recorded")
+    given, overrides = COMMAND.split(sys.argv[1:], "task", "scale", "seeds", "jobs", "run", "recorded")
     wanted = asked.of(given, overrides, "table1")
     if wanted.recorded:
         show_recorded(wanted)

@@ -17,7 +17,7 @@ from elmo_bench.sweeps import asked, queued
 from elmo_bench.sweeps.local import run_missing
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system import places
-from elmo_bench.system.terminal.command import Argument, Command, flag, whole
+from elmo_bench.system.terminal.command import Argument, Command, whole
 
 COMMAND = Command(
     (
@@ -29,7 +29,7 @@ COMMAND = Command(
         Argument(
             "on", "local: processes here; slurm: jobs of a cluster, with keys cluster.KEY of conf/cluster/", "local"
         ),
-        Argument("run", "false: only the table of what is recorded", True, parse=flag),
+        usage.RUN,
         usage.FORCE,
         *usage.ROOTS,
     ),
