@@ -209,7 +209,7 @@ class Builder:
 
     def _collected(self, task: str, splits: Iterable[str]) -> Iterator[tuple[str, list[Any]]]:
         """Items of each split; no two splits share a sentence. Test is drawn first, train last."""
-        sizes = dict(zip(SPLITS, getattr(self.sizes, task), strict=True))
+        sizes: dict[str, int] = dict(zip(SPLITS, getattr(self.sizes, task), strict=True))
         taken: set[str] = set()
         for split in reversed(list(splits)):
             draw = FORMATS[task].source(self.setting, Chance(self.seed, task, split))

@@ -75,7 +75,7 @@ ELSEWHERE = {
     r"^(REAL=\S+ |PREEMPTIONS=\S+ )?make (test|test-slurm|drill)\b": "a test itself",
     r"^make data|elmo-bench data": "a network; tests/sources/test_data_command.py",
     r"\b(pip|srun|wandb) |ON=slurm|launcher=|sweeper=": "a network, a cluster or processes; tests/sweeps",
-    r"(make|elmo_bench|elmo-bench) (gpu|bench)": "minutes; tests/speed",
+    r"(make|elmo_bench|elmo-bench) (gpu|bench)|-m tests.gpu": "minutes; tests/gpu and tests/speed",
     r"^git |^\.venv/bin/pre-commit": "other programs",
     r"chunking|<name>": "a task or a sweep of the reader's own; tests/benchmarks/test_new_task.py",
     r"scale=paper\s*(#|$)|vectors_root=FOLDER {2,}task\.data": "the hub",
@@ -245,7 +245,7 @@ def fill(folder: Path) -> None:
     for name in ("text.txt", "corpus.txt.gz"):
         write(folder / name, files["lm/dev.txt"])
     write(folder / "index.sense", f"{KEY} 08420278 1 20\n")
-    known = sorted({word for text in files.values() for word in re.findall(r"[a-z]+", text)} | {"the"})
+    known = sorted({word for text in files.values() for word in re.findall(r"[a-z]+", text)} | {"the", "sang"})
     for name, size in {**VECTORS, "../vectors.txt": 300}.items():
         write(folder / "vectors" / name, "".join(f"{word}{' 0.5' * size}\n" for word in known))
     write(folder / "vectors/senna/hash/words.lst", "\n".join(known) + "\n")
