@@ -100,10 +100,8 @@ class BiLM(nn.Module):
         usable = granted(precision)
         digests = check_files(options, weights)
         with torch.inference_mode(False):
-            with (
-                torch.device("meta"),
-                SkipInitialValues(),
-            ):  # sizes only: nothing is allocated before the file is known to match
+            # sizes only: nothing is allocated before the file is known to match
+            with torch.device("meta"), SkipInitialValues():
                 bilm = cls(Options.read(options), state, token_budget)
             load_weights(bilm, bilm.options, weights)
         bilm.precision, bilm.weights_path = usable, Path(weights)

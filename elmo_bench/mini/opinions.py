@@ -117,7 +117,7 @@ class Opinions:
 
     def review(self) -> Tree:
         """A sentence with its full stop."""
-        return capitalised(self.drawn())
+        return _capitalised(self.drawn())
 
     def drawn(self) -> Tree:
         """A review that does not begin with a capital letter yet."""
@@ -219,8 +219,8 @@ def _parsed(template: str) -> Any:
     return node(0)[0]
 
 
-def capitalised(tree: Tree) -> Tree:
+def _capitalised(tree: Tree) -> Tree:
     """The tree with a capital letter at its start."""
     if tree.word:
         return Tree(tree.value, tree.word[0].upper() + tree.word[1:])
-    return Tree(tree.value, "", (capitalised(tree.children[0]), *tree.children[1:]))
+    return Tree(tree.value, "", (_capitalised(tree.children[0]), *tree.children[1:]))

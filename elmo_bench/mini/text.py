@@ -17,7 +17,7 @@ from elmo_bench.mini.language.sentences import NEWS, Sentences
 from elmo_bench.mini.language.voices import NEWS as NAMING
 from elmo_bench.mini.language.voices import Voice, description
 from elmo_bench.mini.language.world import World
-from elmo_bench.mini.opinions import REVIEWS, Opinions, OpinionWords, capitalised
+from elmo_bench.mini.opinions import REVIEWS, Opinions, OpinionWords
 from elmo_bench.mini.passages import Passages
 from elmo_bench.mini.scenes import LABELS, Scenes
 from elmo_bench.mini.stories import Stories
@@ -103,14 +103,14 @@ class PlainText:
         """A review, mostly with what follows from it, which no tree has: the acting is dull , so skip it."""
         tree = self.reviews.drawn()
         *words, stop = tree.words()
+        said = _capitalised([*words, stop])
         advice = self.chance.one_of(REVIEWS["advice"][tree.label].split(", ")).split()
         way = self.chance.weighted({"none": 1, "after": 2, "before": 1})
         if way == "after":
             words += [",", "so", *advice]
         elif way == "before":
             words = [*advice, ",", "for", *words]
-        line = Line((words[0][0].upper() + words[0][1:], *words[1:], stop), said=" ".join(capitalised(tree).words()))
-        return [line]
+        return [Line(_capitalised([*words, stop]), said=" ".join(said))]
 
     def _statement(self) -> list[Sentence]:
         """A baker is a worker. Munching is a kind of eating."""
@@ -123,3 +123,7 @@ class PlainText:
         special_noun = self.lexicon.nouns[general_noun.group].draw(self.chance)
         one, kind_of = description(Common("", special_noun)), description(Common("", general_noun))
         return [sentence(phrase(one), "is", kind_of)]
+
+
+def _capitalised(words: list[str]) -> tuple[str, ...]:
+    return (words[0][0].upper() + words[0][1:], *words[1:])

@@ -10,21 +10,7 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, choice, flag, whole
 
-
-class OfTests(Command):
-    """Called `python -m tests.gpu`."""
-
-    def help(self, name: str = "", summary: str = "") -> str:
-        usage = "Usage: python -m tests.gpu [KEY=VALUE ...]\n   or: make gpu ARGS='KEY=VALUE ...'"
-        return (
-            super()
-            .help(name, summary)
-            .replace(self.usage(name), usage)
-            .replace("elmo-bench gpu", "python -m tests.gpu")
-        )
-
-
-COMMAND = OfTests(
+COMMAND = Command(
     (
         Argument("device", "cuda; cpu: the same parts at reduced sizes", "cuda", parse=choice("cuda", "cpu")),
         Argument("limit", "seconds for all parts; the same command goes on with the rest", 480, parse=whole(1)),
@@ -50,6 +36,7 @@ COMMAND = OfTests(
     ),
     again="the same command goes on with the parts that are left",
     page="gpus",
+    calls=("python -m tests.gpu {given}", "make gpu ARGS='KEY=VALUE ...'"),
 )  # fmt: skip
 
 

@@ -88,6 +88,7 @@ class Command:
         overrides: whether any key of the configuration may be given too; these are not parsed here.
         more: makes further sections; called only when the help is printed.
         page: of docs/, without .md: where to read on, in a checkout.
+        calls: two ways to type it, the first for the examples.
     """
 
     arguments: Sequence[Argument] = ()
@@ -97,6 +98,7 @@ class Command:
     overrides: bool = False
     more: Callable[[], Sequence[HelpSection]] = lambda: ()
     page: str = ""
+    calls: tuple[str, str] = ("elmo-bench {name} {given}", "python -m elmo_bench {name} {given}")
 
     def run(self, main: Callable[[], T], name: str = "", summary: str = "") -> T | None:
         """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
@@ -143,7 +145,7 @@ class Command:
     def help(self, name: str = "", summary: str = "") -> str:
         """The text of `--help`."""
         arguments = [*self.arguments, DEBUG]
-        examples = [(f"elmo-bench {name} {line}".rstrip(), what) for line, what in self.examples]
+        examples = [(self.calls[0].format(name=name, given=line).rstrip(), what) for line, what in self.examples]
         listed = HelpSection("Arguments", [(a.usage, _meaning(a)) for a in arguments])
         sections = [listed, HelpSection("Examples", examples, 0), *self.more()]
         notes = [note if "\n" in note else textwrap.fill(note, WIDTH) for note in self.notes]
@@ -155,8 +157,8 @@ class Command:
         """The first lines: the syntax of the command."""
         required = [a.usage for a in self.arguments if a.default is REQUIRED]
         optional = ["[KEY=VALUE ...]"] if self.overrides or len(required) < len(self.arguments) else []
-        line = " ".join([name, *required, *optional])
-        return f"Usage: elmo-bench {line}\n   or: python -m elmo_bench {line}"
+        given = " ".join([*required, *optional])
+        return "Usage: {}\n   or: {}".format(*(call.format(name=name, given=given).rstrip() for call in self.calls))
 
 
 def _take_folder() -> None:
