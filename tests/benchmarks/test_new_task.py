@@ -1,7 +1,5 @@
 """The example of tasks/README.md: a seventh task in four files and a configuration file, in a copy of the project."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy
@@ -93,27 +91,26 @@ def test_it_is_trained_reported_and_scored(project):
     assert json.loads(done.stdout)["f1"] == 100
 
 
-@pytest.mark.parametrize("given", ["flag", "variable"])
-def test_it_is_trained_and_scored_from_a_folder_outside_the_project(tmp_path, given):
+def test_it_is_trained_and_scored_from_a_folder_outside_the_project(tmp_path):
+    """The folder is named by the flag, and when predictions are made, by the variable."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     runpy.run_path(str(tmp_path / HERE / "reader.py"))["write_example"](tmp_path / "data")
-    folder = {"flag": ["-cd", str(tmp_path)], "variable": []}[given]
-    environment = clean_environment() | ({} if folder else {"ELMO_BENCH_FOLDER": str(tmp_path)})
+    folder, variable = ("-cd", str(tmp_path)), clean_environment() | {"ELMO_BENCH_FOLDER": str(tmp_path)}
     asked = ["task=chunking", "scale=open", "arm=baseline", "vectors=random", "task.fit.epochs=1", "trainer=cpu",
              f"data_root={tmp_path}/data", f"results_root={tmp_path}/results"]  # fmt: skip
-    run = anew(ROOT, "elmo_bench", ["train", *folder, *asked], environment)
+    run = anew(ROOT, "elmo_bench", ["train", *folder, *asked], clean_environment())
     assert run.returncode == 0, run.stderr
     (path,) = tmp_path.glob("results/runs/open/chunking/*.json")
     gold = f"{tmp_path}/data/chunking/test.txt"
     (tmp_path / "in.jsonl").write_text('{"tokens": ["The", "barn", "left"]}\n')
     checkpoint = tmp_path / "results" / store.read(path).checkpoint
-    for command in (
-        ["score", "task=chunking", f"gold={gold}", f"predictions={gold}"],
-        ["predict", f"checkpoint={checkpoint}", f"input={tmp_path}/in.jsonl", f"output={tmp_path}/out"],
+    for environment, command in (
+        (clean_environment(), ["score", *folder, "task=chunking", f"gold={gold}", f"predictions={gold}"]),
+        (variable, ["predict", f"checkpoint={checkpoint}", f"input={tmp_path}/in.jsonl", f"output={tmp_path}/out"]),
     ):
-        done = anew(ROOT, "elmo_bench", [command[0], *folder, *command[1:]], environment)
+        done = anew(ROOT, "elmo_bench", command, environment)
         assert done.returncode == 0, done.stderr
     assert "chunks" in json.loads((tmp_path / "out").read_text())["prediction"]
 

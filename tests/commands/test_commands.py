@@ -1,7 +1,5 @@
 """The commands' help, the console command, and the package as a wheel installs it."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -240,17 +238,6 @@ def from_wheel(installed, *arguments: str) -> subprocess.CompletedProcess[str]:
     return console_command(*arguments, cwd=work, PYTHONPATH=str(site))
 
 
-IN_ONE_PROCESS = """
-import json, sys
-from elmo_bench import __main__
-for arguments in json.loads(sys.argv[1]):
-    sys.argv = ["elmo-bench", *arguments]
-    __main__.main()
-from elmo_bench.system import places
-print(places.CHECKOUT, places.CONF, places.ROOT, places.RECORDED)
-"""
-
-
 @pytest.fixture
 def stranger(installed):
     """What somebody else has put into the folder to work in: code, heads and biLMs under the project's names."""
@@ -264,23 +251,6 @@ def stranger(installed):
     yield
     for path in placed:
         path.unlink()
-
-
-PYTHON = """
-import tasks  # somebody's own
-import elmo_bench
-(answer,) = elmo_bench.load("ner").predict([{"text": "Ida Berg sang in Oslo ."}])
-print(tasks.MINE, answer["prediction"]["tags"][0], *elmo_bench.BiLM.open("open").encode([["a", "boat"]])[0].shape)
-"""
-
-
-def test_the_python_interface_works_from_a_wheel_beside_somebodys_own_tasks(installed):
-    site, work = installed
-    (work / "tasks.py").write_text("MINE = 7")
-    (work / "script.py").write_text(PYTHON)
-    done = python("script.py", cwd=work, PYTHONPATH=str(site))
-    (work / "tasks.py").unlink()
-    assert done.stdout.split() == ["7", "B-PER", "3", "2", "256"], done.stderr
 
 
 @pytest.mark.usefixtures("stranger")
@@ -297,19 +267,40 @@ def test_a_wheel_reports_scores_and_helps(installed):
     assert "task=      coref, ner," in from_wheel(installed, "train", "--help").stdout
 
 
+SCRIPT = """
+import json, sys
+import tasks  # somebody's own
+import elmo_bench
+(answer,) = elmo_bench.load("ner").predict([{"text": "Ida Berg sang in Oslo ."}])
+print(tasks.MINE, answer["prediction"]["tags"][0], *elmo_bench.BiLM.open("open").encode([["a", "boat"]])[0].shape)
+from elmo_bench import __main__
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["elmo-bench", *arguments]
+    __main__.main()
+from elmo_bench.system import places
+print(places.CHECKOUT, places.CONF, places.ROOT, places.RECORDED)
+"""
+
+
 @pytest.mark.usefixtures("stranger")
-def test_a_wheel_predicts_and_embeds_whatever_the_current_folder_holds(installed):
-    """It brings the heads and the open biLM, and writes only where it is called."""
+def test_a_wheel_predicts_and_embeds_whatever_the_current_folder_holds(installed, tmp_path):
+    """In a script of somebody's who has `tasks` beside it. It brings the heads and the open biLM, and writes only where
+    it is called.
+    """
     site, work = installed
     before = {path for path in site.rglob("*") if "__pycache__" not in path.parts}
+    (tmp_path / "tasks.py").write_text("MINE = 7")
+    (tmp_path / "script.py").write_text(SCRIPT)
     (work / "in.jsonl").write_text(json.dumps({"text": "Ida sang in Oslo ."}) + "\n")
     (work / "in.txt").write_text("Ida sang in Oslo .\n")
     commands = [
         ["predict", "task=ner", "input=in.jsonl", "output=out.jsonl"], ["embed", "input=in.txt", "output=out.hdf5"],
         ["train", "task=ner", "scale=open", "--cfg", "job", "--resolve"],
     ]  # fmt: skip
-    done = python("-P", "-c", IN_ONE_PROCESS, json.dumps(commands), cwd=work, PYTHONPATH=str(site), HOME=str(work))
+    asked = str(tmp_path / "script.py"), json.dumps(commands)
+    done = python(*asked, cwd=work, PYTHONPATH=str(site), HOME=str(work))
     assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].split() == ["7", "B-PER", "3", "2", "256"]
     assert len(json.loads((work / "out.jsonl").read_text())["prediction"]["tags"]) == 5
     with h5py.File(work / "out.hdf5") as file:
         assert file["0"].shape == (3, 5, 256)  # type: ignore[union-attr]

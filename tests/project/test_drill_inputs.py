@@ -1,7 +1,5 @@
 """A cut of the drill of inputs: mutated files of every kind end in a result or in one line."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
@@ -13,7 +11,7 @@ from tests.drill.trial import FAULT, ONE_LINE, RESULT
 
 pytestmark = pytest.mark.slow
 
-FEW, MANY = 60, 150  # of 20,000
+FEW, MANY = 25, 150  # of 20,000
 
 
 @pytest.fixture(autouse=True)

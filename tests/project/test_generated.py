@@ -1,10 +1,9 @@
 """What the pages take from code, records and models is current; the tutorial runs; the site builds strictly."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -13,7 +12,11 @@ import pytest
 import elmo_bench
 from docs.generate import __main__ as generate
 from docs.generate import costs, pictures, tutorial
-from elmo_bench.system.places import ROOT
+from elmo_bench.configuration import schema
+from elmo_bench.configuration.pages import compose
+from elmo_bench.identity.identity import Identity
+from elmo_bench.records import store
+from elmo_bench.system.places import RECORDED, ROOT
 from tests.conftest import PATIENCE, clean_environment
 
 pytestmark = pytest.mark.slow
@@ -39,7 +42,7 @@ def test_every_kind_of_block_is_used_and_every_mark_is_known():
 
 
 def test_the_words_whose_layers_are_stored_are_counted():
-    assert costs.counted()["mini"]["snli"] == costs.words("snli", "mini"), REMEDY
+    assert costs.counted()["mini"]["coref"] == costs.words("coref", "mini"), REMEDY
 
 
 @pytest.mark.parametrize("path", pictures.files(), ids=lambda path: path.stem)
@@ -54,7 +57,14 @@ def test_the_notebook_is_the_tutorial():
 
 
 def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
+    """Its two runs are recorded already: `make pages` trains them."""
     pytest.importorskip("nbclient")
+    for arm in ("baseline", "elmo"):
+        run = Identity(schema.typed(compose(["task=snli", f"arm={arm}", "seed=1"]))).run
+        there, recorded = (store.place(root, "mini", "snli", run) for root in (tmp_path / "tutorial", RECORDED))
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(recorded, there)
+    monkeypatch.setattr(tutorial, "PASSING", rf"{tutorial.PASSING}|.* not run again")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     shown = tutorial.executed(tmp_path, clean_environment() | {"IPYTHONDIR": str(tmp_path / "ipython")})
     cells = tutorial.cells(tutorial.PAGE.read_text(encoding="utf-8"))

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from elmo_bench.commands.compare import report
+from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.charts import curves, forest, heat, svg
@@ -25,18 +26,27 @@ pytestmark = pytest.mark.usefixtures("first_versions")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.fixture
-def records(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The records of two scales, and the report of them."""
+    root = tmp_path_factory.mktemp("results")
     baseline = [fake("none", seed, 84.0 + seed, **learned(70.0, 80.0 + seed)) for seed in (1, 2, 3)]
     elmo = [fake("input", seed, 88.0 + seed, **learned(75.0, 83.0, 86.0 + seed)) for seed in (1, 2, 3)]
-    save(tmp_path, *baseline, *elmo, fake("none", 1, 70.0, scale="mini"), fake("input", 1, 72.0, scale="mini"))
-    return store.read_all(tmp_path)
+    save(root, *baseline, *elmo, fake("none", 1, 70.0, scale="mini"), fake("input", 1, 72.0, scale="mini"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "version", lambda task: 1)  # as `first_versions` has it for a test
+        report.refresh(root)
+    return root
 
 
 @pytest.fixture
-def page(tmp_path, records):
-    report.refresh(tmp_path)
-    return (tmp_path / "report.html").read_text(encoding="utf-8")
+def records(folder):
+    return store.read_all(folder)
+
+
+@pytest.fixture
+def page(folder):
+    return (folder / "report.html").read_text(encoding="utf-8")
 
 
 def part(share, where, seed, f1):
@@ -117,15 +127,15 @@ def test_a_table_whose_cells_are_empty_is_left_out():
     assert not Section("", "", ("task", "dev"), [("ner", "1.0")]).is_empty
 
 
-def test_every_row_names_its_runs_and_every_link_leads_somewhere(tmp_path, page):
+def test_every_row_names_its_runs_and_every_link_leads_somewhere(folder, page):
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'(?:href="|url\()#([^")]+)', page)) <= set(ids)
     files = set(re.findall(r'href="([^"#]+)"', page))
-    assert [name for name in files if not (tmp_path / name).is_file()] == []
+    assert [name for name in files if not (folder / name).is_file()] == []
     assert len([name for name in files if name.startswith("runs/")]) == 8
     assert f'<a href="runs/open/ner/{fake("none", 2).run}.json">seed 2: 86.00</a>' in page
-    chapters = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    chapters = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     for name in ("answer", "gains", "scores", "cost"):
         assert chapters[name]["tables"]
         for table in chapters[name]["tables"]:

@@ -1,12 +1,11 @@
 """Several devices: processes on the CPU (gloo) that share the batches of a run.
 
-The first test and that of a rank whose first has ended start a new process, as users do; in the others it is a fork.
+The first test starts a new process, as users do; in the others it is a fork.
 """
-
-from __future__ import annotations
 
 import itertools
 import json
+import signal
 import threading
 import time
 
@@ -25,7 +24,6 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.text.batching import BucketSampler
 from tests.command import forked_rank
-from tests.conftest import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -132,8 +130,8 @@ def test_an_error_of_a_rank_is_told_by_the_first(tmp_path, others):
 
 
 def test_a_rank_ends_with_the_first(tmp_path):
-    process = ranks._start(Rank(1, 2, 1), {"parent": 1, "config": {}, "folder": "", "vectors": None}, tmp_path)
-    assert process.wait(PATIENCE) != 0
+    task = {"parent": 1, "config": {}, "folder": "", "vectors": None}
+    assert forked_rank(Rank(1, 2, 1), task, tmp_path).wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("wrong", ["0", "auto", "[1,3]"])

@@ -1,10 +1,8 @@
 """Faults of training: numbers that are not finite, memory that runs out, damaged files of an unfinished run."""
 
-from __future__ import annotations
-
 import errno
+import resource
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +10,8 @@ import pytest
 import torch
 from torch import distributed
 
+from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.options import Options
 from elmo_bench.configuration import schema
 from elmo_bench.devices import ranks
 from elmo_bench.nn.numerics import Watch, all_finite
@@ -26,8 +26,8 @@ from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint
 from elmo_bench.system.terminal import console
 from elmo_bench.trained import prediction
 from tests import toy
-from tests.command import forked_rank
-from tests.conftest import PATIENCE, ROOT, clean_environment
+from tests.command import Fork, forked_rank
+from tests.conftest import clean_environment
 from tests.damage import refusals
 
 pytestmark = pytest.mark.slow
@@ -157,29 +157,21 @@ def test_a_run_without_memory_says_how_large_its_batch_was(bench, monkeypatch, t
     assert not list(bench.results.rglob("*.ckpt"))
 
 
-SMALL_MEMORY = """
-import resource
-from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.options import Options
-from elmo_bench.system.terminal import console
-lstm = {"dim": 64, "projection_dim": 32, "cell_clip": 3, "proj_clip": 3, "n_layers": 2, "use_skip_connections": True}
-cnn = {"activation": "relu", "filters": [[1, 32]], "n_highway": 1, "embedding": {"dim": 4}, "n_characters": 262}
-bilm = BiLM(Options.parse({"lstm": lstm, "char_cnn": cnn})).requires_grad_(False).eval()
-bilm.encode([["a", "few", "words"]])
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)
-console.report(lambda: bilm.encode([["word"] * 300_000]))
-"""
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory as Linux has them")
 def test_a_sentence_too_long_for_the_memory_is_one_line():
-    done = subprocess.run(
-        [sys.executable, "-c", SMALL_MEMORY], cwd=ROOT, env=clean_environment(), capture_output=True, text=True,
-        timeout=PATIENCE,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert "out of memory while computing layers of 1 sentences, 300000 tokens; lower token_budget" in done.stderr
+    lstm = {"dim": 64, "projection_dim": 32, "cell_clip": 3, "proj_clip": 3, "n_layers": 2}
+    cnn = {"filters": [[1, 32]], "n_highway": 1, "embedding": {"dim": 4}}
+    bilm = BiLM(Options.parse({"lstm": lstm, "char_cnn": cnn})).requires_grad_(False).eval()
+    bilm.encode([["a", "few", "words"]])
+
+    def act() -> None:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), used + (64 << 20)))
+        console.report(lambda: bilm.encode([["word"] * 300_000]))
+
+    status, _, said = Fork(act, clean_environment()).finish()
+    assert (status, said.count("\n")) == (2, 1), said
+    assert "out of memory while computing layers of 1 sentences, 300000 tokens; lower token_budget" in said
 
 
 # Files of an unfinished run.

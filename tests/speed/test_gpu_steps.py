@@ -3,8 +3,6 @@
 On a CPU the models have the sizes of scale=mini, on a GPU those of scale=paper; rows are those of scale=mini.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,10 +72,10 @@ def error(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> 
     return (difference / sum(float(gradient.double().square().sum()) for gradient in expected.values())) ** 0.5
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_loss_and_gradients_are_the_cpus(case_of, place):
-    case = case_of(place)
-    (loss, found), (expected, gradient) = gradients(case, place), gradients(case, "cpu")
+@pytest.mark.gpu
+def test_loss_and_gradients_are_the_cpus(case_of):
+    case = case_of("cuda")
+    (loss, found), (expected, gradient) = gradients(case, "cuda"), gradients(case, "cpu")
     assert loss == pytest.approx(expected, rel=1e-4)
     assert error(found, gradient) < 1e-3
     assert all(part.any() for part in gradient.values() if part.numel() > 1000)
@@ -143,8 +141,10 @@ def deterministic() -> Iterator[None]:
         torch.use_deterministic_algorithms(False)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("precision", device.DTYPES)
+@pytest.mark.parametrize(
+    ("place", "precision"),
+    [("cpu", "32-true"), *(pytest.param("cuda", each, marks=pytest.mark.gpu) for each in device.DTYPES)],
+)
 def test_a_step_waits_for_a_gpu_no_more_often_than_listed(case_of, place, precision):
     case = case_of(place)
     if case.task.name not in WAITS:
@@ -152,10 +152,10 @@ def test_a_step_waits_for_a_gpu_no_more_often_than_listed(case_of, place, precis
     assert steps.waits(case, torch.device(place), precision) == WAITS[case.task.name]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_answers_are_the_cpus(case_of, place):
-    case, answers = case_of(place), []
-    for each in (place, "cpu"):
+@pytest.mark.gpu
+def test_answers_are_the_cpus(case_of):
+    case, answers = case_of("cuda"), []
+    for each in ("cuda", "cpu"):
         module = case.module(each).eval()
         with torch.no_grad():
             answers.append(module.predict_step(moved(module, case.batches[0])))

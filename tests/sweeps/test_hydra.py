@@ -1,7 +1,5 @@
 """Hydra as it comes: its launchers and sweepers, and TAB in a shell."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -24,7 +22,7 @@ SHORT = ("arm=baseline", "task.fit.epochs=1")
 def test_joblib_does_not_end_the_process_that_the_user_started(bench, asked):
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     seeds = 2 if "-m" in asked else 1
-    done = bench.process("train", *asked, *bench.overrides(*SHORT))
+    done = bench.command("train", *asked, *bench.overrides(*SHORT))
     assert done.returncode == 0, done.stderr
     assert len(store.read_all(bench.results)) == seeds
 
@@ -32,7 +30,7 @@ def test_joblib_does_not_end_the_process_that_the_user_started(bench, asked):
 def test_optuna_runs_its_trials_and_says_which_is_the_best(bench):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     asked = ("-m", "sweeper=optuna", "hydra.sweeper.n_trials=2", "task.head.dropout=interval(0,0.5)")
-    done = bench.process("train", *asked, *bench.overrides(*SHORT))
+    done = bench.command("train", *asked, *bench.overrides(*SHORT))
     assert done.returncode == 0, done.stderr
     found = store.read_all(bench.results)
     assert len({record.config["task"]["head"]["dropout"] for record in found}) == 2

@@ -1,7 +1,5 @@
 """The Python interface: a biLM, a trained head, a run and the records by `import elmo_bench` alone."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -10,7 +8,8 @@ import pytest
 import torch
 
 import elmo_bench
-from elmo_bench.system import children, places
+from elmo_bench.commands.use import predict
+from elmo_bench.system import places
 from tests.conftest import PATIENCE, clean_environment
 
 pytestmark = pytest.mark.slow
@@ -62,7 +61,7 @@ def test_a_bilm_is_opened_by_its_name_or_its_folder(tmp_path):
         elmo_bench.BiLM.open(tmp_path)
 
 
-def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_path):
+def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_path, call):
     trained = elmo_bench.load("ner")
     answers = trained.predict(ROWS)
     assert [{key: answer[key] for key in row} for answer, row in zip(answers, ROWS, strict=True)] == ROWS
@@ -76,8 +75,7 @@ def test_a_head_answers_as_the_command_does_and_its_model_is_a_plain_module(tmp_
     assert trained.predict([]) == []
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    arguments = ("predict", "task=ner", f"input={source}", f"output={output}")
-    subprocess.run(children.python("elmo_bench", *arguments), check=True, cwd=tmp_path, env=clean_environment())
+    assert call(predict, "task=ner", f"input={source}", f"output={output}")[0] == 0
     assert list(map(json.loads, output.read_text().splitlines())) == answers
 
 

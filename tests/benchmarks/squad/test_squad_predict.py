@@ -1,12 +1,9 @@
 """From a trained model to answers over raw paragraphs, and to the file that the official evaluation reads."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
-from elmo_bench.commands.compare.score import score
 from elmo_bench.commands.use.predict import predict
 from elmo_bench.configuration import pages
 from elmo_bench.running.launch import train
@@ -29,19 +26,9 @@ def trained(tmp_path_factory):
     return folder, record
 
 
-@pytest.mark.slow
-def test_the_official_file_scores_as_the_run_did(trained, tmp_path):
-    folder, record = trained
-    checkpoint, gold = folder / "results" / record.checkpoint, folder / "mini" / "squad" / "test-v1.1.json"
-    number = predict(str(checkpoint), str(gold), str(tmp_path / "answers.json"))
-    answers = json.loads((tmp_path / "answers.json").read_text())
-    assert len(answers) == number > 5
-    assert score("squad", str(gold), str(tmp_path / "answers.json")) == pytest.approx(record.metrics["test"])
-    assert record.generated_sha256["test"] == sha256(gold)  # beside the recipe that identifies the data
-
-
 def test_raw_paragraphs(trained, tmp_path):
     folder, record = trained
+    assert record.generated_sha256["test"] == sha256(folder / "mini" / "squad" / "test-v1.1.json")
     context = "Ida \u201cBell\u201d sold a cart.  Tarvel  didn't."
     asked = [{"context": context, "question": "Who sold?"}, {"context": "x", "question": "What?", "id": "q2"}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
@@ -53,7 +40,7 @@ def test_raw_paragraphs(trained, tmp_path):
     assert 0 <= answer["score"] <= 1
     predicted = {"id": "q2", "answer": "x", "start": 0, "end": 1, "score": 1.0}
     assert second == asked[1] | {"prediction": predicted}
-    long = "Ida sold a cart. " * 5000  # 25,000 words
+    long = "Ida sold a cart. " * 500  # 2,500 words, in windows of 1,000
     (tmp_path / "in.jsonl").write_text(json.dumps({"context": long, "question": "Who sold?"}) + "\n")
     assert predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), batch_size=4) == 1
     answer = json.loads((tmp_path / "out.jsonl").read_text())["prediction"]

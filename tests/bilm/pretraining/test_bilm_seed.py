@@ -1,18 +1,17 @@
 """The mini biLM: brought by the project, or trained here; another seed is another model and another run."""
 
-from __future__ import annotations
-
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
-from elmo_bench import mini as generated
 from elmo_bench.bilm.card import CARD, FILES, read_card, write_card
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_files
+from elmo_bench.mini import MiniData
 from elmo_bench.mini.bilm import MiniBilm, ensure_bilm
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -96,7 +95,10 @@ def test_it_is_not_used_for_another_text_or_seed_or_if_damaged(tmp_path, brought
 
 @pytest.mark.slow
 def test_the_projects_own_is_that_of_the_page_and_the_generated_text(tmp_path, trained):
-    generated.generate(tmp_path)
+    """The text is the one in this checkout's cache, generated where it is not there yet."""
+    run = schema.typed(pages.compose(["task=coref"]))
+    (tmp_path / "lm").mkdir()
+    shutil.copy(MiniData(run.scale, run.places).make() / "lm/train.txt", tmp_path / "lm")
     page = mini(tmp_path, f"scale.folder={tmp_path}")
     assert (MiniBilm(page.bilm, page.places).make() / "weights.hdf5").is_file()
     assert not trained
