@@ -1,7 +1,5 @@
 """Fixtures for all tests."""
 
-from __future__ import annotations
-
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: matrices this small are slower on several threads
@@ -245,6 +243,18 @@ def call(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
             status = int(end.code or 0)
         out, err = capsys.readouterr()
         return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def refused(call) -> Callable[..., str]:
+    """Calls a command's module, which must refuse its arguments; returns the one line that it says."""
+
+    def run(module: Any, *arguments: object) -> str:
+        status, out, err = call(module, *arguments)
+        assert (status, out, err.count("\n")) == (2, "", 1), err
+        return err
 
     return run
 

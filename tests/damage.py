@@ -1,7 +1,5 @@
 """Damage to a file as a disk, a cable or a power failure does it: it is refused in one line, or read as it was."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable, Iterable

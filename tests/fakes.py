@@ -1,7 +1,5 @@
 """Small stand-ins for the parts around the one that a test is about."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A local server that plays the public sources, with one fault for each address."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The stand-in goes from epoch to epoch, goes on where it was ended, and writes a 
 them.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

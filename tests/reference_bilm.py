@@ -4,8 +4,6 @@ It shares no line with `elmo_bench.bilm`: it reads the official files itself, en
 characters, and knows no batch, no padding and no packing. `write_random` makes such files.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

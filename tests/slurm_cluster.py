@@ -1,7 +1,5 @@
 """A Slurm of one node on this machine, without network and accounting; its daemons are plain processes."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import platform

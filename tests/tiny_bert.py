@@ -1,7 +1,5 @@
 """A tiny BERT with random weights, as `save_pretrained` writes it; its vocabulary is made of syllables and letters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

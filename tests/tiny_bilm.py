@@ -1,7 +1,5 @@
 """A biLM of two layers and eight cells, with random weights."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

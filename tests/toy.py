@@ -1,7 +1,5 @@
 """A seventh task in one file: each word's label depends on the word before it, which is drawn from a seed."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import ClassVar, NamedTuple

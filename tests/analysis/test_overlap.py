@@ -1,12 +1,10 @@
 """What a text has in common with dev and test sentences."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from elmo_bench.analysis import overlap
-from elmo_bench.analysis.overlap import Hashed, of_sentences
+from elmo_bench.analysis.overlap import of_sentences
 from elmo_bench.records.studies import LONG, SHARED, Cell, StudyRecord
 from elmo_bench.reporting.tables import remarks
 from elmo_bench.system.errors import UserError
@@ -40,13 +38,6 @@ def test_capitals_and_marks_do_not_count_and_running_words_end_with_the_sentence
     assert [each["whole in the text"] for each in counts] == [1, 0, 0]
     assert [each[SHARED] for each in counts] == [1, 0, 0]
     assert counts[2]["sentences"] == 0
-
-
-def test_a_sentence_counts_once_and_short_texts_have_no_running_words():
-    assert len(of_sentences([["a"], ["a"], ["b"]]).ends) == 2
-    hashes, numbers = of_sentences([["a", "b"]]).runs(13)
-    assert (len(hashes), len(numbers)) == (0, 0)
-    assert len(Hashed.of([], np.array([], dtype=int), np.array([], dtype=int)).whole()) == 0
 
 
 @pytest.mark.slow

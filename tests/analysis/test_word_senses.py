@@ -303,18 +303,17 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monke
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_one_line_and_nothing_is_written(arguments, tmp_path, changed, match, refused):
-    (line,) = refused(wsd_command, [*arguments, changed])
-    assert match in line
+    assert match in refused(wsd_command, *arguments, changed)
     assert not (tmp_path / "analysis").exists()
 
 
 def test_a_key_that_the_inventory_lacks_ends_the_command(arguments, tmp_path, refused):
     path = write(tmp_path / "index.sense", f"{BANK[0]} 08420278 1 20\n{BANK[1]} 09213565 2 25\n")
-    (line,) = refused(wsd_command, [*arguments, f"inventory={path}"])
+    line = refused(wsd_command, *arguments, f"inventory={path}")
     assert "a.tsv:4: the sense key have%2:40:00:: is not in index.sense" in line
 
 
-def test_what_the_paper_scale_lacks_is_one_message(tmp_path, refused):
-    said = "\n".join(refused(wsd_command, ["scale=paper", f"data_root={tmp_path}", f"models_root={tmp_path}"]))
+def test_what_the_paper_scale_lacks_is_one_message(tmp_path, call):
+    _, _, said = call(wsd_command, "scale=paper", f"data_root={tmp_path}", f"models_root={tmp_path}")
     for name in ("semcor.data.xml", "ALL.gold.key.txt", "index.sense", "weights.hdf5"):
         assert name in said

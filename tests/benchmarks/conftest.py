@@ -1,7 +1,5 @@
 """Fixtures for the tests of the tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Accuracy, the metric of SNLI and SST-5: of predictions and of files, and what is said of files that do not fit."""
 
-from __future__ import annotations
-
 import pytest
 
 from elmo_bench.metrics.accuracy import Accuracy, score_labels

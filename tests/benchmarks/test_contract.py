@@ -1,7 +1,5 @@
 """Every folder of tasks/ keeps the contract of elmo_bench/task.py, on small generated data."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json
@@ -181,6 +179,14 @@ def test_a_step_on_one_batch_lowers_its_loss(task, loaded):
         optimizer.step()
         losses.append(float(loss.detach()))
     assert losses[-1] < losses[0]
+
+
+def test_the_loss_of_a_batch_is_the_mean_of_that_of_each_row_alone(loaded):
+    """So that neither padding nor the other rows matter."""
+    module, batch = model(loaded, "both").eval(), batch_of(loaded)
+    with torch.no_grad():
+        alone = [module(loaded[1].collate([row])).loss for row in batch.rows]
+        torch.testing.assert_close(module(batch).loss, torch.stack(alone).mean(), rtol=1e-4, atol=1e-5)
 
 
 def test_predictions_are_json_as_of_each_row_alone_and_the_metric_takes_them(task, loaded):

@@ -1,7 +1,5 @@
 """Inputs as people who do this job have them, each with what is right."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from pathlib import Path

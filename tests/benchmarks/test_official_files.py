@@ -1,7 +1,5 @@
 """What the official data files contain against expectation, on invented lines: each of it is read, none is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

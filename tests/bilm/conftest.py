@@ -1,7 +1,5 @@
 """Random biLMs, written once for all tests of a module."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

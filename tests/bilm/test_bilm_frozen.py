@@ -1,7 +1,5 @@
 """What makes the frozen biLM fast changes none of its numbers, whatever is done to it and around it."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """Gradients of the biLM against autograd through a naive computation, one word and one step at a time."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
@@ -125,17 +123,6 @@ def test_gradcheck_of_a_layer(clips):
         assert (run(*inputs).abs() == clips[1]).double().mean() > 0.1  # the clip bites, and does not bite everything
         assert (run(*inputs).abs() < clips[1]).double().mean() > 0.1
     assert torch.autograd.gradcheck(run, inputs)
-
-
-def test_states_after_each_sequence():
-    torch.manual_seed(0)
-    layer = ProjectedLSTM(3, 4, 2, 0.5, 0.5)
-    state = State(torch.randn(3, 2), torch.randn(3, 4))
-    x = torch.randn(6, 3)
-    _, ends = layer(x, [3, 2, 1], state)
-    for row, places in enumerate(([0, 3, 5], [1, 4], [2])):
-        _, h, c = naive_lstm(layer, list(x[places]), state.h[row], state.c[row])
-        torch.testing.assert_close((ends.h[row], ends.c[row]), (h, c))
 
 
 def test_training_a_biLM_moves_the_warm_state(tmp_path):

@@ -1,7 +1,5 @@
 """The compiled functions compute what torch does, are built again when damaged, and replaced by torch if they fail."""
 
-from __future__ import annotations
-
 import copy
 import json
 import platform

@@ -1,7 +1,5 @@
 """options.json: read and written as the release does; what is wrong with one ends in one error that names it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,10 +1,7 @@
 """Files of a biLM: written and read again bit for bit; whatever is wrong with one ends in one error that names it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-import random
 import shutil
 from pathlib import Path
 
@@ -19,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.system.errors import UserError
+from tests.damage import refusals
 from tests.reference_bilm import PLAIN, SIZES, Files, ReferenceBiLM, near, write_random
 
 
@@ -273,24 +271,12 @@ def test_sizes_that_no_machine_holds_are_not_allocated(files):
     assert "shape" in error_of(files, files.weights) or "dataset" in error_of(files, files.weights)
 
 
-def test_an_unknown_state_is_refused(files):
-    with pytest.raises(UserError, match="zero, warm, carry"):
-        BiLM.from_files(*files, state="cold")
-
-
 def test_no_flipped_bit_of_safetensors_changes_the_weights(files, tmp_path):
-    weights, chance = tmp_path / "weights.safetensors", random.Random(1)
-    kept = BiLM.from_files(*files)
-    kept.export(files.options, weights)
-    content, found = weights.read_bytes(), 0
-    for _ in range(60):
-        changed = bytearray(content)
-        changed[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-        weights.write_bytes(bytes(changed))
-        try:
-            read = BiLM.from_files(files.options, weights).state_dict()
-        except UserError:
-            found += 1
-            continue
-        assert all(torch.equal(read[name], tensor) for name, tensor in kept.state_dict().items())
-    assert found > 40
+    weights = tmp_path / "weights.safetensors"
+    BiLM.from_files(*files).export(files.options, weights)
+
+    def read():
+        state = BiLM.from_files(files.options, weights).state_dict()
+        return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
+
+    assert len(refusals(weights, read, 60)) > 40

@@ -1,7 +1,5 @@
 """Recorded runs get the documents of their data; scores, records and runs on other data stay as they are."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

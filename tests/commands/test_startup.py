@@ -1,7 +1,5 @@
 """What makes an answer quick: help, an error and a recorded run load nothing that trains."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

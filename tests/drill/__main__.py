@@ -3,8 +3,6 @@
 The areas are the lists AREAS of the modules of this package.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import pkgutil

@@ -4,8 +4,6 @@ The same command, typed again, must come to the undisturbed result. Every one ru
 `tests/system` shows for whole processes that they hear signals and end in one line.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

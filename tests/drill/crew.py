@@ -1,7 +1,5 @@
 """Forks that conduct trials: one that hangs or dies is a fault of its trial, and another goes on with the next."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

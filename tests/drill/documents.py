@@ -1,7 +1,5 @@
 """Small valid files of every kind that is read, of invented words: what the drill of inputs mutates."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -3,8 +3,6 @@
 After it, what reads the file must give the same result as before, or one line for the user.
 """
 
-from __future__ import annotations
-
 import locale
 import os
 import random

@@ -4,8 +4,6 @@ For each kind a valid file is mutated, in one of three trials also packed, and r
 it. Scores must stay within 0 to 100, and be the same for predictions that differ in their packing or line ends alone.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import random

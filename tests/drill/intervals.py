@@ -4,8 +4,6 @@ Each experiment has new seeds and new clusters of examples, scored by F1, and a 
 number of seeds in each arm, of clusters and a true gain; its only trial is many experiments.
 """
 
-from __future__ import annotations
-
 import random
 from functools import partial
 from itertools import product

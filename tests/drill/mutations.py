@@ -1,7 +1,5 @@
 """Mutations of files: small damage, hostile values, and what editors and downloads do to text."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import random

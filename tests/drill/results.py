@@ -1,7 +1,5 @@
 """What of the files of a scene is compared: results without the times of day, durations and process ids."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

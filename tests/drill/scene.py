@@ -1,7 +1,5 @@
 """Small files of every kind that the project writes, made by its own commands; a trial may damage them."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -3,8 +3,6 @@
 Whatever a trial does, what a command neither makes nor removes must be as before, and what it reads above all.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """What the trials of a drill came to, shown as a table."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Mapping

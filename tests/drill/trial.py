@@ -1,7 +1,5 @@
 """A trial: one attempt to get something wrong past the code, drawn from a seed, and what came of it."""
 
-from __future__ import annotations
-
 import random
 import traceback
 from collections.abc import Callable

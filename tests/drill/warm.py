@@ -3,8 +3,6 @@
 Nothing that an action does to its process (signals, maps of files, remembered values) reaches the next one.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """What the runs of a test have built and stored."""
 
-from __future__ import annotations
-
 import pytest
 
 from elmo_bench.running import run

@@ -1,7 +1,5 @@
 """Pre-trained word vectors: where their tables are found, how words are looked up, and what a run does with them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import lzma

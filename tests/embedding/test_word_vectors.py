@@ -1,7 +1,5 @@
 """Word vectors of a file and of the biLM's text: what is read, trained once, found, and recorded."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random

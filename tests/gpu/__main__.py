@@ -1,7 +1,5 @@
 """All that needs a GPU, in one command that can be resumed: `make gpu`, or `python -m tests.gpu`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

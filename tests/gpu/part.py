@@ -4,8 +4,6 @@ On a GPU at the sizes of scale=paper, with ELMo from the cache; on a CPU the sam
 shows that it runs and nothing about a GPU. A part is a process, so that one that hangs can be ended.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """All that needs a GPU, part by part within a limit of time: its tests, then the measurements. What is done is kept."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -6,8 +6,6 @@ is not pinned, or does not say `non_blocking`. A copy to the host is one that is
 gradients by device, it moves numbers to the device that it sees, which is the CPU.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar

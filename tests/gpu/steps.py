@@ -3,8 +3,6 @@
 ELMo's layers are random numbers, rounded as the cache stores them.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The figures of a device as tables of Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Each trains some batches and scores dev and test. What a step of it takes beyond
 waits for: batches, copies, averages, Lightning.
 """
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 import time

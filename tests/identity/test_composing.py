@@ -1,7 +1,5 @@
 """Configurations of runs that share their choice of files are those that Hydra composes one by one."""
 
-from __future__ import annotations
-
 import pytest
 from hydra.errors import HydraException
 from omegaconf import OmegaConf

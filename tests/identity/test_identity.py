@@ -1,13 +1,10 @@
 """What makes two runs the same, and what a run is called."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json
 import lzma
 import operator
-import re
 from typing import Any
 
 import pytest
@@ -256,20 +253,6 @@ def test_a_baseline_of_sst5_has_less_dropout_and_of_snli_no_l2_at_paper():
     }  # fmt: skip
     typed = schema.typed(pages.compose(["task=sst5", "scale=paper", "arm=baseline", "task.head.embedding_dropout=0.4"]))
     assert typed.task.head["embedding_dropout"] == 0.4
-
-
-def test_another_arm_is_answered_with_the_two_there_are():
-    with pytest.raises(UserError, match=re.escape("arm=other: choose from baseline, elmo")):
-        pages.compose(["task=ner", "arm=other"])
-
-
-def test_word_vectors_belong_to_the_scale():
-    for scale, name in (("mini", "text"), ("open", "glove.6B.50d")):
-        for arm in ("baseline", "elmo"):
-            run = schema.typed(pages.compose(["task=ner", f"scale={scale}", f"arm={arm}", "data_root=x"]))
-            assert (run.vectors.label, variant(run)) == (name, {})
-    control = schema.typed(pages.compose(["task=ner", "arm=baseline", "vectors=random"]))
-    assert variant(control) == {"vectors": "random"}
 
 
 def test_a_run_with_elmo_is_never_a_baseline(bench):

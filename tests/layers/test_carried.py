@@ -1,7 +1,5 @@
 """The state carried on through a text (bilm.state=carry): equal to a reading word by word, stored, and resumed."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """bilm=minilm: found in its package, one line where it lacks, and the sweep that compares it with ELMo."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

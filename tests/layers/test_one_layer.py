@@ -1,7 +1,5 @@
 """A model that reads one layer of its source has just that layer stored."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

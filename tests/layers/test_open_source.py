@@ -1,7 +1,5 @@
 """From a `bilm:` block to a source of layers: the class that it names, with the block's own keys as arguments."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pytest

@@ -1,7 +1,5 @@
 """Hidden states of a Hugging Face model as layers: the model's own, pooled to words, from local files alone."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -13,7 +11,6 @@ from safetensors.torch import load_file, save_file
 
 from elmo_bench.embedding.representation import Elmo
 from elmo_bench.layers import model_folder
-from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.transformers import TransformersLayers, padded_batches
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Tokens
@@ -126,17 +123,6 @@ def test_a_word_that_no_window_holds_loses_its_last_pieces(folder):
     source = TransformersLayers(folder, "mean")
     long, cut = "x" * 40, "x" * 10
     torch.testing.assert_close(source.layers([["ba", long, "lu"]])[:, :, 1], source.layers([[cut]])[:, :, 0])
-
-
-def test_cached_layers_are_the_same(folder, tmp_path, monkeypatch):
-    source = TransformersLayers(folder)
-    ActivationCache(source, tmp_path, "float32").prepare(SENTENCES)
-    cache = ActivationCache(TransformersLayers(folder), tmp_path, "float32")
-    monkeypatch.setattr(cache.source, "_compute", None)  # nothing is computed again
-    torch.testing.assert_close(cache.layers(SENTENCES), source.layers(SENTENCES), atol=1e-5, rtol=1e-5)
-    stored = sum(file.stat().st_size for file in cache.folder.glob("*.bin"))
-    assert stored == 4 * 10 * 3 * 16  # float32, ten words, three whole layers
-    assert ActivationCache(TransformersLayers(folder, "mean"), tmp_path, "float32").folder != cache.folder
 
 
 def test_the_digest_follows_configuration_weights_and_tokenizer_alone(copied):

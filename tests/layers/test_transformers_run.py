@@ -1,7 +1,5 @@
 """NER at mini over the hidden states of a tiny BERT: recorded, cached, resumed to the same result, reported."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

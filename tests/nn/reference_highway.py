@@ -1,7 +1,5 @@
 """A reference implementation of the alternating highway LSTM: padded batches, separate steps, autograd's gradients."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The parts of the coreference model against plain definitions, one span and one pair at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,7 @@ from elmo_bench.nn import coupled_lstm
 from elmo_bench.nn.antecedents import Antecedents, PairProduct, link, marginal_loss, pairs, right_antecedents
 from elmo_bench.nn.coupled_lstm import CoupledBiLSTM
 from elmo_bench.nn.feedforward import FFNN
-from elmo_bench.nn.spans import Spans, best_without_crossing, candidates
+from elmo_bench.nn.spans import best_without_crossing, candidates
 
 # The encoder.
 
@@ -108,13 +106,6 @@ def test_pruning_equals_greedy_search():
     assert crossed > 100
 
 
-def test_of_crossing_spans_the_better_one_stays_and_frees_what_its_rival_crossed():
-    scores, inside = np.zeros((4, 3)), candidates([4], 3)
-    scores[0, 1], scores[1, 1], scores[2, 1] = 3, 2, 1  # words 0-1, 1-2, 2-3: the first beats the second
-    assert best_without_crossing(scores, inside, 2).tolist() == [1, 7]
-    assert best_without_crossing(scores, inside, 1).tolist() == [1]
-
-
 def test_candidates_stay_inside_their_sentence():
     assert candidates([2, 1], 3).tolist() == [[True, True, False], [True, False, False], [True, False, False]]
     assert candidates([], 3).shape == (0, 3)
@@ -128,42 +119,7 @@ def score_of(ffnn: FFNN, joined: Tensor) -> Tensor:
     return ffnn.score(ffnn.second(ffnn.first(joined).relu()).relu()).squeeze(-1)
 
 
-@pytest.mark.parametrize("block", [100, 3])
-def test_span_vectors_and_scores_equal_their_definitions(block):
-    torch.manual_seed(3)
-    module = Spans(6, 5, max_span_width=4, width_size=2, hidden=7, dropout=0.0, block=block)
-    lengths = [5, 1, 3]
-    h, own = torch.randn(9, 6, requires_grad=True), torch.randn(9, 5, requires_grad=True)
-    spans = candidates(lengths, 4)
-    inside, widths = torch.from_numpy(spans), module.widths(spans)
-    table = module(h, own, widths, spans)
-    assert table.shape == (9, 4)
-    assert torch.equal(table == -torch.inf, ~inside)
-    expected, vectors = [], []
-    for start, k in inside.nonzero().tolist():
-        words = slice(start, start + k + 1)
-        weights = module.attention(h[words]).softmax(0)  # (k + 1, 1)
-        head = (weights * own[words]).sum(0)
-        vectors.append(torch.cat([h[start], h[start + k], module.width.weight[k], head]))
-        expected.append(score_of(module.ffnn, vectors[-1]))
-    assert torch.allclose(table[inside], torch.stack(expected), atol=1e-5)
-    places = inside.flatten().nonzero().squeeze(1)
-    assert torch.allclose(module.vectors(h, own, widths, places), torch.stack(vectors), atol=1e-6)
-    inputs, scores = [h, own, module.attention.weight], (table[inside], torch.stack(expected))
-    ours, theirs = (torch.autograd.grad(each.square().sum(), inputs) for each in scores)
-    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
-
-
 # Antecedents.
-
-
-def test_pairs_are_the_nearest_before_each_target():
-    target, antecedent = pairs(5, 2)
-    nearest = [(1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 2), (4, 3)]
-    assert list(zip(target.tolist(), antecedent.tolist(), strict=True)) == nearest
-    some = [pairs(5, 2, first, last) for first, last in ((0, 2), (2, 4), (4, 5))]
-    assert torch.equal(torch.cat([t for t, _ in some]), target)
-    assert torch.equal(torch.cat([a for _, a in some]), antecedent)
 
 
 @pytest.mark.slow

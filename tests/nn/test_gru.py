@@ -1,7 +1,5 @@
 """The biGRU against torch's own GRU, one direction and one sentence at a time."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

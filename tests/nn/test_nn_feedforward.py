@@ -1,7 +1,5 @@
 """Layers of rectified and of maxout units against loops."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

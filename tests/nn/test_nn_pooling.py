@@ -1,10 +1,9 @@
-"""Pooling against a loop over the words that are there."""
-
-from __future__ import annotations
+"""Pooling against a loop over the words that are there, and a softmax over them."""
 
 import pytest
 import torch
 
+from elmo_bench.nn.attention import masked_softmax
 from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean, masked_min
 
 LENGTHS = [4, 1, 3, 6]
@@ -51,3 +50,13 @@ def test_a_sequence_without_words_gives_zeros_and_finite_gradients(name):
     assert torch.isfinite(x.grad).all()
     assert x.grad[0, :2].abs().sum() > 0
     assert (x.grad[~mask] == 0).all()
+
+
+def test_scores_of_any_size_and_an_empty_row_give_finite_weights_and_gradients():
+    scores = torch.tensor([[-3e38, 3e38, 3e38], [1e30, -1e30, 0.0], [1.0, 2.0, 3.0]], requires_grad=True)
+    mask = torch.tensor([[True, False, False], [True, True, False], [False, False, False]])
+    weights = masked_softmax(scores, mask)
+    assert weights.tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
+    (weights * torch.arange(3.0)).sum().backward()
+    assert scores.grad is not None
+    assert torch.isfinite(scores.grad).all()

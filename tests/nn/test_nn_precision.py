@@ -1,7 +1,5 @@
 """Mixed precision: what stays in float32 where autocast computes products in 16 bits."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """What .ci/check_files.py lets pass: no data, no large files but models that a card names, and per-example results."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

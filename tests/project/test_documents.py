@@ -1,7 +1,5 @@
 """What the documents and the workflow say of the project is what is there."""
 
-from __future__ import annotations
-
 import importlib
 import re
 

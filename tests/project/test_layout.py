@@ -1,7 +1,5 @@
 """The rules of the layout: who may import whom, and that make and the pins say what is there."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """How `make` sets up .venv: once at a time, and never into one that belongs to another checkout."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The committed records: their names, and the report made of them."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Records that somebody else made, moved or copied: left out aloud, never averaged, answered with or made a path."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The paper's comparison: whatever data, vectors or model are used, its two arms stand in the row of their task."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -147,13 +145,6 @@ def test_a_label_names_content_and_no_place_or_python_path(given, label):
     assert run_names.label(run.elmo.where, variant(run)) == label
 
 
-def test_a_local_model_has_the_name_of_its_folder():
-    chosen = ["scale=mini", "bilm=transformers"]
-    assert pages.compose([*chosen, "bilm.path=/x/bert-tiny"]).bilm.name == "bert-tiny"
-    assert pages.compose([*chosen, "bilm.path=/x/bert-tiny", "bilm.name=mine"]).bilm.name == "mine"
-    assert pages.compose(chosen).bilm.name == "transformers"
-
-
 # Tables of made-up records.
 
 
@@ -200,14 +191,6 @@ def test_one_arm_is_shown_and_the_other_named(tmp_path):
     shown = main.remarks[0].replace("(`", "(<code>").replace("`)", "</code>)")
     assert shown in (tmp_path / "report.html").read_text()
     assert main.remarks[0] in page.embedded("\n".join(page.MARKS), [main])
-
-
-@pytest.mark.usefixtures("first_versions")
-def test_a_model_from_elsewhere_has_a_row_by_its_name(tmp_path):
-    bilm = {"name": "bert-tiny", "sha256": "c" * 64, "tuned": False}
-    save(tmp_path, arm("none", 65.0), arm("input", 72.0, bilm=bilm))
-    (main,) = tables.overview(store.read_all(tmp_path))
-    assert [row[:1] + row[3:6] for row in main.rows] == [("ner (biLM bert-tiny)", "65.00 (1)", "72.00 (1)", "+7.00")]
 
 
 @pytest.mark.usefixtures("first_versions")

@@ -1,7 +1,5 @@
 """Updates until the baseline's best dev score is passed."""
 
-from __future__ import annotations
-
 import pytest
 
 from elmo_bench.reporting.statistics.efficiency import Reached, Saving, passed, saving, savings

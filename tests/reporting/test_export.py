@@ -1,7 +1,5 @@
 """Records and tables for pandas and for a paper."""
 
-from __future__ import annotations
-
 import pandas
 import pytest
 

@@ -1,7 +1,5 @@
 """The findings of the paper: which runs are compared, and the verdict."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Gains, their intervals and tests: against brute force, by hand, and in simulation."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from dataclasses import replace
@@ -95,15 +93,6 @@ def test_a_draw_of_clusters_is_scored_from_the_sums_of_its_items():
         assert value == precision_recall_f1(totals)["f1"]
 
 
-def test_resampled_seeds_vary_as_new_ones_do():
-    scores = np.array([60.0, 62.0, 65.0])
-    noise = resampling.seed_noise(scores, 3, 0)
-    assert noise.mean() == pytest.approx(0, abs=0.1)
-    assert noise.var() == pytest.approx(scores.var(ddof=1) / 3, rel=0.06)
-    assert not resampling.seed_noise(scores[:1], 1, 0).any()
-    assert np.corrcoef(noise, resampling.seed_noise(scores, 3, 1))[0, 1] == pytest.approx(0, abs=0.1)
-
-
 def test_the_permutation_test_is_exact_where_it_can_be():
     draw = np.random.default_rng(3)
     one, other = (np.stack([draw.integers(0, 4, 6) for _ in range(3)], axis=1).astype(float) for _ in range(2))
@@ -149,16 +138,6 @@ def test_p_is_small_exactly_where_the_interval_lies_on_one_side_of_every_bound(b
         assert (spread.p(value, bounds) < LEVEL) == (decided != OPEN)
         seen.add(decided)
     assert len(seen) == 3
-
-
-def test_four_of_five_runs_show_the_difference_that_they_promise():
-    """By Student's t on normal values, with a true difference of that size."""
-    values = np.random.default_rng(1).normal(0, 2, (1000, 8))
-    promised = (stats.t.ppf(0.975, 7) + stats.t.ppf(0.8, 7)) * 2 / 8**0.5
-    spreads = [Spread.of_values(row) for row in values]
-    shown = [each is not None and each.half < row.mean() + promised for each, row in zip(spreads, values, strict=True)]
-    assert np.mean(shown) == pytest.approx(0.8, abs=0.04)
-    assert Spread(2 / 8**0.5, 7).least == pytest.approx(promised)
 
 
 @pytest.mark.usefixtures("few_draws")
@@ -250,20 +229,6 @@ def test_a_single_seed_is_taken_to_vary_as_the_other_arm_does(tmp_path):
     assert half(found) == pytest.approx(expected, rel=0.05)
     assert found.note.endswith("is taken to vary as the other arm's")
     assert [p is None for p in gain(many, single).p_items] == [True, False, True]
-
-
-def test_clusters_widen_an_interval(tmp_path):
-    wide = [Group([_alike(tmp_path / str(size), where, size)], where) for size in (1, 8) for where in ("input", "none")]
-    sizes = [half(found) for found in (gain(wide[0], wide[1]), gain(wide[2], wide[3]))]
-    assert sizes[1] > 1.5 * sizes[0]
-
-
-def _alike(folder, where, size):
-    """A run on documents of eight sentences, on all of which it does equally well; told apart by `size`."""
-    right = np.repeat(np.random.default_rng(where == "input").integers(0, 4, 15), 8)
-    counts = {"tp": right, "fp": 0 * right, "fn": 3 - right}
-    arrays = {name: smallest(values) for name, values in counts.items()}
-    return saved(folder, 1, Items(arrays, smallest(np.arange(120)), smallest(np.arange(120) // size)), where)
 
 
 def test_the_cluster_that_carries_most_of_a_gain_by_brute_force(tmp_path):

@@ -1,7 +1,5 @@
 """Which runs a table averages, and how it tells apart rows of one arm."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of sources of context: gains over every earlier source, weights, cost, and what is no evidence."""
 
-from __future__ import annotations
-
 import pytest
 
 from elmo_bench.records import store

@@ -1,7 +1,5 @@
 """The table of a sweep: its rows and columns are the paper's, its figures those of the records."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

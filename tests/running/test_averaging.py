@@ -1,7 +1,5 @@
 """Averaged weights (an exponential moving average): against sums by hand, and wherever a run uses its weights."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

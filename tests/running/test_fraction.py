@@ -1,7 +1,5 @@
 """Training on a fraction of the data: which items, how many updates, and one clear line where it is too small."""
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import pairwise

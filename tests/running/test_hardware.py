@@ -1,7 +1,5 @@
 """What a run asks of its machine, before anything is prepared, and the device that each of its processes takes."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What people type who know Lightning: arguments of its Trainer, callbacks, loggers, a smoke run."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """The per-example results of a run: their file, and what a run leaves of them."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -3,8 +3,6 @@
 ELMO_BENCH_SOURCES names a folder of them, as `elmo-bench data source=FOLDER` takes it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

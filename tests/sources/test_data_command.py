@@ -1,7 +1,5 @@
 """`elmo-bench data`: files in conf, archives, licences, a folder of the user's, and what it says."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

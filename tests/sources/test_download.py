@@ -1,7 +1,5 @@
 """Fetching by HTTP: every fault of a server resumes or ends in one line, and no wrong byte is ever accepted."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import random

@@ -1,7 +1,5 @@
 """What tests of the speed share: a small data set, and processes that are forks."""
 
-from __future__ import annotations
-
 import subprocess
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What the benchmark counts, what it compares with, and that it runs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -55,36 +53,11 @@ def test_the_reference_gives_the_same_layers(size, tmp_path):
             near(a, b)
 
 
-def test_forgotten_words_are_computed_again(tmp_path):
-    bilm = BiLM.from_files(*write_random(tmp_path))
-    bilm.forget_words()  # nothing to forget yet
-    first = bilm.encode(PLAIN)
-    encoder = bilm._functions(prepared=True)[0]
-    assert encoder.places  # type: ignore[attr-defined]
-    bilm.forget_words()
-    assert not encoder.places  # type: ignore[attr-defined]
-    for a, b in zip(first, bilm.encode(PLAIN), strict=True):
-        near(a, b)
-
-
 def test_ways_that_disagree_are_not_compared(tmp_path, monkeypatch):
     bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
     monkeypatch.setattr(reference, "encode", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
     with pytest.raises(RuntimeError, match="differ"):
         encode.speed(bilm, [PLAIN], 1)
-
-
-def test_made_up_sentences():
-    sentences, source = read_sentences(None, 300)
-    assert "made-up" in source
-    assert (sentences, source) == read_sentences(None, 300)
-    lengths = [len(sentence) for sentence in sentences]
-    assert len(sentences) == 300
-    assert (min(lengths), max(lengths)) >= (5, 20)
-    assert max(lengths) <= 50
-    words = [word for sentence in sentences[:32] for word in sentence]
-    assert 0.4 < len(set(words)) / len(words) < 0.8  # words repeat as in text
-    assert all(words)
 
 
 def test_sentences_of_the_open_text(data_root):
@@ -151,14 +124,6 @@ def test_the_memory_of_a_training_step_at_the_papers_sizes(data, forked):
     assert "ner" in cases.tasks("mini")
     found = memory.step("ner", data)
     assert (found["rows"], found["words"] > 5, found["peak_mib"] > 50) == (12, True, True)  # the file in conf: up to 64
-
-
-def test_layers_drawn_for_the_memory_are_like_the_releases():
-    source = cases.RandomLayers()
-    layers = source.layers([["a"], ["b", "c"]])
-    assert layers.shape == (2, 3, 2, 1024)
-    assert not layers[0, :, 1].any()
-    assert torch.equal(layers[:, 0, :, :512], layers[:, 0, :, 512:])
 
 
 def test_the_work_of_a_pretraining_update_by_hand():

@@ -1,7 +1,5 @@
 """The biLM on a device against what it must give: the same tests on a CPU and, where there is one, on a GPU."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

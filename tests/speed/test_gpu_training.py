@@ -1,7 +1,5 @@
 """Whole trainings on a device: the same tests on a CPU and, where there is one, on a GPU."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from functools import cache

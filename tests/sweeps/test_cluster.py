@@ -1,7 +1,5 @@
 """Sweeps on a cluster without one: what is asked for, the journal of a run, the status, and an attempt's bounds."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -4,8 +4,6 @@ The job is submitit's own process below the first line of its script; stand-ins 
 asks of Slurm. `test_slurm.py` has the same rows on a real Slurm.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

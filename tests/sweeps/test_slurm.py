@@ -4,8 +4,6 @@ The runs are of the toy task. With `REAL=sst5`, or another task, the first test 
 cache that `ELMO_BENCH_CACHE` names spares it the training of the biLM.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """A sweep as a user types it: what runs, what does not run again, what fails, and how it goes on after its end."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The next thing is made while this one is used."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

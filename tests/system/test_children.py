@@ -1,7 +1,5 @@
 """What a process that we start imports: this very code, and nothing that the current folder holds."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

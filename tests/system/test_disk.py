@@ -1,7 +1,5 @@
 """A disk that is full, read-only or another user's: one line that names the file, and later, it goes on."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -1,7 +1,5 @@
 """What is read has limits: regular files only, bounds on lines, sizes, nesting and digits; beyond them, one line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

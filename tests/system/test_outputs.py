@@ -1,7 +1,5 @@
 """An output is never what a command reads, and never takes the place of what others have made."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

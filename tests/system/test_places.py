@@ -1,7 +1,5 @@
 """Folders that cannot be: one line, exit status 2, and nothing is written."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Signals end a command within seconds, in one line; what it has started ends with it, also where it is killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Standard streams that are closed, or that cannot show every character."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """YAML is read in one place, within limits: anything else ends in one line that names the file and the line."""
 
-from __future__ import annotations
-
 import os
 from types import SimpleNamespace
 

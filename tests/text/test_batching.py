@@ -1,7 +1,5 @@
 """Padding, batches of similar length, and word vectors from files."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import zipfile

@@ -1,7 +1,5 @@
 """CoNLL column files: layouts, blocks with line numbers, faults by file and line; tags and their schemes."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import random

@@ -1,7 +1,5 @@
 """CoNLL-2012: documents, predicates with their columns, clusters, folders and lists; faults by file and line."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Items of a split: their sums, their clusters, their order; and those of every metric of the project."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

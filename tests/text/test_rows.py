@@ -1,7 +1,5 @@
 """Rows that are mapped from a file."""
 
-from __future__ import annotations
-
 import tempfile
 
 import pytest

@@ -1,7 +1,5 @@
 """Data sets as tables: parquet, JSON lines and CSV, read by `datasets`, with columns by any names."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Words that know their characters, sentences, and the words that cover a stretch of characters."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Trees from lines, and what is said of lines that are none."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """A checkpoint of a stranger: nothing in it runs, whether it is pickled, named for Hydra to call, or put in `${}`."""
 
-from __future__ import annotations
-
 import math
 import os
 

@@ -1,7 +1,5 @@
 """What `predict` writes: the input again and an answer that a person can use, or the bare answer."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -91,25 +89,6 @@ def test_the_input_stays_and_the_answer_has_a_place_of_its_own():
     text = {"text": "a b", "label": "gold", "id": None}
     assert answered(text, row, ("tokens", "sentences"), {"label": 1}) == text | {"prediction": made}
     assert answered({"tokens": ["a"]}, row, ("tokens",), {}) == {"tokens": ["a"], "prediction": {}}
-
-
-def test_the_official_answers_are_a_file_that_score_reads(tmp_path):
-    folder = tmp_path / "mini"
-    record = bench_record(folder, tmp_path)
-    gold = (folder / "snli" / "dev.tsv").read_text().splitlines()[1:]
-    pairs = [line.split("\t") for line in gold]
-    (tmp_path / "in.jsonl").write_text(
-        "".join(json.dumps({"premise": one, "hypothesis": two}) + "\n" for _, one, two in pairs)
-    )
-    (tmp_path / "gold.txt").write_text("".join(f"{label}\n" for label, *_ in pairs))
-    checkpoint = str(tmp_path / "results" / record.checkpoint)
-    predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "labels.txt"), format="official")
-    scores = score("snli", str(tmp_path / "gold.txt"), str(tmp_path / "labels.txt"))
-    assert scores == pytest.approx(record.metrics["dev"])
-    predict(checkpoint, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
-    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [line["prediction"]["label"] for line in lines] == (tmp_path / "labels.txt").read_text().splitlines()
-    assert [line["premise"] for line in lines] == [one for _, one, _ in pairs]
 
 
 @pytest.mark.parametrize("task", TASKS)

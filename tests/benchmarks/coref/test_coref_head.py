@@ -1,7 +1,5 @@
 """The coreference model as a whole: a plain forward pass, independence of padding, blocks, company; that it learns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

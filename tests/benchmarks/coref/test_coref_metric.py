@@ -1,15 +1,12 @@
 """Coreference scores: those of the reference scorer v8.01, those of another implementation, files and their faults."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
 from scorch import scores as scorch
 
 from elmo_bench.system.errors import UserError
-from tasks.coref import metric
-from tasks.coref.metric import CorefMetric, chains, score
+from tasks.coref.metric import CorefMetric, score
 
 pytestmark = pytest.mark.slow
 
@@ -113,10 +110,6 @@ def test_counts_are_summed_over_documents_before_ratios_are_taken():
     assert scores["ceafe_recall"] == 50.0
 
 
-def test_chains_drop_empty_clusters():
-    assert chains([[], [[1, 2]]]) == [[(1, 2)]]
-
-
 def test_documents_are_matched_by_name(file, counts, capsys):
     gold = document("(0) (0)", "(a); part 000") + document("(0) (0)", "(a); part 001")
     predicted = document("(0) (0)", "(z); part 000") + document("(3) (3)", "(a); part 001 ")
@@ -195,12 +188,3 @@ def test_many_repeated_mentions_are_refused_as_the_reference_scorer_does(file):
         score(file(gold, "gold"), file(eleven, "predicted"))
     ten = document(" ".join(["(0)|(1)"] * 10 + ["(0)"] * 2))
     assert score(file(gold, "gold"), file(ten, "predicted"))["conll_f1"] == pytest.approx(100)
-
-
-def test_an_alignment_is_the_best_one():
-    """Greedy pairing by phi4 would take the largest first and lose."""
-    key = chains([[[0, 0], [1, 1], [2, 2]], [[3, 3], [4, 4], [5, 5]]])
-    response = chains([[[0, 0], [1, 1], [3, 3], [4, 4]], [[2, 2]]])
-    phi = [[4 / 7, 2 / 4], [4 / 7, 0]]
-    best = max(phi[0][0] + phi[1][1], phi[0][1] + phi[1][0])
-    assert metric.ceaf_e(key, response).recalled == pytest.approx(best)

@@ -1,7 +1,5 @@
 """Coreference data: rows of documents, windows, batches, raw text, and the faults of files."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any

@@ -1,12 +1,9 @@
 """The NER model: shapes, gradients, independence of padding and order, both places of ELMo, and that it learns."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.embedding.vectors import word_embedding
 from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM, reverse
@@ -16,16 +13,7 @@ from elmo_bench.text.batching import pad
 from elmo_bench.text.tags import labels
 from elmo_bench.text.vocabulary import Vocabulary
 from tasks.ner.head import NerHead
-from tasks.ner.metric import NerMetric
-from tasks.ner.reader import NerReader
 
-SENTENCES = [
-    ("Ida Bell sings in Roma", "B-PER E-PER O O S-LOC"),
-    ("in may May may leave", "O O S-PER O O"),
-    ("Acme of Roma sold Bell", "B-ORG I-ORG E-ORG O S-ORG"),
-    ("Roma", "S-LOC"),
-    ("Bell rang the bell of Acme Bell", "S-PER O O O O B-ORG E-ORG"),
-]
 TAGS = {"labels": Vocabulary(labels(["LOC", "ORG", "PER"], "bioes"), special=False)}
 
 
@@ -54,21 +42,6 @@ def test_the_loss_is_the_mean_over_sentences_or_their_sum():
         NerHead(12, 0, TAGS, loss="median")
 
 
-def test_padding_and_the_rest_of_the_batch_do_not_change_scores():
-    torch.manual_seed(1)
-    head, lengths, losses = NerHead(12, 6, TAGS, hidden=(7, 5)).eval(), [5, 3, 8, 1], []
-    text, gold = embedded(lengths, elmo=6, extra=5), torch.zeros(4, 13, dtype=torch.int64)
-    scores, predictions = run(head, text, gold)
-    assert text.elmo is not None
-    for i, length in enumerate(lengths):
-        alone = Embedded(text.x[i : i + 1, :length], text.elmo[i : i + 1, :length], text.mask[i : i + 1, :length])
-        one, tags = run(head, alone, gold[i : i + 1, :length])
-        assert torch.allclose(one.emissions[0], scores.emissions[i, :length], atol=1e-6)
-        assert tags == [predictions[i]]
-        losses.append(one.loss)
-    assert torch.allclose(torch.stack(losses).mean(), scores.loss, atol=1e-5)
-
-
 def test_elmo_at_the_output_reaches_the_scores_past_the_rnn():
     torch.manual_seed(2)
     head = NerHead(12, 6, TAGS, hidden=(7, 5)).eval()
@@ -94,40 +67,6 @@ def test_predictions_are_iob2_whatever_the_scheme_learned():
         scores, _ = run(head, embedded([4], 4))
         predictions = head.decode(scores._replace(emissions=emissions.float()), Batch([], {}, {}))
         assert predictions == [["B-PER", "I-PER", "B-PER", "O"]]
-
-
-def test_the_model_learns_sentences_that_need_context_and_characters(tmp_path):
-    """The paper's model, small, fits ambiguous names exactly."""
-    path = tmp_path / "train"
-    path.write_text(
-        "\n".join("".join(f"{w}\t{t}\n" for w, t in zip(*map(str.split, pair), strict=True)) for pair in SENTENCES)
-    )
-    torch.manual_seed(4)
-    reader = NerReader(dict.fromkeys(("train", "dev", "test"), str(path)), min_count=1, char_min_count=1)
-    rows = reader.load()["train"].to_list()
-    batch = reader.collate(rows)
-    tokens = batch.texts["tokens"]
-    words = word_embedding(reader.vocabularies["words"], 10)
-    chars = CharCNN(len(reader.vocabularies["chars"]), 8, {3: 16})
-    head = NerHead(26, 0, reader.vocabularies, hidden=(20, 10), dropout=0.1)
-    model = nn.ModuleList([words, chars, head])
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-
-    def forward():
-        x = torch.cat([words(tokens.words), chars(tokens.chars)], -1)
-        return head({"tokens": Embedded(x, None, tokens.mask)}, batch)
-
-    first = float(forward().loss.detach())
-    for _ in range(80):
-        optimizer.zero_grad()
-        forward().loss.backward()
-        optimizer.step()
-    model.eval()
-    scores = forward()
-    assert float(scores.loss.detach()) < 0.02 * first
-    metric = NerMetric()
-    metric.update(head.decode(scores, batch), rows)
-    assert metric.compute()["f1"] == 100.0
 
 
 # The parts.

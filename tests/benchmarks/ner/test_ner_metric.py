@@ -1,7 +1,5 @@
 """Span F1 against an independent statement of conlleval's rules, and `score` on files."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import warnings

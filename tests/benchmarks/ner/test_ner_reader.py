@@ -1,7 +1,5 @@
 """The NER reader: files in any layout, the hub, vocabularies, batches, raw text, and what is wrong by file and line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import datasets

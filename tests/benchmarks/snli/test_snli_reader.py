@@ -1,7 +1,5 @@
 """The SNLI reader: TSV, JSON lines, the hub, one tokenizer, and faults by file and line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

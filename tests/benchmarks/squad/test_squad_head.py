@@ -1,20 +1,15 @@
 """The SQuAD model: attention, GRU and span search against brute force, padding, ELMo at both places, learning."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from elmo_bench.embedding.vectors import word_embedding
 from elmo_bench.nn.bidaf import BiAttention, SelfAttention
 from elmo_bench.nn.gru import BiGRU
 from elmo_bench.task import Batch, Embedded
-from elmo_bench.text.vocabulary import Vocabulary
 from tasks.squad.head import SquadHead, SquadScores, best_spans, log_probabilities
-from tasks.squad.metric import SquadMetric
 from tasks.squad.reader import SquadReader
 
 
@@ -137,19 +132,6 @@ def test_the_loss_is_of_the_first_and_of_the_last_word(elmo):
     assert len(answers) == 2
 
 
-def test_padding_and_the_rest_of_the_batch_change_nothing():
-    torch.manual_seed(3)
-    head = SquadHead(6, 5, {}, hidden=4).eval()
-    context, question = embedded(9, 4, elmo=5), embedded(2, 6, elmo=5)
-    both, _ = run(head, context, question)
-    second, asked = (
-        Embedded(text.x[1:, :n], text.elmo[1:, :n], text.mask[1:, :n]) for text, n in ((context, 4), (question, 6))
-    )
-    alone, _ = run(head, second, asked)
-    torch.testing.assert_close(both.start[1, :4], alone.start[0])
-    torch.testing.assert_close(both.end[1, :4], alone.end[0])
-
-
 def test_answers_are_cut_from_the_text_as_written():
     text = "The \u201cBlue  cart\u201d,\nsold."
     reader = SquadReader({})
@@ -163,29 +145,3 @@ def test_answers_are_cut_from_the_text_as_written():
     assert text[answer["start"] : answer["end"]] == answer["answer"]
     (answer,) = head.decode(SquadScores(None, start, end), Batch([{**row, "id": ""}], {}, {}))
     assert "id" not in answer
-
-
-def test_it_learns_to_find_what_a_question_names():
-    """The answer is the word behind the one that the question holds."""
-    torch.manual_seed(0)
-    words = [f"w{i}" for i in range(12)]
-    reader = SquadReader({})
-    reader.vocabularies = {"words": Vocabulary(words), "chars": Vocabulary("w0123456789")}
-    asked = []
-    for i in range(40):
-        order = [words[j] for j in torch.randperm(12)[:8].tolist()]
-        place = i % 7
-        row = reader.from_text(context=" ".join(order), question=order[place])
-        asked.append({**row, "span": [place + 1, place + 1], "answers": [order[place + 1]]})
-    table, head = word_embedding(reader.vocabularies["words"], 16), SquadHead(16, 0, {}, hidden=12, dropout=0.0)
-    optimizer = torch.optim.Adam([*table.parameters(), *head.parameters()], lr=0.01)
-    batch = reader.collate(asked)
-    for _ in range(60):
-        texts = {name: Embedded(table(tokens.words), None, tokens.mask) for name, tokens in batch.texts.items()}
-        scores = head(texts, batch)
-        optimizer.zero_grad()
-        scores.loss.backward()
-        optimizer.step()
-    metric = SquadMetric()
-    metric.update(head.decode(scores, batch), asked)
-    assert metric.compute()["exact_match"] > 90

@@ -1,7 +1,5 @@
 """Exact match and F1 of SQuAD v1.1, against a slow reading of the definition and against figures worked out by hand."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """SQuAD files into rows: spans, windows, subsets, held-out articles, and everything a file can get wrong."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

@@ -1,12 +1,10 @@
 """The SRL model: loss, constraints at test only, brute-force Viterbi, frames and brackets, both places of ELMo."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.tags import follows, labels, violation
@@ -116,20 +114,3 @@ def test_the_flag_begins_with_the_given_deviation():
 def test_initial_output_layer():
     weight = SrlHead(6, 0, ROLES, flag=2, hidden=9, layers=1).project.weight.detach()
     torch.testing.assert_close(weight @ weight.t(), torch.eye(5), atol=1e-5, rtol=0)
-
-
-def test_it_learns_to_tell_roles_by_the_predicate():
-    """The word before the predicate is its ARG0: nothing but the flag says which word that is."""
-    torch.manual_seed(4)
-    words, head = nn.Embedding(10, 6), small(hidden=16, layers=2, dropout=0.0)
-    optimizer = torch.optim.Adam([*words.parameters(), *head.parameters()], 0.02)
-    for _ in range(60):
-        ids, places = torch.randint(0, 10, (16, 6)), torch.randint(1, 6, (16,))
-        flags, gold = torch.zeros(16, 6, dtype=torch.int64), torch.zeros(16, 6, dtype=torch.int64)
-        flags[range(16), places], gold[range(16), places], gold[range(16), places - 1] = 1, 3, 1
-        texts = {"tokens": Embedded(words(ids), None, torch.ones(16, 6, dtype=torch.bool))}
-        scores = head(texts, Batch([], {}, {"predicates": flags, "tags": gold}))
-        optimizer.zero_grad()
-        scores.loss.backward()
-        optimizer.step()
-    assert scores.loss < 0.1

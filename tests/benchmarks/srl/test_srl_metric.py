@@ -1,7 +1,5 @@
 """SRL's metric by the rules of srl-eval.pl: numbers worked out by hand from the rules, two files, their faults."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

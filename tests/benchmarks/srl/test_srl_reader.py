@@ -1,7 +1,5 @@
 """SRL's reader: rows and tags from columns, choices, batches, raw text; faults by file and line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The biattentive classification network against its equations written as loops."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """SST-5 rows from trees, from the hub, and from raw text."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

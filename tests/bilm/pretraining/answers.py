@@ -1,7 +1,5 @@
 """What a command of pretraining or tuning answers in this process, and writes."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout

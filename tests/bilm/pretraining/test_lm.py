@@ -1,7 +1,5 @@
 """The language model objective: streams of words, sampled and full softmax."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -16,8 +14,6 @@ from elmo_bench.bilm.corpus import Corpus, Source, Stream, rows_of
 from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, chunks, log_expected, sampled_nll
 from elmo_bench.system.errors import UserError
 from tests.reference_bilm import Files, ReferenceBiLM, near, write_random
-
-TEXT = "the cat sat\nrain\n\n  the  dog \n"
 
 
 @pytest.fixture
@@ -37,21 +33,6 @@ def text(tmp_path):
 
 def words_of(corpus: Corpus, vocabulary: list[str], stream: Stream) -> tuple[str, str]:
     return " ".join(corpus.types[i] for i in stream.inputs), " ".join(vocabulary[i] for i in stream.targets)
-
-
-def test_streams_by_hand(text):
-    corpus = Corpus.read([Source(text(TEXT))])
-    vocabulary = corpus.vocabulary(5)
-    assert vocabulary == ["<S>", "</S>", "<UNK>", "the", "cat"]  # of those seen once, the first
-    forward, backward = corpus.streams(vocabulary)
-    assert words_of(corpus, vocabulary, forward) == (
-        "<S> the cat sat <S> rain <S> the dog",
-        "the cat <UNK> </S> <UNK> </S> the <UNK> </S>",
-    )
-    assert words_of(corpus, vocabulary, backward) == (
-        "</S> sat cat the </S> rain </S> dog the",
-        "<UNK> cat the <S> <UNK> <S> <UNK> the <S>",
-    )
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6), min_size=1, max_size=8))

@@ -1,11 +1,8 @@
 """Training a biLM: it learns, it can be stopped anywhere, and what it writes is a biLM."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,13 +28,9 @@ OPTIONS = {
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory) -> Path:
-    """The folder of the text, and in `whole` an undisturbed run.
-
-    A grammar in which the verb agrees with the noun before it, and the object with the verb.
-    """
-    folder = tmp_path_factory.mktemp("grammar")
+@pytest.fixture
+def root(tmp_path) -> Path:
+    """A text of a grammar in which the verb agrees with the noun before it, and the object with the verb."""
     draw = random.Random(0)
     nouns = {"dog": "bites", "bird": "pecks", "cook": "stirs"}
     objects = {"bites": "bones", "pecks": "seeds", "stirs": "soup"}
@@ -48,26 +41,8 @@ def shared(tmp_path_factory) -> Path:
             subject = f"the {noun}s" if many else f"a {noun}"
             verb = nouns[noun][:-1] if many else nouns[noun]
             sentences.append(f"{subject} {verb} {draw.choice(['old', 'cold', 'hot'])} {objects[nouns[noun]]} .")
-        (folder / f"{name}.txt").write_text("\n".join(sentences) + "\n")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    Trainer(recipe(), folder, folder / "whole").fit()
-    torch.set_num_threads(threads)
-    return folder
-
-
-@pytest.fixture
-def root(shared, tmp_path) -> Path:
-    """The text alone, in a folder of the test's own."""
-    for name in ("train.txt", "dev.txt"):
-        shutil.copy(shared / name, tmp_path)
+        (tmp_path / f"{name}.txt").write_text("\n".join(sentences) + "\n")
     return tmp_path
-
-
-@pytest.fixture
-def whole(shared) -> Trainer:
-    """The undisturbed run, read from its last checkpoint."""
-    return Trainer(recipe(), shared, shared / "whole")
 
 
 def recipe(**changes) -> Recipe:
@@ -77,40 +52,6 @@ def recipe(**changes) -> Recipe:
         vocabulary=30, tokens=40 * 48, rows=8, steps=6, negatives=8, lr=0.02, warmup=5, seed=3,
     )  # fmt: skip
     return replace(made, **changes)
-
-
-def everything(trainer: Trainer) -> dict[str, torch.Tensor]:
-    """All that training has changed."""
-    found = {f"weights {name}": tensor for name, tensor in trainer.lm.state_dict().items()}
-    for number, optimiser in enumerate((trainer.optimiser, trainer.row_optimiser)):
-        for key, state in optimiser.state_dict()["state"].items():
-            found |= {f"optimiser {number} {key} {name}": torch.as_tensor(value) for name, value in state.items()}
-    for direction, layers in enumerate(trainer.states):
-        for layer, state in enumerate(layers):
-            found |= {f"state {direction} {layer} {name}": getattr(state, name) for name in ("h", "c")}
-    return found
-
-
-def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
-class Killed(BaseException):
-    """In place of a signal."""
-
-
-def fit_until(trainer: Trainer, update: int) -> None:
-    """Training ends in the middle of an update."""
-    step = trainer._step
-
-    def killed(batch):
-        if trainer.update == update:
-            raise Killed
-        return step(batch)
-
-    trainer._step = killed
-    with pytest.raises(Killed):
-        trainer.fit()
 
 
 def test_it_learns_the_grammar(root):
@@ -128,31 +69,6 @@ def test_it_learns_the_grammar(root):
         assert best < after[direction] < 1.6 * best
 
 
-def test_a_resumed_run_is_an_uninterrupted_one(root, whole):
-    """Every update is saved here; the kills fall into the second pass over the text too."""
-    for update in (1, 2, 17, 39):
-        fit_until(Trainer(recipe(), root, root / "killed", every=0), update)
-    resumed = Trainer(recipe(), root, root / "killed", every=0)
-    assert resumed.update == 39
-    resumed.fit()
-    assert whole.update == resumed.update == recipe().updates == 40
-    assert same(everything(whole), everything(resumed))
-
-
-def test_what_was_not_saved_is_done_again_and_a_finished_run_is_not(root, whole):
-    fit_until(Trainer(recipe(), root, root / "killed", every=1e9), 20)
-    resumed = Trainer(recipe(), root, root / "killed")
-    assert resumed.update == 0
-    resumed.fit()
-    assert same(everything(whole), everything(resumed))
-    again = Trainer(recipe(), root, root / "killed")
-    assert same(everything(whole), everything(again))
-    saved = (root / "killed" / "checkpoint.pt").stat().st_mtime_ns
-    again.fit()
-    assert same(everything(whole), everything(again))
-    assert (root / "killed" / "checkpoint.pt").stat().st_mtime_ns == saved
-
-
 def test_other_recipes_are_other_runs(root):
     """Each number of the recipe is felt, and so is the seed."""
     weights = {}
@@ -160,27 +76,11 @@ def test_other_recipes_are_other_runs(root):
         made = recipe(**{"tokens": 10 * 48, **change})
         trainer = Trainer(made, root, root / made.key(root))
         trainer.fit()
-        weights[made.key(root)] = everything(trainer)["weights bilm.directions.0.0.recurrent"]
+        weights[made.key(root)] = trainer.lm.state_dict()["bilm.directions.0.0.recurrent"]
         assert torch.isfinite(weights[made.key(root)]).all()
     assert len(weights) == 6
     first, *others = weights.values()
     assert not any(torch.equal(first, other) for other in others)
-
-
-def test_a_folder_that_somebody_makes_meanwhile_is_left_alone(root, monkeypatch):
-    output, fit = root / "models" / "tiny", Trainer.fit
-
-    def interrupted(self, stop):
-        fit(self, stop)
-        output.mkdir(parents=True)
-        (output / "theirs").write_text("theirs")
-
-    monkeypatch.setattr(Trainer, "fit", interrupted)
-    with pytest.raises(UserError, match="somebody else has made it meanwhile; give another output"):
-        pretrain(recipe(tokens=480), root, root / "work", output)
-    assert [path.read_text() for path in output.iterdir()] == ["theirs"]
-    monkeypatch.setattr(Trainer, "fit", fit)
-    assert pretrain(recipe(tokens=480), root, root / "work", root / "models" / "other")["updates"] == 10
 
 
 def test_a_link_leads_to_the_same_lock(root):

@@ -1,7 +1,5 @@
 """Pretraining as a command: killed and resumed, forced, on changed text, damaged, twice at once, in two processes."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

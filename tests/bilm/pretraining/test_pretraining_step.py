@@ -1,7 +1,5 @@
 """One update of a pretraining: its batch, loss and gradients by the whole softmax, in bfloat16, dropout."""
 
-from __future__ import annotations
-
 import random
 from itertools import chain
 

@@ -1,40 +1,14 @@
 """The text of a pretraining: shards, compression, vocabularies, what is cached, and what is refused."""
 
-from __future__ import annotations
-
-import gzip
-import lzma
-
 import pytest
 
 from elmo_bench.bilm.corpus import Corpus, Source, sources
 from elmo_bench.commands.bilm import vocabulary
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.files import open_text
 
 pytestmark = pytest.mark.slow
 
 BENCHMARK = "1-billion-word-language-modeling-benchmark-r13output/training-monolingual.tokenized.shuffled"
-
-
-def test_every_compression_reads_alike(tmp_path):
-    text = "".join(f"some words {i} é\n" for i in range(5000)).encode()
-    for name, pack in (("a.txt", bytes), ("a.gz", gzip.compress), ("a.xz", lzma.compress)):
-        (tmp_path / name).write_bytes(pack(text))
-        with open_text(tmp_path / name) as file:
-            assert "".join(file).encode() == text
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".xz"])
-def test_a_damaged_shard_is_named(tmp_path, suffix):
-    make = {".gz": gzip.compress, ".xz": lzma.compress}[suffix]
-    whole = make("".join(f"word {i}\n" for i in range(9000)).encode())
-    for damaged in (whole[: len(whole) // 2], whole + whole[:60], b"no archive at all\n"):
-        path = tmp_path / f"shard{suffix}"
-        path.write_bytes(damaged)
-        with pytest.raises(UserError) as caught:
-            Corpus.read([Source(path)])
-        assert caught.value.path == path
 
 
 def test_the_layout_of_the_1b_word_benchmark(tmp_path):

@@ -1,7 +1,5 @@
 """Vocabularies that are given: how they are read, how much of a text they have; the keys of recipes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

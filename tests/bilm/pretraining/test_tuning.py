@@ -1,7 +1,5 @@
 """Tuning a biLM on a task's text: what it reads, that it can be stopped, what it keeps, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace
