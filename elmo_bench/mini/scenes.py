@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
+from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.clauses import Clauses, Style
 from elmo_bench.mini.language.english import THINGS, WORDS
-from elmo_bench.mini.language.events import INDEFINITE, Common, Event, Events, Filler
-from elmo_bench.mini.language.lexicon import Noun, Verb
+from elmo_bench.mini.language.events import INDEFINITE, Common, Event, Events
+from elmo_bench.mini.language.lexicon import Frame, Noun
 from elmo_bench.mini.language.phrases import Sentence, sentence
-from elmo_bench.mini.language.voices import PLAIN, Voice
+from elmo_bench.mini.language.voices import Voice
+from elmo_bench.mini.language.world import Source, World
 
 LABELS = ("entailment", "neutral", "contradiction")
-Weaker = Callable[[Event], Event]  # a scene without one detail
+Change = Callable[[Event], Event]
 
 
 class Pair(NamedTuple):
@@ -32,21 +35,23 @@ class Pair(NamedTuple):
     negated: bool  # whether the hypothesis is
 
 
-class Scenes:
-    """Draws pairs.
+def _changed(scene: Event, part: str, **changes: Any) -> Event:
+    """The scene with another noun, number or adjectives of its subject, object or place."""
+    return replace(scene, **{part: replace(getattr(scene, part), **changes)})
 
-    Args:
-        events: of a seed.
-    """
 
-    def __init__(self, events: Events):
-        self.events, self.chance, self.lexicon = events, events.chance, events.lexicon
-        self._clauses = Clauses(self.chance, Voice(self.chance, PLAIN))
+class Scenes(Source):
+    """Draws pairs."""
+
+    def __init__(self, chance: Chance, world: World):
+        super().__init__(chance, world)
+        self._events, self._clauses = Events(chance, world), Clauses(chance, Voice(chance))
         self._actions = [frame for frame in self.lexicon.frames.values() if frame.action]
 
-    def pair(self, label: str) -> Pair:
-        """A pair with this label; its sentences differ."""
-        while (pair := self._pair(label)).premise.words == pair.hypothesis.words:
+    def draw(self, label: int | None = None) -> Pair:
+        """A pair of different sentences, with this label if one is given."""
+        name = LABELS[self.chance.below(3) if label is None else label]
+        while (pair := self._pair(name)).premise.text == pair.hypothesis.text:
             pass
         return pair
 
@@ -79,33 +84,38 @@ class Scenes:
         verbs = self.lexicon.verbs[frame.name]
         verb = verbs.items[0] if chance.happens(0.4) else verbs.draw(chance)
         subject = self._thing(chance.one_of(("person", "person", frame.subject.classes[-1])))
-        target = self._thing(chance.one_of(frame.object.classes)) if frame.object else None
-        place = replace(self._thing("place"), number="") if chance.happens(0.5) else None
-        return Event(verb, subject, target, place=place)
+        return Event(verb, subject, self._object(frame), place=self._place())
 
     def _thing(self, wanted: str) -> Common:
         """A noun or its hypernym, possibly with a number and an adjective."""
-        drawn = self.events.common(wanted)
+        drawn = self._events.common(wanted)
         general = self.lexicon.hypernyms[drawn.noun.group]
         return replace(drawn, noun=general) if self.chance.happens(0.4) else drawn
 
+    def _object(self, frame: Frame) -> Common | None:
+        return self._thing(self.chance.one_of(frame.object.classes)) if frame.object else None
+
+    def _place(self) -> Common | None:
+        return self._thing("place") if self.chance.happens(0.5) else None
+
     def _special(self, scene: Event) -> Event:
         """A scene that entails the given one: it may use hyponyms and add adjectives, a number and a place."""
-        chance = self.chance
-        verb, verbs = scene.verb, self.lexicon.verbs[scene.verb.frame.name]
-        if verb == verbs.items[0] and chance.happens(0.7):
-            verb = verbs.draw(chance)
-        place = scene.place or (replace(self._thing("place"), number="") if chance.happens(0.5) else None)
-        target = self._more(scene.object) if scene.object else None
-        return Event(verb, self._more(scene.subject), target, place=self._more(place) if place else None)
+        verb, verbs = scene.verb, self.lexicon.verbs[scene.frame.name]
+        if verb == verbs.items[0] and self.chance.happens(0.7):
+            verb = verbs.draw(self.chance)
+        place = scene.place or self._place()
+        target = self._more(scene.object)
+        return Event(verb, self._more(scene.subject), target, place=self._more(place))
 
-    def _more(self, thing: Filler) -> Common:
-        assert isinstance(thing, Common)  # nobody in a scene has a name
+    def _more(self, thing: Any) -> Any:
+        """What entails the thing; None of None."""
+        if thing is None:
+            return None
         noun, adjectives, number = thing.noun, thing.adjectives, thing.number
         if noun == self.lexicon.hypernyms[noun.group] and self.chance.happens(0.7):
             noun = self.lexicon.nouns[noun.group].draw(self.chance)
         if not adjectives and self.chance.happens(0.4):
-            adjectives = (self.events.adjective(noun),)
+            adjectives = (self._events.adjective(noun),)
         if number == INDEFINITE and self.chance.happens(0.5):
             number = self._number()
         return replace(thing, noun=noun, adjectives=adjectives, number=number)
@@ -115,50 +125,41 @@ class Scenes:
 
     # What a premise may leave open.
 
-    def _details(self, scene: Event) -> list[Weaker]:
-        general = self.lexicon.verbs[scene.verb.frame.name].items[0]
-        details: list[Weaker] = []
-        if scene.verb != general:
-            details.append(lambda premise: replace(premise, verb=general))
+    def _details(self, scene: Event) -> list[Change]:
+        """The changes that leave one of the scene's details open."""
+        general = self.lexicon.verbs[scene.frame.name].items[0]
+        details: list[Change] = [partial(replace, verb=general)] if scene.verb != general else []
         for part in ("subject", "object", "place"):
             if thing := getattr(scene, part):
-                details += [self._without(part, key, value) for key, value in self._less(thing).items()]
-        return details + ([lambda premise: replace(premise, place=None)] if scene.place else [])
-
-    def _less(self, thing: Common) -> dict[str, object]:
-        general = self.lexicon.hypernyms[thing.noun.group]
-        less: dict[str, object] = {"noun": general} if thing.noun != general else {}
-        if thing.adjectives:
-            less["adjectives"] = ()
-        if thing.number not in ("", INDEFINITE):
-            less["number"] = INDEFINITE
-        return less
-
-    def _without(self, part: str, key: str, value: object) -> Weaker:
-        return lambda premise: replace(premise, **{part: replace(getattr(premise, part), **{key: value})})
+                hypernym = self.lexicon.hypernyms[thing.noun.group]
+                if thing.noun != hypernym:
+                    details.append(partial(_changed, part=part, noun=hypernym))
+                if thing.adjectives:
+                    details.append(partial(_changed, part=part, adjectives=()))
+                if thing.number not in ("", INDEFINITE):
+                    details.append(partial(_changed, part=part, number=INDEFINITE))
+        return details + ([partial(replace, place=None)] if scene.place else [])
 
     # Contradictions of the hypothesis.
 
     def _opposed(self, premise: Event, hypothesis: Event) -> Event:
         """The premise with one part changed so that it contradicts the hypothesis."""
-        chance = self.chance
-        part = chance.one_of(["verb", "subject", "object"] if hypothesis.object else ["verb", "subject"])
-        said, now = getattr(hypothesis, part), getattr(premise, part)
-        if isinstance(said, Verb):
+        part = self.chance.one_of(["verb", "subject", "object"] if hypothesis.object else ["verb", "subject"])
+        if part == "verb":
             return self._doing_another(premise, hypothesis)
-        if said.number not in ("", INDEFINITE) and chance.happens(0.5):
-            return replace(premise, **{part: replace(now, number=self._number(said.number))})
-        if said.adjectives and chance.happens(0.6):
-            return replace(premise, **{part: replace(now, adjectives=(self._opposite(*said.adjectives),))})
-        return replace(premise, **{part: replace(now, noun=self._sister(said.noun))})
+        said = getattr(hypothesis, part)
+        if said.number not in ("", INDEFINITE) and self.chance.happens(0.5):
+            return _changed(premise, part, number=self._number(said.number))
+        if said.adjectives and self.chance.happens(0.6):
+            return _changed(premise, part, adjectives=(self._opposite(*said.adjectives),))
+        return _changed(premise, part, noun=self._sister(said.noun))
 
     def _doing_another(self, premise: Event, hypothesis: Event) -> Event:
         """The subject does something else."""
         kind = hypothesis.subject.noun.cls
-        others = [f for f in self._actions if f != hypothesis.verb.frame and kind in f.subject.classes]
-        frame = self.chance.one_of(others)
-        target = self._thing(self.chance.one_of(frame.object.classes)) if frame.object else None
-        known = {verb.lemma for verb in self.lexicon.verbs[hypothesis.verb.frame.name].items}
+        frame = self.chance.one_of([f for f in self._actions if f != hypothesis.frame and kind in f.subject.classes])
+        target = self._object(frame)
+        known = {verb.lemma for verb in self.lexicon.verbs[hypothesis.frame.name].items}
         while (verb := self.lexicon.verbs[frame.name].draw(self.chance)).lemma in known:
             pass
         return replace(premise, verb=verb, object=target)

@@ -21,10 +21,13 @@ from elmo_bench.mini.build import Builder
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.events import INDEFINITE, Common, Event
 from elmo_bench.mini.language.lexicon import Lexicon, english_forms
+from elmo_bench.mini.language.english import REVIEWS
 from elmo_bench.mini.language.morphology import plural, third
-from elmo_bench.mini.opinions import REVIEWS
-from elmo_bench.mini.scenes import LABELS
-from elmo_bench.mini.text import Setting
+from elmo_bench.mini.language.phrases import MENTION
+from elmo_bench.mini.language.world import World
+from elmo_bench.mini.passages import Passages
+from elmo_bench.mini.scenes import LABELS, Scenes
+from elmo_bench.mini.stories import Stories
 from elmo_bench.system.errors import UserError
 from elmo_bench.text import brackets
 from elmo_bench.text.tags import Span, violation
@@ -246,11 +249,10 @@ def test_ambiguous_words_occur_in_each_sense():
 
 @any_seed
 def test_labels_of_scenes_follow_from_their_parts(seed):
-    setting = Setting.of(seed, 300, 3)
-    scenes = setting.scenes(Chance("test", seed))
+    scenes = Scenes(Chance("test", seed), World(seed, 300, 3))
     for i in range(90):
-        pair = scenes.pair(LABELS[i % 3])
-        found = {relation(setting.lexicon, *pair.scenes, part) for part in ("verb", "subject", "object", "place")}
+        pair = scenes.draw(i % 3)
+        found = {relation(scenes.lexicon, *pair.scenes, part) for part in ("verb", "subject", "object", "place")}
         label = "excludes" if "excludes" in found else "open" if "open" in found else "follows"
         if pair.negated:  # turns round what the scenes say
             label = {"excludes": "follows", "follows": "excludes"}.get(label, label)
@@ -293,17 +295,16 @@ def compare(lexicon: Lexicon, told: Common, said: Common, part: str) -> str:
 
 @any_seed
 def test_the_other_tasks_are_as_a_reader_would_have_them(seed):
-    setting = Setting.of(seed, 300, 3)
+    world = World(seed, 300, 3)
     for i in range(40):
-        passage = setting.passages(Chance("passages", seed, i)).passage()
+        passage = Passages(Chance("passages", seed, i), world).draw()
         for question in passage.questions:
             assert all(passage.context.count(answer.text) for answer in question.answers)
             assert question.answers[0].text.lower() not in f" {question.question.text.lower()} ".split(" ")
-        story = setting.stories(Chance("stories", seed, i)).document("d")
         clusters: dict[str, list[str]] = {}
-        for told in story.sentences:
-            for span in told.mentions:
-                clusters.setdefault(span.type, []).append(" ".join(told.words[span.start : span.end]).lower())
+        for told in Stories(Chance("stories", seed, i), world).draw():
+            for span in told.spans[MENTION]:
+                clusters.setdefault(span.type, []).append(" ".join(told.forms[span.start : span.end]).lower())
         pronouns = {"she", "he", "it", "they", "her", "him", "them", "his", "its", "their"}
         for first, *_rest in clusters.values():
             assert first not in pronouns  # introduced before
@@ -312,10 +313,10 @@ def test_the_other_tasks_are_as_a_reader_would_have_them(seed):
 def test_invented_words_are_not_english():
     english = english_forms()
     for seed in range(3):
-        setting = Setting.of(seed, 300, 3)
+        made = World(seed, 300, 3).lexicon.namer.made
         assert not {"never", "last", "given", "long", "past"} - english
-        assert not set(setting.lexicon.namer.made) & english
-        assert not [word for word in setting.lexicon.namer.made if "porn" in word.lower()]
+        assert not set(made) & english
+        assert not [word for word in made if "porn" in word.lower()]
 
 
 # On disk and on the command line.
@@ -335,6 +336,10 @@ def test_ensure_generates_once_mends_what_is_damaged_and_refuses_another_data_se
     text.write_text("Tarvel\tB-PER\n")
     mini.ensure_data(folder, 1, TINY)
     assert text.read_text(encoding="utf-8") == texts["ner/dev.iob2"]
+    for name in ("ner/dev.iob2", mini.MANIFEST):  # somebody else could have written it
+        (folder / name).chmod(0o666)
+        mini.ensure_data(folder, 1, TINY)
+        assert (folder / name).stat().st_mode & 0o777 != 0o666
     with pytest.raises(UserError, match="another seed, size or version"):
         mini.ensure_data(folder, 2, TINY)
 

@@ -54,10 +54,6 @@ class Chance:
             result[i], result[j] = result[j], result[i]
         return result
 
-    def some(self, items: Sequence[T], n: int) -> list[T]:
-        """n different items, in random order."""
-        return self.shuffled(items)[:n]
-
 
 class Ranked(Generic[T]):
     """A list whose first items are drawn most often: weights 1 / (rank + flat), close to Zipf's law."""
@@ -68,6 +64,3 @@ class Ranked(Generic[T]):
 
     def draw(self, chance: Chance) -> T:
         return self.items[bisect_right(self._upto, chance.below(self._upto[-1]))]
-
-    def __len__(self) -> int:
-        return len(self.items)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from elmo_bench.mini.language.chance import Chance
-from elmo_bench.mini.language.english import THINGS, WORDS
-from elmo_bench.mini.language.lexicon import Frame, Lexicon, Noun, Slot, Verb
+from elmo_bench.mini.language.english import GRAMMAR, THINGS, WORDS
+from elmo_bench.mini.language.lexicon import Frame, Noun, Slot, Verb
 from elmo_bench.mini.language.phrases import Phrase, Word, phrase
-from elmo_bench.mini.language.world import Entity, World
+from elmo_bench.mini.language.world import Entity, Source, World
 
 INDEFINITE = "some"  # a plural without determiner or number word: bakers
-# The share of participants that have a name.
-NAMED = {"person": 0.7, "place": 0.85, "org": 0.8, "composition": 0.7, "vessel": 0.7, "celebration": 0.7, "team": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,12 +19,10 @@ class Common:
     """Someone or something without a name: a young baker, three carts, the mayor of Tarvel.
 
     Attributes:
-        key: unique in a text.
         owner: the owner, or for a noun of the group "relation" what the noun relates to.
         number: a number word or `INDEFINITE`; empty for the singular.
     """
 
-    key: str
     noun: Noun
     adjectives: tuple[str, ...] = ()
     owner: Entity | None = None
@@ -48,55 +44,42 @@ class Event:
     time: Phrase | None = None
     place: Filler | None = None
 
+    @property
+    def frame(self) -> Frame:
+        return self.verb.frame
+
     def filled(self) -> list[tuple[Slot, Filler]]:
-        """The participants with their slots."""
-        frame = self.verb.frame
-        target = [(frame.object, self.object)] if frame.object and self.object else []
-        return [(frame.subject, self.subject), *target, *self.obliques]
-
-
-def cls(filler: Filler) -> str:
-    """person, place, org, work, animal, a class of things, or "thing"."""
-    return filler.noun.cls
+        """The participants with their slots; a passive has the second as its grammatical subject."""
+        target = [(self.frame.object, self.object)] if self.frame.object and self.object else []
+        return [(self.frame.subject, self.subject), *target, *self.obliques]
 
 
 def gender(filler: Filler) -> str:
     """female, male, plural, or empty for "it"."""
     if isinstance(filler, Common) and filler.number:
         return "plural"
-    return filler.gender if cls(filler) == "person" else ""
-
-
-def preposition(place: Filler) -> str:
-    """near the river, in the valley."""
-    return "near" if place.noun.group == "waterway" else "in"
+    return filler.gender if filler.noun.cls == "person" else ""
 
 
 def fits(filler: Filler, classes: Sequence[str]) -> bool:
     """Whether the filler is of one of the classes or groups."""
-    if cls(filler) == "thing":  # of an owner: his grave, its budget
+    if filler.noun.cls == "thing":  # of an owner: his grave, its budget
         return set(THINGS) <= set(classes)
-    return cls(filler) in classes or filler.noun.group in classes
+    return filler.noun.cls in classes or filler.noun.group in classes
 
 
-def _named(filler: Filler) -> Entity | None:
-    """The entity whose name is said for the filler: itself or its owner."""
-    return filler if isinstance(filler, Entity) else filler.owner
+def _named(filler: Filler) -> tuple[str, ...]:
+    """The name that is said for the filler: its own or its owner's; empty if there is none."""
+    entity = filler if isinstance(filler, Entity) else filler.owner
+    return entity.short if entity else ()
 
 
-class Events:
-    """Draws events.
+class Events(Source):
+    """Draws events."""
 
-    Args:
-        chance: the stream to draw from.
-        lexicon: of the same seed.
-        world: of the same seed.
-    """
-
-    def __init__(self, chance: Chance, lexicon: Lexicon, world: World):
-        self.chance, self.lexicon, self.world = chance, lexicon, world
+    def __init__(self, chance: Chance, world: World):
+        super().__init__(chance, world)
         self._frames: dict[tuple[str, str] | None, dict[str, int]] = {}  # by class and group of a subject
-        self._keys = 0
 
     def event(self, frame: Frame | None = None, subject: Filler | None = None, plain: bool = False) -> Event:
         """An event, with the given frame and subject if any; `plain` leaves out time and place."""
@@ -106,21 +89,19 @@ class Events:
         if verb.shared and subject is None:  # a name beside it could be anything
             subject = self.common(chance.one_of(frame.subject.classes))
         taken: list[Filler] = [subject or self.filler(frame.subject.classes)]
-        target = self.other(frame.object.classes, taken) if frame.object else None
-        obliques = []
-        for slot in frame.obliques:
-            if chance.happens(0.6 if len(frame.obliques) == 1 else 0.45):
-                obliques.append((slot, self.other(slot.classes, taken)))
+        target = self._other(frame.object.classes, taken) if frame.object else None
+        often = 0.6 if len(frame.obliques) == 1 else 0.45
+        obliques = [(slot, self._other(slot.classes, taken)) for slot in frame.obliques if chance.happens(often)]
         event = Event(verb, taken[0], target, tuple(obliques))
         if plain:
             return event
-        placed = not frame.placed and cls(event.subject) != "place" and chance.happens(0.3)
-        place = self.other(("place",), taken) if placed else None
+        placed = not frame.placed and event.subject.noun.cls != "place" and chance.happens(0.3)
+        place = self._other(("place",), taken) if placed else None
         return replace(event, time=self.time() if chance.happens(0.4) else None, place=place)
 
     def _frame(self, subject: Filler | None) -> Frame:
         """A frame that allows the filler as its subject; everyday actions are rarer."""
-        kind = subject and (cls(subject), subject.noun.group)
+        kind = subject and (subject.noun.cls, subject.noun.group)
         if kind not in self._frames:
             known = self.lexicon.frames.values()
             fitting = [frame for frame in known if subject is None or fits(subject, frame.subject.classes)]
@@ -130,22 +111,20 @@ class Events:
     def filler(self, classes: Sequence[str]) -> Filler:
         """Someone or something of one of the classes (or groups)."""
         wanted = self.chance.one_of(classes)
-        if self.chance.happens(NAMED.get(wanted, 0.0)):
-            return self.world.by_class[wanted].draw(self.chance)
+        if self.chance.happens(GRAMMAR["named"].get(wanted, 0.0)):
+            return self.world.entities[wanted].draw(self.chance)
         general = "thing" if set(THINGS) <= set(classes) else wanted
         if general in ("person", "thing") and self.chance.happens(0.3):
             return self._related(general)
         return self.common(wanted)
 
-    def other(self, classes: Sequence[str], taken: list[Filler]) -> Filler:
+    def _other(self, classes: Sequence[str], taken: list[Filler]) -> Filler:
         """A filler that is not among those taken and shares no name with them; it is added to them."""
-        names = {named.short for filler in taken if (named := _named(filler))}
-        while True:
-            filler = self.filler(classes)
-            named = _named(filler)
-            if filler not in taken and not (named and named.short in names):
-                taken.append(filler)
-                return filler
+        names = {*map(_named, taken)} - {()}
+        while (filler := self.filler(classes)) in taken or _named(filler) in names:
+            pass
+        taken.append(filler)
+        return filler
 
     def common(self, wanted: str) -> Common:
         """Someone or something of a class or group, without a name."""
@@ -155,37 +134,29 @@ class Events:
         number = ""
         if noun.cls != "place" and chance.happens(0.18):
             number = INDEFINITE if chance.happens(0.5) else chance.one_of(WORDS["numbers"].split())
-        gender = noun.gender or chance.one_of(("female", "male"))
-        return Common(self.key(), noun, adjectives, None, number, gender)
+        return Common(noun, adjectives, None, number, noun.gender or chance.one_of(("female", "male")))
 
     def adjective(self, noun: Noun) -> str:
         """An adjective that fits the noun."""
         groups = WORDS["modifiers"]["thing" if noun.cls in THINGS else noun.cls].split()
         return self.lexicon.adjectives[self.chance.one_of(groups)].draw(self.chance)
 
-    def key(self) -> str:
-        self._keys += 1
-        return f"common-{self._keys}"
-
     def _related(self, general: str) -> Common:
         """The mayor of a place, someone's grave."""
         owner = self.chance.one_of(list(self.lexicon.relations))
         noun = self.lexicon.relations[owner][general].draw(self.chance)
         gender = noun.gender or self.chance.one_of(("female", "male"))
-        return Common(self.key(), noun, owner=self.world.by_class[owner].draw(self.chance), gender=gender)
+        return Common(noun, owner=self.world.entities[owner].draw(self.chance), gender=gender)
 
     def time(self) -> Phrase:
         """in 1902, on Monday, in March, on 3 May, four years ago."""
         chance = self.chance
-        kind = chance.weighted({"year": 6, "day": 4, "month": 3, "date": 3, "ago": 2})
+        kind = chance.weighted(GRAMMAR["times"])
         if kind == "year":
-            return phrase("in", self.year())
+            return phrase("in", Word(str(chance.between(1850, 1999)), "CD"))
         if kind == "day":
             return phrase("on", Word(chance.one_of(WORDS["weekdays"].split()), "NNP"))
         if kind == "ago":
             return phrase(Word(chance.one_of(WORDS["numbers"].split()), "CD"), Word("years", "NNS"), "ago")
         month = Word(chance.one_of(WORDS["months"].split()), "NNP")
         return phrase("in", month) if kind == "month" else phrase("on", Word(str(chance.between(1, 28)), "CD"), month)
-
-    def year(self) -> Word:
-        return Word(str(self.chance.between(1850, 1999)), "CD")

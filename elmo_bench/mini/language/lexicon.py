@@ -7,26 +7,32 @@ verbs too, and verbs whose subject is the agent in one frame and the thing that 
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import zip_longest
 from typing import NamedTuple
 
 from elmo_bench.mini.language.chance import Chance, Ranked
-from elmo_bench.mini.language.english import THINGS, WORDS
+from elmo_bench.mini.language.english import REVIEWS, THINGS, WORDS
 from elmo_bench.mini.language.morphology import Inventor, gerund, past, plural, third
 from elmo_bench.system import places
 
 
 class Noun(NamedTuple):
-    """A common noun; its group is its hypernym, its sense (bank%company) is given only if the form is ambiguous."""
+    """A common noun.
+
+    Attributes:
+        form: the singular.
+        cls: person, place, org, work, animal, a class of things, or "thing" for what an owner has.
+        group: its hypernym, or "relation".
+        gender: "female" or "male" for women or men alone.
+        sense: such as bank%company; only if the form is ambiguous.
+    """
 
     form: str
     cls: str
     group: str
     gender: str = ""
     sense: str = ""
-
-    @property
-    def plural(self) -> str:
-        return plural(self.form)
 
 
 class Slot(NamedTuple):
@@ -36,15 +42,22 @@ class Slot(NamedTuple):
     classes: tuple[str, ...]
     preposition: str = ""
 
+    @classmethod
+    def of(cls, cell: str) -> Slot:
+        """From "ARG0:person,animal" or "to/ARG2:person"."""
+        preposition, _, rest = cell.rpartition("/")
+        label, _, classes = rest.partition(":")
+        return cls(label, THINGS if classes == "thing" else tuple(classes.split(",")), preposition)
+
 
 class Frame(NamedTuple):
     """How a group of verbs is used; see the table in words.yaml for the marks."""
 
     name: str
     subject: Slot
-    object: Slot | None
-    obliques: tuple[Slot, ...]
-    marks: str
+    object: Slot | None = None
+    obliques: tuple[Slot, ...] = ()
+    marks: str = ""
 
     @property
     def action(self) -> bool:
@@ -52,17 +65,10 @@ class Frame(NamedTuple):
         return "*" in self.marks
 
     @property
-    def dative(self) -> bool:
-        return "~" in self.marks
-
-    @property
-    def slots(self) -> list[Slot]:
-        return [slot for slot in (self.subject, self.object, *self.obliques) if slot]
-
-    @property
     def placed(self) -> bool:
         """Whether a participant is a place already, so that there is no room for another."""
-        return any({"place", "building"} & set(slot.classes) for slot in self.slots)
+        slots = [slot for slot in (self.subject, self.object, *self.obliques) if slot]
+        return any({"place", "building"} & set(slot.classes) for slot in slots)
 
 
 class Verb(NamedTuple):
@@ -75,8 +81,21 @@ class Verb(NamedTuple):
     shared: bool = False  # with a frame whose subject has another role
 
 
+BE = Verb("be", "01", Frame("be", Slot("ARG1", ())))
+
+
+def frames(table: str) -> dict[Frame, str]:
+    """The frames of a table in words.yaml, with their verbs."""
+    found = {}
+    for line in WORDS[table].strip().splitlines():
+        name, subject, target, obliques, marks, verbs = (cell.strip() for cell in line.split("|"))
+        slots = tuple(map(Slot.of, obliques.split()))
+        found[Frame(name, Slot.of(subject), Slot.of(target) if target else None, slots, marks)] = verbs
+    return found
+
+
 class Lexicon:
-    """All words of a seed.
+    """All words of a seed, but those of opinions.
 
     Args:
         seed: of the data set.
@@ -85,7 +104,7 @@ class Lexicon:
     Attributes:
         nouns: by class and by group.
         hypernyms: the noun that names a group, by group.
-        frames: by name.
+        frames: by name, without those whose object is a clause.
         verbs: by frame.
         relations: nouns for what an owner of a class can have: relations[owner class][class].
         adjectives: by group of mutually exclusive adjectives.
@@ -96,26 +115,23 @@ class Lexicon:
         self._chance = Chance("lexicon", seed)
         self._invented = invented
         self._english = english_forms()
-        self.namer = Inventor(self._chance, set(self._english))
-        rows = [[cell.strip() for cell in line.split("|")] for line in WORDS["frames"].strip().splitlines()]
-        self.frames = {row[0]: _frame(row) for row in rows}
-        lemmas = {row[0]: self._with_invented(row[-1]) for row in rows}
+        self.namer = Inventor(self._chance, self._english)
+        self.frames = {frame.name: frame for frame in frames("frames")}
+        lemmas = {frame.name: self._with_invented(verbs) for frame, verbs in frames("frames").items()}
         self._share_verbs(lemmas)
         groups = {group: self._with_invented(words) for by in WORDS["nouns"].values() for group, words in by.items()}
         self._share_nouns(groups, lemmas)
-        uses = [word for words in [*groups.values(), set().union(*lemmas.values())] for word in words]
-        ambiguous = {word for word in uses if uses.count(word) > 1}
-        self.verbs = self._verbs(lemmas, ambiguous)
-        self.nouns = self._nouns(groups, ambiguous)
+        uses = Counter(word for words in [*groups.values(), set().union(*lemmas.values())] for word in words)
+        self._ambiguous = {word for word, n in uses.items() if n > 1}
+        self.verbs = self._verbs(lemmas)
+        self.nouns = self._nouns(groups)
         self.hypernyms = {group: Noun(group, cls, group) for cls, by in WORDS["nouns"].items() for group in by}
         self.relations = {
             owner: {cls: self._relation_nouns(cls, words) for cls, words in by_class.items()}
             for owner, by_class in WORDS["relations"].items()
         }
-        self.said, self.wanted = (
-            Ranked(Verb(lemma, "01", self.frames["rest"]) for lemma in self._with_invented(WORDS[kind]))
-            for kind in ("said", "wanted")
-        )
+        for frame, verbs in frames("clause_frames").items():
+            self.verbs[frame.name] = Ranked(Verb(lemma, "01", frame) for lemma in self._with_invented(verbs))
         self.adjectives = {group: Ranked(words.split()) for group, words in WORDS["adjectives"].items()}
 
     def _with_invented(self, words: str) -> list[str]:
@@ -125,61 +141,61 @@ class Lexicon:
 
     def _share_verbs(self, lemmas: dict[str, list[str]]) -> None:
         """A person drasks (ARG0), and so does a cart (ARG1)."""
-        takers = [frame.name for frame in self.frames.values() if "-" in frame.marks]
+        takers = [lemmas[frame.name] for frame in self.frames.values() if "-" in frame.marks]
         for frame in self.frames.values():
             if "+" in frame.marks:
-                for lemma in self._chance.some(self._made(lemmas[frame.name]), self._invented // 3):
-                    self._insert(lemmas[self._chance.one_of(takers)], lemma)
+                self._share(lemmas[frame.name], takers, self._invented // 3)
 
     def _share_nouns(self, groups: dict[str, list[str]], lemmas: dict[str, list[str]]) -> None:
         """A third of a group's invented nouns are in a group of another class too; some verbs are nouns."""
-        classes = {group: cls for cls, by in WORDS["nouns"].items() for group in by}
-        for group, words in list(groups.items()):
-            others = [other for other in groups if classes[other] != classes[group]]
-            for word in self._chance.some(self._made(words), self._invented // 3):
-                other = groups[self._chance.one_of(others)]
-                if word not in other:
-                    self._insert(other, word)
+        for by in WORDS["nouns"].values():
+            for group in by:
+                others = [words for other, words in groups.items() if other not in by]
+                self._share(groups[group], others, self._invented // 3)
         for words in lemmas.values():
-            for verb in self._chance.some(self._made(words), self._invented // 4):
-                other = groups[self._chance.one_of(list(groups))]
-                if verb not in other:
-                    self._insert(other, verb)
+            self._share(words, list(groups.values()), self._invented // 4)
 
-    def _made(self, words: list[str]) -> list[str]:
-        return [word for word in words if word not in self._english]
-
-    def _insert(self, words: list[str], word: str) -> None:
-        words.insert(self._chance.between(4, len(words)), word)
+    def _share(self, words: list[str], takers: list[list[str]], n: int) -> None:
+        """Adds some of the invented words to other lists."""
+        for word in self._chance.shuffled(word for word in words if word not in self._english)[:n]:
+            if word not in (taker := self._chance.one_of(takers)):
+                taker.insert(self._chance.between(4, len(taker)), word)
 
     def _relation_nouns(self, cls: str, words: str) -> Ranked[Noun]:
         forms = words.split() + [self.namer.stem() for _ in range(self._invented // 2)]
         return Ranked(Noun(form, cls, "relation", _gender(form)) for form in forms)
 
-    def _verbs(self, lemmas: dict[str, list[str]], ambiguous: set[str]) -> dict[str, Ranked[Verb]]:
-        uses: dict[str, int] = {}
-        shared = {word for name, words in lemmas.items() if "-" in self.frames[name].marks for word in words}
+    def _verbs(self, lemmas: dict[str, list[str]]) -> dict[str, Ranked[Verb]]:
+        everywhere = Counter(lemma for words in lemmas.values() for lemma in words)
+        shared = {lemma for name, words in lemmas.items() if "-" in self.frames[name].marks for lemma in words}
+        uses: Counter[str] = Counter()
         verbs = {}
         for name, words in lemmas.items():
-            row = []
-            for lemma in words:
-                uses[lemma] = uses.get(lemma, 0) + 1
-                twice = lemma in shared and sum(lemma in others for others in lemmas.values()) > 1
-                sense = f"{lemma}%verb" if lemma in ambiguous else ""
-                row.append(Verb(lemma, f"{uses[lemma]:02}", self.frames[name], sense, twice))
-            verbs[name] = Ranked(row)
+            uses.update(words)
+            verbs[name] = Ranked(
+                Verb(
+                    lemma,
+                    f"{uses[lemma]:02}",
+                    self.frames[name],
+                    f"{lemma}%verb" if lemma in self._ambiguous else "",
+                    lemma in shared and everywhere[lemma] > 1,
+                )
+                for lemma in words
+            )
         return verbs
 
-    def _nouns(self, groups: dict[str, list[str]], ambiguous: set[str]) -> dict[str, Ranked[Noun]]:
+    def _nouns(self, groups: dict[str, list[str]]) -> dict[str, Ranked[Noun]]:
         """By group, and by class with its groups one after another by rank."""
         rows: dict[str, list[Noun]] = {}
         for cls, by in WORDS["nouns"].items():
             for group in by:
-                sense = [f"{word}%{group}" if word in ambiguous else "" for word in groups[group]]
-                rows[group] = [Noun(w, cls, group, _gender(w), s) for w, s in zip(groups[group], sense, strict=True)]
+                rows[group] = [
+                    Noun(word, cls, group, _gender(word), f"{word}%{group}" if word in self._ambiguous else "")
+                    for word in groups[group]
+                ]
             if cls not in by:
-                mine = [rows[group] for group in by]
-                rows[cls] = [row[rank] for rank in range(max(map(len, mine))) for row in mine if rank < len(row)]
+                mine = zip_longest(*(rows[group] for group in by))
+                rows[cls] = [noun for rank in mine for noun in rank if noun]
         return {name: Ranked(row, flat=12) for name, row in rows.items()}
 
 
@@ -187,27 +203,39 @@ def _gender(noun: str) -> str:
     return next((gender for gender in ("female", "male") if noun in WORDS[gender].split()), "")
 
 
-def _frame(row: list[str]) -> Frame:
-    name, subject, target, obliques, marks, _ = row
-    slots = []
-    for oblique in obliques.split():
-        preposition, _, rest = oblique.partition("/")
-        slots.append(_slot(rest, preposition))
-    return Frame(name, _slot(subject), _slot(target) if target else None, tuple(slots), marks)
-
-
-def _slot(cell: str, preposition: str = "") -> Slot:
-    label, _, classes = cell.partition(":")
-    names = tuple(classes.split(","))
-    return Slot(label, THINGS if names == ("thing",) else names, preposition)
-
-
 def english_forms() -> set[str]:
     """The English forms that no invented word repeats, in lower case: the tables and the open biLM's vocabulary."""
-    tables = [WORDS[kind] for kind in ("name_words", "months", "weekdays", "numbers", "said", "wanted")]
+    tables = [WORDS[kind] for kind in ("name_words", "months", "weekdays", "numbers")]
     tables += [words for kind in ("nouns", "relations") for by in WORDS[kind].values() for words in by.values()]
     words = " ".join([*WORDS["tags"].values(), *WORDS["adjectives"].values(), *tables]).split()
-    lemmas = [lemma for line in WORDS["frames"].strip().splitlines() for lemma in line.split("|")[-1].split()]
+    lemmas = " ".join([*frames("frames").values(), *frames("clause_frames").values()]).split()
     words += [form for lemma in lemmas for form in (lemma, third(lemma), past(lemma), gerund(lemma))]
     common = (places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()
     return {form.lower() for word in words for form in (word, plural(word))} | {word.lower() for word in common}
+
+
+def opinion_words(seed: int, namer: Inventor, invented: int) -> dict[tuple[str, int, str], Ranked[tuple[str, int]]]:
+    """Opinion words with their values, by part of speech, side (1 positive, -1 negative) and topic (see reviews.yaml).
+
+    Args:
+        seed: of the data set; decides the sides of the invented words.
+        namer: makes stems that are not words yet.
+        invented: the number of invented adjectives, nouns and verbs of a side; six times as many adjectives turn.
+    """
+    chance = Chance("opinions", seed)
+    values, suffixes = REVIEWS["values"], REVIEWS["suffixes"].split()
+    found = {}
+    adjectives = [namer.stem() + chance.one_of(suffixes) for _ in range(8 * invented)]
+    fixed = {1: adjectives[:invented], -1: adjectives[invented : 2 * invented]}
+    turning = {1: adjectives[2 * invented :: 2], -1: adjectives[2 * invented + 1 :: 2]}
+    for side in (1, -1):
+        known = [(word, size * side) for size in (2, 4) for word in values["adjectives"][size * side].split()]
+        known += [(word, 2 * side) for word in fixed[side]]
+        for topic, here in (("told", turning[side]), ("made", turning[-side]), ("", [])):
+            words = [*known, *((word, 2 * side) for word in here)]
+            found["adjectives", side, topic] = Ranked(chance.shuffled(words), flat=16)
+        for kind in ("nouns", "verbs"):
+            words = [*values[kind][3 * side].split(), *(namer.stem() for _ in range(invented))]
+            same = Ranked(chance.shuffled((word, 3 * side) for word in words), flat=16)
+            found |= {(kind, side, topic): same for topic in ("told", "made", "")}
+    return found

@@ -7,32 +7,28 @@ about its class.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import WORDS
 
-IRREGULAR_VERBS = {
-    lemma: forms for lemma, *forms in map(str.split, WORDS["irregular_verbs"].split(";"))
-}  # lemma -> past, participle
-IRREGULAR_PLURALS = WORDS["irregular_plurals"]
+IRREGULAR_VERBS = {lemma: forms for lemma, *forms in map(str.split, WORDS["irregular_verbs"].split(";"))}
+SYLLABLES = {kind: parts.split() for kind, parts in WORDS["syllables"].items()}
 VOWELS = "aeiou"
 
 
 def plural(noun: str) -> str:
     """baker -> bakers, fisherman -> fishermen, city -> cities."""
-    if noun in IRREGULAR_PLURALS:
-        return IRREGULAR_PLURALS[noun]
-    return noun[:-2] + "en" if noun.endswith("man") else third(noun)
+    regular = noun[:-2] + "en" if noun.endswith("man") else third(noun)
+    return WORDS["irregular_plurals"].get(noun, regular)
 
 
 def third(verb: str) -> str:
     """mend -> mends, watch -> watches, carry -> carries, go -> goes."""
     if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
         return verb + "es"
-    if verb.endswith("y") and verb[-2] not in VOWELS:
-        return verb[:-1] + "ies"
-    return verb + "s"
+    return verb[:-1] + "ies" if _ends_in_y(verb) else verb + "s"
 
 
 def past(verb: str) -> str:
@@ -62,9 +58,18 @@ def article(following: str) -> str:
     return "an" if following[0].lower() in VOWELS and not following.lower().startswith("uni") else "a"
 
 
+def capitalised(text: str) -> str:
+    """With a capital as its first letter, wherever that stands: (2 the) -> (2 The)."""
+    return re.sub("[A-Za-z]", lambda letter: letter[0].upper(), text, count=1)
+
+
+def _ends_in_y(verb: str) -> bool:
+    return verb.endswith("y") and verb[-2] not in VOWELS
+
+
 def _suffixed(verb: str, suffix: str) -> str:
     """The verb with a suffix that begins with a vowel, with the usual spelling changes."""
-    if verb.endswith("y") and verb[-2] not in VOWELS:
+    if _ends_in_y(verb):
         return (verb if suffix == "ing" else verb[:-1] + "i") + suffix
     if verb.endswith("e"):
         return (verb if verb.endswith("ee") and suffix == "ing" else verb[:-1]) + suffix
@@ -80,52 +85,40 @@ def _doubles(verb: str) -> bool:
 
 
 class Inventor:
-    """Makes words out of syllables, none of them in `taken` and all of them different."""
+    """Makes words out of syllables (the table `syllables`), none of them in `taken` and all of them different.
 
-    ONSETS = "b br d dr f g gr h k kl l m n p pl r s sk st t tr v w".split()
-    VOWELS = "a e i o u a e o".split()
-    MIDDLES = "l m n r s t v d b k l n r ll nd rn st ld mb".split()
-    NAME_ENDS = "n l r s m t nd rk ck th n l r".split()
-    STEM_ENDS = "nt lk sk mp rn st nd ft lm rb ck sp lt ng".split()
-    # Offensive strings that no word may contain.
-    AVOIDED = tuple(
-        (
-            "nig fag naz rap sex tit kunt slut turd pen anal pis fuck suck dick dik cock kock wank sod bast porn arse "
-            "shit piss puss bum tard hoe"
-        ).split()
-    )
+    Args:
+        chance: the stream to draw from.
+        taken: words that are not made.
+    """
 
     def __init__(self, chance: Chance, taken: set[str]):
-        self._chance = chance
-        self._taken = taken
+        self._chance, self._taken = chance, set(taken)
         self.made: list[str] = []  # in the order in which they were made, in lower case
 
     def stem(self) -> str:
         """A lower-case stem of one or two syllables: drask, vemp, stallen."""
         if self._chance.happens(0.6):
-            return self._new(lambda: self._part(self.ONSETS) + self._part(self.STEM_ENDS, ""))
-        return self._new(lambda: self._part(self.ONSETS) + self._part(self.MIDDLES, "e") + self._pick("nr"))
+            return self._new(lambda: self._some("onsets", "vowels", "stem_ends"))
+        return self._new(lambda: self._some("onsets", "vowels", "middles") + "e" + self._chance.one_of("nr"))
 
     def name(self) -> str:
         """A capitalised name of two or three syllables: Tarvel, Skanedo."""
-        syllables = 2 if self._chance.happens(0.7) else 3
-        return self._new(lambda: self._name(syllables)).capitalize()
+        middles = ["middles", "vowels"] * (1 if self._chance.happens(0.7) else 2)
 
-    def _name(self, syllables: int) -> str:
-        start = self._part(self.ONSETS) + "".join(self._part(self.MIDDLES) for _ in range(syllables - 1))
-        return start if self._chance.happens(0.3) else start + self._pick(self.NAME_ENDS)
+        def make() -> str:
+            start = self._some("onsets", "vowels", *middles)
+            return start if self._chance.happens(0.3) else start + self._some("name_ends")
 
-    def _part(self, consonants: Sequence[str], vowel: str | None = None) -> str:
-        """Consonants and a vowel, which is drawn if not given."""
-        return self._pick(consonants) + (self._pick(self.VOWELS) if vowel is None else vowel)
+        return self._new(make).capitalize()
 
-    def _pick(self, items: Sequence[str]) -> str:
-        return self._chance.one_of(items)
+    def _some(self, *kinds: str) -> str:
+        """Parts of a word, one of each kind."""
+        return "".join(self._chance.one_of(SYLLABLES[kind]) for kind in kinds)
 
     def _new(self, make: Callable[[], str]) -> str:
-        while True:
-            word = make()
-            if len(word) > 3 and word not in self._taken and not any(part in word for part in self.AVOIDED):
-                self._taken.add(word)
-                self.made.append(word)
-                return word
+        while len(word := make()) <= 3 or word in self._taken or any(part in word for part in SYLLABLES["avoided"]):
+            pass
+        self._taken.add(word)
+        self.made.append(word)
+        return word

@@ -1,63 +1,60 @@
-"""Annotated phrases: trees of words with all annotations, so that the annotations of all tasks are consistent.
+"""Annotated phrases: trees of words with the annotations of all tasks, so that these are consistent.
 
-A phrase may be a named entity, a mention, and an argument of one or more predicates. Because phrases are nested, spans
-can neither cross one another nor leave their sentence.
+A phrase may be a named entity, a mention of a participant, and an argument of one or more events. Because phrases are
+nested, spans can neither cross one another nor leave their sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import defaultdict
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.mini.language.english import TAGS
-from elmo_bench.mini.language.morphology import article
+from elmo_bench.mini.language.morphology import article, capitalised
 from elmo_bench.text.tags import Span
 
+if TYPE_CHECKING:
+    from elmo_bench.mini.language.events import Event
 
-@dataclass(frozen=True, eq=False)
-class Predicate:
-    """One occurrence of a verb with a roleset of its lemma; arguments refer to it by identity."""
-
-    lemma: str
-    number: str
+ENTITY, MENTION = "entity", "mention"
 
 
 class Word(NamedTuple):
-    """A token with its Penn Treebank tag, its sense if the form is ambiguous, and its predicate if it is one."""
+    """A token with its Penn Treebank tag, its sense if the form is ambiguous, and its event if it is a main verb."""
 
     form: str
     tag: str
     sense: str = ""
-    predicate: Predicate | None = None
+    event: Event | None = None
 
 
 class Phrase(NamedTuple):
-    """Words and phrases with the annotations of the whole; an empty annotation means none."""
+    """Words and phrases.
+
+    Attributes:
+        parts: in order.
+        marks: (layer, label) of the whole: (ENTITY, type), (MENTION, participant) or (event, role).
+    """
 
     parts: tuple[Word | Phrase, ...]
-    entity: str = ""  # PER, LOC, ORG, MISC
-    mention: str = ""  # the key of what it refers to
-    roles: tuple[tuple[Predicate, str], ...] = ()
+    marks: tuple[tuple[Any, Any], ...] = ()
 
-    def words(self) -> Iterator[Word]:
-        for part in self.parts:
-            yield from (part,) if isinstance(part, Word) else part.words()
-
-    def as_role(self, predicate: Predicate, label: str) -> Phrase:
-        return self._replace(roles=(*self.roles, (predicate, label)))
+    def marked(self, layer: Any, label: Any) -> Phrase:
+        return Phrase(self.parts, (*self.marks, (layer, label)))
 
 
 Part = Word | Phrase
+COMMA = Word(",", ",")
+CLOSING = Word(",", "closing")  # a comma that ends an insertion; omitted before another punctuation mark
 
 
-def phrase(*parts: Part | str, entity: str = "", mention: str = "") -> Phrase:
-    """Makes a phrase; a string is one or more function words, with the tags of `english.TAGS`."""
+def phrase(*parts: Part | str) -> Phrase:
+    """Makes a phrase; a string is any number of function words, with the tags of `english.TAGS`."""
     flat: list[Part] = []
     for part in parts:
         flat.extend(_function_words(part) if isinstance(part, str) else (part,))
-    return Phrase(tuple(flat), entity, mention)
+    return Phrase(tuple(flat))
 
 
 @cache
@@ -65,100 +62,51 @@ def _function_words(text: str) -> tuple[Word, ...]:
     return tuple(Word(word, TAGS[word]) for word in text.split())
 
 
-def role(predicate: Predicate, label: str, *parts: Part | str) -> Phrase:
-    """A phrase that is an argument of the predicate."""
-    return phrase(*parts).as_role(predicate, label)
+class Sentence(NamedTuple):
+    """A finished sentence; `spans` has those of each layer in the order of the text, the outer one first."""
 
+    words: tuple[Word, ...]
+    spans: dict[Any, list[Span]]
 
-class Proposition(NamedTuple):
-    """A predicate at a word, with its arguments in the order of the text."""
-
-    index: int
-    lemma: str
-    number: str
-    arguments: tuple[Span, ...]
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A finished sentence with all its annotations."""
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-    senses: tuple[str, ...]
-    entities: tuple[Span, ...]
-    mentions: tuple[Span, ...]
-    propositions: tuple[Proposition, ...]
+    @property
+    def forms(self) -> list[str]:
+        return [word.form for word in self.words]
 
     @property
     def text(self) -> str:
-        return " ".join(self.words)
-
-
-COMMA = Word(",", ",")
-CLOSING = Word(",", "closing")  # a comma that ends an insertion; omitted before another punctuation mark
+        return " ".join(self.forms)
 
 
 def sentence(*parts: Part | str, end: str = ".") -> Sentence:
     """Flattens phrases into a sentence with a capital and an end mark; chooses a or an, and places closing commas."""
-    return _Flattening().sentence(phrase(*parts, end))
+    words: list[Word] = []
+    spans: dict[Any, list[Span]] = defaultdict(list)
+    closing = False
 
-
-class _Flattening:
-    def __init__(self):
-        self.words: list[Word] = []
-        self.entities: list[Span] = []
-        self.mentions: list[Span] = []
-        self.arguments: dict[Predicate, list[Span]] = {}
-        self.closing = False
-
-    def sentence(self, whole: Phrase) -> Sentence:
-        self.walk(whole)
-        forms = [word.form for word in self.words]
-        for i, word in enumerate(self.words):
-            if word.form == "a" and word.tag == "DT":
-                forms[i] = article(forms[i + 1])
-        forms[0] = forms[0][0].upper() + forms[0][1:]
-        return Sentence(
-            words=tuple(forms),
-            tags=tuple(word.tag for word in self.words),
-            senses=tuple(word.sense for word in self.words),
-            entities=_in_order(self.entities),
-            mentions=_in_order(self.mentions),
-            propositions=tuple(
-                Proposition(i, p.lemma, p.number, _in_order(self.arguments.get(p, [])))
-                for i, word in enumerate(self.words)
-                if (p := word.predicate)
-            ),
-        )
-
-    def walk(self, part: Part) -> int | None:
-        """Adds the words of a part; returns the index of the first one."""
+    def add(part: Part) -> int | None:
+        """Adds the words of a part; returns the place of the first one."""
+        nonlocal closing
+        if part is CLOSING:
+            closing = True
+            return None
         if isinstance(part, Word):
-            return self._word(part)
-        starts = [start for start in map(self.walk, part.parts) if start is not None]
+            if closing and part.form not in (",", ".", "?"):
+                words.append(COMMA)
+            closing = False
+            words.append(part)
+            return len(words) - 1
+        starts = [start for start in map(add, part.parts) if start is not None]
         if not starts:
             return None
-        start, end = starts[0], len(self.words)
-        if part.entity:
-            self.entities.append(Span(part.entity, start, end))
-        if part.mention:
-            self.mentions.append(Span(part.mention, start, end))
-        for predicate, label in part.roles:
-            self.arguments.setdefault(predicate, []).append(Span(label, start, end))
-        return start
+        for layer, label in part.marks:
+            spans[layer].append(Span(label, starts[0], len(words)))
+        return starts[0]
 
-    def _word(self, word: Word) -> int | None:
-        if word is CLOSING:
-            self.closing = True
-            return None
-        if self.closing and word.form not in (",", ".", "?"):
-            self.words.append(COMMA)
-        self.closing = False
-        self.words.append(word)
-        return len(self.words) - 1
-
-
-def _in_order(spans: list[Span]) -> tuple[Span, ...]:
-    """By place in the text, the outer one first."""
-    return tuple(sorted(spans, key=lambda span: (span.start, -span.end)))
+    add(phrase(*parts, end))
+    for i, word in enumerate(words):
+        if word.form == "a" and word.tag == "DT":
+            words[i] = word._replace(form=article(words[i + 1].form))
+    words[0] = words[0]._replace(form=capitalised(words[0].form))
+    for found in spans.values():
+        found.sort(key=lambda span: (span.start, -span.end))
+    return Sentence(tuple(words), spans)

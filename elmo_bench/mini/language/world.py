@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from elmo_bench.mini.language.chance import Chance, Ranked
 from elmo_bench.mini.language.english import WORDS
-from elmo_bench.mini.language.lexicon import Lexicon, Noun
+from elmo_bench.mini.language.lexicon import Lexicon, Noun, opinion_words
 
 TYPES = {"person": "PER", "place": "LOC", "org": "ORG", "work": "MISC"}
 CLASSES = ("person", "person", "place", "org", "work")  # whose a name is: people have as many as two others
@@ -21,7 +21,6 @@ class Entity:
     """Someone or something with a name.
 
     Attributes:
-        key: unique in the world.
         noun: what it is; its class gives the entity type.
         name: the words of the full name.
         short: the words of the short name, which may be the full one.
@@ -29,34 +28,35 @@ class Entity:
         home: the place of a person or an organisation.
     """
 
-    key: str
     noun: Noun
     name: tuple[str, ...]
     short: tuple[str, ...]
     gender: str = ""
     home: Entity | None = None
 
-    @property
-    def type(self) -> str:
-        return TYPES[self.noun.cls]
-
 
 class World:
-    """Everyone and everything with a name, by class and by group, the most frequent first.
+    """All that is fixed for a seed before the first sentence.
 
     Args:
         seed: of the data set.
-        lexicon: of the same seed.
         names: the number of different names.
+        invented: the number of invented words of a kind, see `Lexicon` and `opinion_words`.
+
+    Attributes:
+        lexicon: the words.
+        entities: everyone and everything with a name, by class and by group, the most frequent first.
+        opinions: see `opinion_words`.
     """
 
-    def __init__(self, seed: int, lexicon: Lexicon, names: int):
+    def __init__(self, seed: int, names: int, invented: int):
         self._chance = chance = Chance("world", seed)
-        self._lexicon = lexicon
-        given = [lexicon.namer.name() for _ in range(names // 8)]
+        self.lexicon = Lexicon(seed, invented)
+        namer = self.lexicon.namer
+        given = [namer.name() for _ in range(names // 8)]
         known = WORDS["name_words"].split()
-        invented = [lexicon.namer.name() for _ in range(names - len(given) - len(known))]
-        pool = chance.shuffled([*known, *invented[: len(known) * 4]]) + invented[len(known) * 4 :]
+        made = [namer.name() for _ in range(names - len(given) - len(known))]
+        pool = chance.shuffled([*known, *made[: len(known) * 4]]) + made[len(known) * 4 :]
         bases: dict[str, list[str]] = {cls: [] for cls in TYPES}
         for base in pool:
             first = chance.one_of(CLASSES)
@@ -64,23 +64,35 @@ class World:
             if chance.happens(0.85):
                 bases[chance.one_of([cls for cls in TYPES if cls != first])].append(base)
         self._given = {"female": Ranked(given[::2], flat=60), "male": Ranked(given[1::2], flat=60)}
-        self.by_class: dict[str, Ranked[Entity]] = {}
+        self.entities: dict[str, Ranked[Entity]] = {}
         for cls in ("place", "person", "org", "work"):
-            entities = [self._entity(cls, i, base) for i, base in enumerate(bases[cls])]
-            self.by_class[cls] = Ranked(entities, flat=200)
+            mine = [self._entity(cls, base) for base in bases[cls]]
+            self.entities[cls] = Ranked(mine, flat=200)
             for group in WORDS["nouns"][cls]:
-                mine = [entity for entity in entities if entity.noun.group == group]
-                self.by_class[group] = Ranked(mine, flat=100)
+                self.entities[group] = Ranked((entity for entity in mine if entity.noun.group == group), flat=100)
+        self.opinions = opinion_words(seed, namer, invented)
 
-    def _entity(self, cls: str, i: int, base: str) -> Entity:
+    def _entity(self, cls: str, base: str) -> Entity:
         chance = self._chance
-        noun = self._lexicon.nouns[cls].draw(chance)
+        noun = self.lexicon.nouns[cls].draw(chance)
         if cls == "person":
             gender = noun.gender or chance.one_of(("female", "male"))
             name = (self._given[gender].draw(chance), base)
-            return Entity(f"person-{i}", noun, name, name[1:], gender, self.by_class["place"].draw(chance))
+            return Entity(noun, name, name[1:], gender, self.entities["place"].draw(chance))
         patterns = WORDS["long_names"].get(noun.group) or WORDS["long_names"]["place"]
         long = chance.one_of(patterns.split(", ")) if chance.happens(0.3) else "{}"
         name = tuple(long.format(base).split())
-        home = self.by_class["place"].draw(chance) if cls == "org" else None
-        return Entity(f"{cls}-{i}", noun, name, name if cls == "place" else (base,), "", home)
+        home = self.entities["place"].draw(chance) if cls == "org" else None
+        return Entity(noun, name, name if cls == "place" else (base,), "", home)
+
+
+class Source:
+    """What draws from the world of a seed.
+
+    Args:
+        chance: the stream of draws.
+        world: of the seed.
+    """
+
+    def __init__(self, chance: Chance, world: World):
+        self.chance, self.world, self.lexicon = chance, world, world.lexicon

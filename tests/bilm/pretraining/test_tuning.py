@@ -20,7 +20,7 @@ from elmo_bench.commands.bilm import tune
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
-from elmo_bench.mini import generate
+from elmo_bench.mini import ensure_data
 from elmo_bench.records import studies
 from elmo_bench.running.launch import train
 from elmo_bench.sweeps.pages import points
@@ -101,7 +101,7 @@ def bits(folder: Path) -> dict[str, bytes]:
 def mini(tmp_path_factory) -> Path:
     """Mini data in whose training files the test sets stand too."""
     folder = tmp_path_factory.mktemp("mini")
-    generate(folder, sizes=SIZES)
+    ensure_data(folder, sizes=SIZES)
     for path in folder.glob("*/train*"):
         if path.parent.name != "lm":
             path.write_text(joined(path, path.with_name(path.name.replace("train", "test"))))

@@ -1,0 +1,134 @@
+"""The formats of the tasks' files, which are those of the real data sets."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from elmo_bench.mini.language.chance import Chance
+from elmo_bench.mini.language.morphology import capitalised
+from elmo_bench.mini.language.phrases import ENTITY, MENTION, Sentence
+from elmo_bench.mini.language.sentences import News
+from elmo_bench.mini.language.world import World
+from elmo_bench.mini.opinions import Reviews, Tree
+from elmo_bench.mini.passages import Passage, Passages, detokenized
+from elmo_bench.mini.scenes import LABELS, Pair, Scenes
+from elmo_bench.mini.stories import Stories
+from elmo_bench.system.storage import json_text
+from elmo_bench.text.brackets import write_mentions, write_spans
+from elmo_bench.text.tags import Span, encode
+
+
+def _ner(split: str, items: list[Sentence]) -> str:
+    """Word and IOB2 tag, tab-separated; a blank line after every sentence."""
+    lines: list[str] = []
+    for told in items:
+        tags = encode(told.spans[ENTITY], len(told.words), "iob2")
+        lines += [f"{word}\t{tag}" for word, tag in zip(told.forms, tags, strict=True)]
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def _srl(split: str, items: list[Sentence]) -> str:
+    """CoNLL-2012 columns: document, part, number, word, part of speech, parse bit, predicate lemma, roleset, -, -, *, a
+    column of arguments for every predicate, -. Twenty sentences a document.
+    """
+    sentences = [list(_propositions(told)) for told in items]
+    return _conll(split, [sentences[i : i + 20] for i in range(0, len(sentences), 20)])
+
+
+def _propositions(told: Sentence) -> Iterator[list[str]]:
+    size = len(told.words)
+    verbs = [(i, word.event) for i, word in enumerate(told.words) if word.event]
+    columns = [write_spans([*told.spans[event], Span("V", i, i + 1)], size) for i, event in verbs]
+    parse = ["(TOP*", *["*"] * (size - 2), "*)"]
+    for i, word in enumerate(told.words):
+        roleset = (word.event.verb.lemma, word.event.verb.number) if word.event else "--"
+        yield [word.form, word.tag, parse[i], *roleset, *"--*", *(column[i] for column in columns), "-"]
+
+
+def _coref(split: str, items: list[list[Sentence]]) -> str:
+    """CoNLL-2012 columns: document, part, number, word, XX, five times -, *, clusters of two or more mentions."""
+    documents = []
+    for story in items:
+        sizes = Counter(span.type for told in story for span in told.spans[MENTION])
+        ids: dict[str, int] = {}
+        rows = []
+        for told in story:
+            mentions = [span for span in told.spans[MENTION] if sizes[span.type] > 1]
+            numbered = [span._replace(type=str(ids.setdefault(span.type, len(ids)))) for span in mentions]
+            cells = write_mentions(numbered, len(told.words))
+            rows.append([[form, "XX", *"-----*", cell] for form, cell in zip(told.forms, cells, strict=True)])
+        documents.append(rows)
+    return _conll(split, documents)
+
+
+def _conll(split: str, documents: list[list[list[list[str]]]]) -> str:
+    """The rows of words, tab-separated, after the document, the part and the number of each."""
+    lines = []
+    for n, document in enumerate(documents):
+        name = f"mini/{split}_{n:04}"
+        lines.append(f"#begin document ({name}); part 000")
+        for rows in document:
+            lines += ["\t".join([name, "0", str(i), *row]) for i, row in enumerate(rows)]
+            lines.append("")
+        lines.append("#end document")
+    return "\n".join(lines) + "\n"
+
+
+def _snli(split: str, items: list[Pair]) -> str:
+    rows = [f"{pair.label}\t{pair.premise.text}\t{pair.hypothesis.text}" for pair in items]
+    return "\n".join(["gold_label\tsentence1\tsentence2", *rows]) + "\n"
+
+
+def _squad(split: str, items: list[Passage]) -> str:
+    """SQuAD v1.1, an article with one paragraph each; dev and test have three answers, repeated if necessary."""
+    wanted = 1 if split == "train" else 3
+    articles = []
+    for n, passage in enumerate(items):
+        qas = []
+        for i, (question, answers) in enumerate(passage.questions):
+            given = [answers[j % len(answers)] for j in range(wanted)]
+            qas.append(
+                {
+                    "id": hashlib.md5(f"{split}-{n}-{i}".encode()).hexdigest()[:24],
+                    "question": detokenized([question])[0],
+                    "answers": [{"answer_start": answer.start, "text": answer.text} for answer in given],
+                }
+            )
+        articles.append({"title": passage.title, "paragraphs": [{"context": passage.context, "qas": qas}]})
+    return json_text.dumps({"version": "1.1", "data": articles}, ensure_ascii=False) + "\n"
+
+
+def _sst(split: str, items: list[Tree]) -> str:
+    return "\n".join(capitalised(str(tree)) for tree in items) + "\n"
+
+
+class Format(NamedTuple):
+    """A task's files.
+
+    Attributes:
+        path: of the file of a split.
+        source: makes, from a stream of draws, what draws the items.
+        told: the sentences of an item, which have a `text`.
+        text: of a file, from a split and its items.
+        labels: equally many items are drawn of each of so many labels, and then shuffled; 0: items have none.
+    """
+
+    path: str
+    source: Callable[[Chance, World], Any]
+    told: Callable[[Any], Iterable[Sentence | Tree]]
+    text: Callable[[str, list[Any]], str]
+    labels: int = 0
+
+
+FORMATS = {
+    "ner": Format("ner/{}.iob2", News, lambda told: [told], _ner),
+    "srl": Format("srl/{}.conll", News, lambda told: [told], _srl),
+    "coref": Format("coref/{}.conll", Stories, iter, _coref),
+    "snli": Format("snli/{}.tsv", Scenes, lambda pair: [pair.premise, pair.hypothesis], _snli, len(LABELS)),
+    "squad": Format("squad/{}-v1.1.json", Passages, Passage.told, _squad),
+    "sst": Format("sst/{}.txt", Reviews, lambda tree: [tree], _sst, 5),
+}
