@@ -19,7 +19,7 @@ from elmo_bench.mini.language.events import INDEFINITE, Common, Event, Events
 from elmo_bench.mini.language.lexicon import Frame, Noun
 from elmo_bench.mini.language.phrases import Sentence, sentence
 from elmo_bench.mini.language.voices import Voice
-from elmo_bench.mini.language.world import Source, World
+from elmo_bench.mini.language.world import World
 
 LABELS = ("entailment", "neutral", "contradiction")
 Change = Callable[[Event], Event]
@@ -40,12 +40,12 @@ def _changed(scene: Event, part: str, **changes: Any) -> Event:
     return replace(scene, **{part: replace(getattr(scene, part), **changes)})
 
 
-class Scenes(Source):
+class Scenes(Events):
     """Draws pairs."""
 
     def __init__(self, chance: Chance, world: World):
         super().__init__(chance, world)
-        self._events, self._clauses = Events(chance, world), Clauses(chance, Voice(chance))
+        self._clauses = Clauses(chance, Voice(chance))
         self._actions = [frame for frame in self.lexicon.frames.values() if frame.action]
 
     def draw(self, label: int | None = None) -> Pair:
@@ -88,7 +88,7 @@ class Scenes(Source):
 
     def _thing(self, wanted: str) -> Common:
         """A noun or its hypernym, possibly with a number and an adjective."""
-        drawn = self._events.common(wanted)
+        drawn = self.common(wanted)
         general = self.lexicon.hypernyms[drawn.noun.group]
         return replace(drawn, noun=general) if self.chance.happens(0.4) else drawn
 
@@ -104,18 +104,15 @@ class Scenes(Source):
         if verb == verbs.items[0] and self.chance.happens(0.7):
             verb = verbs.draw(self.chance)
         place = scene.place or self._place()
-        target = self._more(scene.object)
-        return Event(verb, self._more(scene.subject), target, place=self._more(place))
+        target = self._more(scene.object) if scene.object else None
+        return Event(verb, self._more(scene.subject), target, place=self._more(place) if place else None)
 
-    def _more(self, thing: Any) -> Any:
-        """What entails the thing; None of None."""
-        if thing is None:
-            return None
+    def _more(self, thing: Any) -> Common:
         noun, adjectives, number = thing.noun, thing.adjectives, thing.number
         if noun == self.lexicon.hypernyms[noun.group] and self.chance.happens(0.7):
             noun = self.lexicon.nouns[noun.group].draw(self.chance)
         if not adjectives and self.chance.happens(0.4):
-            adjectives = (self._events.adjective(noun),)
+            adjectives = (self.adjective(noun),)
         if number == INDEFINITE and self.chance.happens(0.5):
             number = self._number()
         return replace(thing, noun=noun, adjectives=adjectives, number=number)

@@ -5,7 +5,7 @@ The senses of ambiguous words are recorded, to measure how well the layers of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from elmo_bench.mini.formats import FORMATS
@@ -38,15 +38,14 @@ class PlainText(Source):
     def lines(self) -> Iterator[Line]:
         """An endless stream."""
         while True:
-            for told in self._piece(self.chance.weighted(GRAMMAR["text"])):
+            kind = self.chance.weighted(GRAMMAR["text"])
+            piece = [self._statement()] if kind == "statement" else FORMATS[kind].told(self._sources[kind].draw())
+            for told in piece:
                 if isinstance(told, Tree):
                     yield self._advised(told)
                 else:
                     senses = tuple((i, word.sense) for i, word in enumerate(told.words) if word.sense)
                     yield Line(told.text, told.text, senses)
-
-    def _piece(self, kind: str) -> Iterable[Sentence | Tree]:
-        return [self._statement()] if kind == "statement" else FORMATS[kind].told(self._sources[kind].draw())
 
     def _advised(self, review: Tree) -> Line:
         """A review, mostly with what follows from it, which no tree has: the acting is dull , so skip it."""

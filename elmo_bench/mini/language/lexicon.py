@@ -8,7 +8,7 @@ verbs too, and verbs whose subject is the agent in one frame and the thing that 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from elmo_bench.mini.language.chance import Chance, Ranked
@@ -118,10 +118,13 @@ class Lexicon:
         self.namer = Inventor(self._chance, self._english)
         self.frames = {frame.name: frame for frame in frames("frames")}
         lemmas = {frame.name: self._with_invented(verbs) for frame, verbs in frames("frames").items()}
-        self._share_verbs(lemmas)
+        takers = [lemmas[frame.name] for frame in self.frames.values() if "-" in frame.marks]
+        for frame in self.frames.values():
+            if "+" in frame.marks:  # a person drasks (ARG0), and so does a cart (ARG1)
+                self._share(lemmas[frame.name], takers, invented // 3)
         groups = {group: self._with_invented(words) for by in WORDS["nouns"].values() for group, words in by.items()}
         self._share_nouns(groups, lemmas)
-        uses = Counter(word for words in [*groups.values(), set().union(*lemmas.values())] for word in words)
+        uses = Counter(chain(*groups.values(), set().union(*lemmas.values())))
         self._ambiguous = {word for word, n in uses.items() if n > 1}
         self.verbs = self._verbs(lemmas)
         self.nouns = self._nouns(groups)
@@ -139,13 +142,6 @@ class Lexicon:
         known = words.split()
         return known[:4] + self._chance.shuffled(known[4:] + [self.namer.stem() for _ in range(self._invented)])
 
-    def _share_verbs(self, lemmas: dict[str, list[str]]) -> None:
-        """A person drasks (ARG0), and so does a cart (ARG1)."""
-        takers = [lemmas[frame.name] for frame in self.frames.values() if "-" in frame.marks]
-        for frame in self.frames.values():
-            if "+" in frame.marks:
-                self._share(lemmas[frame.name], takers, self._invented // 3)
-
     def _share_nouns(self, groups: dict[str, list[str]], lemmas: dict[str, list[str]]) -> None:
         """A third of a group's invented nouns are in a group of another class too; some verbs are nouns."""
         for by in WORDS["nouns"].values():
@@ -161,46 +157,39 @@ class Lexicon:
             if word not in (taker := self._chance.one_of(takers)):
                 taker.insert(self._chance.between(4, len(taker)), word)
 
+    def _sense(self, form: str, use: str) -> str:
+        return f"{form}%{use}" if form in self._ambiguous else ""
+
+    def _noun(self, form: str, cls: str, group: str) -> Noun:
+        gender = next((gender for gender in ("female", "male") if form in WORDS[gender].split()), "")
+        return Noun(form, cls, group, gender, self._sense(form, group))
+
     def _relation_nouns(self, cls: str, words: str) -> Ranked[Noun]:
         forms = words.split() + [self.namer.stem() for _ in range(self._invented // 2)]
-        return Ranked(Noun(form, cls, "relation", _gender(form)) for form in forms)
+        return Ranked(self._noun(form, cls, "relation") for form in forms)
 
     def _verbs(self, lemmas: dict[str, list[str]]) -> dict[str, Ranked[Verb]]:
-        everywhere = Counter(lemma for words in lemmas.values() for lemma in words)
-        shared = {lemma for name, words in lemmas.items() if "-" in self.frames[name].marks for lemma in words}
+        everywhere = Counter(chain(*lemmas.values()))
+        taken = {lemma for frame in self.frames.values() if "-" in frame.marks for lemma in lemmas[frame.name]}
+        shared = {lemma for lemma in taken if everywhere[lemma] > 1}
         uses: Counter[str] = Counter()
         verbs = {}
-        for name, words in lemmas.items():
-            uses.update(words)
+        for name, frame in self.frames.items():
+            uses.update(lemmas[name])
             verbs[name] = Ranked(
-                Verb(
-                    lemma,
-                    f"{uses[lemma]:02}",
-                    self.frames[name],
-                    f"{lemma}%verb" if lemma in self._ambiguous else "",
-                    lemma in shared and everywhere[lemma] > 1,
-                )
-                for lemma in words
+                Verb(lemma, f"{uses[lemma]:02}", frame, self._sense(lemma, "verb"), lemma in shared)
+                for lemma in lemmas[name]
             )
         return verbs
 
     def _nouns(self, groups: dict[str, list[str]]) -> dict[str, Ranked[Noun]]:
         """By group, and by class with its groups one after another by rank."""
-        rows: dict[str, list[Noun]] = {}
+        rows = {}
         for cls, by in WORDS["nouns"].items():
-            for group in by:
-                rows[group] = [
-                    Noun(word, cls, group, _gender(word), f"{word}%{group}" if word in self._ambiguous else "")
-                    for word in groups[group]
-                ]
-            if cls not in by:
-                mine = zip_longest(*(rows[group] for group in by))
-                rows[cls] = [noun for rank in mine for noun in rank if noun]
+            mine = {group: [self._noun(word, cls, group) for word in groups[group]] for group in by}
+            ranks = zip_longest(*mine.values())
+            rows |= {cls: [noun for rank in ranks for noun in rank if noun]} | mine
         return {name: Ranked(row, flat=12) for name, row in rows.items()}
-
-
-def _gender(noun: str) -> str:
-    return next((gender for gender in ("female", "male") if noun in WORDS[gender].split()), "")
 
 
 def english_forms() -> set[str]:
