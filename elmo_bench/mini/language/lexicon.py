@@ -18,21 +18,13 @@ from elmo_bench.system import places
 
 
 class Noun(NamedTuple):
-    """A common noun.
-
-    Attributes:
-        form: the singular.
-        cls: person, place, org, work, animal, a class of things, or "thing" for what an owner has.
-        group: its hypernym, or "relation".
-        gender: "female" or "male" for women or men alone.
-        sense: such as bank%company; only if the form is ambiguous.
-    """
+    """A common noun in the singular."""
 
     form: str
-    cls: str
-    group: str
-    gender: str = ""
-    sense: str = ""
+    cls: str  # person, place, org, work, animal, a class of things, or "thing" for what an owner has
+    group: str  # its hypernym, or "relation"
+    gender: str = ""  # of nouns for women or men alone
+    sense: str = ""  # such as bank%company; only if the form is ambiguous
 
 
 class Slot(NamedTuple):
