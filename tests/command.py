@@ -31,7 +31,7 @@ from elmo_bench.system.terminal import console
 from tests import fakes
 
 if TYPE_CHECKING:  # imports Lightning, which takes a new process seconds
-    from elmo_bench.devices.ranks import Rank
+    from elmo_bench.running.ranks import Rank
 
 
 def stand_in() -> None:

@@ -19,8 +19,8 @@ import torch
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 
+from elmo_bench.bilm.kernels import checked, compiler
 from elmo_bench.configuration import pages
-from elmo_bench.kernels import checked, compiler
 from elmo_bench.system import children, places
 from elmo_bench.system.machine import cores
 from tests import fakes, toy

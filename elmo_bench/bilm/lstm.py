@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.kernels.lstm import FORGET_BIAS, State
+from elmo_bench.bilm.kernels.lstm import FORGET_BIAS, State
 
 
 def cell(gates: Tensor, c: Tensor, clip: float) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from elmo_bench.kernels.checked import kernels
+from elmo_bench.bilm.kernels.checked import kernels
 from elmo_bench.system.errors import UserError
 
 PRECISIONS = ("fp32", "bf16")

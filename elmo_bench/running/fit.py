@@ -15,7 +15,6 @@ from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.strategies import DDPStrategy
 
 from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
-from elmo_bench.devices.ranks import ALONE, Environment, Rank, threads
 from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.running import unfinished
 from elmo_bench.running.build import device_of
@@ -23,6 +22,7 @@ from elmo_bench.running.callbacks import KeepBest, WholeFiles, averaging, progre
 from elmo_bench.running.data import Data
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.module import BenchModule
+from elmo_bench.running.ranks import ALONE, Environment, Rank, threads
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.machine import cores

@@ -122,9 +122,8 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
 
 def _check(run: RunConfig) -> None:
     """Raises `UserError` for blocks of the task that cannot be used, before anything is made or read."""
-    from elmo_bench.running.blocks import check_blocks
+    from elmo_bench.running.blocks import check_blocks, rehearse
     from elmo_bench.running.fit import check_machine
-    from elmo_bench.running.rehearsal import rehearse
 
     check_blocks(run.task)
     rehearse(run.task, check_machine(run.trainer))

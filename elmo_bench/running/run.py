@@ -11,20 +11,19 @@ from datasets import DatasetDict
 from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import Plain, RunConfig
-from elmo_bench.devices import ranks
-from elmo_bench.devices.ranks import Rank
 from elmo_bench.embedding.words import WordsUsed, look_up
 from elmo_bench.identity.vector_files import located
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
-from elmo_bench.running import learning_curve, unfinished
+from elmo_bench.running import learning_curve, ranks, unfinished
 from elmo_bench.running.build import build, layers_source
 from elmo_bench.running.callbacks import KeepBest, quiet
 from elmo_bench.running.data import Data, stored_layers
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.fit import fit, interruptible, make_trainer, set_up
 from elmo_bench.running.module import BenchModule
+from elmo_bench.running.ranks import Rank
 from elmo_bench.running.record import Description, make_record
 from elmo_bench.running.tracking import NOTHING, Tracking, made, tracking
 from elmo_bench.system.errors import UserError

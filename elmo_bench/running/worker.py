@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from elmo_bench.configuration import schema
-from elmo_bench.devices.ranks import Rank
+from elmo_bench.running.ranks import Rank
 from elmo_bench.running.run import follow
 from elmo_bench.system import children
 from elmo_bench.system.terminal import console

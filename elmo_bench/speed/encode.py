@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.kernels import checked
+from elmo_bench.bilm.kernels import checked
 from elmo_bench.speed import reference
 from elmo_bench.speed.bound import batch_flops
 from elmo_bench.speed.inputs import Sentence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from elmo_bench.clusters.local import Job, run_jobs
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.records.record import Record
+from elmo_bench.sweeps.clusters.local import Job, run_jobs
 from elmo_bench.sweeps.plan import Plan, Point, records
 from elmo_bench.system import children, machine
 from elmo_bench.system.errors import UserError

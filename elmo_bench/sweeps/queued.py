@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_bench.clusters import settings, slurm
-from elmo_bench.clusters.attempt import CANCELLED, RUNS, Attempt, Preparation, first_line
-from elmo_bench.clusters.journal import Journal
-from elmo_bench.clusters.settings import ClusterSettings
-from elmo_bench.clusters.slurm import Queued
 from elmo_bench.records import store
 from elmo_bench.sweeps import local
+from elmo_bench.sweeps.clusters import settings, slurm
+from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, Preparation, first_line
+from elmo_bench.sweeps.clusters.journal import Journal
+from elmo_bench.sweeps.clusters.settings import ClusterSettings
+from elmo_bench.sweeps.clusters.slurm import Queued
 from elmo_bench.sweeps.plan import Plan, Point
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, frozen
-from elmo_bench.kernels import encoder
+from elmo_bench.bilm.kernels import encoder
 from tests.reference_bilm import NEAR, PLAIN, STRANGE, Files, ReferenceBiLM, near
 
 # What is prepared for speed follows the weights

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM, frozen, precision
+from elmo_bench.bilm.kernels import checked, compiler, library, threads
+from elmo_bench.bilm.kernels.library import Factors
+from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, LayerWeights, State
 from elmo_bench.commands.use import embed
-from elmo_bench.kernels import checked, compiler, library, threads
-from elmo_bench.kernels.library import Factors
-from elmo_bench.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, LayerWeights, State
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.nn.packing import Packing
 from elmo_bench.system.errors import UserError

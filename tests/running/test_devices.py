@@ -15,11 +15,11 @@ from hydra.errors import HydraException
 from hydra.utils import instantiate
 
 from elmo_bench.configuration import schema
-from elmo_bench.devices import ranks
-from elmo_bench.devices.ranks import Rank, started
 from elmo_bench.identity.identity import Identity
 from elmo_bench.records import items, store
+from elmo_bench.running import ranks
 from elmo_bench.running.build import build
+from elmo_bench.running.ranks import Rank, started
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from elmo_bench.text.batching import BucketSampler

@@ -13,13 +13,11 @@ from torch import distributed
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.configuration import schema
-from elmo_bench.devices import ranks
 from elmo_bench.nn.numerics import Watch, all_finite
 from elmo_bench.records import items
-from elmo_bench.running import unfinished
-from elmo_bench.running.blocks import check_blocks
+from elmo_bench.running import ranks, unfinished
+from elmo_bench.running.blocks import check_blocks, rehearse
 from elmo_bench.running.module import BenchModule
-from elmo_bench.running.rehearsal import rehearse
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained, ran_out
 from elmo_bench.system.storage.integrity import load_checkpoint, save_checkpoint

@@ -9,13 +9,12 @@ import pytest
 import torch
 
 from elmo_bench.bilm.pretraining.parallel import choose_device
-from elmo_bench.clusters import attempt
-from elmo_bench.clusters.local import Job, run_jobs
 from elmo_bench.configuration.schema import TrainerConfig
-from elmo_bench.devices import ranks
-from elmo_bench.devices.ranks import Rank, Watch
-from elmo_bench.running import build, fit, run
+from elmo_bench.running import build, fit, ranks, run
 from elmo_bench.running.module import BenchModule
+from elmo_bench.running.ranks import Rank, Watch
+from elmo_bench.sweeps.clusters import attempt
+from elmo_bench.sweeps.clusters.local import Job, run_jobs
 from elmo_bench.system import machine
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.terminal import console

@@ -8,10 +8,10 @@ from rich.console import Console
 from torch.utils.flop_counter import FlopCounterMode
 
 from elmo_bench.bilm import BiLM
+from elmo_bench.bilm.kernels import checked
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.machine.bench import PARTS, parts
-from elmo_bench.kernels import checked
 from elmo_bench.speed import bench, cases, device, encode, growth, memory, pretraining, reference, steps, tables
 from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import official, read_sentences

@@ -16,8 +16,8 @@ from pytorch_lightning.plugins.precision import MixedPrecision
 from torch import nn
 from torch.utils.data import DataLoader
 
-from elmo_bench.devices.ranks import Environment
 from elmo_bench.running.module import BenchModule
+from elmo_bench.running.ranks import Environment
 from elmo_bench.speed import cases, device
 from elmo_bench.speed.cases import Case, loss_of, update
 from tests.gpu import steps

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from elmo_bench.clusters import settings, slurm
-from elmo_bench.clusters.attempt import CANCELLED, RUNS, Attempt, first_line
-from elmo_bench.clusters.journal import Journal
-from elmo_bench.clusters.slurm import Queued
 from elmo_bench.commands.run.sweep import wanted
 from elmo_bench.sweeps import queued
+from elmo_bench.sweeps.clusters import settings, slurm
+from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, first_line
+from elmo_bench.sweeps.clusters.journal import Journal
+from elmo_bench.sweeps.clusters.slurm import Queued
 from elmo_bench.system.errors import UserError
 
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from elmo_bench.clusters.attempt import CANCELLED, RUNS, Attempt, first_line
-from elmo_bench.clusters.journal import Journal
+from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, first_line
+from elmo_bench.sweeps.clusters.journal import Journal
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import Interrupted, UserError
 from tests.conftest import PATIENCE

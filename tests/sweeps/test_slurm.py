@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.clusters import settings
-from elmo_bench.clusters.attempt import CANCELLED, first_line
-from elmo_bench.clusters.journal import Journal
-from elmo_bench.clusters.slurm import cancel, queue, submit
 from elmo_bench.records import items, store
 from elmo_bench.sweeps import queued
+from elmo_bench.sweeps.clusters import settings
+from elmo_bench.sweeps.clusters.attempt import CANCELLED, first_line
+from elmo_bench.sweeps.clusters.journal import Journal
+from elmo_bench.sweeps.clusters.slurm import cancel, queue, submit
 from elmo_bench.system import places
 from tests import fakes, slurm_cluster
 from tests.conftest import Bench

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.devices import ranks
+from elmo_bench.running import ranks
 from elmo_bench.speed import device
 from elmo_bench.sweeps import local
 from elmo_bench.system.places import ROOT

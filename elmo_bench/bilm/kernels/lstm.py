@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.kernels.library import Kernels, Weights
-from elmo_bench.kernels.linear import FixedLinear
-from elmo_bench.kernels.threads import direction_threads, most_threads
+from elmo_bench.bilm.kernels.library import Kernels, Weights
+from elmo_bench.bilm.kernels.linear import FixedLinear
+from elmo_bench.bilm.kernels.threads import direction_threads, most_threads
 from elmo_bench.nn.packing import Packing, blocks
 
 FORGET_BIAS = 1.0  # added at run time, as TensorFlow's LSTMCell did for the released weights

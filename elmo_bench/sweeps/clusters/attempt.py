@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmo_bench.clusters.journal import Journal
+from elmo_bench.sweeps.clusters.journal import Journal
 from elmo_bench.system import children
 from elmo_bench.system.errors import UserError
 

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_bench.clusters.settings import ClusterSettings, JobSettings
+from elmo_bench.sweeps.clusters.settings import ClusterSettings, JobSettings
 from elmo_bench.system import children
 from elmo_bench.system.errors import UserError, printable
 

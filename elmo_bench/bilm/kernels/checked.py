@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.kernels.encoder import CompiledEncoder, PlainEncoder, TokenWeights
-from elmo_bench.kernels.library import Kernels, Linear, built
-from elmo_bench.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, LayerWeights, State
+from elmo_bench.bilm.kernels.encoder import CompiledEncoder, PlainEncoder, TokenWeights
+from elmo_bench.bilm.kernels.library import Kernels, Linear, built
+from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, LayerWeights, State
 from elmo_bench.nn.packing import Packing
 
 NEAR, NEAR_HALF = 1e-5, 0.02  # largest difference from torch that the check allows, in float32 and in bfloat16

@@ -18,8 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.kernels import compiler
-from elmo_bench.kernels.compiler import FLAGS
+from elmo_bench.bilm.kernels import compiler
+from elmo_bench.bilm.kernels.compiler import FLAGS
 
 SOURCE = Path(__file__).with_name("kernels.cpp")
 GATES = 128  # rows whose input products are kept at once
