@@ -27,7 +27,6 @@ HEADINGS = {
     "compare": {
         "report": "write the tables and figures of your recorded runs",
         "export": "the records as CSV and parquet, and every table as LaTeX and Markdown",
-        "regroup": "name the documents of recorded runs' examples, for intervals",
         "publish": "make a W&B run of every record, and a workspace and a report of them",
         "score": "the official metrics of a file of predictions, as one JSON object",
     },

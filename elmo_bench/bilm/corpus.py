@@ -136,10 +136,10 @@ class Corpus:
         ids = {word: i for i, word in enumerate(vocabulary)}
         return np.array([ids.get(word, ids[UNKNOWN]) for word in self.types], dtype=np.int32)
 
-    def covered(self, vocabulary: Sequence[str]) -> int:
-        """How many of the running words a vocabulary has."""
-        known = self.targets(vocabulary) != vocabulary.index(UNKNOWN)  # (types,) bool
-        return int(known[self.tokens].sum())
+    def unknown(self, vocabulary: Sequence[str]) -> tuple[int, int]:
+        """How many of its words a vocabulary lacks: running words, and distinct ones."""
+        lacking = self.targets(vocabulary) == vocabulary.index(UNKNOWN)  # (types,) bool
+        return int(lacking[self.tokens].sum()), int(lacking[np.unique(self.tokens)].sum())
 
     def streams(self, vocabulary: Sequence[str]) -> tuple[Stream, Stream]:
         """The forward and the backward stream."""

@@ -62,21 +62,6 @@ class Items:
             for name, values in self.statistics.items()
         }
 
-    def clustered(self, keys: Sequence[Hashable]) -> Items:
-        """The same examples in the clusters of their rows, where these join whole clusters of ours; else as they are.
-
-        Args:
-            keys: of the rows of the split, as `AdditiveMetric.cluster` gives them.
-
-        Raises:
-            ValueError: an example of a row beyond these.
-        """
-        if len(self) and self.rows.max() >= len(keys):
-            raise ValueError(f"examples of row {self.rows.max()}, where the data have {len(keys)}")
-        clusters, names = _by_key(keys[row] for row in self.rows)
-        joins = len({*zip(self.clusters.tolist(), clusters.tolist(), strict=True)}) == len({*self.clusters.tolist()})
-        return Items(self.statistics, self.rows, clusters, names) if joins else self
-
     def in_row_order(self, order: np.ndarray) -> Items:
         """The examples sorted by row; the i-th counted row is row order[i] of the split.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmo_bench.metrics.f1 import COUNTS, precision_recall_f1
 from elmo_bench.metrics.items import AdditiveMetric
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.columns import Block, read_blocks
+from elmo_bench.text.columns import Block, read_blocks, side_by_side
 from elmo_bench.text.tags import normal
 
 if TYPE_CHECKING:  # `score` does not need torch
@@ -50,31 +50,9 @@ def score_spans(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         UserError: the files cannot be read, contain different sentences or words, or tags of an unknown scheme.
     """
     metric = SpanMetric()
-    files = read_blocks(gold, minimum=2), read_blocks(predictions, minimum=2)
-    last = 0
-    for expected, predicted in zip_longest(*files):
-        if expected is None:
-            raise UserError(f"has more sentences than {gold}", predictions, predicted.lines[0])
-        if predicted is None:
-            raise UserError(f"ends before the sentence of {gold}:{expected.lines[0]}", predictions, last)
-        _same_words(expected, predicted)
-        last = predicted.lines[-1]
+    for expected, predicted in side_by_side(gold, predictions, partial(read_blocks, minimum=2), lambda block: block):
         metric.update([_tags(predicted)], [{"tags": _tags(expected)}])
     return metric.compute()
-
-
-def _same_words(expected: Block, predicted: Block) -> None:
-    for i, (word, other) in enumerate(zip_longest(expected.column(0), predicted.column(0))):
-        if word != other:
-            if other is None:
-                message, line = f"the sentence ends before {word!r}", predicted.lines[-1]
-            else:
-                message, line = (
-                    f"{other!r} where {'the sentence ends' if word is None else repr(word)}",
-                    predicted.lines[i],
-                )
-            where = expected.lines[min(i, len(expected.lines) - 1)]
-            raise UserError(f"{message} in {expected.path}:{where}; the words must be the same", predicted.path, line)
 
 
 def _tags(block: Block) -> list[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 
+T = TypeVar("T")
 DOCSTART = "-DOCSTART-"
 _FIELDS = re.compile(r"[^ \t]+").findall  # not str.split: a no-break space may stand inside a word
 
@@ -108,6 +110,47 @@ def _check(row: list[str], width: int, minimum: int, path: Path, line: int) -> N
         raise UserError(f"{width} column(s), but at least {minimum} are expected", path, line)
     if "" in row:
         raise UserError(f"column {row.index('')} (from 0) is empty; correct the file", path, line)
+
+
+def side_by_side(
+    gold: Path | str,
+    predictions: Path | str,
+    read: Callable[[Path | str], Iterable[T]],
+    block: Callable[[T], Block],
+    word: int = 0,
+) -> Iterator[tuple[T, T]]:
+    """The sentences of a gold file and of a file of predictions, in pairs.
+
+    Args:
+        gold, predictions: the files.
+        read: reads the sentences of one.
+        block: the rows of a sentence.
+        word: the column of words.
+
+    Raises:
+        UserError: the files have different sentences or words; the errors of `read`.
+    """
+    last = 0
+    for expected, predicted in zip_longest(read(gold), read(predictions)):
+        if expected is None:
+            raise UserError(f"has more sentences than {gold}", predictions, block(predicted).lines[0])
+        if predicted is None:
+            raise UserError(f"ends before the sentence of {gold}:{block(expected).lines[0]}", predictions, last)
+        _check_words(block(expected), block(predicted), word)
+        last = block(predicted).lines[-1]
+        yield expected, predicted
+
+
+def _check_words(gold: Block, predicted: Block, word: int) -> None:
+    for i, (expected, found) in enumerate(zip_longest(gold.column(word), predicted.column(word))):
+        if expected != found:
+            where = f"{gold.path}:{gold.lines[min(i, len(gold.lines) - 1)]}"
+            if found is None:
+                message = f"the sentence ends before {expected!r} of {where}"
+            else:
+                message = f"{found!r} where {'the sentence ends' if expected is None else repr(expected)} in {where}"
+            line = predicted.lines[min(i, len(predicted.lines) - 1)]
+            raise UserError(f"{message}; the words must be the same", predicted.path, line)
 
 
 def write_rows(rows: Sequence[Sequence[str]], separator: str) -> str:

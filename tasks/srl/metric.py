@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.metrics.f1 import COUNTS, precision_recall_f1
 from elmo_bench.metrics.items import AdditiveMetric
-from elmo_bench.system.errors import UserError
-from elmo_bench.text.conll2012 import ONLY_VERBS, Sentence, begins_with, read_documents
+from elmo_bench.text.columns import side_by_side
+from elmo_bench.text.conll2012 import ONLY_VERBS, WORD, Sentence, begins_with, read_documents
 from elmo_bench.text.tags import Span
 
 if TYPE_CHECKING:  # `score` needs no torch
@@ -125,15 +124,9 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     Raises:
         UserError: the files cannot be read, or hold different sentences.
     """
-    metric, last, left_out = SrlMetric(), 0, 0
+    metric, left_out = SrlMetric(), 0
     only_verbs = begins_with(predictions, ONLY_VERBS)
-    for expected, predicted in zip_longest(_sentences(gold), _sentences(predictions)):
-        if expected is None:
-            raise UserError(f"has more sentences than {gold}", predictions, predicted.block.lines[0])
-        if predicted is None:
-            raise UserError(f"ends before the sentence of {gold}:{expected.block.lines[0]}", predictions, last)
-        _same_words(expected, predicted)
-        last = predicted.block.lines[-1]
+    for expected, predicted in side_by_side(gold, predictions, _sentences, lambda sentence: sentence.block, WORD):
         answers = {predicate.index: predicate for predicate in predicted.predicates()}
         for predicate in expected.predicates():
             answer = answers.get(predicate.index)
@@ -155,15 +148,3 @@ def is_verb(pos: str) -> bool:
 
 def _sentences(path: Path | str) -> Iterator[Sentence]:
     return (sentence for document in read_documents(path) for sentence in document.sentences)
-
-
-def _same_words(expected: Sentence, predicted: Sentence) -> None:
-    for i, (word, other) in enumerate(zip_longest(expected.words, predicted.words)):
-        if word != other:
-            where = f"{expected.block.path}:{expected.block.lines[min(i, len(expected.words) - 1)]}"
-            line = predicted.block.lines[min(i, len(predicted.words) - 1)]
-            if other is None:
-                message = f"the sentence ends before {word!r} of {where}"
-            else:
-                message = f"{other!r} where {where} has {'no word' if word is None else repr(word)}"
-            raise UserError(f"{message}; the words must be the same", predicted.block.path, line)

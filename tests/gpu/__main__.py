@@ -6,7 +6,7 @@ from pathlib import Path
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command, choice, flag, whole
+from elmo_bench.system.terminal.command import Argument, Command, choice, flag, several, whole
 
 COMMAND = Command(
     (
@@ -51,7 +51,9 @@ def main() -> None:
     from tests.gpu import run  # imports Lightning, for which nobody waits who has no GPU
 
     rows = Path(given["rows"]) if given["rows"] else None
-    work = run.Work(place, rows, data, named(given["only"], run.parts(place.type)))
+    parts = run.parts(place.type)
+    only = Argument("only", "", parse=several(parts)).read(given["only"]) if given["only"] else parts
+    work = run.Work(place, rows, data, only)
     folder = Path(given["results_root"] or places.OWN)
     file = folder / "gpu.json"
     if given["force"]:
@@ -71,14 +73,6 @@ def overrides(data_root: str | None) -> list[str]:
     if data_root and not Path(data_root).is_dir():
         raise UserError("data_root is not a folder", data_root)
     return ["scale=open", f"data_root={data_root}"] if data_root else ["scale=mini"]
-
-
-def named(text: str | None, known: Sequence[str]) -> list[str]:
-    """The parts that are asked for, in their order. Raises `UserError` for an unknown one."""
-    names = text.split(",") if text else list(known)
-    if unknown := [name for name in names if name not in known]:
-        raise UserError(f"only={unknown[0]}: there is no such part; choose from {', '.join(known)}")
-    return [name for name in known if name in names]
 
 
 def choose(folder: Path, data: Sequence[str]) -> None:

@@ -10,7 +10,6 @@ import torch
 
 from elmo_bench.speed import device
 from elmo_bench.speed.cases import Case
-from elmo_bench.system.errors import UserError
 from tests.command import anew
 from tests.conftest import ROOT, clean_environment
 from tests.gpu import __main__ as gpu
@@ -72,9 +71,6 @@ def test_every_part_has_a_limit_and_the_names_of_tasks_that_offer_the_scale():
         names = run.parts(kind)
         assert {name.partition(".")[0] for name in names} == set(run.LIMITS)
         assert "steps.ner" in names
-    assert gpu.named("steps.ner,tests", names) == ["tests", "steps.ner"]
-    with pytest.raises(UserError, match=r"only=step: there is no such part"):
-        gpu.named("step", names)
 
 
 @pytest.fixture

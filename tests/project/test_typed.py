@@ -78,7 +78,7 @@ ELSEWHERE = {
     r"^git |^\.venv/bin/pre-commit": "other programs",
     r"chunking|<name>": "a task or a sweep of the reader's own; tests/benchmarks/test_new_task.py",
     r"scale=paper\s*(#|$)|vectors_root=FOLDER {2,}task\.data": "the hub",
-    r"elmo-bench (regroup|export|export_head|publish)\b": "records of runs; tests/commands, reporting, trained",
+    r"elmo-bench (export|export_head|publish)\b": "records of runs; tests/commands, reporting, trained",
     r"elmo-bench -sc|^(export|\.|eval) ": "the shell",
 }
 

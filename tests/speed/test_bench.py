@@ -11,10 +11,11 @@ from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.kernels import checked
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.recipe import Recipe
-from elmo_bench.commands.machine.bench import PARTS, parts
+from elmo_bench.commands.machine.bench import PARTS
 from elmo_bench.speed import bench, cases, device, encode, growth, memory, pretraining, reference, steps, tables
 from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import official, read_sentences
+from elmo_bench.system.terminal.command import several
 from tests.reference_bilm import PLAIN, SIZES, STRANGE, near, write_random
 
 pytestmark = pytest.mark.slow
@@ -102,9 +103,9 @@ def test_the_slope_of_a_cost():
 
 
 def test_parts_are_chosen_by_name():
-    assert parts("growth,encode") == ["encode", "growth"]
+    assert several(PARTS)("growth,encode") == ["encode", "growth"]
     with pytest.raises(ValueError, match="there is no part encod; did you mean encode?"):
-        parts("encod")
+        several(PARTS)("encod")
 
 
 def test_without_kernels_torch_alone_computes(tmp_path):

@@ -97,19 +97,6 @@ def test_clusters_are_named_where_all_keys_are_strings(keys, clusters, names):
     assert (tally.items().clusters.tolist(), tally.items().names) == (clusters, names)
 
 
-def test_items_are_put_in_larger_clusters_and_never_in_smaller_ones():
-    counts = {"tp": numbers(5, 6, 7, 8)}
-    by_sentence = Items(counts, numbers(0, 0, 1, 2), numbers(0, 0, 1, 2))
-    found = by_sentence.clustered(["b", "a", "b"])
-    assert (found.clusters.tolist(), found.names, found.totals()) == ([0, 0, 1, 0], ("b", "a"), by_sentence.totals())
-    assert found.clustered([None, None, None]) is found
-    assert by_sentence.clustered([7, 7, 7]).clusters.tolist() == [0, 0, 0, 0]
-    across = Items(counts, numbers(0, 1, 2, 3), numbers(0, 1, 0, 1))
-    assert across.clustered(["x", "x", "y", "y"]) is across
-    with pytest.raises(ValueError, match="examples of row 2, where the data have 2"):
-        by_sentence.clustered(["a", "b"])
-
-
 # The metrics of the tasks: a metric, predictions and rows, what is counted, and the clusters.
 
 

@@ -188,8 +188,9 @@ class Trainer:
     def _covering(self, path: Path, size: int | None = None) -> list[str]:
         """A given vocabulary; prints how much of the text it has. Raises `UserError` if that is hardly anything."""
         words = read_vocabulary(path, size)
-        known, mend = self.corpus.covered(words), "is it a list of its words, one a line and nothing else?"
-        told = coverage(path, known, len(self.corpus.tokens), "running words of the text", HARDLY, mend)
+        mend, total = "is it a list of its words, one a line and nothing else?", len(self.corpus.tokens)
+        known = total - self.corpus.unknown(words)[0]
+        told = coverage(path, known, total, "running words of the text", HARDLY, mend)
         self.console.print(told, style="dim", highlight=False, soft_wrap=True)
         return words
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.terminal.command import Argument, Command
-
-if TYPE_CHECKING:  # `--help` does not import them
-    from elmo_bench.bilm.corpus import Corpus
 
 COMMAND = Command(
     (
@@ -57,21 +54,15 @@ def measure(options: Path, weights: Path, text: str) -> dict[str, Any]:
     corpus = Corpus.read(sources(Path(), [(text, None)]))
     measured = finite(lambda: lm.perplexity(corpus, words), text)
     predictions = measured.pop("tokens")
-    return {**measured, "predictions": predictions, "vocabulary": len(words), **counts(corpus, words)}
-
-
-def counts(corpus: Corpus, vocabulary: list[str]) -> dict[str, int]:
-    """Sentences and words of a text, and how many of its words a vocabulary lacks: in running text, and distinct."""
-    import numpy as np
-
-    from elmo_bench.bilm.corpus import UNKNOWN
-
-    lacking = corpus.targets(vocabulary) == vocabulary.index(UNKNOWN)  # (types,) bool
+    running, distinct = corpus.unknown(words)
     return {
+        **measured,
+        "predictions": predictions,
+        "vocabulary": len(words),
         "sentences": len(corpus.ends),
         "words": len(corpus.tokens),
-        "unknown_words": int(lacking[corpus.tokens].sum()),
-        "distinct_unknown_words": int(lacking[np.unique(corpus.tokens)].sum()),
+        "unknown_words": running,
+        "distinct_unknown_words": distinct,
     }
 
 

@@ -58,17 +58,20 @@ def _chosen(arguments: list[str]) -> tuple[list[str], bool]:
     return chosen, shown
 
 
-def _generate(root: Path, cache_root: str) -> None:
-    """Generates the text if `root` is where a scale generates its data, as a run of that scale does."""
+def _make_text(scale: str, root: Path, cache_root: str) -> None:
+    """Generates the text that is missing or damaged, if it is generated: of another text it would be another biLM."""
     from elmo_bench.configuration import schema
     from elmo_bench.identity.makers import maker
+    from elmo_bench.mini import mend
 
-    for scale in places.named("scale"):
+    if scale in places.named("scale"):
         cfg = pages.compose([f"scale={scale}"])
         cfg.cache_root = cache_root
-        if cfg.scale.maker and Path(cfg.scale.folder).absolute() == root:
-            run = schema.typed(cfg)
-            maker(run.scale, run.places).make()  # type: ignore[union-attr]
+        run = schema.typed(cfg)
+        if (text := maker(run.scale, run.places)) and Path(run.scale.folder or "").absolute() == root:
+            text.make()
+            return
+    mend(root)
 
 
 def main() -> None:
@@ -78,7 +81,6 @@ def main() -> None:
     from elmo_bench.bilm.card import REMEDY, check_folder, read_card
     from elmo_bench.bilm.pretraining.parallel import leave
     from elmo_bench.bilm.pretraining.run import is_of, make_recipe, pretrain, show
-    from elmo_bench.mini import mend
 
     chosen, shown = _chosen(sys.argv[1:])
     cfg = pages.compose(chosen, "pretrain")
@@ -94,8 +96,7 @@ def main() -> None:
         checks.one_of(cfg[name], name, (True, False))
     output, root = Path(cfg.output), Path(cfg.root).absolute()
     recipe = make_recipe(cfg.recipe, root)
-    _generate(root, cfg.cache_root)
-    mend(root)  # a changed text would give another biLM
+    _make_text(cfg.name, root, cfg.cache_root)
     if output.exists() and not (output / "card.json").is_file():
         raise UserError("exists, but is not a biLM trained here (no card.json); give another output=", output)
     card = read_card(output, REMEDY) if output.exists() and not cfg.force else None

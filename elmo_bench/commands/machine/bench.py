@@ -10,8 +10,7 @@ from typing import Any
 from elmo_bench.system import machine, places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text
-from elmo_bench.system.terminal.command import Argument, Command, HelpSection, flag
-from elmo_bench.system.terminal.console import choices
+from elmo_bench.system.terminal.command import Argument, Command, HelpSection, flag, several
 
 PARTS = {
     "encode": "words to layers: against the best matrix product, a reference, the path without compiled functions, and "
@@ -21,24 +20,13 @@ PARTS = {
     "growth": "how costs grow with tokens, sentence length, vocabulary, corpus and points of a sweep",
     "memory": "of a corpus and of one four times as long; of a training step of each task",
 }
-
-
-def parts(text: str) -> list[str]:
-    """Names of parts, in the order of `PARTS`. Raises `ValueError` for any other name."""
-    names = text.split(",")
-    for name in names:
-        if name not in PARTS:
-            raise ValueError(f"there is no part {name}; {choices(name, list(PARTS))}")
-    return [name for name in PARTS if name in names]
-
-
 COMMAND = Command(
     (
         Argument(
             "data_root", "folder of the open data; without it, made-up words are used; also DATA_ROOT", None,
             "FOLDER",
         ),
-        Argument("only", "parts to measure, with commas between them; by default all", None, "PART,...", parts),
+        Argument("only", "parts, with commas between them; by default all", None, "PART,...", several(PARTS)),
         Argument("write", "save the figures as bench.json in the results", False, parse=flag),
         Argument("results_root", "where bench.json is saved; by default results/own/", None, "FOLDER"),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
@@ -187,6 +187,18 @@ def choice(*known: str) -> Callable[[str], str]:
         if text not in known:
             raise ValueError(f"choose from {', '.join(known)}")
         return text
+
+    return parse
+
+
+def several(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """Parses some of a few words, with commas between them; they come in the order in which they are known."""
+
+    def parse(text: str) -> list[str]:
+        for name in (names := text.split(",")):
+            if name not in known:
+                raise ValueError(f"there is no part {name}; {console.choices(name, [*known])}")
+        return [name for name in known if name in names]
 
     return parse
 
