@@ -26,10 +26,10 @@ INPUT: dict[str, dict[str, Any]] = {
 
 def formats() -> str:
     """What a line of the input and of the output holds, by task, as `predict --help` says it."""
-    told = {task: importlib.import_module(f"tasks.{task}").PREDICT for task in in_order(pages.tasks())}
+    known = {task: importlib.import_module(f"tasks.{task}").PREDICT for task in in_order(pages.tasks())}
     parts = ("input", "output", "official")
     rows = [
-        (f"[{task}](../tasks/{task}/README.md)", *(_code(text[part]) for part in parts)) for task, text in told.items()
+        (f"[{task}](../tasks/{task}/README.md)", *(_code(text[part]) for part in parts)) for task, text in known.items()
     ]
     return pipes(("task", "a line of the input", "what `prediction` holds", "`format=official`"), rows)
 

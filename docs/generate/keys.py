@@ -43,13 +43,13 @@ def _block(name: str, cls: type) -> str:
             or (cls in REPEATING and each.name.removeprefix("bilm.") in REPEATED)
         ):
             continue  # in a table of its own
-        told = [
+        limits = [
             BETWEEN[kind].format(value)
             for kind, value in bounds.get(each.name.rpartition(".")[2], {}).items()
             if value is not None
         ]
         default = "its file's" if each.default is REQUIRED else f"`{shown(each.default) or '[]'}`"
-        rows.append((f"`{each.name}`", default, "; ".join([each.meaning, *told])))
+        rows.append((f"`{each.name}`", default, "; ".join([each.meaning, *limits])))
     return _table(("key", "default", "meaning"), rows)
 
 
@@ -75,7 +75,7 @@ def _arguments(block: str, at: Mapping[str, Mapping[str, Any]]) -> Iterable[tupl
     names = [n for n, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     said = meanings(code)
     for name in names[given.positional :]:
-        if name in given.named + given.asked:
+        if name in given.named + given.optional:
             continue
         if name == "data" and block == "reader":
             yield "`task.data`", "", said["data"]
@@ -91,17 +91,17 @@ def _arguments(block: str, at: Mapping[str, Mapping[str, Any]]) -> Iterable[tupl
 
 def _by_scale(values: Mapping[str, Any]) -> str:
     """One value, or one for each scale."""
-    told = {scale: _told(value) for scale, value in values.items()}
-    if len({*told.values()}) == 1:
-        return f"`{next(iter(told.values()))}`"
-    return ", ".join(f"{scale}: `{value}`" for scale, value in told.items())
+    written = {scale: _written(value) for scale, value in values.items()}
+    if len({*written.values()}) == 1:
+        return f"`{next(iter(written.values()))}`"
+    return ", ".join(f"{scale}: `{value}`" for scale, value in written.items())
 
 
-def _told(value: Any) -> str:
+def _written(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return f"[{','.join(map(_told, value))}]"
+        return f"[{','.join(map(_written, value))}]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_told(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_written(inner)}" for key, inner in value.items()) + "}"
     return "required" if value is inspect.Parameter.empty else shown(value)
 
 
@@ -129,7 +129,6 @@ def recipe() -> str:
     rows = []
     for each in fields(Recipe):
         required = each.default is not None and not isinstance(each.default, str | int | float | tuple | bool)
-        rows.append(
-            (f"`recipe.{each.name}`", "its file's" if required else f"`{_told(each.default)}`", said.get(each.name, ""))
-        )
+        default = "its file's" if required else f"`{_written(each.default)}`"
+        rows.append((f"`recipe.{each.name}`", default, said.get(each.name, "")))
     return _table(("key", "default", "meaning"), rows)

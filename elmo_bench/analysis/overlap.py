@@ -102,7 +102,7 @@ def of_sentences(listed: Iterable[Sequence[str]]) -> Hashed:
 
 
 @dataclass
-class Asked:
+class OverlapRequest:
     """Which tasks and which text are compared.
 
     Attributes:
@@ -116,7 +116,7 @@ class Asked:
     settings: OverlapConfig
 
     @classmethod
-    def of(cls, arguments: Sequence[str]) -> Asked:
+    def of(cls, arguments: Sequence[str]) -> OverlapRequest:
         """From the arguments of the command, with generated data made.
 
         Raises:
@@ -142,28 +142,28 @@ class Asked:
         return {"text": digests, "task": self.settings.task, "words": self.settings.words}
 
 
-def measure(asked: Asked) -> StudyRecord:
+def measure(request: OverlapRequest) -> StudyRecord:
     """The table.
 
     Raises:
         UserError: missing or malformed data.
     """
-    n, run = asked.settings.words, asked.runs[0]
-    of = {(each.task.name, split): hashed for each in asked.runs for split, hashed in _splits(each).items()}
+    n, run = request.settings.words, request.runs[0]
+    of = {(each.task.name, split): hashed for each in request.runs for split, hashed in _splits(each).items()}
     wanted = [
         np.unique(np.concatenate(parts))
         for parts in zip(*((hashed.whole(), hashed.runs(n)[0]) for hashed in of.values()), strict=True)
     ]
     whole, running, words = np.array([], dtype=np.uint64), np.array([], dtype=np.uint64), 0
-    for source in asked.text:
+    for source in request.text:
         corpus = numbered(source)
         there = Hashed.of(corpus.types, corpus.tokens, corpus.ends)
         words += len(there.words)
         whole = np.union1d(whole, np.intersect1d(wanted[0], there.whole()))
         running = np.union1d(running, np.intersect1d(wanted[1], there.runs(n)[0]))
     cells = [cell for key, hashed in of.items() for cell in _cells(*key, _counts(hashed, whole, running, n))]
-    note = NOTE.format(text=", ".join(_names(asked.text)), words=words, n=n)
-    return StudyRecord(run.scale.name, "overlap", TITLE, note, cells, settings=asked.plain)
+    note = NOTE.format(text=", ".join(_names(request.text)), words=words, n=n)
+    return StudyRecord(run.scale.name, "overlap", TITLE, note, cells, settings=request.plain)
 
 
 def _names(text: Sequence[Source]) -> list[str]:
@@ -194,6 +194,6 @@ def _cells(task: str, split: str, counts: Mapping[str, int]) -> list[Cell]:
     return cells
 
 
-def write(record: StudyRecord, asked: Asked) -> StudyRecord:
+def write(record: StudyRecord, request: OverlapRequest) -> StudyRecord:
     """Writes and returns the record of what was measured."""
-    return studies.write(record, asked.runs[0].results_root, machine.circumstances("cpu"))
+    return studies.write(record, request.runs[0].results_root, machine.circumstances("cpu"))

@@ -88,8 +88,8 @@ def files_of(name: str | PathLike[str]) -> tuple[Path, Path]:
     for kind, patterns in (("options", ("options.json", "*options.json")), ("weights", WEIGHTS)):
         there = next((paths for pattern in patterns if (paths := sorted(folder.glob(pattern)))), [])
         if len(there) != 1:
-            told = f"{len(there)} files {patterns[-1]}" if there else f"no file {' or '.join(patterns)}"
-            raise UserError(f"{told}, and one is needed: BiLM.from_files(options, weights) takes any {kind}", folder)
+            problem = f"{len(there)} files {patterns[-1]}" if there else f"no file {' or '.join(patterns)}"
+            raise UserError(f"{problem}, and one is needed: BiLM.from_files(options, weights) takes any {kind}", folder)
         found += there
     return found[0], found[1]
 

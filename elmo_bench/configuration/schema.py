@@ -481,7 +481,7 @@ def typed(cfg: DictConfig) -> RunConfig:
 
 def from_plain(plain: Plain) -> RunConfig:
     """The same from plain containers, as stored in checkpoints. Raises `UserError` as `typed` does."""
-    plain = {**code.placed(plain), "trainer": lightning.read(plain.get("trainer", {}), TRAINERS_OWN)}
+    plain = {**code.importable(plain), "trainer": lightning.read(plain.get("trainer", {}), TRAINERS_OWN)}
     run = _object(RunConfig, plain)
     run.trainer = _object(TrainerConfig, plain["trainer"], "trainer.")
     run.elmo = _object(ElmoConfig, plain["elmo"], "elmo.")

@@ -86,7 +86,7 @@ class Table:
         paper: the paper's figures by task, one for each column.
         over: columns that all later ones are compared with, of a sweep of sources of layers (`tables/sources.py`); an
             override may then replace the settings, and columns that it left without runs are not shown.
-        beyond: words in the error of a run that cannot be, which is no failure: its cell shows a dash.
+        impossible: words in the error of a run that cannot be, which is no failure: its cell shows a dash.
         findings: of the paper, that the table decides.
     """
 
@@ -100,7 +100,7 @@ class Table:
     columns: list[Column] = field(default_factory=list)
     paper: dict[str, list[str]] = field(default_factory=dict)
     over: list[str] = field(default_factory=list)
-    beyond: str | None = None
+    impossible: str | None = None
     findings: list[Finding] = field(default_factory=list)
 
     @property

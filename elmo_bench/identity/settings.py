@@ -47,15 +47,19 @@ def relevant(run: RunConfig, whole: bool = False) -> Plain:
         run: the run.
         whole: also those that equal the default of their key.
     """
-    plain: Plain = {"seed": run.seed, "scale": counted(run.scale, whole), "task": counted(run.task, whole)}
-    plain["elmo"] = {"where": "none"} if run.baseline else counted(run.elmo, whole)
+    plain: Plain = {
+        "seed": run.seed,
+        "scale": identifying(run.scale, whole),
+        "task": identifying(run.task, whole),
+    }
+    plain["elmo"] = {"where": "none"} if run.baseline else identifying(run.elmo, whole)
     if not run.baseline:
-        plain["bilm"] = counted(run.bilm, whole)
+        plain["bilm"] = identifying(run.bilm, whole)
     if run.trains_vectors:
-        plain["vectors"] = counted(run.vectors, whole)
+        plain["vectors"] = identifying(run.vectors, whole)
     if run.sets:  # otherwise task.words says it all
         plain["vectors"] = {"source": "sets", "sets": _sets(run)}
-    plain["trainer"] = counted(run.trainer, whole)
+    plain["trainer"] = identifying(run.trainer, whole)
     if changing := {name: block for name, block in run.callbacks.items() if block and _changes(block)}:
         plain["callbacks"] = changing
     if run.fraction != 1:
@@ -71,7 +75,7 @@ def _changes(block: Any) -> bool:
 def _sets(run: RunConfig) -> Plain:
     """The values of each vector set, and its files on this machine; in the order of `run.sets`."""
     named = sorted(run.vectors.sets.items())
-    return {name: counted(block) | _files(block, run.vectors_root) for name, block in named}
+    return {name: identifying(block) | _files(block, run.vectors_root) for name, block in named}
 
 
 def _files(block: VectorSetConfig, root: str | None) -> Plain:
@@ -81,13 +85,13 @@ def _files(block: VectorSetConfig, root: str | None) -> Plain:
     return {key: str(path.absolute()) for key, path in files.items() if path is not None}
 
 
-def counted(block: Any, whole: bool = False) -> Plain:
+def identifying(block: Any, whole: bool = False) -> Plain:
     """The values of a typed block that a result depends on and, unless `whole`, that differ from the default."""
     values: Plain = {}
     for each in dataclasses.fields(block):
         value = getattr(block, each.name)
         if dataclasses.is_dataclass(value):
-            value = counted(value, whole)
+            value = identifying(value, whole)
         if each.metadata.get("beside"):
             values |= value
         elif each.metadata.get("identity", True) and (whole or value != default(each)):
@@ -96,7 +100,7 @@ def counted(block: Any, whole: bool = False) -> Plain:
 
 
 def default(each: dataclasses.Field) -> Any:
-    """The default of a field; {} for a nested block, as `counted` gives for a block of defaults."""
+    """The default of a field; {} for a nested block, as `identifying` gives for a block of defaults."""
     if each.default_factory is not dataclasses.MISSING:
         made = each.default_factory()
         return {} if dataclasses.is_dataclass(made) else made

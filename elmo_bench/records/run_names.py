@@ -20,8 +20,8 @@ def label(where: str, variant: Mapping[str, Any]) -> str:
     """
     arm, places = ("baseline", []) if where == "none" else ("+ELMo", [where])
     changes = ", ".join(_change(key, value) for key, value in variant.items() if key != "elmo.where")
-    told = "; ".join([*places, *filter(None, [changes])])
-    return f"{arm} ({told})" if told else arm
+    details = "; ".join([*places, *filter(None, [changes])])
+    return f"{arm} ({details})" if details else arm
 
 
 def _change(key: str, value: Any) -> str:

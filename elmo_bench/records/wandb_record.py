@@ -58,10 +58,10 @@ def group(record: Started, sweep: str | None = None) -> str:
 def tags(record: Started) -> list[str]:
     """The task, the scale, the biLM and the commit; a W&B tag has at most 64 characters."""
     bilm, commit = record.bilm_name, record.commit
-    told = [record.task, record.scale]
-    told += [f"biLM {bilm}"] if bilm else []
-    told += [f"commit {commit[:12]}"] if commit else []
-    return [tag[:64] for tag in told]
+    found = [record.task, record.scale]
+    found += [f"biLM {bilm}"] if bilm else []
+    found += [f"commit {commit[:12]}"] if commit else []
+    return [tag[:64] for tag in found]
 
 
 def configuration(record: Started) -> dict[str, Any]:
@@ -73,9 +73,9 @@ def configuration(record: Started) -> dict[str, Any]:
 
 def about(record: Started) -> dict[str, Any]:
     """What a record says of its origin, with its own digest when it is finished."""
-    told = {key: getattr(record, key) for key in ABOUT if hasattr(record, key)}
-    told["bilm_sha256"] = record.bilm.get("sha256")
-    return told | ({"digest": digest(record)} if isinstance(record, Record) else {})
+    origin = {key: getattr(record, key) for key in ABOUT if hasattr(record, key)}
+    origin["bilm_sha256"] = record.bilm.get("sha256")
+    return origin | ({"digest": digest(record)} if isinstance(record, Record) else {})
 
 
 def digest(record: Record) -> str:
@@ -143,10 +143,10 @@ def table(items: Items, predictions: Path) -> tuple[list[str], list[list[Any]]]:
     """The columns and rows of a test set's table: of each row its prediction, where it is known, and its statistics."""
     numbers, places = np.unique(items.rows, return_inverse=True)
     sums = [np.bincount(places, weights=values).tolist() for values in items.statistics.values()]
-    told = _predictions(predictions)
-    lines = [told.get(int(number), "") for number in numbers]
-    columns = ["row", *(["prediction"] if told else []), *items.statistics]
-    parts = [numbers.tolist(), *([lines] if told else []), *sums]
+    predicted = _predictions(predictions)
+    lines = [predicted.get(int(number), "") for number in numbers]
+    columns = ["row", *(["prediction"] if predicted else []), *items.statistics]
+    parts = [numbers.tolist(), *([lines] if predicted else []), *sums]
     return columns, [list(row) for row in zip(*parts, strict=True)][:MOST_ROWS]
 
 

@@ -25,7 +25,7 @@ class Given(NamedTuple):
 
     positional: int = 0
     named: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()  # only where the code has such an argument
+    optional: tuple[str, ...] = ()  # only where the code has such an argument
 
 
 GIVEN = {
@@ -66,8 +66,8 @@ def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
         signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object would also log its errors
     except Exception as error:  # whatever an import raises
         raise UserError(f"{place}._target_={target}: cannot be imported ({' '.join(str(error).split())})") from error
-    positional, named, asked = given or Given()
-    named += tuple(name for name in asked if name in signature.parameters)
+    positional, named, optional = given or Given()
+    named += tuple(name for name in optional if name in signature.parameters)
     known = [name for name in _names(signature)[positional:] if name not in named]
     keys = [key for key in block if not str(key).startswith("_")]
     for key in keys:
@@ -142,16 +142,16 @@ def rehearse(task: TaskConfig, device: str = "cpu") -> None:
     try:
         weight = _after_a_step(task, device)
     except Exception as error:  # whatever torch or Hydra raises
-        raise UserError(f"task.optimizer or task.schedule: {_told(error)}") from error
+        raise UserError(f"task.optimizer or task.schedule: {_reason(error)}") from error
     if not bool(torch.isfinite(weight).all()):
         raise UserError("task.optimizer: one step makes a weight that is not finite; lower task.optimizer.lr")
     try:
         _average(task, device)
     except Exception as error:
-        raise UserError(f"task.average: {_told(error)}") from error
+        raise UserError(f"task.average: {_reason(error)}") from error
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """What a library says; of a text where it computes with a number, only Python says something."""
     cause = error.__cause__ or error
     return f"a value of another type than it needs ({cause})" if isinstance(cause, TypeError) else str(cause)

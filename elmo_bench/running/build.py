@@ -111,8 +111,8 @@ def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
     if block is None:
         return None
     maker = instantiate(block)
-    signature, asked = inspect.signature(maker.func), GIVEN[part].asked
-    keywords = {key: value for key, value in keywords.items() if key not in asked or key in signature.parameters}
+    signature, optional = inspect.signature(maker.func), GIVEN[part].optional
+    keywords = {key: value for key, value in keywords.items() if key not in optional or key in signature.parameters}
     try:
         signature.bind(*maker.args, *arguments, **maker.keywords, **keywords)
     except TypeError as error:

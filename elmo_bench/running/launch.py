@@ -40,10 +40,10 @@ def train_task(task: str = "ner", overrides: Sequence[str] = ()) -> Record:
     try:
         return train(composing.compose([f"task={task}", *overrides]))
     except Exception as error:
-        told = None if isinstance(error, UserError) else console.explain(error)
-        if told is None:
+        message = None if isinstance(error, UserError) else console.explain(error)
+        if message is None:
             raise
-        raise UserError(told) from error
+        raise UserError(message) from error
 
 
 def train(cfg: DictConfig) -> Record:

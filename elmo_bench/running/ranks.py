@@ -127,9 +127,9 @@ def _ended(number: int, process: subprocess.Popen[bytes], folder: Path) -> UserE
     how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
     last = next((line for line in reversed(lines) if line.strip()), "")
-    told = f" ({last.removeprefix('error: ')})" if last and code > 0 else ""
+    reason = f" ({last.removeprefix('error: ')})" if last and code > 0 else ""
     kind = UserError if code == UserError.status else Interrupted
-    return kind(f"the process of device {number} {how}{told}; running the command again resumes the run; see {log}")
+    return kind(f"the process of device {number} {how}{reason}; running the command again resumes the run; see {log}")
 
 
 class Watch:

@@ -112,8 +112,8 @@ def made(place: str, blocks: Mapping[str, Any], **defaults: Any) -> list[Any]:
         try:
             found.append(instantiate(given))
         except Exception as error:  # whatever an import or a constructor raises
-            told = " ".join(str(error.__cause__ or error).split())
-            raise UserError(f"{place}.{name} ({block['_target_']}): {told}") from error
+            reason = " ".join(str(error.__cause__ or error).split())
+            raise UserError(f"{place}.{name} ({block['_target_']}): {reason}") from error
     return found
 
 

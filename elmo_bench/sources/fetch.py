@@ -111,15 +111,15 @@ def _download(name: str, url: str, digest: str | None, source: Source, places: P
     path = places.downloads / name
     if places.mirror is not None:
         try:
-            _told(f"{places.mirror.rstrip('/')}/{name}", path, source.limit, accept, places.patience)
+            _fetch(f"{places.mirror.rstrip('/')}/{name}", path, source.limit, accept, places.patience)
             return
         except UserError as error:
             print(f"{error}; the public address is tried", file=sys.stderr, flush=True)
             path.with_name(f"{path.name}.part").unlink(missing_ok=True)
-    _told(url, path, source.limit, accept, places.patience)
+    _fetch(url, path, source.limit, accept, places.patience)
 
 
-def _told(url: str, path: Path, limit: int, accept: Callable[[Path], Problem], patience: Patience) -> None:
+def _fetch(url: str, path: Path, limit: int, accept: Callable[[Path], Problem], patience: Patience) -> None:
     print(f"fetching {url}", file=sys.stderr, flush=True)
     download(url, path, limit, accept, patience)
 

@@ -40,8 +40,8 @@ def show(figures: Figures, console: Console) -> None:
     """Prints what was measured, part by part."""
     console.print(f"text: {figures['text']}; tokens are counted without <S> and </S>")
     for part in figures["seconds"]:
-        for told in SHOWN[part](figures):
-            console.print(told.rich() if isinstance(told, Table) else told)
+        for shown in SHOWN[part](figures):
+            console.print(shown.rich() if isinstance(shown, Table) else shown)
     console.print("seconds: " + ", ".join(f"{part} {seconds:.0f}" for part, seconds in figures["seconds"].items()))
 
 

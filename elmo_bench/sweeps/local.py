@@ -24,13 +24,13 @@ class SweepOutcome(NamedTuple):
         plan: the plan.
         records: as in the plan, with those of new runs.
         errors: why points failed.
-        beyond: why points cannot be, which is no failure (`Table.beyond`).
+        impossible: why points cannot be, which is no failure (`Table.impossible`).
     """
 
     plan: Plan
     records: Mapping[str, Record]
     errors: Mapping[Point, Exception]
-    beyond: Mapping[Point, Exception]
+    impossible: Mapping[Point, Exception]
 
     @property
     def recorded(self) -> dict[Point, Record]:
@@ -45,11 +45,11 @@ class SweepOutcome(NamedTuple):
 
     def line(self) -> str:
         """How many points are recorded, failed and missing, and the command that goes on."""
-        points, there, failed = len(self.plan.points) - len(self.beyond), len(self.recorded), len(self.errors)
+        points, there, failed = len(self.plan.points) - len(self.impossible), len(self.recorded), len(self.errors)
         counts = ((failed, "failed"), (points - there - failed, "missing"))
         said = [f"{there} of {points} runs are recorded", *(f"{number} {what}" for number, what in counts if number)]
-        goes_on = f"; to go on: {self.plan.asked.command()}" if there < points or self.plan.refused else ""
-        return f"{self.plan.asked.sweep}: {', '.join(said)}{goes_on}"
+        goes_on = f"; to go on: {self.plan.request.command()}" if there < points or self.plan.refused else ""
+        return f"{self.plan.request.sweep}: {', '.join(said)}{goes_on}"
 
 
 def run_missing(plan: Plan) -> SweepOutcome:
@@ -62,18 +62,18 @@ def run_missing(plan: Plan) -> SweepOutcome:
     progress = _Progress(plan)
     for error in (*plan.refused, *plan.errors.values()):
         progress.say(error)
-    new = _in_order(plan) if plan.asked.run else []
-    if progress.recorded and plan.asked.run:
+    new = _in_order(plan) if plan.request.run else []
+    if progress.recorded and plan.request.run:
         print(f"{progress.line()} and not run again (force=true does)", flush=True)
     if new:
         print(plan.cost(new), flush=True)
         _train(plan, new, progress)
-    found = records(plan.asked, plan.composed.values()) if new else plan.records
-    return SweepOutcome(plan, found, progress.errors, progress.beyond)
+    found = records(plan.request, plan.composed.values()) if new else plan.records
+    return SweepOutcome(plan, found, progress.errors, progress.impossible)
 
 
 def _train(plan: Plan, new: Sequence[Point], progress: _Progress) -> None:
-    at_once = plan.asked.jobs or fitting(plan.config)
+    at_once = plan.request.jobs or fitting(plan.config)
     jobs = [Job(plan.composed[point].title, [*TRAIN, "hydra.mode=RUN", *point.overrides]) for point in new]
     trainer = plan.config.trainer
     gpus = [] if trainer.accelerator == "cpu" else machine.gpus()
@@ -86,25 +86,25 @@ class _Progress:
 
     def __init__(self, plan: Plan):
         self.total, self.recorded = len(plan.points), len(plan.recorded.keys() - {*plan.new})
-        self.impossible = plan.asked.table.beyond
-        self.errors, self.beyond = dict(plan.errors), dict[Point, Exception]()
+        self.sign = plan.request.table.impossible
+        self.errors, self.impossible = dict(plan.errors), dict[Point, Exception]()
         self.said: set[str] = set()
 
     def say(self, error: Exception, title: str = "") -> Exception:
         """Shows an error with the name of its run, unless an equal one has been shown; returns it as it is shown."""
         text = console.explain(error) or ""
-        told = UserError(f"{text} ({title})") if title and not text.startswith(title) else error
+        shown = UserError(f"{text} ({title})") if title and not text.startswith(title) else error
         if text not in self.said:
             self.said.add(text)
-            console.show(told)
-        return told
+            console.show(shown)
+        return shown
 
     def ended(self, point: Point, title: str, error: UserError | None) -> str:
         """Takes the end of a run; returns how far all of them are."""
         if error is None:
             self.recorded += 1
-        elif self.impossible and self.impossible in str(error):
-            self.beyond[point] = error
+        elif self.sign and self.sign in str(error):
+            self.impossible[point] = error
         else:
             self.errors[point] = self.say(error, title)
         return self.line()
@@ -112,7 +112,7 @@ class _Progress:
     def line(self) -> str:
         """How many runs are recorded, and how many have failed."""
         failed = f", {len(self.errors)} failed" if self.errors else ""
-        return f"{self.recorded} of {self.total - len(self.beyond)} runs are recorded{failed}"
+        return f"{self.recorded} of {self.total - len(self.impossible)} runs are recorded{failed}"
 
 
 def _in_order(plan: Plan) -> list[Point]:

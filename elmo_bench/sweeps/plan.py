@@ -16,8 +16,8 @@ from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name
 from elmo_bench.records.times import in_time, typical
-from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.pages import points
+from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
     """All runs that are asked for.
 
     Attributes:
-        asked: the sweep.
+        request: the sweep.
         points: in the sweep's order.
         composed: those of them that can be run.
         errors: why the others cannot.
@@ -65,7 +65,7 @@ class Plan(NamedTuple):
         refused: the errors of tasks whose points cannot be listed.
     """
 
-    asked: Asked
+    request: SweepRequest
     points: list[Point]
     composed: Mapping[Point, Composed]
     errors: Mapping[Point, Exception]
@@ -96,20 +96,20 @@ class Plan(NamedTuple):
         counted = Counter((point.task, "baseline" if self.composed[point].config.baseline else "elmo") for point in new)
         total, unknown = 0.0, 0
         tasks = dict.fromkeys(task for task, _ in counted)
-        authors = [record for task in tasks for record in store.read_all(places.RECORDED, self.asked.scale, task)]
+        authors = [record for task in tasks for record in store.read_all(places.RECORDED, self.request.scale, task)]
         known = store.whole([*self.records.values()]), authors
         for (task, arm), number in counted.items():
             alike = ([record for record in there if (record.task, record.arm) == (task, arm)] for there in known)
             found = next(filter(None, alike), [])
             total, unknown = (total + number * typical(found), unknown) if found else (total, unknown + number)
-        told = f"{len(new)} run{'s' * (len(new) > 1)} to train"
+        message = f"{len(new)} run{'s' * (len(new) > 1)} to train"
         if unknown == len(new):
-            return f"{told}; none like them is recorded, so that their time is not known"
+            return f"{message}; none like them is recorded, so that their time is not known"
         but = f", without {unknown} of which none like them is recorded" if unknown else ""
-        return f"{told}: about {in_time(total)} of computing (medians of recorded runs{but})"
+        return f"{message}: about {in_time(total)} of computing (medians of recorded runs{but})"
 
 
-def plan(asked: Asked) -> Plan:
+def plan(request: SweepRequest) -> Plan:
     """Composes every run.
 
     Raises:
@@ -117,9 +117,9 @@ def plan(asked: Asked) -> Plan:
     """
     listed: list[Point] = []
     refused: list[Exception] = []
-    for task in asked.tasks:
+    for task in request.tasks:
         try:
-            listed += _points(asked, task)
+            listed += _points(request, task)
         except Exception as error:
             refused.append(_mendable(error))
     if not listed:
@@ -127,7 +127,7 @@ def plan(asked: Asked) -> Plan:
     composed, errors = _composed(listed)
     listed = _distinct(listed, composed)
     composed = {point: composed[point] for point in listed if point in composed}
-    return Plan(asked, listed, composed, errors, records(asked, composed.values()), refused)
+    return Plan(request, listed, composed, errors, records(request, composed.values()), refused)
 
 
 def _distinct(listed: Sequence[Point], composed: Mapping[Point, Composed]) -> list[Point]:
@@ -137,10 +137,10 @@ def _distinct(listed: Sequence[Point], composed: Mapping[Point, Composed]) -> li
     return [point for point in listed if first[names[point]] == point]
 
 
-def records(asked: Asked, composed: Iterable[Composed]) -> dict[str, Record]:
+def records(request: SweepRequest, composed: Iterable[Composed]) -> dict[str, Record]:
     """All records of the tasks at the scale, by the name of the run. Raises `UserError` for one that cannot be read."""
     roots = {each.config.results_root for each in composed}
-    found = [store.read_all(root, asked.scale, task) for root in roots for task in asked.tasks]
+    found = [store.read_all(root, request.scale, task) for root in roots for task in request.tasks]
     return {record.run: record for task in found for record in task}
 
 
@@ -151,15 +151,17 @@ def _shown(errors: Sequence[Exception]) -> Exception:
     return errors[0]
 
 
-def _points(asked: Asked, task: str) -> list[Point]:
-    seeds = None if asked.seeds is None else range(1, asked.seeds + 1)
-    return [_point(asked, task, values) for values in points(asked.sweep, asked.chosen(task), seeds, asked.instead)]
+def _points(request: SweepRequest, task: str) -> list[Point]:
+    seeds = None if request.seeds is None else range(1, request.seeds + 1)
+    return [
+        _point(request, task, values) for values in points(request.sweep, request.chosen(task), seeds, request.instead)
+    ]
 
 
-def _point(asked: Asked, task: str, values: Sequence[str]) -> Point:
+def _point(request: SweepRequest, task: str, values: Sequence[str]) -> Point:
     seeds = [int(value.partition("=")[2]) for value in values if value.startswith("seed=")]
     setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-    return Point(task, setting, seeds[0] if seeds else 1, (f"+sweep={asked.sweep}", *asked.chosen(task), *values))
+    return Point(task, setting, seeds[0] if seeds else 1, (f"+sweep={request.sweep}", *request.chosen(task), *values))
 
 
 def _composed(listed: Sequence[Point]) -> tuple[dict[Point, Composed], dict[Point, Exception]]:

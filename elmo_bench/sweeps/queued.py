@@ -86,7 +86,7 @@ def submit(plan: Plan) -> None:
     if plan.composed:
         root = Path(plan.config.results_root).absolute()
         with exclusive(cluster_folder(root), "another process is submitting runs; wait for it"):
-            _submit(plan, root, settings.read(plan.asked.on, plan.asked.cluster))
+            _submit(plan, root, settings.read(plan.request.on, plan.request.cluster))
     for error in (*plan.refused, *plan.errors.values()):
         raise error
 
@@ -100,7 +100,7 @@ def _submit(plan: Plan, root: Path, cluster: ClusterSettings) -> None:
         print(plan.cost(new), flush=True)
         _fetch(plan, new)
         _queue(plan, new, root, cluster)
-    print(f"{plan.asked.sweep}: {counts}; elmo-bench queue shows how far they are", flush=True)
+    print(f"{plan.request.sweep}: {counts}; elmo-bench queue shows how far they are", flush=True)
 
 
 def _queue(plan: Plan, new: Sequence[Point], root: Path, cluster: ClusterSettings) -> None:
@@ -122,13 +122,13 @@ def _queue(plan: Plan, new: Sequence[Point], root: Path, cluster: ClusterSetting
     runs = {
         plan.composed[p].run: {"title": a.title, "record": str(a.record)} for p, a in zip(new, attempts, strict=True)
     }
-    title = f"{plan.asked.sweep} {','.join(plan.asked.tasks)} {plan.asked.scale}"
+    title = f"{plan.request.sweep} {','.join(plan.request.tasks)} {plan.request.scale}"
     write_bytes(folder / FILE, json_text.dumps({"sweep": title, "runs": runs, "prepare": prepare}, indent=1).encode())
 
 
 def _attempt(plan: Plan, point: Point, root: Path, folder: Path, attempts: int) -> Attempt:
     composed = plan.composed[point]
-    record = store.place(root, plan.asked.scale, point.task, composed.run)
+    record = store.place(root, plan.request.scale, point.task, composed.run)
     command = [*local.TRAIN, "hydra.mode=RUN", *point.overrides]
     return Attempt(composed.title, command, record, journal(folder, composed.run).path, attempts)
 
@@ -171,8 +171,8 @@ def submissions(results_root: Path) -> list[Submission]:
     """All submissions, the newest last."""
     found = []
     for path in sorted(cluster_folder(results_root).glob(f"*/{FILE}")):
-        told = json_text.read(path)
-        found.append(Submission(path.parent, told["sweep"], told["runs"], told["prepare"]))
+        stored = json_text.read(path)
+        found.append(Submission(path.parent, stored["sweep"], stored["runs"], stored["prepare"]))
     return found
 
 

@@ -29,7 +29,7 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def naming_parent() -> Iterator[None]:
     """In the block, what a library starts is told the id of its parent; it must call `end_with_parent` itself."""
     os.environ.update(environment())
     try:
@@ -45,8 +45,8 @@ def end_with_parent(parent: int | None = None) -> None:
         parent: the id of the process that started this one; None: as `environment` says, if it does. It is compared
             with the present parent, since that one may have ended before this call.
     """
-    told = os.environ.pop(PARENT, None)  # what this process starts has another parent
-    parent = parent or (int(told) if told and told.isdecimal() else None)
+    given = os.environ.pop(PARENT, None)  # what this process starts has another parent
+    parent = parent or (int(given) if given and given.isdecimal() else None)
     if parent in (None, os.getpid()):  # a launcher that runs in the process which was to start others, as with n_jobs=1
         return
     if sys.platform != "linux" or ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):

@@ -34,14 +34,14 @@ def written(name: str) -> str:
     return name.removeprefix("elmo_bench.") if name.startswith(f"{INSIDE}.") else name
 
 
-def placed(node: Any) -> Any:
+def importable(node: Any) -> Any:
     """Plain containers in which every `_target_` and `maker` is the name by which it is imported here."""
     if isinstance(node, dict):
         return {
-            key: located(value) if key in ("_target_", "maker") and isinstance(value, str) else placed(value)
+            key: located(value) if key in ("_target_", "maker") and isinstance(value, str) else importable(value)
             for key, value in node.items()
         }
-    return [placed(each) for each in node] if isinstance(node, list) else node
+    return [importable(each) for each in node] if isinstance(node, list) else node
 
 
 @cache

@@ -93,17 +93,17 @@ def unseen_gpu() -> str | None:
 
     if torch.cuda.is_available() or os.environ.get("CUDA_VISIBLE_DEVICES") in HIDDEN:
         return None
-    told = next((f"{name}={os.environ[name]}" for name in GIVEN if os.environ.get(name)), None)
-    if told is None and "SLURM_JOB_ID" not in os.environ:
-        told = DRIVER if Path(DRIVER).exists() else _listed()
-    if told is None:
+    sign = next((f"{name}={os.environ[name]}" for name in GIVEN if os.environ.get(name)), None)
+    if sign is None and "SLURM_JOB_ID" not in os.environ:
+        sign = DRIVER if Path(DRIVER).exists() else _listed()
+    if sign is None:
         return None
     mend = (
         "see what nvidia-smi says of the driver"
         if torch.version.cuda
         else "it is the build for CPUs: rm -rf .venv && make setup TORCH=cuda"
     )
-    return f"there is a GPU ({told}), but torch {torch.__version__} sees none; {mend}"
+    return f"there is a GPU ({sign}), but torch {torch.__version__} sees none; {mend}"
 
 
 def _listed() -> str | None:

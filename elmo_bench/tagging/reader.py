@@ -157,7 +157,7 @@ class TaggingReader:
             raise _fault(error, kept[error.sentence]) from None
         if settled.exceptions:
             self.repairs.append(_repairs(settled, kept, split))
-        return documents.told_apart(rows)
+        return documents.with_documents(rows)
 
     def _make_vocabularies(self, train: Sequence[Row], part: Part) -> None:
         words = [word for row in train for word in row["tokens"]]

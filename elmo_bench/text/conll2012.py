@@ -216,10 +216,10 @@ def with_words(documents: Iterable[Document]) -> Iterator[Document]:
     for document in documents:
         for block, *_ in document.sentences:
             if set(block.column(WORD)) == {SKELETON}:
-                told = (
+                message = (
                     f"the words are missing, {SKELETON} stands for them; put in those of OntoNotes (skeleton2conll.sh)"
                 )
-                raise UserError(told, block.path, block.lines[0])
+                raise UserError(message, block.path, block.lines[0])
         yield document
 
 

@@ -48,7 +48,7 @@ def in_comments(blocks: Iterable[Block]) -> Iterator[tuple[Block, str | None]]:
             yield block, document
 
 
-def told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_documents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows with a "document" each; without it if all have the same, as in a file that does not mark documents."""
     if len({row["document"] for row in rows}) > 1:
         return rows

@@ -75,7 +75,7 @@ def coverage(path: str | PathLike[str], known: int, number: int, what: str, leas
     Raises:
         UserError: it has less than that.
     """
-    told = f"has {known} of the {number} {what} ({known / max(number, 1):.1%})"
+    message = f"has {known} of the {number} {what} ({known / max(number, 1):.1%})"
     if known < least * number or (known == 0 < least):
-        raise UserError(f"{told}; {mend}", path)
-    return f"{path} {told}"
+        raise UserError(f"{message}; {mend}", path)
+    return f"{path} {message}"

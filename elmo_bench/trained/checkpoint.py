@@ -35,9 +35,9 @@ def load(checkpoint: str, remedy: str = REMEDY, task: str | None = None) -> dict
     try:
         _check_parts(saved)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        told = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"
         raise UserError(
-            f"not a checkpoint of elmo_bench: other parts, or of other types ({told})", checkpoint
+            f"not a checkpoint of elmo_bench: other parts, or of other types ({reason})", checkpoint
         ) from None
     config = saved["hyper_parameters"]["config"]
     stored.check(config, checkpoint, task)

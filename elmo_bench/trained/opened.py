@@ -148,8 +148,8 @@ def usable() -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise UserError(f"no model can be made of what the checkpoint stores ({told}); {REMEDY}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise UserError(f"no model can be made of what the checkpoint stores ({reason}); {REMEDY}") from error
 
 
 def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfig:

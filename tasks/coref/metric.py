@@ -206,8 +206,8 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         left_out += len(clusters) - len(kept)
         metric.add(kept, _read(answer, Path(predictions)))
     if left_out:
-        told = f"{left_out} clusters of one mention in {gold} are not scored, as the first line says"
-        print(f"{predictions}: {told}", file=sys.stderr)
+        note = f"{left_out} clusters of one mention in {gold} are not scored, as the first line says"
+        print(f"{predictions}: {note}", file=sys.stderr)
     if metric.repeats > REPEATS:
         message = (
             f"{metric.repeats} mentions of the key are predicted more than once; the scorer refuses over {REPEATS}"

@@ -136,8 +136,8 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
             same = answer is not None and answer.lemma == predicate.lemma
             metric.add(predicate.arguments, answer.arguments if answer is not None and same else [])
     if left_out:
-        told = f"{left_out} predicates of {gold} are no verbs and not scored, as the first line says"
-        print(f"{predictions}: {told}", file=sys.stderr)
+        note = f"{left_out} predicates of {gold} are no verbs and not scored, as the first line says"
+        print(f"{predictions}: {note}", file=sys.stderr)
     return metric.compute()
 
 

@@ -88,7 +88,7 @@ class SrlReader:
             UserError: a missing setting or file, malformed columns or brackets, no predicates at all; it names file and
                 line.
         """
-        splits = {split: documents.told_apart(self._rows(split)) for split in SPLITS}
+        splits = {split: documents.with_documents(self._rows(split)) for split in SPLITS}
         for split, rows in splits.items():
             if not rows:
                 hint = " whose part of speech is VB*; set predicates=all" if self.chosen == "verbs" else ""
@@ -110,8 +110,8 @@ class SrlReader:
         if not inside:
             return [{key: value for key, value in row.items() if key != "inner"} for row in rows]
         listed = ", ".join(inside[:LISTED]) + (f" and {len(inside) - LISTED} more" if len(inside) > LISTED else "")
-        told = f"srl {split}: {len(inside)} arguments lie inside others and are not learned, only scored ({listed})"
-        print(told, file=sys.stderr)
+        note = f"srl {split}: {len(inside)} arguments lie inside others and are not learned, only scored ({listed})"
+        print(note, file=sys.stderr)
         return rows
 
     def _read(self, split: str, inside: list[str]) -> Iterator[Row]:
@@ -192,10 +192,10 @@ class SrlReader:
                 row |= {"lemmas": [each.lemma for each in found], "frames": [each.frame for each in found]}
                 rows.append(row | {"document": document.name, "part": document.part})
         if left_out:
-            told = (
+            note = (
                 f"{path}: {left_out} predicates are no verbs and left out, as in training (task.data.predicates=verbs)"
             )
-            print(told, file=sys.stderr)
+            print(note, file=sys.stderr)
         return rows
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:

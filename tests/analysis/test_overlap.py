@@ -10,10 +10,10 @@ from elmo_bench.reporting.tables import remarks
 from elmo_bench.system.errors import UserError
 
 
-def common(known: list[str], asked: list[str], n: int) -> list[dict[str, int]]:
+def common(known: list[str], request: list[str], n: int) -> list[dict[str, int]]:
     """The counts for each of the asked sentences alone."""
     text, found = of_sentences(line.split() for line in known), []
-    for line in asked:
+    for line in request:
         one = of_sentences([line.split()])
         found.append(overlap._counts(one, text.whole(), text.runs(n)[0], n))
     return found
@@ -21,11 +21,11 @@ def common(known: list[str], asked: list[str], n: int) -> list[dict[str, int]]:
 
 def test_sentences_and_running_words_are_found_as_by_brute_force():
     random = np.random.default_rng(1)
-    known, asked = (
+    known, request = (
         [" ".join(random.choice(list("abc"), size=random.integers(1, 9))) for _ in range(40)] for _ in range(2)
     )
     grams = {tuple(words[i : i + 4]) for words in map(str.split, known) for i in range(len(words) - 3)}
-    for line, counts in zip(asked, common(known, asked, 4), strict=True):
+    for line, counts in zip(request, common(known, request, 4), strict=True):
         words = line.split()
         shared = any(tuple(words[i : i + 4]) in grams for i in range(len(words) - 3))
         assert counts == {"sentences": 1, "whole in the text": line in known, LONG: len(words) >= 4, SHARED: shared}
@@ -33,8 +33,8 @@ def test_sentences_and_running_words_are_found_as_by_brute_force():
 
 def test_capitals_and_marks_do_not_count_and_running_words_end_with_the_sentence():
     known = ["`` The cat sat on the mat . ''", "It rained", "All day"]
-    asked = ["the CAT sat -- on the mat", "it rained all day", '" "']
-    counts = common(known, asked, 4)
+    request = ["the CAT sat -- on the mat", "it rained all day", '" "']
+    counts = common(known, request, 4)
     assert [each["whole in the text"] for each in counts] == [1, 0, 0]
     assert [each[SHARED] for each in counts] == [1, 0, 0]
     assert counts[2]["sentences"] == 0
@@ -46,13 +46,13 @@ def test_a_text_and_a_task_give_a_record(bench):
     longest = max((bench.data / "toy" / "test.txt").read_text().splitlines(), key=len)
     text.write_text(" ".join(pair.split("/")[0] for pair in longest.split()) + "\n")
     given = [*bench.overrides()[1:], "task=toy", "words=2"]
-    asked = overlap.Asked.of([*given, f"text={text}"])
-    study = overlap.write(overlap.measure(asked), asked)
+    request = overlap.OverlapRequest.of([*given, f"text={text}"])
+    study = overlap.write(overlap.measure(request), request)
     assert study.place(bench.results).parent == bench.results / "analysis" / "open" / "overlap"
     (whole,) = [cell.value for cell in study.cells if (cell.split, cell.quantity) == ("test", "whole in the text")]
     assert whole == 1
     with pytest.raises(UserError, match="no such text"):
-        overlap.Asked.of([*given, f"text={bench.folder}/none-*.txt"])
+        overlap.OverlapRequest.of([*given, f"text={bench.folder}/none-*.txt"])
 
 
 def test_dev_that_was_read_is_said_beside_its_scores():

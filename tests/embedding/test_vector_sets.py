@@ -25,8 +25,8 @@ from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_files
 from elmo_bench.identity.settings import relevant
-from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.plan import plan
+from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
 from elmo_bench.text.vocabulary import Vocabulary
@@ -422,7 +422,7 @@ def test_a_data_set_in_the_cache_of_the_hub_is_not_missing(nothing, tmp_path, mo
 
 
 def test_reproduce_names_the_bilm_too_although_the_baseline_comes_first(nothing):
-    (error,) = set(plan(Asked("table1", ["srl"], "paper", 1, overrides=nothing[:1])).errors.values())
+    (error,) = set(plan(SweepRequest("table1", ["srl"], "paper", 1, overrides=nothing[:1])).errors.values())
     assert "hdf5" in str(error)
     assert "LDC2013T19" in str(error)
 

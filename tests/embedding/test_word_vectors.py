@@ -20,8 +20,8 @@ from elmo_bench.embedding.words import distinct
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_vectors
 from elmo_bench.records.run_names import label_of
-from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.plan import plan
+from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
 from tests.damage import flipped
@@ -189,7 +189,7 @@ def test_a_missing_text_is_named(text):
 
 def test_table_1_compares_models_on_the_vectors_of_the_scale(text):
     def arms(*changes):
-        planned = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared(*changes)))
+        planned = plan(SweepRequest("table1", ["toy"], "open", 1, overrides=text.shared(*changes)))
         configs = [each.config for each in planned.composed.values()]
         return [(config.arm, config.elmo.where, config.vectors.source) for config in configs]
 
@@ -198,7 +198,7 @@ def test_table_1_compares_models_on_the_vectors_of_the_scale(text):
     page = text.conf / "scale" / "open.yaml"
     page.write_text(page.read_text().replace("/vectors: page", "/vectors: text"))
     assert arms() == [("baseline", "none", "text"), ("elmo", "input", "text")]
-    (error,) = plan(Asked("table1", ["toy"], "open", 1, overrides=text.shared("arm=text"))).errors.values()
+    (error,) = plan(SweepRequest("table1", ["toy"], "open", 1, overrides=text.shared("arm=text"))).errors.values()
     assert (console.explain(error) or "").startswith("arm=text: choose from baseline, elmo")
 
 

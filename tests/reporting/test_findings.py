@@ -220,9 +220,9 @@ def test_two_studies_of_one_biLM_are_two_rows(monkeypatch):
 def test_each_task_has_a_row_of_its_own(monkeypatch):
     lowered = [Cell(task, "lowered, %", value) for task, value in (("ner", 50.0), ("snli", 60.0))]
     cells = [Cell("ner", "before", 200.0, paper=103.2), *lowered]
-    asked = {"quantity": "lowered, %", "unit": "%", "paper": {"ner": "55 %", "sst5": "40 %"}}
+    request = {"quantity": "lowered, %", "unit": "%", "paper": {"ner": "55 %", "sst5": "40 %"}}
     listed = [StudyRecord("open", "tuning", "", "", cells, "open", 7)]
-    one, other = of_study(monkeypatch, "tuning", listed, **asked)
+    one, other = of_study(monkeypatch, "tuning", listed, **request)
     assert (one.task, one.value, one.unit, one.verdict) == ("ner", 50.0, "%", "not shown")  # without an interval
     assert one.note == "biLM open; before 200.0 (the paper: 103.2)"
     assert (other.task, other.verdict) == ("sst5", "not tested")

@@ -9,7 +9,7 @@ from elmo_bench.reporting.statistics.cells import content
 from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.reporting.tables import sources
 from elmo_bench.reporting.tables.paper import section
-from elmo_bench.sweeps.asked import Asked
+from elmo_bench.sweeps.request import SweepRequest
 from tests.records.test_records import fake, save
 
 pytestmark = pytest.mark.usefixtures("first_versions")
@@ -42,7 +42,7 @@ def folder(tmp_path):
 
 
 def written(folder) -> list[Section]:
-    made = content(Asked("sources", ["ner", "snli"], seeds=2), store.read_all(folder))
+    made = content(SweepRequest("sources", ["ner", "snli"], seeds=2), store.read_all(folder))
     assert made
     return [section(made), *sources.sections(made)]
 

@@ -13,8 +13,8 @@ from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.cells import content
 from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.reporting.tables.paper import section
-from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.pages import points, setting
+from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.errors import UserError
 from tests.records.test_records import fake, save
 
@@ -36,29 +36,29 @@ def made(task="ner", variant=None, **scores):
     return runs
 
 
-def shown(asked: Asked, records) -> Section:
-    found = content(asked, records)
+def shown(request: SweepRequest, records) -> Section:
+    found = content(request, records)
     assert found
     return section(found)
 
 
-def rows(asked: Asked, records) -> list[tuple[str, ...]]:
-    table = shown(asked, records)
+def rows(request: SweepRequest, records) -> list[tuple[str, ...]]:
+    table = shown(request, records)
     return [table.header, *table.rows]
 
 
 def test_ours_stands_beside_the_papers():
     runs = made("srl", input=[80.0, 82.0], both=[70.0])
-    header, paper, ours = rows(Asked("table3", ["srl"], seeds=2), runs)
+    header, paper, ours = rows(SweepRequest("table3", ["srl"], seeds=2), runs)
     assert header == ("task", "", "input only", "input & output", "output only")
     assert paper == ("SRL, f1", "the paper", "84.7", "84.3", "80.9")
     assert ours == ("SRL, f1", "ours, mini", "82.00 ± 1.41 (2)", "71.00 (1; 1 missing)", "missing")
 
 
 def test_what_is_missing_is_said_with_the_command_that_runs_it(tmp_path):
-    asked = Asked("table3", ["srl"], seeds=2, overrides=[f"data_root={tmp_path}", "elmo.dropout=0.2"])
+    request = SweepRequest("table3", ["srl"], seeds=2, overrides=[f"data_root={tmp_path}", "elmo.dropout=0.2"])
     runs = made("srl", {"elmo.dropout": 0.2}, input=[80.0, 82.0], both=[70.0])
-    table = shown(asked, [*runs, *made("srl", input=[1.0], both=[1.0], output=[1.0])])
+    table = shown(request, [*runs, *made("srl", input=[1.0], both=[1.0], output=[1.0])])
     (remark,) = table.remarks
     command = "elmo-bench sweep +sweep=table3 task=srl scale=mini seeds=2 elmo.dropout=0.2"
     assert remark == f"srl: 3 of 6 runs are missing: {command}"
@@ -68,16 +68,16 @@ def test_what_is_missing_is_said_with_the_command_that_runs_it(tmp_path):
 
 def test_the_increase_is_absolute_and_relative_to_the_remaining_error():
     runs = [*made(none=[90.0], input=[91.5]), *made(variant={"vectors": "random"}, none=[50.0], input=[70.0])]
-    header, _, ours = rows(Asked("table1", ["ner"], seeds=1), runs)
+    header, _, ours = rows(SweepRequest("table1", ["ner"], seeds=1), runs)
     assert header[2:] == ("previous best", "baseline", "+ ELMo", "increase (absolute / relative)")
     assert ours[2:] == ("", "90.00 (1)", "91.50 (1)", "1.50 / 15.0 %")
-    _, _, ours = rows(Asked("table1", ["ner"], seeds=1, overrides=["vectors=random"]), runs)
+    _, _, ours = rows(SweepRequest("table1", ["ner"], seeds=1, overrides=["vectors=random"]), runs)
     assert ours[2:] == ("", "50.00 (1)", "70.00 (1)", "20.00 / 40.0 %")
 
 
 def test_other_tasks_that_have_such_runs_have_their_rows():
     runs = [*made("srl", input=[80.0], both=[70.0]), *made("snli", input=[50.0]), *made("coref", input=[60.0])]
-    both = rows(Asked("table3", ["snli"], seeds=1), runs)
+    both = rows(SweepRequest("table3", ["snli"], seeds=1), runs)
     assert [row[:3] for row in both[1:]] == [
         ("SNLI, f1", "the paper", "88.9"), ("SNLI, f1", "ours, mini", "51.00 (1)"),
         ("SRL, f1", "the paper", "84.7"), ("SRL, f1", "ours, mini", "81.00 (1)"),
@@ -88,7 +88,7 @@ def test_rows_and_columns_are_settings():
     runs = [*made(none=[60.0], input=[70.0]), *made(variant={"fraction": 0.1}, none=[40.0], input=[50.0])]
     for run in runs:
         run.config["fraction"] = run.variant.get("fraction", 1.0)
-    table = rows(Asked("figure1", ["ner"], seeds=1), runs)
+    table = rows(SweepRequest("figure1", ["ner"], seeds=1), runs)
     assert table[0] == ("task", "", "0.1 %", "0.3 %", "1 %", "3 %", "10 %", "30 %", "100 %")
     assert [(*row[:2], row[6], row[8]) for row in table[1:]] == [
         ("NER, f1", "baseline", "41.00 (1)", "61.00 (1)"), ("NER, f1", "+ ELMo", "51.00 (1)", "71.00 (1)")
@@ -97,20 +97,20 @@ def test_rows_and_columns_are_settings():
 
 def test_a_fraction_that_does_not_fill_a_batch_has_a_dash():
     """By the ten updates of an epoch on all of the data, 3 % of them are less than a batch."""
-    table = shown(Asked("figure1", ["ner"], seeds=1), made(none=[60.0]))
+    table = shown(SweepRequest("figure1", ["ner"], seeds=1), made(none=[60.0]))
     assert table.rows[0][2:] == ("–", "–", "–", "–", "missing", "missing", "61.00 (1)")
     assert table.remarks[0].startswith("ner: 5 of 6 runs are missing: ")
 
 
 def test_a_setting_that_replaces_the_sweeps_own_has_a_column():
-    asked = Asked("table3", ["ner"], seeds=1, overrides=["elmo.where=input,none"])
-    assert rows(asked, made(none=[60.0], input=[70.0]))[0][2:] == ("input only", "baseline")
-    (bilm,) = rows(Asked("sources", ["ner"], seeds=1, overrides=["bilm=mini,mine"]), made(none=[60.0]))[:1]
+    request = SweepRequest("table3", ["ner"], seeds=1, overrides=["elmo.where=input,none"])
+    assert rows(request, made(none=[60.0], input=[70.0]))[0][2:] == ("input only", "baseline")
+    (bilm,) = rows(SweepRequest("sources", ["ner"], seeds=1, overrides=["bilm=mini,mine"]), made(none=[60.0]))[:1]
     assert bilm[1:] == ("no context", "ELMo", "bilm=mine")
 
 
 def test_the_weights_of_layers_by_place():
-    header, row = rows(Asked("figure2", ["ner"], seeds=2), made(both=[80.0, 82.0]))
+    header, row = rows(SweepRequest("figure2", ["ner"], seeds=2), made(both=[80.0, 82.0]))
     assert header == ("task", "ELMo at", "s_0", "s_1", "s_2", "γ", "seeds")
     assert row == ("NER", "input", "0.10 ▼", "0.30 ▼", "0.60", "1.25", "2")
 
@@ -146,7 +146,11 @@ def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block
     path = bench.conf / "sweep" / "mine.yaml"
     head = "# @package _global_\nhydra: {mode: MULTIRUN, sweeper: {params: {elmo.where: 'none,input', seed: '1'}}}\n"
     path.write_text(head)
-    assert rows(Asked("mine", ["ner"], seeds=1), made(none=[60.0]))[0] == ("task", "baseline", "elmo.where=input")
+    assert rows(SweepRequest("mine", ["ner"], seeds=1), made(none=[60.0]))[0] == (
+        "task",
+        "baseline",
+        "elmo.where=input",
+    )
     path.write_text(head + "table: {colums: []}\n")
     with pytest.raises(UserError, match=r"mine.yaml: table: Key 'colums' not in 'Table'"):
         tables.table("mine")
@@ -191,7 +195,7 @@ def test_a_run_stands_in_the_first_table_that_has_it(where, variant, table):
 def test_the_report_has_the_tables_of_sweeps_made_of_the_records(tmp_path):
     save(tmp_path, *made("srl", both=[80.0, 82.0, 81.0]))
     files = page.contents(store.read_all(tmp_path), tmp_path)
-    written = table_files.markdown([shown(Asked("table3", ["srl"]), store.read_all(tmp_path))])
+    written = table_files.markdown([shown(SweepRequest("table3", ["srl"]), store.read_all(tmp_path))])
     assert files["tables/table3.mini.md"] == written
     assert [name for name in files if name.startswith("tables/")] == ["tables/table3.mini.md", "tables/figure2.mini.md"]
     table, *_ = json.loads(files["report.json"])["sweeps"]["tables"]

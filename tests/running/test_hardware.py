@@ -44,9 +44,9 @@ def test_a_job_that_was_given_a_gpu_does_not_train_on_the_cpu(given, alone):
     for name, value in given.items():
         alone.setenv(name, value)
     ((name, value),) = given.items()
-    for asked in ("auto", "gpu", "cuda"):
-        with pytest.raises(UserError, match=rf"accelerator={asked}: there is a GPU \({name}={value}\), but torch"):
-            build.device_of(asked)
+    for request in ("auto", "gpu", "cuda"):
+        with pytest.raises(UserError, match=rf"accelerator={request}: there is a GPU \({name}={value}\), but torch"):
+            build.device_of(request)
     with pytest.raises(UserError, match=r"device=auto: there is a GPU.*make setup TORCH=cuda, or choose device=cpu"):
         choose_device()
     assert build.device_of("cpu") == choose_device("cpu").type == "cpu"
@@ -93,8 +93,8 @@ def test_the_command_says_so_in_one_line(bench):
         ("trainer.devices=64", "this machine has"),
     ],
 )
-def test_what_the_machine_lacks_is_said_before_anything_is_prepared(command, asked, said, bench, monkeypatch):
-    done = bench.command(command, *bench.overrides(asked), **HIDDEN)
+def test_what_the_machine_lacks_is_said_before_anything_is_prepared(command, request, said, bench, monkeypatch):
+    done = bench.command(command, *bench.overrides(request), **HIDDEN)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert not (bench.folder / "cache").exists()

@@ -16,8 +16,8 @@ from elmo_bench.commands.run.sweep import wanted
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity
 from elmo_bench.sweeps import local
-from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.plan import Plan, plan
+from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.errors import UserError
 from tests import pretend
 from tests.command import Fork
@@ -32,7 +32,7 @@ PAGE = """# @package _global_
 hydra: {{mode: MULTIRUN, sweeper: {{params: {{{key}: "{values}", seed: "1,2"}}}}}}
 """
 PAGES = {  # the runs of `arms` start sooner than those of `places`
-    "places": PAGE.format(key="elmo.where", values="none,input") + "table: {beyond: fewer than a batch}\n",
+    "places": PAGE.format(key="elmo.where", values="none,input") + "table: {impossible: fewer than a batch}\n",
     "arms": PAGE.format(key="arm", values="baseline,elmo"),
     "layers": PAGE.format(key="elmo.layers", values="7,last"),
 }
@@ -69,7 +69,7 @@ def records(toy) -> dict[str, dict]:
 
 
 def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
-    return plan(Asked("places", ["toy"], "open", seeds, run=run, overrides=toy.shared(SHORT, *changes)))
+    return plan(SweepRequest("places", ["toy"], "open", seeds, run=run, overrides=toy.shared(SHORT, *changes)))
 
 
 def test_points_that_differ_in_their_seed_are_composed_twice_and_not_once_each(toy, monkeypatch):
@@ -99,7 +99,7 @@ def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
     monkeypatch.setattr("elmo_bench.running.launch.train", recorded)
     monkeypatch.setattr("sys.argv", ["train", "+sweep=table2", "task=sst5", "scale=open", "seed=1", *given])
     train.main()
-    listed = plan(Asked("table2", ["sst5"], "open", 1, run=False, overrides=given[:2])).points
+    listed = plan(SweepRequest("table2", ["sst5"], "open", 1, run=False, overrides=given[:2])).points
     assert composed == [schema.typed(pages.compose(point.overrides)) for point in listed]
     assert [run.arm for run in composed] == ["baseline", "elmo", "elmo", "elmo"]
 
@@ -245,7 +245,7 @@ def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
     wrong = UserError("fraction=0.1: fewer than a batch of 8"), UserError("no disk")
     monkeypatch.setattr(local, "run_jobs", ending(*wrong))
     outcome = local.run_missing(planned(toy))
-    assert (len(outcome.beyond), len(outcome.errors)) == (1, 1)
+    assert (len(outcome.impossible), len(outcome.errors)) == (1, 1)
     assert outcome.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")
 
 

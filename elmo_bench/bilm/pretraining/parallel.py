@@ -71,9 +71,9 @@ class Group:
         """The first process's decision, broadcast to all."""
         if self.size == 1:
             return decision
-        told = [decision]
-        dist.broadcast_object_list(told)
-        return told[0]
+        decided = [decision]
+        dist.broadcast_object_list(decided)
+        return decided[0]
 
     def wait(self) -> None:
         """Waits until every process has called this."""

@@ -127,7 +127,7 @@ class Trainer:
         started = saved - self.seconds
         columns = TextColumn("biLM"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         columns = (*columns, TextColumn("{task.fields[info]}"))
-        told = self.update, self.seconds
+        logged = self.update, self.seconds
         with (
             ThreadPoolExecutor(1, "checkpoint") as self.writer,  # on its end, the last checkpoint is written
             Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress,
@@ -140,8 +140,8 @@ class Trainer:
                 self.seconds = time.monotonic() - started
                 last = self.update == end
                 if self.update % 50 == 0 or last:
-                    self._log(loss, told, progress, bar)
-                    told = self.update, self.seconds
+                    self._log(loss, logged, progress, bar)
+                    logged = self.update, self.seconds
                 if last or self._due(time.monotonic() - saved):
                     self._save()
                     saved = time.monotonic()
@@ -190,8 +190,8 @@ class Trainer:
         words = read_vocabulary(path, size)
         mend, total = "is it a list of its words, one a line and nothing else?", len(self.corpus.tokens)
         known = total - self.corpus.unknown(words)[0]
-        told = coverage(path, known, total, "running words of the text", HARDLY, mend)
-        self.console.print(told, style="dim", highlight=False, soft_wrap=True)
+        message = coverage(path, known, total, "running words of the text", HARDLY, mend)
+        self.console.print(message, style="dim", highlight=False, soft_wrap=True)
         return words
 
     def _start(self) -> int:
@@ -293,14 +293,14 @@ class Trainer:
             yield from zip(*(chunks(stream, recipe.rows, recipe.steps, first) for stream in streams), strict=True)
             first = 0
 
-    def _log(self, loss: torch.Tensor, told: tuple[int, float], progress: Progress, bar: TaskID) -> None:
-        """Logs the progress; `told` is the update and the seconds at the previous log entry."""
+    def _log(self, loss: torch.Tensor, logged: tuple[int, float], progress: Progress, bar: TaskID) -> None:
+        """Logs the progress; `logged` is the update and the seconds at the previous log entry."""
         loss = loss.clone()
         self.group.average([loss])
         self._stop_at(self.watch.look() or self.watch.add(self.update, "loss", loss) or self.watch.look())
         if self.journal is None:
             return
-        rate = (self.update - told[0]) / max(self.seconds - told[1], 1e-9)
+        rate = (self.update - logged[0]) / max(self.seconds - logged[1], 1e-9)
         size, left = self.recipe.rows * self.recipe.steps, self.recipe.updates - self.update
         entry = Entry.of(self.update, size, loss.item(), rate, self.seconds, left)
         self.journal.write(entry)
@@ -343,8 +343,8 @@ class Trainer:
         try:
             self._go_on(load_checkpoint(self._checkpoint, REMEDY))
         except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-            told = f"{type(error).__name__}: {error}"
-            raise UserError(f"not a checkpoint of this training ({told}); {REMEDY}", self._checkpoint) from error
+            reason = f"{type(error).__name__}: {error}"
+            raise UserError(f"not a checkpoint of this training ({reason}); {REMEDY}", self._checkpoint) from error
         self.console.print(f"resuming after update {self.update} of {self.recipe.updates}", style="dim")
 
     def _go_on(self, state: dict[str, Any]) -> None:

@@ -29,5 +29,5 @@ def main() -> None:
     """The entry point."""
     from elmo_bench.analysis import overlap
 
-    asked = overlap.Asked.of(sys.argv[1:])
-    show(overlap.write(overlap.measure(asked), asked), asked.runs[0].results_root)
+    request = overlap.OverlapRequest.of(sys.argv[1:])
+    show(overlap.write(overlap.measure(request), request), request.runs[0].results_root)

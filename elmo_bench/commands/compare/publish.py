@@ -56,13 +56,13 @@ def main() -> None:
     folder = places.OWN if places.is_evidence(results_root) else results_root
     project, entity = given["project"], given["entity"]
     with exclusive(folder / "wandb", "another process is publishing these runs"):
-        told = publishing.publish(records, results_root, folder, project, entity, _with_progress)
-    print(f"W&B, project {project}: runs: " + ", ".join(f"{number} {outcome}" for outcome, number in told.items()))
+        counts = publishing.publish(records, results_root, folder, project, entity, _with_progress)
+    print(f"W&B, project {project}: runs: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()))
     if publishing.unsynced(folder):
         print(f"offline; to upload, with a key: wandb sync {folder}/wandb/offline-run-*")
-    if told[publishing.LOGGED]:
+    if counts[publishing.LOGGED]:
         print(f"logged offline while they trained; to upload: wandb sync {results_root}/work/*/*/*/wandb/offline-run-*")
-    if told[publishing.FAILED]:
+    if counts[publishing.FAILED]:
         raise UserError("some runs were not published, as said above; the same command goes on")
     if has_key():
         for name, url in publishing.publish_dashboards(records, folder, project, entity).items():

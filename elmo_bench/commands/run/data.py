@@ -119,6 +119,6 @@ def _tell_next(given: dict[str, Any], chosen, data_root: Path) -> None:
     root = "" if data_root == places.MADE else f" data_root={data_root}"
     for task in sorted({task for page in chosen.values() for task in page.tasks}):
         pages = [page for page in chosen.values() if task in page.tasks and given["scale"] in page.scales]
-        told = [page.settings for page in pages if page.settings and given["scale"] == "paper"]
-        settings = "".join(f" {setting.format(data_root=data_root)}" for setting in told)
+        templates = [page.settings for page in pages if page.settings and given["scale"] == "paper"]
+        settings = "".join(f" {setting.format(data_root=data_root)}" for setting in templates)
         print(f"next: elmo-bench reproduce task={task} scale={given['scale']}{root}{settings}")

@@ -18,10 +18,10 @@ from elmo_bench.records import store
 from elmo_bench.records.query import is_main
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.beside import beside
-from elmo_bench.sweeps import asked
-from elmo_bench.sweeps.asked import Asked
+from elmo_bench.sweeps import request
 from elmo_bench.sweeps.local import run_missing
 from elmo_bench.sweeps.plan import plan
+from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, flag, whole
@@ -57,7 +57,7 @@ COMMAND = Command(
 def main() -> None:
     """The entry point."""
     given, overrides = COMMAND.split(sys.argv[1:], "task", "scale", "seeds", "jobs", "run", "recorded")
-    wanted = asked.of(given, overrides, "table1")
+    wanted = request.of(given, overrides, "table1")
     if wanted.recorded:
         show_recorded(wanted)
         return
@@ -71,7 +71,7 @@ def main() -> None:
     outcome.raise_first()
 
 
-def show_recorded(wanted: Asked) -> None:
+def show_recorded(wanted: SweepRequest) -> None:
     """Prints the tables of the reference runs of the paper's comparison, all seeds of them.
 
     Raises:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from elmo_bench.commands import usage
 from elmo_bench.commands.compare import report
 from elmo_bench.reporting.tables import files as table_files
-from elmo_bench.sweeps import asked, queued
+from elmo_bench.sweeps import queued, request
 from elmo_bench.sweeps.local import run_missing
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system import places
@@ -54,15 +54,15 @@ COMMAND = Command(
 )
 
 
-def wanted(argv: Sequence[str]) -> asked.Asked:
-    """What the arguments ask for. Raises `UserError` as `asked.of` does."""
-    return asked.of(*COMMAND.split(argv, "sweep", "task", "scale", "seeds", "jobs", "on", "run"))
+def wanted(argv: Sequence[str]) -> request.SweepRequest:
+    """What the arguments ask for. Raises `UserError` as `request.of` does."""
+    return request.of(*COMMAND.split(argv, "sweep", "task", "scale", "seeds", "jobs", "on", "run"))
 
 
 def main() -> None:
     """The entry point."""
     planned = plan(wanted(sys.argv[1:]))
-    if planned.asked.on != "local" and planned.asked.run:
+    if planned.request.on != "local" and planned.request.run:
         queued.submit(planned)
         return
     outcome = run_missing(planned)

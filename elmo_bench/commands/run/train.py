@@ -80,7 +80,7 @@ def main() -> None:
 
     _check_flags()
     sys.argv += [part for folder in places.conf()[:-1] for part in ("--config-dir", str(folder))]
-    with children.told():
+    with children.naming_parent():
         command()
     if failed:
         raise failed[0]

@@ -122,10 +122,10 @@ def fractions(arms: Mapping[str, Sequence[Group]], metric: str) -> Chart:
     """
     first = next(iter(arms.values()))[0].first
     lines = [{"arm": arm, "points": _points(groups, metric)} for arm, groups in arms.items()]
-    told = "; ".join(f"{line['arm']}: " + ", ".join(map(_in_words, line["points"])) for line in lines)
+    summary = "; ".join(f"{line['arm']}: " + ", ".join(map(_in_words, line["points"])) for line in lines)
     name = f"fractions-{first.scale}-{first.task}"
     data = {"metric": metric, "lines": lines}
-    return Chart(name, f"{_title(first)}: test {metric}", f"{BAND} {told}.", (3.6, 2.4), data, _draw_fractions)
+    return Chart(name, f"{_title(first)}: test {metric}", f"{BAND} {summary}.", (3.6, 2.4), data, _draw_fractions)
 
 
 def _points(groups: Sequence[Group], metric: str) -> list[dict[str, Any]]:
@@ -162,14 +162,14 @@ def by_layer(scale: str, panels: Mapping[str, Mapping[str, Sequence[float]]]) ->
     Args:
         panels: by what is measured; by source its scores, those of layer 0 first.
     """
-    told = "; ".join(
+    summary = "; ".join(
         f"{what}: " + ", ".join(f"{name} {' '.join(f'{score:.1f}' for score in each)}" for name, each in lines.items())
         for what, lines in panels.items()
     )
     data = {"panels": [{"what": what, "lines": dict(lines)} for what, lines in panels.items()]}
     title = f"What each layer holds, scale {scale}"
     return Chart(
-        f"contents-{scale}", title, f"By layer from 0. {told}.", (3.6, 1.7 * len(panels) + 0.5), data, _draw_by_layer
+        f"contents-{scale}", title, f"By layer from 0. {summary}.", (3.6, 1.7 * len(panels) + 0.5), data, _draw_by_layer
     )
 
 

@@ -56,8 +56,8 @@ def chapters(
 
 def _findings(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]]) -> Chapter:
     """Each finding of the paper, ours, and a verdict; the numbers open to the runs behind them."""
-    told = ((found[0].scale, replication.families(found, mains.get(found[0].scale, []))) for found in by_scale)
-    families = (said and f"Scale {scale}. {said}" for scale, said in told)
+    corrected = ((found[0].scale, replication.families(found, mains.get(found[0].scale, []))) for found in by_scale)
+    families = (said and f"Scale {scale}. {said}" for scale, said in corrected)
     tested = [[each for each in found if any(row.verdict != UNTESTED for row in each.rows)] for found in by_scale]
     pictured = [replication.glance(found)._replace(shown=True) for found in tested if found]
     return Chapter(

@@ -42,14 +42,14 @@ def publish(
         UserError: a damaged file of per-example results.
     """
     known = on_server(project, entity) if has_key() else {}
-    told, missing = Counter(), []
+    counts, missing = Counter(), []
     for record in records:
         if _there(record, folder, known):
-            told[THERE] += 1
+            counts[THERE] += 1
         else:
             missing.append(record)
-    told.update(_publish(record, results_root, folder, known, project, entity) for record in tracked(missing))
-    return told
+    counts.update(_publish(record, results_root, folder, known, project, entity) for record in tracked(missing))
+    return counts
 
 
 def on_server(project: str, entity: str | None) -> dict[str, str | None]:

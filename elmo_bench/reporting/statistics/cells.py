@@ -11,7 +11,7 @@ from elmo_bench.records.query import normal
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics.groups import Group, of_setting
 from elmo_bench.sweeps import pages as sweeps
-from elmo_bench.sweeps.asked import Asked
+from elmo_bench.sweeps.request import SweepRequest
 
 ONE_ROW = [Column("", {})]
 FIRST = "table1"  # whose runs are in other tables, too
@@ -40,14 +40,14 @@ class Content(NamedTuple):
     """What a table is made of.
 
     Attributes:
-        asked: the sweep.
+        request: the sweep.
         columns: those that are shown.
         cells: in the order of tasks, rows and columns.
         metrics: by task, the one that is shown.
         note: what the scale is.
     """
 
-    asked: Asked
+    request: SweepRequest
     columns: Sequence[Column]
     cells: Sequence[Cell]
     metrics: Mapping[str, str]
@@ -72,30 +72,30 @@ class Content(NamedTuple):
         return [(cell, cell.group) for cell in self.cells if cell.group]
 
 
-def content(asked: Asked, records: Sequence[Record]) -> Content | None:
+def content(request: SweepRequest, records: Sequence[Record]) -> Content | None:
     """The table of a sweep at its scale, for the tasks asked for and all others that have runs of their own in it.
 
     Args:
-        asked: the sweep.
+        request: the sweep.
         records: of any task and scale.
 
     Returns:
         None if there is no such task.
     """
-    here = [record for record in records if record.scale == asked.scale]
-    columns, cells = _columns(asked), list[Cell]()
-    for task in in_order({*asked.tasks, *(record.task for record in here)}):
-        found = _cells(asked, task, columns, [record for record in here if record.task == task])
-        own = [cell for cell in found if cell.group and (asked.sweep == FIRST or cell.group.first.variant)]
-        cells += found if own or task in asked.tasks else []
+    here = [record for record in records if record.scale == request.scale]
+    columns, cells = _columns(request), list[Cell]()
+    for task in in_order({*request.tasks, *(record.task for record in here)}):
+        found = _cells(request, task, columns, [record for record in here if record.task == task])
+        own = [cell for cell in found if cell.group and (request.sweep == FIRST or cell.group.first.variant)]
+        cells += found if own or task in request.tasks else []
     shown = [record for cell in cells if cell.group for record in cell.group.records]
     newest = sorted(shown or here, key=lambda record: record.finished)
     metrics = {record.task: record.monitor for record in newest}
-    return Content(asked, columns, cells, metrics, newest[-1].note if newest else "") if cells else None
+    return Content(request, columns, cells, metrics, newest[-1].note if newest else "") if cells else None
 
 
-def _cells(asked: Asked, task: str, columns: Sequence[Column], records: Sequence[Record]) -> list[Cell]:
-    rows, seeds, changes = asked.table.rows or ONE_ROW, asked.all_seeds, asked.setting
+def _cells(request: SweepRequest, task: str, columns: Sequence[Column], records: Sequence[Record]) -> list[Cell]:
+    rows, seeds, changes = request.table.rows or ONE_ROW, request.all_seeds, request.setting
     found = []
     for row in rows:
         for column in (column for column in columns if column.of is not None):
@@ -114,17 +114,17 @@ def _impossible(setting: Setting, records: Iterable[Record]) -> bool:
     return updates is not None and setting.get("fraction", 1) * updates < 1
 
 
-def _columns(asked: Asked) -> list[Column]:
+def _columns(request: SweepRequest) -> list[Column]:
     """The columns of the page, and one for each further setting that the sweep has or was given.
 
     Where values of the sweep were replaced, columns that have none of them are left out.
     """
-    table, scale = asked.table, asked.scale
+    table, scale = request.table, request.scale
     rows = [row.of for row in table.rows] or [{}]
-    points = sweeps.points(asked.sweep, [f"scale={scale}"], [1], asked.instead)
+    points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
     given = [normal(sweeps.setting(point), scale) for point in points]
     known = [normal(row | column.of, scale) for row in rows for column in table.columns if column.of is not None]
-    shown = [column for column in table.columns if not asked.instead or _has(column, table, given, scale)]
+    shown = [column for column in table.columns if not request.instead or _has(column, table, given, scale)]
     others = [each for i, each in enumerate(given) if each not in known and each not in given[:i]]
     return shown + [Column(in_words(each), each) for each in others]
 
@@ -148,6 +148,6 @@ def all_tables(records: Sequence[Record]) -> list[Content]:
     found = []
     for sweep in tables.sweeps():
         for scale in dict.fromkeys(record.scale for record in records):
-            made = content(Asked(sweep, [], scale), records)
+            made = content(SweepRequest(sweep, [], scale), records)
             found += [made] if made else []
     return found

@@ -127,8 +127,8 @@ def _files(groups: Sequence[list[Record]]) -> list[list[str]]:
         "biLM": [group[0].weights for group in groups],
         "data": [group[0].data_sha256 for group in groups],
     }
-    told = {kind: values for kind, values in digests.items() if len(set(values)) > 1}
-    return [[f"{kind} {short(values[i])}" for kind, values in told.items()] for i in range(len(groups))]
+    different = {kind: values for kind, values in digests.items() if len(set(values)) > 1}
+    return [[f"{kind} {short(values[i])}" for kind, values in different.items()] for i in range(len(groups))]
 
 
 def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:
@@ -138,8 +138,8 @@ def distinctions(groups: Sequence[list[Record]]) -> list[dict[str, Any]]:
     """
     settings = [_settings(group[0]) for group in groups]
     keys = sorted({key for each in settings for key in each})
-    told = [key for key in keys if any(each.get(key) != settings[0].get(key) for each in settings)]
-    return [{key: each.get(key) for key in told} for each in settings]
+    different = [key for key in keys if any(each.get(key) != settings[0].get(key) for each in settings)]
+    return [{key: each.get(key) for key in different} for each in settings]
 
 
 def other_changes(record: Record, baseline: Record) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from elmo_bench.reporting.section import Section, inert
 from elmo_bench.reporting.statistics.cells import Content, all_tables, content
 from elmo_bench.reporting.tables import sources
 from elmo_bench.reporting.tables.paper import section
-from elmo_bench.sweeps.asked import Asked
 from elmo_bench.sweeps.local import SweepOutcome
+from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.storage.files import write_text
 
 
@@ -33,17 +33,17 @@ def write(outcome: SweepOutcome) -> Table:
     Raises:
         UserError: a record or a place that cannot be read or written.
     """
-    asked, root = outcome.plan.asked, outcome.plan.config.results_root
-    made = content(asked, list(outcome.records.values()))
+    request, root = outcome.plan.request, outcome.plan.config.results_root
+    made = content(request, list(outcome.records.values()))
     assert made is not None  # the tasks asked for are in it
-    table = Table(_sections(made), Path(root) / _name(asked))
+    table = Table(_sections(made), Path(root) / _name(request))
     write_text(table.path, markdown(table.sections))
     return table
 
 
 def of_records(records: Sequence[Record]) -> dict[str, list[Section]]:
     """The tables of all sweeps of which there are runs, by the path of their file below the results."""
-    return {_name(made.asked): _sections(made) for made in all_tables(records)}
+    return {_name(made.request): _sections(made) for made in all_tables(records)}
 
 
 def _sections(made: Content) -> list[Section]:
@@ -56,7 +56,7 @@ def markdown(sections: Sequence[Section]) -> str:
     return inert("\n\n".join([first.markdown(level=1), *(each.markdown() for each in others)]) + "\n")
 
 
-def _name(asked: Asked) -> str:
+def _name(request: SweepRequest) -> str:
     """Overrides on which results depend are part of a table's name."""
-    parts = [asked.sweep, asked.scale, *(re.sub(r"[^\w.=+-]+", "_", change) for change in asked.changes)]
+    parts = [request.sweep, request.scale, *(re.sub(r"[^\w.=+-]+", "_", change) for change in request.changes)]
     return f"tables/{'.'.join(parts)[:120]}.md"

@@ -20,16 +20,16 @@ MISSING, IMPOSSIBLE = "missing", "–"
 
 def section(content: Content) -> Section:
     """The table."""
-    asked, table = content.asked, content.asked.table
+    request, table = content.request, content.request.table
     header, rows = weights(content) if table.shows == "weights" else _scores(content)
-    changed = f"All runs with {' '.join(asked.changes)}." if asked.changes else ""
+    changed = f"All runs with {' '.join(request.changes)}." if request.changes else ""
     note = " ".join(filter(None, [table.note, content.note, changed]))
-    return Section(f"{table.title}, scale {asked.scale}", note, header, rows, [*unfair(content), *_missing(content)])
+    return Section(f"{table.title}, scale {request.scale}", note, header, rows, [*unfair(content), *_missing(content)])
 
 
 def _scores(content: Content) -> tuple[Row, list[Row]]:
     """The header, and for each task the paper's row and ours."""
-    table = content.asked.table
+    table = content.request.table
     kept = (True, bool(table.rows), bool(table.paper))  # the heads of a row: task, setting, whose figures they are
     header = (*_kept(("task", "", ""), kept), *(column.title or table.split for column in content.columns))
     rows = [row for task in content.tasks for row in _of_task(content, task)]
@@ -43,13 +43,13 @@ def _kept(row: Sequence[str], kept: tuple[bool, ...]) -> Row:
 def _of_task(content: Content, task: str) -> list[Row]:
     """The rows of a task, each with all three heads."""
     title = ", ".join(filter(None, (pages.title(task), content.metrics.get(task))))
-    theirs = content.asked.table.paper.get(task, [])
+    theirs = content.request.table.paper.get(task, [])
     rows: list[Row] = []
     if theirs:
         rows.append((title, "", "the paper", *theirs, *[""] * (len(content.columns) - len(theirs))))
     for row in dict.fromkeys(cell.row for cell in content.of(task)):
         ours = (_cell(content, task, row, column) for column in content.columns)
-        rows.append((title, row, f"ours, {content.asked.scale}", *ours))
+        rows.append((title, row, f"ours, {content.request.scale}", *ours))
     return rows
 
 
@@ -64,7 +64,7 @@ def _cell(content: Content, task: str, row: str, column: Column) -> Number:
 def _score(content: Content, cell: Cell) -> str:
     if cell.group is None:
         return IMPOSSIBLE if cell.impossible else MISSING
-    shown = statistics.scores(cell.group.records, content.asked.table.split, content.metrics[cell.task])
+    shown = statistics.scores(cell.group.records, content.request.table.split, content.metrics[cell.task])
     lacking = f"; {len(cell.missing)} missing" if cell.missing else ""
     return f"{shown} ({len(cell.group.records)}{lacking})"
 
@@ -73,7 +73,7 @@ def _gain(content: Content, groups: Sequence[Group]) -> str:
     """The gain from the first to the second: absolute, and as the share of the remaining error that it removes."""
     if len(groups) < 2:
         return MISSING
-    split = content.asked.table.split
+    split = content.request.table.split
     before, after = (statistics.score(g.records, split, content.metrics[g.first.task])[0] for g in groups)
     gain = f"{after - before:.2f}"
     return gain if before >= 100 else f"{gain} / {100 * (after - before) / (100 - before):.1f} %"
@@ -85,7 +85,7 @@ def _missing(content: Content) -> list[str]:
     for task in content.tasks:
         cells = content.of(task)
         lacking = sum(len(cell.missing) for cell in cells)
-        total = sum(len(content.asked.all_seeds) for cell in cells if not cell.impossible)
+        total = sum(len(content.request.all_seeds) for cell in cells if not cell.impossible)
         if lacking:
-            found.append(f"{task}: {lacking} of {total} runs are missing: {content.asked.command_for(task)}")
+            found.append(f"{task}: {lacking} of {total} runs are missing: {content.request.command_for(task)}")
     return found

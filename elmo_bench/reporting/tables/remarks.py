@@ -25,13 +25,13 @@ def all_of(groups: Sequence[Group], metric: str) -> list[str]:
 
 def rising(groups: Sequence[Group]) -> list[str]:
     """The arms of the paper's comparison whose dev score was best in the last epoch that the page allows."""
-    told = []
+    arms = []
     for group in (group for group in groups if is_main(group.first)):
         last = [record.epoch == _allowed(record) for record in group.records]
         if any(last):
-            told.append(f"{group.name}, {sum(last)} of {len(last)} runs")
+            arms.append(f"{group.name}, {sum(last)} of {len(last)} runs")
     more = "More epochs might raise the score"
-    return [f"Dev was best in the last epoch: {'; '.join(told)}. {more}."] if told else []
+    return [f"Dev was best in the last epoch: {'; '.join(arms)}. {more}."] if arms else []
 
 
 def _allowed(record: Record) -> int | None:
@@ -66,11 +66,11 @@ def _details(groups: Sequence[Group], metric: str) -> list[str]:
         names = [name for name in group.first.metrics["test"] if name != metric]
         others = [f"{name} {statistics.scores(group.records, 'test', name)}" for name in names]
         peaks = [record.peak_memory_mib for record in group.records if record.peak_memory_mib]
-        told = [f"test {', '.join(others)}"] if others else []
-        told += [f"peak memory {max(peaks):,} MiB"] if peaks else []
-        if told:
+        details = [f"test {', '.join(others)}"] if others else []
+        details += [f"peak memory {max(peaks):,} MiB"] if peaks else []
+        if details:
             bilm = f", biLM {group.bilm}" if group.bilm else ""
-            remarks.append(f"{group.name}{bilm}: {'; '.join(told)}.")
+            remarks.append(f"{group.name}{bilm}: {'; '.join(details)}.")
     return remarks
 
 

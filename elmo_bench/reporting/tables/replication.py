@@ -50,8 +50,8 @@ def counts(found: Iterable[Evaluated]) -> str:
 
 def summary(by_scale: Sequence[Sequence[Evaluated]]) -> str:
     """The sentences of the README."""
-    told = [f"Scale {found[0].scale}: {counts(found)}." for found in by_scale if found]
-    return " ".join([*told, "A row is a finding at one task ([all of them](results/replication.md))."])
+    sentences = [f"Scale {found[0].scale}: {counts(found)}." for found in by_scale if found]
+    return " ".join([*sentences, "A row is a finding at one task ([all of them](results/replication.md))."])
 
 
 def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
@@ -63,9 +63,9 @@ def families(found: Sequence[Evaluated], mains: Sequence[Comparison]) -> str:
         if any(row.verdict == kind for _, row, _ in tested)
     ]
     clear = [(title(each.task), corrected[each.task]) for each in mains if verdict(each.test) == "clear"]
-    told = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {' and '.join(rows)}"] if rows else []
-    told += [f"for the {len(corrected)} main gains (Holm), {_remaining('clear gains', clear)}"] if corrected else []
-    return f"With p {'; '.join(told)}." if told else ""
+    parts = [f"corrected for the {len(tested)} tested rows (Benjamini-Hochberg), {' and '.join(rows)}"] if rows else []
+    parts += [f"for the {len(corrected)} main gains (Holm), {_remaining('clear gains', clear)}"] if corrected else []
+    return f"With p {'; '.join(parts)}." if parts else ""
 
 
 def _remaining(kind: str, corrected: Sequence[tuple[str, float]]) -> str:
@@ -174,9 +174,9 @@ def _power(spread: Spread, bounds: Bounds, unit: str) -> str:
         fits = "would fit" if width < room else "cannot fit"
         return f"an interval as wide as this ({width:.3g}) {fits} between the bounds ({room:g})"
     bound = most if isinf(least) else least
-    beyond = f" from {bound:g}" if bound else ""
+    away = f" from {bound:g}" if bound else ""
     shown = f"{_short(spread.least)} {unit}".rstrip()
-    return f"these runs show a true difference of {shown}{beyond} four times out of five"
+    return f"these runs show a true difference of {shown}{away} four times out of five"
 
 
 def _short(number: float) -> str:

@@ -32,10 +32,10 @@ MARK = "†"  # no evidence
 
 def sections(content: Content) -> list[Section]:
     """The three tables; none for another sweep (`Table.over`)."""
-    asked = content.asked
-    if not asked.table.over:
+    request = content.request
+    if not request.table.over:
         return []
-    title = f"{asked.table.title}, scale {asked.scale}"
+    title = f"{request.table.title}, scale {request.scale}"
     header, rows = weights(content)
     costs = [_cost(cell, group) for cell, group in content.groups]
     return [
@@ -79,7 +79,7 @@ def _gains(content: Content) -> list[tuple[str, ...]]:
 def _pairs(content: Content, task: str) -> Iterable[tuple[tuple[Cell, Group], tuple[Cell, Group]]]:
     here = [(cell, group) for cell, group in content.groups if cell.task == task]
     for i, other in enumerate(here):
-        if other[0].column in content.asked.table.over:
+        if other[0].column in content.request.table.over:
             yield from ((each, other) for each in here[i + 1 :])
 
 

@@ -39,13 +39,13 @@ def scores(outcome: Outcome, read: Read = NOTHING) -> Section:
         read: what the biLM has read of dev, by scale and task.
     """
     metric = outcome.metric
-    told = read.get((outcome.scale, outcome.task), [])
+    overlaps = read.get((outcome.scale, outcome.task), [])
     return Section(
         title=f"{outcome.task}, scale {outcome.scale}",
         note=outcome.note,
         header=tuple(cell.format(m=metric) for cell in HEADER),
         rows=[_row(group, metric) for group in outcome.groups],
-        remarks=[*told, *remarks.all_of(outcome.groups, metric)],
+        remarks=[*overlaps, *remarks.all_of(outcome.groups, metric)],
     )
 
 
@@ -99,8 +99,8 @@ def not_recorded(tasks: Sequence[list[Record]]) -> list[str]:
     scale = tasks[0][0].scale
     there = {(each.task, each.arm) for place in tasks for each in place if is_main(each)}
     lacking = {arm: [place[0].task for place in tasks if (place[0].task, arm) not in there] for arm in ARMS}
-    told = [f"{arm} of {', '.join(of)}" for arm, of in lacking.items() if of]
-    return [f"Not recorded yet: {'; '.join(told)} (`make reproduce TASK=... SCALE={scale}`)."] if told else []
+    missing = [f"{arm} of {', '.join(of)}" for arm, of in lacking.items() if of]
+    return [f"Not recorded yet: {'; '.join(missing)} (`make reproduce TASK=... SCALE={scale}`)."] if missing else []
 
 
 def _side_by_side(records: list[Record], belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:

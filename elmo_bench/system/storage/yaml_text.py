@@ -43,8 +43,8 @@ class Loader(_utils.get_yaml_loader()):
         inner = [one for part in parts for one in (part if isinstance(part, tuple) else (part,))]
         self._sizes[node] = 1 + sum(self._sizes[one] for one in inner)
         if self._sizes[node] > limits.NODES:
-            told = f"more than {limits.NODES:,} values, those of aliases written out"
-            raise ComposerError(None, None, told, event.start_mark)
+            problem = f"more than {limits.NODES:,} values, those of aliases written out"
+            raise ComposerError(None, None, problem, event.start_mark)
         return node
 
     def check_event(self, *choices: Any) -> bool:
@@ -60,8 +60,8 @@ class Loader(_utils.get_yaml_loader()):
                 return value
         except (ValueError, LookupError, AttributeError):  # of `!!bool x`, or of a number of 5,000 digits
             pass
-        told = f"{node.value[:40]} is no {node.tag.rpartition(':')[2]} that can be read"
-        raise ConstructorError(None, None, told, node.start_mark)
+        problem = f"{node.value[:40]} is no {node.tag.rpartition(':')[2]} that can be read"
+        raise ConstructorError(None, None, problem, node.start_mark)
 
 
 _utils.get_yaml_loader = lambda: Loader  # for `OmegaConf.load`, by which Hydra reads

@@ -20,7 +20,7 @@ AROUND = {
 }  # fmt: skip
 
 
-class Asked(NamedTuple):
+class SweepRequest(NamedTuple):
     """A sweep of one or several tasks at a scale.
 
     Attributes:
@@ -108,7 +108,7 @@ def _around(key: str) -> bool:
     return key in AROUND or key.lstrip("+").startswith("logger.")
 
 
-def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = None) -> Asked:
+def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = None) -> SweepRequest:
     """What the arguments of a command ask for.
 
     Args:
@@ -123,8 +123,8 @@ def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = N
     name = sweep or given["sweep"]
     if not name:
         named = next((one for one in overrides if one.startswith("name=")), "name=...")  # as `make sweep` has it
-        told = f"missing argument {named.replace('name', '+sweep', 1)}"
-        raise UserError(f"{told}; choose from {', '.join(tables.sweeps())}")
+        problem = f"missing argument {named.replace('name', '+sweep', 1)}"
+        raise UserError(f"{problem}; choose from {', '.join(tables.sweeps())}")
     table, scale = tables.table(name), given["scale"] or "mini"
     tasks = _tasks(given["task"] or (table.tasks or ["ner"])[0], table, scale)
     for task in tasks:
@@ -135,7 +135,7 @@ def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = N
     if cluster and on == "local":
         raise UserError(f"{CLUSTER}{cluster[0]}: only with on=slurm or another file in conf/cluster")
     flags = given.get("run", True), given.get("recorded", False)
-    return Asked(name, tasks, scale, given["seeds"], given["jobs"], *flags, others, on, cluster)
+    return SweepRequest(name, tasks, scale, given["seeds"], given["jobs"], *flags, others, on, cluster)
 
 
 def _tasks(task: str, table: Table, scale: str) -> list[str]:
