@@ -110,14 +110,7 @@ def f1(sums: np.ndarray) -> np.ndarray:
 def disambiguate(
     source: Any, train: Sequence[Sentence], test: Sequence[Sentence], first: Mapping[Word, str]
 ) -> list[Counts]:
-    """The counts of each layer of a source.
-
-    Args:
-        source: of layers.
-        train: gives the sense means.
-        test: is answered and scored.
-        first: the first sense of words, for those that `train` lacks.
-    """
+    """The counts of each layer of a source."""
     known = means(source, train)
     counts = [Counts.of(len(test)) for _ in range(source.n_layers)]
     for sentence, instance, vectors in occurrences(source, test, "answers"):

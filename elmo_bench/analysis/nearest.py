@@ -46,12 +46,6 @@ def search(
     """For each query and layer the nearest words, the nearest first.
 
     The words of the query's own sentence are no neighbours if the corpus has it; in layer 0 the word itself is none.
-
-    Args:
-        source: of layers.
-        corpus: its sentences, none of them empty.
-        queries: whose neighbours are looked up.
-        number: how many neighbours.
     """
     if isinstance(source, ActivationCache):
         source.prepare([*corpus, *(query.sentence for query in queries)])

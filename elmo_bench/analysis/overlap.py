@@ -26,7 +26,7 @@ from elmo_bench.identity.missing import check_text
 from elmo_bench.records import studies
 from elmo_bench.records.studies import LONG, SHARED, Cell, StudyRecord
 from elmo_bench.system import machine
-from elmo_bench.system.storage.hashing import content_sha256
+from elmo_bench.system.storage.hashing import MEMORY, content_sha256
 from elmo_bench.task import Reader
 from elmo_bench.text.tokens import sentences
 
@@ -137,7 +137,7 @@ class OverlapRequest:
     @cached_property
     def plain(self) -> dict[str, Any]:
         """All that the result depends on."""
-        memory = Path(self.runs[0].cache_root) / "digests.json"
+        memory = Path(self.runs[0].cache_root) / MEMORY
         digests = [content_sha256(each.path, memory) for each in self.text]
         return {"text": digests, "task": self.settings.task, "words": self.settings.words}
 

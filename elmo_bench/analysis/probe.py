@@ -40,14 +40,7 @@ def numbered(splits: Sequence[Sequence[Sequence[str]]]) -> tuple[list[Tensor], i
 
 
 def train(split: Split, dev: Split, tags: int, settings: PosConfig, seed: int) -> Callable[[Tensor], Tensor]:
-    """The classifier of the epoch that is best on dev, as a function (N, W) -> (N,).
-
-    Args:
-        split, dev: to train on, and to select the epoch.
-        tags: how many there are.
-        settings: epochs, batch and learning rate.
-        seed: of the initial weights and the order of words.
-    """
+    """The classifier of the epoch that is best on dev, as a function (N, W) -> (N,)."""
     torch.manual_seed(seed)
     mean, deviation = _moments(split.x)
     model = nn.Linear(split.x.shape[1], tags)

@@ -36,12 +36,7 @@ class Score:
         return self._cell(zero, Cell(source, quantity, 0.0, layer, paper=paper))
 
     def minus(self, other: Score, one: Cell, less: Cell) -> Cell:
-        """The difference of two layers on the same examples.
-
-        Args:
-            other: the score that is subtracted.
-            one, less: the cells of both scores.
-        """
+        """The difference of two layers on the same examples."""
         paper = None if one.paper is None or less.paper is None else one.paper - less.paper
         return self._cell(other.arm, Cell(one.source, one.quantity, 0.0, one.layer, less.layer, paper=paper))
 

@@ -109,11 +109,6 @@ T = TypeVar("T", bound=StudyConfig)
 def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, T]:
     """The run and the settings of a study.
 
-    Args:
-        name: of its configuration file.
-        cls: of its settings.
-        arguments: of the command line.
-
     Raises:
         UserError: an unknown key or configuration file, a value that is not allowed.
     """

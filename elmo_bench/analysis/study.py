@@ -26,7 +26,7 @@ from elmo_bench.records import store, studies
 from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError, check_missing
-from elmo_bench.system.storage.hashing import content_sha256
+from elmo_bench.system.storage.hashing import MEMORY, content_sha256
 
 if TYPE_CHECKING:
     from elmo_bench.analysis.resampling import Score
@@ -104,7 +104,7 @@ class Study(Generic[T]):
     @cached_property
     def data_sha256(self) -> dict[str, str]:
         """The sha256 of the unpacked content of every file of data, and of the table of word vectors if it is here."""
-        memory = Path(self.run.cache_root) / "digests.json"
+        memory = Path(self.run.cache_root) / MEMORY
         named = files(self.settings)
         if self.vectors and self.vectors[1]:
             named["vectors"] = self.vectors[1].vectors
@@ -122,14 +122,7 @@ class Study(Generic[T]):
         return StudyRecord(self.run.scale.name, self.name, what, note.strip(), cells, self.run.bilm.name, table)
 
     def by_layer(self, name: str, quantity: str, scores: Sequence[Score], layers: bool = True) -> list[Cell]:
-        """The scores of all layers of a source; of the biLM itself also the top layer's minus layer 1's.
-
-        Args:
-            name: of the source.
-            quantity: that was measured.
-            scores: of its layers, or one.
-            layers: whether the source has layers.
-        """
+        """The scores of all layers of a source; of the biLM itself also the top layer's minus layer 1's."""
         figures = (self.settings.paper or {}).get(quantity, {})
         ours = self.of_bilm and name == self.run.bilm.name
         if not layers:

@@ -15,7 +15,8 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
-from elmo_bench.system.storage.integrity import check_digests, check_note, digests, read_sealed, sealed
+from elmo_bench.system.storage.integrity import check_digests, check_note, digests
+from elmo_bench.system.storage.json_text import read_sealed, sealed
 from elmo_bench.system.storage.owners import private
 
 CARD = "card.json"
@@ -73,9 +74,6 @@ def check_folder(folder: Path, remedy: str = RESTORE) -> None:
 
 def files_of(name: str | PathLike[str]) -> tuple[Path, Path]:
     """The options and the weights of a biLM.
-
-    Args:
-        name: of one that comes with the project, or its folder.
 
     Raises:
         UserError: there is no such folder, or it does not have one file of each kind.

@@ -84,10 +84,6 @@ class Corpus:
     def read(cls, sources: Sequence[Source], seed: int | None = None) -> Corpus:
         """Reads the sources in order and shuffles the sentences (seed None: no shuffling).
 
-        Args:
-            sources: files and how much of each.
-            seed: of the shuffle.
-
         Raises:
             UserError: a file is missing, not UTF-8, or contains no sentence.
         """

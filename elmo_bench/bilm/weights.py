@@ -23,7 +23,7 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import replacement, replacing
-from elmo_bench.system.storage.integrity import CHECKSUM
+from elmo_bench.system.storage.json_text import CHECKSUM
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 

@@ -17,12 +17,7 @@ LINE = "COMP_LINE"
 
 
 def main(commands: Iterable[str], module: Callable[[str], str]) -> None:
-    """Completes a line, or prints the script that makes a shell ask for it.
-
-    Args:
-        commands: their names.
-        module: the module of a command.
-    """
+    """Completes a line, or prints the script that makes a shell ask for it."""
     what = sys.argv[-1]
     if what.startswith("query"):
         name, separator, rest = os.environ.get(LINE, "").partition(" ")[2].lstrip().partition(" ")

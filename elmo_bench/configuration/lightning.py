@@ -44,10 +44,6 @@ ANSWERS = {
 def read(block: Any, own: list[str]) -> Any:
     """A `trainer` block with Lightning's arguments in `lightning` and `around`, and `devices` as a number.
 
-    Args:
-        block: plain containers, as typed.
-        own: the keys of `TrainerConfig`.
-
     Raises:
         UserError: a key that Lightning does not have, or that another key sets.
     """

@@ -452,13 +452,7 @@ def register() -> None:
 
 
 def _renamed(cls: type, names: Sequence[str] = (), closed: bool = True) -> DictConfig:
-    """The typed keys of a dataclass, with the fields in `KEYS` under their names in a configuration.
-
-    Args:
-        cls: the dataclass.
-        names: of the fields; by default all.
-        closed: whether other keys are refused.
-    """
+    """The typed keys of a dataclass, with the fields in `KEYS` under their names in a configuration."""
     typed = OmegaConf.structured(cls)
     nodes = {KEYS.get(name, name): typed._get_node(name) for name in names or typed}
     return DictConfig(nodes, flags={"struct": closed})

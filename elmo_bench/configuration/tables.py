@@ -116,15 +116,13 @@ class Table:
             UserError: there is no such row or column with runs of its own.
         """
         found: Setting = {}
-        for title, among in zip([titles] if isinstance(titles, str) else titles, self._axes(titles), strict=True):
+        axes = (self.columns,) if isinstance(titles, str) else (self.rows, self.columns)
+        for title, among in zip([titles] if isinstance(titles, str) else titles, axes, strict=True):
             of = {each.title: each.of for each in among if each.of is not None}
             if title not in of:
                 raise UserError(f"{title}: {choices(str(title), list(of))}")
             found |= of[title]
         return found
-
-    def _axes(self, titles: Any) -> list[list[Column]]:
-        return [self.columns] if isinstance(titles, str) else [self.rows, self.columns]
 
     def check_offered(self, sweep: str, task: str, scale: str) -> None:
         """Raises `UserError` if the sweep is not for this task or scale."""

@@ -70,11 +70,6 @@ def look_up(
     The words of all splits that a table has are added to the vocabulary: a word of dev or test that has a vector is not
     an unknown word. Nothing else of these splits is used, and such a word has nothing but its vector from the table.
 
-    Args:
-        words: the task's `words` block.
-        sets: the vector sets that the run uses, with their files.
-        trained: a file of vectors trained on the biLM's text, if the run uses them.
-
     Raises:
         UserError: a table that cannot be read, or has no word of the data.
     """

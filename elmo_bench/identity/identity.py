@@ -32,16 +32,11 @@ class Identity:
         self.settings = plain = settings(run)
         self.run = self.with_seed(run.seed)
         self.group = fingerprint({key: value for key, value in plain.items() if key != "seed"})
-        self.data = data_of(plain)
+        self.data = fingerprint([plain["scale"], plain["task"]["reader"].get("data")], digits=64)
 
     def with_seed(self, seed: int) -> str:
         """The `run` of the same settings with another seed."""
         return fingerprint(self.settings | {"seed": seed})
-
-
-def data_of(settings: Plain) -> str:
-    """A hash of the data that a run's settings name."""
-    return fingerprint([settings["scale"], settings["task"]["reader"].get("data")], digits=64)
 
 
 class Description(NamedTuple):

@@ -106,11 +106,7 @@ def smallest(values: Any) -> np.ndarray:
 
 
 class Tally:
-    """Collects examples one at a time.
-
-    Args:
-        statistics: their names.
-    """
+    """Collects examples one at a time."""
 
     def __init__(self, *statistics: str):
         self._values: dict[str, list[float]] = {name: [] for name in statistics}

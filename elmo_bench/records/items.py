@@ -97,12 +97,7 @@ def check(
     metrics: Mapping[str, Mapping[str, float]],
     from_totals: Callable[[Mapping[str, float]], Mapping[str, float]],
 ) -> None:
-    """Raises `ValueError` if the examples do not give the metrics in a record.
-
-    Args:
-        items, metrics: by split.
-        from_totals: function of the task's metric.
-    """
+    """Raises `ValueError` if the examples do not give the metrics in a record."""
     if set(items) != set(metrics):
         raise ValueError(f"per-example results of {', '.join(items)} for metrics of {', '.join(metrics)}")
     for split, recorded in metrics.items():

@@ -19,7 +19,7 @@ from elmo_bench.records.record import Record, of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_bytes
-from elmo_bench.system.storage.integrity import read_sealed, sealed
+from elmo_bench.system.storage.json_text import read_sealed, sealed
 
 REMEDY = "restore it (git checkout), or remove it and run again"
 BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
@@ -40,11 +40,7 @@ def work(results_root: str | Path, scale: str, task: str, run: str) -> Path:
 
 
 def write(path: Path, record: Record, beside: Mapping[Path, bytes] | None = None) -> None:
-    """Writes a record atomically, after the files that belong to it.
-
-    Args:
-        beside: the contents of these files.
-    """
+    """Writes a record atomically, after the files that belong to it."""
     for file, content in {**(beside or {}), path: sealed(dumps(record)).encode()}.items():
         write_bytes(file, content)
 

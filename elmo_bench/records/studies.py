@@ -17,7 +17,7 @@ from elmo_bench.records.store import Misfit
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
-from elmo_bench.system.storage.integrity import read_sealed, sealed
+from elmo_bench.system.storage.json_text import read_sealed, sealed
 
 REMEDY = "restore it (git checkout), or remove it and make it again"
 LONG, SHARED = (
@@ -117,11 +117,7 @@ class StudyRecord:
 
 
 def write(record: StudyRecord, results_root: str | Path, more: Mapping[str, Any] | None = None) -> StudyRecord:
-    """Writes a study, and returns it as it is read.
-
-    Args:
-        more: further keys: time, machine, commit.
-    """
+    """Writes a study, and returns it as it is read."""
     path = record.place(results_root)
     write_text(path, dumps(record, more or {}))
     return read(path)

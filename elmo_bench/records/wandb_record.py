@@ -28,12 +28,7 @@ LONGEST = 128  # characters of a W&B name or group
 
 
 def arguments(record: Started, group: str) -> dict[str, Any]:
-    """The arguments of `wandb.init`: names, tags and configuration.
-
-    Args:
-        record: of the run, finished or not.
-        group: the table or sweep that the run belongs to.
-    """
+    """The arguments of `wandb.init`: names, tags and configuration."""
     return {
         "id": record.run,
         "name": cut(f"{record.task} {record.scale} {label_of(record)}", f", seed {record.seed}"),

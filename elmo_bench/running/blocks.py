@@ -70,8 +70,9 @@ def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
     named += tuple(name for name in optional if name in signature.parameters)
     known = [name for name in _names(signature)[positional:] if name not in named]
     keys = [key for key in block if not str(key).startswith("_")]
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
     for key in keys:
-        if key not in known and not _takes_any(signature):
+        if key not in known and not takes_any:
             there = choices(str(key), known) if known else "it takes no arguments"
             raise UserError(f"{place}.{key}: {target} has no such argument; {there}")
     if not place.startswith(CHECKED_BY_USE):
@@ -119,10 +120,6 @@ def _names(signature: inspect.Signature) -> list[str]:
     """The arguments that can be passed by name."""
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [name for name, each in signature.parameters.items() if each.kind in named]
-
-
-def _takes_any(signature: inspect.Signature) -> bool:
-    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
 
 
 def _inner(block: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

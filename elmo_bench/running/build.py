@@ -34,15 +34,7 @@ def build(
     vectors: Sequence[Columns] | None = None,
     config: Plain | None = None,
 ) -> BenchModule:
-    """Builds the model of a run.
-
-    Args:
-        run: its typed configuration.
-        reader: with its vocabularies.
-        source: of layers; None for a baseline.
-        vectors: the word vectors from tables, side by side.
-        config: the same configuration as plain containers, stored in checkpoints.
-    """
+    """Builds the model of a run."""
     from elmo_bench.running.module import BenchModule
 
     task = run.task

@@ -108,13 +108,7 @@ class Data(pl.LightningDataModule):
 
 
 class Ahead:
-    """A loader that prepares the next batch, with its cached layers, in a thread while this one is used.
-
-    Args:
-        loader: of the batches.
-        cache: of the layers, if there is one.
-        device: where they go.
-    """
+    """A loader that prepares the next batch, with its cached layers, in a thread while this one is used."""
 
     def __init__(self, loader: DataLoader, cache: ActivationCache | None = None, device: torch.device = CPU):
         self.loader, self.cache, self.device = loader, cache, device

@@ -34,11 +34,6 @@ from elmo_bench.task import Reader
 def run_once(run: RunConfig, described: Description, vectors: Path | None = None) -> tuple[Record, dict[str, Items]]:
     """Trains or resumes training, selects the best epoch on dev, tests it; returns record and per-example results.
 
-    Args:
-        run: the typed configuration.
-        described: its identity, arm and plain configuration.
-        vectors: the file of skip-gram vectors, if the run uses them.
-
     Raises:
         UserError: malformed data, an unavailable device; the errors of `fit`; per-example results of another run.
     """
@@ -80,14 +75,7 @@ class Prepared(NamedTuple):
 def prepare(
     run: RunConfig, vectors: Path | None = None, config: Plain | None = None, rank: Rank = ranks.ALONE
 ) -> Prepared:
-    """Reads the data, fills the cache and builds the model; equal on every rank.
-
-    Args:
-        run: the typed configuration.
-        vectors: the file of skip-gram vectors, if the run uses them.
-        config: the same configuration as plain containers, stored in checkpoints.
-        rank: of this process.
-    """
+    """Reads the data, fills the cache and builds the model; equal on every rank."""
     set_up(run.trainer, rank)
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)

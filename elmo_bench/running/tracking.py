@@ -59,11 +59,6 @@ def tracking(config: RunConfig, described: Description, folder: Path) -> Iterato
     """The loggers of a run, closed at its end, so that each run of a sweep is a separate W&B run.
 
     A resumed run starts a new `csv/version_<n>`, and a new part of the same W&B run, which `wandb sync` puts together.
-
-    Args:
-        config: of the run.
-        described: its identity, arm and configuration.
-        folder: its work folder.
     """
     loggers = [CSVLogger(folder, name="csv"), *made("logger.more", config.logger.more, save_dir=str(folder))]
     if config.logger.wandb is None:

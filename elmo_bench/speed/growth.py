@@ -31,10 +31,6 @@ def measured(bilm: BiLM, least: int) -> dict[str, Any]:
     "tokens" are computed by `encode` in sentences as long as English ones; "words a sentence" in sentences of equal
     length, as many of each; "vocabulary" counts distinct words to encode; "corpus, sentences" are written into the
     cache and read once; "points of a sweep" are composed and given their ids.
-
-    Args:
-        bilm: frozen.
-        least: sentences of the smallest size.
     """
     sentences = generated(least << SIZES, random.Random(3))
     lengths = [sum(map(len, sentences[: least << i])) for i in range(SIZES)]

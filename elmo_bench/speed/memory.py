@@ -29,10 +29,6 @@ def step(task: str, data: Sequence[str]) -> dict[str, Any]:
     """Rows, words of the longest row, and peak memory in MiB of one training step with ELMo at the paper's sizes.
 
     Another process chooses the rows than trains on them, so that reading a data set does not count.
-
-    Args:
-        task: its name.
-        data: overrides that choose the data.
     """
     from elmo_bench.speed import cases
 

@@ -121,12 +121,6 @@ def side_by_side(
 ) -> Iterator[tuple[T, T]]:
     """The sentences of a gold file and of a file of predictions, in pairs.
 
-    Args:
-        gold, predictions: the files.
-        read: reads the sentences of one.
-        block: the rows of a sentence.
-        word: the column of words.
-
     Raises:
         UserError: the files have different sentences or words; the errors of `read`.
     """

@@ -110,13 +110,7 @@ def violation(tags: Sequence[str], scheme: str) -> int | None:
 
 
 def exceptions(tags: Sequence[str], found: Iterable[Span], scheme: str) -> list[int]:
-    """Of every span that the scheme would write with other tags, the first token with a wrong one.
-
-    Args:
-        tags: of a sentence, as `normal` gives them.
-        found: its spans, as `spans` reads them.
-        scheme: one of SCHEMES.
-    """
+    """Of every span that the scheme would write with other tags, the first token with a wrong one."""
     expected = encode(found, len(tags), scheme)
     wrong = [[i for i in range(start, end) if tags[i] != expected[i]] for _, start, end in found]
     return [tokens[0] for tokens in wrong if tokens]

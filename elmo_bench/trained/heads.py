@@ -17,7 +17,8 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, outputs
 from elmo_bench.system.storage.files import write_bytes, write_text
-from elmo_bench.system.storage.integrity import check_digests, digests, read_sealed, sealed
+from elmo_bench.system.storage.integrity import check_digests, digests
+from elmo_bench.system.storage.json_text import read_sealed, sealed
 from elmo_bench.trained.checkpoint import REMEDY, load
 
 FOLDER, HEAD, CARD = "heads", "head.ckpt", "card.json"
@@ -141,13 +142,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _placed(node: Any, folders: dict[str, str], typed: bool) -> Any:
-    """Containers with the folders of this machine in the place of `<models_root>` and the like.
-
-    Args:
-        node: the containers.
-        folders: by mark.
-        typed: whether the user has written `models_root`.
-    """
+    """Containers with the folders of this machine in the place of `<models_root>` and the like."""
     if isinstance(node, dict):
         return {key: _placed(value, folders, typed) for key, value in node.items()}
     if isinstance(node, list):

@@ -40,11 +40,6 @@ class TaskText(NamedTuple):
 def read(task: str, reader: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> TaskText:
     """The text of a task.
 
-    Args:
-        task: its name, for messages.
-        reader: the `reader` block of its configuration file.
-        changes: keys of the block that differ here, as `task.text` says.
-
     Raises:
         UserError: the task has no text, or none is left; missing or malformed data.
     """

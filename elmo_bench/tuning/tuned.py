@@ -54,9 +54,6 @@ class TunedBilm:
     def make(self, force: bool = False) -> Path:
         """The folder of the tuned biLM.
 
-        Args:
-            force: tune again although it is there.
-
         Raises:
             UserError: a file of the parent is missing; the folder holds something else; as `check` and `tune`.
         """

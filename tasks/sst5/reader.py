@@ -139,7 +139,7 @@ class Sst5Reader:
         """
         tokens = tokens_of(raw)
         if tokens is None:
-            tokens = self._tokenize(raw["text"])
+            tokens = tokenize(" ".join(map(self._plain, raw["text"].split())))
         return {"tokens": [self._plain(token) for token in tokens]}
 
     def from_file(self, path: str) -> list[Row]:
@@ -149,9 +149,6 @@ class Sst5Reader:
     def official(self, predictions: Sequence[int], rows: Sequence[Row]) -> str:
         """A label a line."""
         return "".join(f"{label}\n" for label in predictions)
-
-    def _tokenize(self, text: str) -> list[str]:
-        return tokenize(" ".join(map(self._plain, text.split())))
 
 
 def tokenize(text: str) -> list[str]:

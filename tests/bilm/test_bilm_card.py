@@ -20,7 +20,7 @@ from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.mini.bilm import ensure_bilm
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import sealed
+from elmo_bench.system.storage.json_text import sealed
 from tests.damage import flipped
 from tests.tiny_bilm import OPTIONS
 

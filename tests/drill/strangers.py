@@ -26,7 +26,7 @@ from elmo_bench.reporting.pages import publishing
 from elmo_bench.sources.archives import unpack
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import CHECKSUM, sealed
+from elmo_bench.system.storage.json_text import CHECKSUM, sealed
 from elmo_bench.system.wandb_runs import WandbRun
 from elmo_bench.trained import heads
 from tests.drill import results, scene, warm

@@ -7,7 +7,7 @@ import pytest
 from elmo_bench.records import studies
 from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage.integrity import sealed
+from elmo_bench.system.storage.json_text import sealed
 
 STUDY = StudyRecord("mini", "wsd", "senses", "", [Cell("a", "F1", 1.23456, 2, 1, low=1)], "mini", 5, {"sentences": 3})
 

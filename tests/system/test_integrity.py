@@ -11,6 +11,7 @@ from elmo_bench.bilm import card
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing, integrity
 from elmo_bench.system.storage.integrity import check_archive, check_digests, digests, load_checkpoint
+from elmo_bench.system.storage.json_text import sealed
 from elmo_bench.system.storage.owners import others
 from tests.damage import refusals
 
@@ -106,8 +107,8 @@ def test_digests_that_others_could_have_written_are_not_remembered(tmp_path, mon
     monkeypatch.setattr(hashing, "REMEMBERED", 0)
     large.write_text("text")
     right = hashing.content_sha256(large, memory)
-    ((key, entry),) = json.loads(memory.read_text()).items()
-    memory.write_text(json.dumps({key: hashing._entry(key, tuple(entry[:4]), ["0" * 64])}))
+    key, entry = next(iter(json.loads(memory.read_text()).items()))
+    memory.write_text(sealed(json.dumps({key: [*entry[:-1], "0" * 64]}, indent=0) + "\n"))
     for mode, found in ((0o644, "0" * 64), (0o666, right)):
         memory.chmod(mode)
         hashing._remembered.cache_clear()

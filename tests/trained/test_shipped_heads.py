@@ -10,7 +10,7 @@ from elmo_bench.commands.use import export_head, predict
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import sha256
-from elmo_bench.system.storage.integrity import read_sealed
+from elmo_bench.system.storage.json_text import read_sealed
 from elmo_bench.trained import heads as shipped
 from elmo_bench.trained.checkpoint import load
 

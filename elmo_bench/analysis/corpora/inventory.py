@@ -65,14 +65,7 @@ def _word(key: str) -> Word:
 
 
 def check_keys(sentences: Sequence[Sentence], numbers: dict[str, int], inventory: Path, gold: Path) -> None:
-    """Raises `UserError` naming the first sense key of a corpus that the inventory lacks.
-
-    Args:
-        sentences: of the corpus.
-        numbers: of the inventory's keys.
-        inventory: its file.
-        gold: the file that gives the senses of the corpus.
-    """
+    """Raises `UserError` naming the first sense key of a corpus that the inventory lacks."""
     for sentence in sentences:
         for instance in sentence.instances:
             for key in instance.keys:

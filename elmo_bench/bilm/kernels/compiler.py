@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -12,18 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import replacement, write_text
+from elmo_bench.system.storage.files import replacement
 from elmo_bench.system.storage.hashing import fingerprint
-from elmo_bench.system.storage.integrity import check_digests, digests
+from elmo_bench.system.storage.integrity import is_made_here, note
 from elmo_bench.system.storage.owners import others, private
 
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 COMPILERS = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
 PATIENCE = 120  # seconds for the compiler
 LIBRARY = "kernels.so"
-CARD = "card.json"
 
 
 def built(source: Path, flags: Sequence[str] = FLAGS) -> Path:
@@ -56,13 +52,7 @@ def _whole(folder: Path) -> bool:
     """Whether the folder holds a library as it was built: a damaged one would end the process, one that somebody else
     could write would run their code in it.
     """
-    if not private(folder, folder / LIBRARY, folder / CARD):
-        return False
-    try:
-        check_digests(folder, json.loads((folder / CARD).read_text(encoding="utf-8")), "")
-    except (OSError, ValueError, AttributeError, UserError):
-        return False
-    return (folder / LIBRARY).is_file()
+    return private(folder) and is_made_here(folder / LIBRARY)
 
 
 def _compile(command: Sequence[str], folder: Path) -> None:
@@ -72,4 +62,4 @@ def _compile(command: Sequence[str], folder: Path) -> None:
     with replacement(folder / LIBRARY) as library:
         subprocess.run([*command, "-o", str(library)], check=True, capture_output=True, timeout=PATIENCE)
         library.chmod(0o755)
-    write_text(folder / CARD, json_text.dumps(digests(folder, [LIBRARY])) + "\n")
+    note(folder / LIBRARY)

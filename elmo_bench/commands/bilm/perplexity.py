@@ -32,10 +32,6 @@ COMMAND = Command(
 def measure(options: Path, weights: Path, text: str) -> dict[str, Any]:
     """What the command prints.
 
-    Args:
-        options, weights: of the biLM.
-        text: a file, a folder of files or a pattern.
-
     Raises:
         UserError: no softmax beside the weights, a missing or damaged file, a text without sentences, a perplexity that
             is not finite.

@@ -36,13 +36,7 @@ COMMAND = Command(
 
 
 def cosines(bilm: BiLM, sentences: Sequence[Sequence[str]], places: Sequence[int]) -> list[tuple[float, float, float]]:
-    """Of each layer the cosine of two words' vectors, of their forward halves and of their backward halves.
-
-    Args:
-        bilm: computes the layers.
-        sentences: two of them.
-        places: the position of the word in each, from 0.
-    """
+    """Of each layer the cosine of two words' vectors, of their forward halves and of their backward halves."""
     import torch
     from torch.nn import functional as F
 

@@ -115,11 +115,7 @@ def _short(name: str) -> str:
 
 
 def fractions(arms: Mapping[str, Sequence[Group]], metric: str) -> Chart:
-    """The score on test by the fraction of the training data, in percent.
-
-    Args:
-        arms: the groups of each arm, by its name.
-    """
+    """The score on test by the fraction of the training data, in percent."""
     first = next(iter(arms.values()))[0].first
     lines = [{"arm": arm, "points": _points(groups, metric)} for arm, groups in arms.items()]
     summary = "; ".join(f"{line['arm']}: " + ", ".join(map(_in_words, line["points"])) for line in lines)

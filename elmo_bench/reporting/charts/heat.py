@@ -15,11 +15,7 @@ ALT = "Rows are tasks and places, columns the layers. {rows}."
 
 
 def heat_map(scale: str, rows: Sequence[tuple[str, Sequence[float]]], source: str = "") -> Chart:
-    """Rows of weights s_j, each with its name, as "snli input"; the marks are the paper's.
-
-    Args:
-        source: of the layers, if they are not ELMo's.
-    """
+    """Rows of weights s_j, each with its name, as "snli input"; the marks are the paper's."""
     data = {"rows": [{"name": name, "weights": [round(s, 3) for s in weights]} for name, weights in rows]}
     alt = ALT.format(rows="; ".join(f"{name}: {', '.join(f'{s:.2f}' for s in weights)}" for name, weights in rows))
     height = round(0.34 * len(rows) + 0.75, 2)

@@ -18,10 +18,6 @@ INSTALL = "the workspace and the report need wandb-workspaces: pip install 'elmo
 def workspace(entity: str, project: str, records: Iterable[Record]) -> Any:
     """A workspace whose sections are scores, training, layer weights and cost; runs are grouped by table and arm.
 
-    Args:
-        entity, project: whose runs it shows.
-        records: of these runs.
-
     Raises:
         UserError: the extra is not installed.
     """
@@ -35,7 +31,7 @@ def workspace(entity: str, project: str, records: Iterable[Record]) -> Any:
 def report(entity: str, project: str, records: Iterable[Record]) -> Any:
     """A report: the tables of the records, then for every task and scale the panels of its runs, grouped by arm.
 
-    Args and errors are those of `workspace`.
+    Raises `UserError` as `workspace`.
     """
     _, wr = _library()
     own = list(records)

@@ -24,11 +24,6 @@ LATEX = str.maketrans({
 def export(records: Sequence[Record], results_root: Path, output: Path) -> list[Path]:
     """Writes runs.csv and runs.parquet, a row for each run, split and metric, and each table as .tex and .md.
 
-    Args:
-        records: of whole runs.
-        results_root: where they were read from.
-        output: the folder; it is made.
-
     Raises:
         UserError: a record or a study that cannot be read; a file that cannot be written.
     """

@@ -102,15 +102,7 @@ def pages(
     findings: Sequence[Sequence[Evaluated]] = (),
     read: Read = NOTHING,
 ) -> dict[str, str]:
-    """The contents of report.html, report.json and, where something is compared, figures/gains.svg, by name.
-
-    Args:
-        scales: all runs.
-        swept: the tables of sweeps.
-        studies: those of the biLM.
-        findings: the findings of the paper at each scale.
-        read: what the biLM has read of dev, by scale and task.
-    """
+    """The contents of report.html, report.json and, where something is compared, figures/gains.svg, by name."""
     found = chapters(scales, swept, studies, findings, read) if scales or studies else []
     notes = [outcomes[0].note for outcomes in scales.values()]
     made = {"report.html": html(found, notes), "report.json": data(found)}
@@ -127,11 +119,7 @@ def data(chapters: Sequence[Chapter]) -> str:
 
 
 def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
-    """results/report.html.
-
-    Args:
-        notes: what each scale is.
-    """
+    """results/report.html."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

@@ -75,10 +75,6 @@ class Content(NamedTuple):
 def content(request: SweepRequest, records: Sequence[Record]) -> Content | None:
     """The table of a sweep at its scale, for the tasks asked for and all others that have runs of their own in it.
 
-    Args:
-        request: the sweep.
-        records: of any task and scale.
-
     Returns:
         None if there is no such task.
     """

@@ -27,9 +27,6 @@ class Table(NamedTuple):
 def write(outcome: SweepOutcome) -> Table:
     """Writes the table of a sweep: the tasks asked for, and others that have runs of their own in it.
 
-    Args:
-        outcome: of at least one run that could be composed.
-
     Raises:
         UserError: a record or a place that cannot be read or written.
     """

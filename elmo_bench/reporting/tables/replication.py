@@ -79,12 +79,7 @@ def _named(each: Evaluated, row: Row) -> str:
 
 
 def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequence[Comparison]] | None = None) -> str:
-    """The page: the rule, each scale at a glance, then every finding with its runs and its command.
-
-    Args:
-        by_scale: the findings of each scale.
-        mains: the paper's comparison of every task, by scale.
-    """
+    """The page: the rule, each scale at a glance, then every finding with its runs and its command."""
     parts = [f"# {TITLE}", INTRODUCTION, RULE]
     for found in by_scale:
         table = glance(found)

@@ -32,12 +32,7 @@ def sections_of(outcome: Outcome, read: Read = NOTHING) -> list[Section]:
 
 
 def scores(outcome: Outcome, read: Read = NOTHING) -> Section:
-    """The scores of one task at one scale, a row for each arm; below them what a reader must know.
-
-    Args:
-        outcome: the runs.
-        read: what the biLM has read of dev, by scale and task.
-    """
+    """The scores of one task at one scale, a row for each arm; below them what a reader must know."""
     metric = outcome.metric
     overlaps = read.get((outcome.scale, outcome.task), [])
     return Section(

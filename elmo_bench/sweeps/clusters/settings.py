@@ -51,10 +51,6 @@ def known() -> list[str]:
 def read(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
     """The settings of a configuration file.
 
-    Args:
-        name: of the configuration file.
-        changes: as "run.partition=gpu".
-
     Raises:
         UserError: there is no such configuration file, a key that it does not know, or a value of another type.
     """

@@ -74,7 +74,8 @@ def submit(
         attempts, started = settings.attempts, shlex.join(children.python("")[:-2])  # submitit adds -m and its module
         executor = submitit.AutoExecutor(folder, cluster="slurm", slurm_max_num_timeout=attempts, slurm_python=started)
         executor.update_parameters(**_parameters(settings, job, name, after))
-        with _outside_of_jobs(), quiet_submitit(), executor.batch():
+        # What Slurm answers, which submitit prints, is in the error too.
+        with _outside_of_jobs(), redirect_stderr(io.StringIO()), executor.batch():
             queued = [executor.submit(task) for task in tasks]
     except (RuntimeError, ValueError, subprocess.SubprocessError) as error:
         raise UserError(f"Slurm does not take the jobs: {last(error)}; see conf/cluster") from error
@@ -119,11 +120,6 @@ def _called(*command: str) -> str:
         raise UserError(
             f"Slurm does not answer here ({command[0]}: {last(error.stderr)}); type this on a login node"
         ) from error
-
-
-def quiet_submitit() -> redirect_stderr[Any]:
-    """A block in which submitit does not print what Slurm answers: it is in the error too."""
-    return redirect_stderr(io.StringIO())
 
 
 def last(text: Any) -> str:

@@ -75,10 +75,6 @@ def open_bytes(
 ) -> io.BufferedReader:
     """The bytes of a regular file, unpacked by its name's ending, within the limits of `limits`.
 
-    Args:
-        path: the file.
-        openers: what opens a packed file, by the suffix of its name.
-
     Raises:
         UserError: here or while it is read: the file is missing, cannot be read, is damaged or no regular file, or
             unpacks to too much.

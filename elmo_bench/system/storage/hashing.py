@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
+from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, limits
 from elmo_bench.system.storage.files import OPENERS as TEXT_OPENERS
 from elmo_bench.system.storage.files import check, open_bytes, open_member, replacing
@@ -43,8 +43,7 @@ def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> 
 
     Args:
         path: a file or a folder.
-        memory: a JSON file that stores the digests of large files for later processes, each with a checksum: a
-            damaged entry is not used.
+        memory: a JSON file that stores the digests of large files for later processes; a damaged one is not used.
 
     Raises:
         UserError: there is no such file, or it cannot be read to its end.
@@ -52,50 +51,36 @@ def content_sha256(path: str | os.PathLike[str], memory: Path | None = None) -> 
     path = Path(path)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
-        names = {_plain_name(file.relative_to(path)): content_sha256(file, memory) for file in files}
-        return fingerprint(names, digits=64)
+        plain = [file.with_suffix("") if file.suffix in OPENERS else file for file in files]
+        names = [file.relative_to(path).as_posix() for file in plain]
+        return fingerprint(dict(zip(names, (content_sha256(f, memory) for f in files), strict=True)), digits=64)
     check(path)
     stat = path.stat()
     state = stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
     return _remembered(os.path.abspath(path), state, None if stat.st_size < REMEMBERED else memory)
 
 
-def _plain_name(path: Path) -> str:
-    return (path.with_suffix("") if path.suffix in OPENERS else path).as_posix()
-
-
 @lru_cache
 def _remembered(path: str, state: tuple[int, ...], memory: Path | None) -> str:
     """The digest of a file in this state; cached because a sweep needs it for every run."""
     entry = None if memory is None else _read(memory).get(path)
-    if isinstance(entry, list) and entry == _entry(path, state, entry[-1:]):
+    if isinstance(entry, list) and entry[:-1] == [*state]:
         return entry[-1]
     digest = _content(Path(path))
     if memory is not None:
         with suppress(OSError):  # a full or read-only disk only costs time
-            _write(memory, {**_read(memory), path: _entry(path, state, [digest])})
+            memory.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(memory) as file:
+                file.write(json_text.sealed(json_text.dumps(_read(memory) | {path: [*state, digest]}, indent=0) + "\n"))
     return digest
 
 
-def _entry(path: str, state: tuple[int, ...], digest: list[Any]) -> list[Any]:
-    """What is remembered of a file: its state, a checksum of the entry, its digest."""
-    return [*state, fingerprint([path, state, digest]), *digest]
-
-
 def _read(memory: Path) -> dict[str, Any]:
-    if not private(memory):
-        return {}
+    """What is remembered of each file: its state, then its digest; nothing if the memory may be wrong."""
     try:
-        known = json.loads(memory.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return json_text.read_sealed(memory, "memory of digests", "", always=True) if private(memory) else {}
+    except UserError:
         return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _write(memory: Path, known: dict[str, Any]) -> None:
-    memory.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(memory) as file:
-        file.write(json_text.dumps(known, indent=0) + "\n")
 
 
 def _content(path: Path) -> str:

@@ -2,12 +2,11 @@
 
 Archives of torch and numpy (checkpoints, .npz) are zip files, which hold a CRC-32 of every member. Other files have
 their sha256 in a JSON file beside them (a card or a manifest), or in a note, as `sha256sum` writes it. A JSON file (a
-record, a card) ends with the checksum of its own text.
+record, a card) ends with the checksum of its own text: `json_text.sealed`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import struct
@@ -19,14 +18,12 @@ from pickle import UnpicklingError
 from typing import Any
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import files, json_text
+from elmo_bench.system.storage import files
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.owners import private
 
-CHECKSUM = "checksum"  # the last key of a sealed JSON object
-FILES = "files"  # the key of the sha256 of each file that a card is about, by name
 MORE = 0xFFFF  # what the end of an archive says of more members than it can count
 # What the readers of damaged archives, pickles and compressed files raise.
 UNREADABLE = (
@@ -152,49 +149,6 @@ def check_digests(folder: Path, expected: Mapping[str, str], remedy: str) -> Non
             raise UserError(
                 f"damaged or changed: its sha256 is not {digest[:8]}... as recorded; {remedy}", folder / name
             )
-
-
-# JSON files that hold the checksum of their own text.
-
-
-def sealed(text: str) -> str:
-    """The text of a JSON object, a key a line, with one more key: the sha256 of the text without it."""
-    _, _, indented = text.partition("\n")
-    indent = indented[: len(indented) - len(indented.lstrip(" "))]
-    return text.removesuffix("\n}\n") + f',\n{indent}"{CHECKSUM}": "{_digest(text)}"\n}}\n'
-
-
-def read_sealed(path: Path, what: str, remedy: str, always: bool = False) -> dict[str, Any]:
-    """A JSON object without its checksum, which is compared if it has one; one that names the sha256 of files must.
-
-    Args:
-        path: the file.
-        what: the name of its kind, for messages: a record, a card.
-        remedy: what to do if it is damaged, as the end of the message.
-        always: whether one without a checksum is refused, too.
-
-    Raises:
-        UserError: the file is missing, damaged or changed, or not such an object.
-    """
-    try:
-        if not path.is_file():
-            raise OSError("no such file")
-        text = path.read_bytes().decode()
-        content = json_text.parse(text)
-    except (OSError, ValueError) as error:
-        raise UserError(f"not a readable {what} ({error}); {remedy}", path) from None
-    if not isinstance(content, dict):
-        raise UserError(f"not a {what}; {remedy}", path)
-    recorded, without = content.pop(CHECKSUM, None), re.sub(rf',\n *"{CHECKSUM}": "\w*"\n}}\n\Z', "\n}\n", text)
-    if recorded is None and always:
-        raise UserError(f"not a {what}: it has no {CHECKSUM}; {remedy}", path)
-    if (recorded is not None or FILES in content) and recorded != _digest(without):
-        raise UserError(f"damaged or changed since it was written: not the {what} of its checksum; {remedy}", path)
-    return content
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # Single files.

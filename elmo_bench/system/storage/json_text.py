@@ -6,17 +6,21 @@ writer writes NaN.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 from collections import Counter
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import read_text
 
+CHECKSUM = "checksum"  # the last key of a sealed JSON object
+FILES = "files"  # the key of the sha256 of each file that a card is about, by name
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -106,3 +110,46 @@ def _no_number(name: str) -> float:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_whole, parse_float=_fraction, parse_constant=_no_number
 )
+
+
+# JSON files that hold the checksum of their own text.
+
+
+def sealed(text: str) -> str:
+    """The text of a JSON object, a key a line, with one more key: the sha256 of the text without it."""
+    _, _, indented = text.partition("\n")
+    indent = indented[: len(indented) - len(indented.lstrip(" "))]
+    return text.removesuffix("\n}\n") + f',\n{indent}"{CHECKSUM}": "{_digest(text)}"\n}}\n'
+
+
+def read_sealed(path: Path, what: str, remedy: str, always: bool = False) -> dict[str, Any]:
+    """A JSON object without its checksum, which is compared if it has one; one that names the sha256 of files must.
+
+    Args:
+        path: the file.
+        what: the name of its kind, for messages: a record, a card.
+        remedy: what to do if it is damaged, as the end of the message.
+        always: whether one without a checksum is refused, too.
+
+    Raises:
+        UserError: the file is missing, damaged or changed, or not such an object.
+    """
+    try:
+        if not path.is_file():
+            raise OSError("no such file")
+        text = path.read_bytes().decode()
+        content = parse(text)
+    except (OSError, ValueError) as error:
+        raise UserError(f"not a readable {what} ({error}); {remedy}", path) from None
+    if not isinstance(content, dict):
+        raise UserError(f"not a {what}; {remedy}", path)
+    recorded, without = content.pop(CHECKSUM, None), re.sub(rf',\n *"{CHECKSUM}": "\w*"\n}}\n\Z', "\n}\n", text)
+    if recorded is None and always:
+        raise UserError(f"not a {what}: it has no {CHECKSUM}; {remedy}", path)
+    if (recorded is not None or FILES in content) and recorded != _digest(without):
+        raise UserError(f"damaged or changed since it was written: not the {what} of its checksum; {remedy}", path)
+    return content
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

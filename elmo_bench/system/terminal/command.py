@@ -146,7 +146,9 @@ class Command:
         """The text of `--help`."""
         arguments = [*self.arguments, DEBUG]
         examples = [(self.calls[0].format(name=name, given=line).rstrip(), what) for line, what in self.examples]
-        listed = HelpSection("Arguments", [(a.usage, _meaning(a)) for a in arguments])
+        listed = HelpSection(
+            "Arguments", [(a.usage, a.meaning + " (required)" * (a.default is REQUIRED)) for a in arguments]
+        )
         sections = [listed, HelpSection("Examples", examples, 0), *self.more()]
         notes = [note if "\n" in note else textwrap.fill(note, WIDTH) for note in self.notes]
         parts = [f"{summary[:1].upper()}{summary[1:]}.", self.usage(name), *notes]
@@ -264,10 +266,6 @@ def shown(value: Any) -> str:
 
 
 # Layout.
-
-
-def _meaning(argument: Argument) -> str:
-    return argument.meaning + (" (required)" if argument.default is REQUIRED else "")
 
 
 def printed(section: HelpSection) -> str:

@@ -21,6 +21,7 @@ from elmo_bench.system.terminal import signals, streams
 FULL = "HYDRA_FULL_ERROR"
 SHORT = "ELMO_BENCH_SHORT_ERRORS"  # beside FULL: `report` has set that for Hydra, and the user has not asked for it
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
 # Functions that turn an error of a library into one line, or return None; the configuration adds one for Hydra.
 EXPLAINERS: list[Callable[[BaseException], str | None]] = []
 
@@ -33,10 +34,6 @@ def report(main: Callable[[], T], again: str = "run the command again") -> T:
     `Interrupted` has a status of its own. `HYDRA_FULL_ERROR=1` or the argument `debug=true` shows the traceback. For
     other errors it is always shown. A signal ends it in one line, with exit status 130 (SIGINT), 143 (SIGTERM) or 129
     (SIGHUP).
-
-    Args:
-        main: the entry point.
-        again: how to go on after a signal.
     """
     with signals.heard(again):
         try:
@@ -75,16 +72,12 @@ def _reported(main: Callable[[], T]) -> T:
             traceback.print_exc()
         show(error)
         _flush()
-        sys.exit(_status(error))
+        sys.exit(next(_causes(error, UserError), UserError).status)
     finally:
         for name, value in before.items():
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-
-
-def _status(error: BaseException) -> int:
-    return next((each.status for each in _causes(error, UserError) if isinstance(each, UserError)), UserError.status)
 
 
 def _flush() -> None:
@@ -120,7 +113,7 @@ def explain(error: BaseException) -> str | None:
     return next((line for explainer in EXPLAINERS if (line := explainer(error))), None)
 
 
-def _causes(error: BaseException | None, kind: type[BaseException]) -> Iterator[BaseException]:
+def _causes(error: BaseException | None, kind: type[E]) -> Iterator[E]:
     while error is not None:
         if isinstance(error, kind):
             yield error
