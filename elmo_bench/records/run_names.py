@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from elmo_bench.records.record import Record, Started
+from elmo_bench.system.errors import written
 
 PATH = re.compile(r"(<\w+>)?/?[\w.+ -]+(/[\w.+ -]+)*")  # also one that begins with the mark of a folder, as <data_root>
 
@@ -34,14 +35,12 @@ def _change(key: str, value: Any) -> str:
 
 def in_words(value: Any) -> str:
     """A value as one types it: false, null, the last part of a path or of the name of a class."""
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
     if isinstance(value, str):
         dotted = "." in value and all(part.isidentifier() for part in value.split("."))
         return value.rpartition(".")[2] if dotted else value.rpartition("/")[2] if PATH.fullmatch(value) else value
     if isinstance(value, list):
         return f"[{','.join(map(in_words, value))}]"
-    return str(value)
+    return written(value)
 
 
 def label_of(run: Started) -> str:

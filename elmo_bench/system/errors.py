@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 LONGEST = 2_000  # characters of a message
 
@@ -66,6 +67,13 @@ class Interrupted(UserError):
     """
 
     status = 75
+
+
+def written(value: Any) -> str:
+    """A value as it is written in a configuration: null, true, 0.5."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def printable(text: str) -> str:

@@ -54,29 +54,29 @@ def _pool(process: int, threads: int, workers: int) -> ThreadPoolExecutor:
 # system leaves the core to it, some milliseconds, where a copy takes some microseconds.
 
 
-class _Asked(local):
+class _Outside(local):
     threads: int | None = None  # torch's number outside of `torch_alone`
 
 
-_asked = _Asked()
+_outside = _Outside()
 
 
 @contextmanager
 def torch_alone() -> Iterator[None]:
     """For compiled functions and the copies around them: torch's operations inside take one thread."""
     before = torch.get_num_threads()
-    _asked.threads = before
+    _outside.threads = before
     torch.set_num_threads(1)
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        _asked.threads = None
+        _outside.threads = None
 
 
 def most_threads() -> int:
     """Of compiled functions: as many as torch uses, but no more than can run at once, as they wait for each other."""
-    return min(_asked.threads or torch.get_num_threads(), cores())
+    return min(_outside.threads or torch.get_num_threads(), cores())
 
 
 def copied(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError
+from elmo_bench.system.errors import UserError, written
 from elmo_bench.system.storage import limits, outputs
 from elmo_bench.system.terminal import console
 
@@ -258,11 +258,7 @@ def _default(field: Any) -> Any:
 
 def shown(value: Any) -> str:
     """A value as it is written on the command line."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(shown, value))
-    return str(value)
+    return ",".join(map(shown, value)) if isinstance(value, (list, tuple)) else written(value)
 
 
 # Layout.
