@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.english import TAGS
 from elmo_bench.mini.language.morphology import article, capitalised
 from elmo_bench.text.tags import Span
-
-if TYPE_CHECKING:
-    from elmo_bench.mini.language.events import Event
 
 ENTITY, MENTION = "entity", "mention"
 
@@ -26,7 +23,7 @@ class Word(NamedTuple):
     form: str
     tag: str
     sense: str = ""
-    event: Event | None = None
+    event: Any = None  # of events.py, which imports this file
 
 
 class Phrase(NamedTuple):
