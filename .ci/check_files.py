@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import sha256
-from elmo_bench.system.storage.integrity import FILES, read_sealed
+from elmo_bench.system.storage.json_text import FILES, read_sealed
 
 MIB = 1 << 20
 CARD = "card.json"
