@@ -6,18 +6,18 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
 from hydra._internal.utils import _locate
 from hydra.utils import instantiate
-from torch import nn
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from elmo_bench.configuration import checks
 from elmo_bench.configuration.schema import TaskConfig
 from elmo_bench.system.errors import UserError, written
 from elmo_bench.system.terminal.console import choices
+
+if TYPE_CHECKING:  # `--help` does not import it
+    import torch
 
 
 class Given(NamedTuple):
@@ -140,7 +140,7 @@ def rehearse(task: TaskConfig, device: str = "cpu") -> None:
         weight = _after_a_step(task, device)
     except Exception as error:  # whatever torch or Hydra raises
         raise UserError(f"task.optimizer or task.schedule: {_reason(error)}") from error
-    if not bool(torch.isfinite(weight).all()):
+    if not bool(weight.isfinite().all()):
         raise UserError("task.optimizer: one step makes a weight that is not finite; lower task.optimizer.lr")
     try:
         _average(task, device)
@@ -155,6 +155,10 @@ def _reason(error: Exception) -> str:
 
 
 def _after_a_step(task: TaskConfig, device: str) -> torch.Tensor:
+    import torch
+    from torch import nn
+    from torch.optim.lr_scheduler import ReduceLROnPlateau
+
     weight = nn.Parameter(torch.ones(2, device=device))
     weight.grad = torch.ones(2, device=device)
     optimizer = instantiate(task.optimizer)([weight])
