@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
