@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from elmo_bench.system.errors import UserError, written
+from elmo_bench.system.errors import UserError, as_typed
 
 LARGEST = 1e37  # of 32-bit floats, a tenth of the largest: room for the corrections of an optimizer
 
@@ -12,13 +12,13 @@ LARGEST = 1e37  # of 32-bit floats, a tenth of the largest: room for the correct
 def whole(value: Any, name: str, least: int, most: int = 2**31 - 1) -> None:
     """Raises `UserError` unless the value is a whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise UserError(f"{name}={written(value)}: a whole number from {least} to {most} is needed")
+        raise UserError(f"{name}={as_typed(value)}: a whole number from {least} to {most} is needed")
 
 
 def one_of(value: Any, name: str, choices: tuple) -> None:
     """Raises `UserError` unless the value is one of `choices` (1 does not count as true)."""
     if not any(value == choice and type(value) is type(choice) for choice in choices):
-        raise UserError(f"{name}={written(value)}: choose from {', '.join(map(written, choices))}")
+        raise UserError(f"{name}={as_typed(value)}: choose from {', '.join(map(as_typed, choices))}")
 
 
 def number(
@@ -31,7 +31,7 @@ def number(
 ) -> None:
     """Raises `UserError` unless the value is a number within these bounds (None: no bound)."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UserError(f"{name}={written(value)}: a number is needed")
+        raise UserError(f"{name}={as_typed(value)}: a number is needed")
     low = (least is not None and value < least) or (above is not None and value <= above)
     high = (most is not None and value > most) or (below is not None and value >= below)
     if not abs(value) <= LARGEST or low or high:
@@ -40,7 +40,7 @@ def number(
         bounds += [] if below is None else [f"below {below}"]
         bounds += [] if most is None else [f"at most {most}"]
         wanted = f"a number of {' and '.join(bounds)}" if bounds else "a number that 32 bits can hold"
-        raise UserError(f"{name}={written(value)}: {wanted} is needed")
+        raise UserError(f"{name}={as_typed(value)}: {wanted} is needed")
 
 
 def finite(value: Any, name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from elmo_bench.configuration import checks
-from elmo_bench.system.errors import UserError, written
+from elmo_bench.system.errors import UserError, as_typed
 from elmo_bench.system.terminal.console import choices
 
 # Passed on, with Lightning's defaults. What changes results is part of a run's id.
@@ -76,5 +76,5 @@ def _devices(block: dict[str, Any]) -> dict[str, Any]:
     if len(named) != 1 or isinstance(named[0], bool) or not isinstance(named[0], int) or named[0] < 0:
         wanted = "the number of one GPU, as in [1], or how many devices"
         several = "; of several by number: CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2"
-        raise UserError(f"trainer.devices={written(named)}: {wanted} is needed{several}")
+        raise UserError(f"trainer.devices={as_typed(named)}: {wanted} is needed{several}")
     return {"devices": 1, "gpu": named[0]}

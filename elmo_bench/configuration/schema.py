@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import checks, lightning
 from elmo_bench.system import code
-from elmo_bench.system.errors import UserError, written
+from elmo_bench.system.errors import UserError, as_typed
 from elmo_bench.system.terminal import console
 
 Plain = dict[str, Any]
@@ -503,7 +503,7 @@ def source_schema(block: Plain) -> type[LayersConfig]:
 def _object(cls: type[T], plain: Plain, prefix: str = "") -> T:
     """A dataclass from plain containers, nested blocks included. Raises `UserError` for a key that it lacks."""
     if not isinstance(plain, dict):
-        raise UserError(f"{prefix.rstrip('.')}={written(plain)}: a block of keys is needed")
+        raise UserError(f"{prefix.rstrip('.')}={as_typed(plain)}: a block of keys is needed")
     known = [KEYS.get(each.name, each.name) for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for name in plain:
         if name not in known and f"{prefix}{name}" not in FORMER:
@@ -562,7 +562,7 @@ def _within(each: dataclasses.Field, value: Any, name: str) -> None:
     elif str(each.type).startswith("float"):
         checks.number(value, name, least, bounds.get("below"), bounds.get("above"), most)
     elif (kind := KINDS.get(str(each.type).removesuffix(" | None"))) and not isinstance(value, kind):
-        raise UserError(f"{name}={written(value)}: a {kind.__name__} is needed")
+        raise UserError(f"{name}={as_typed(value)}: a {kind.__name__} is needed")
     else:
         checks.finite(value, name)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from elmo_bench.records.record import Record, Started
-from elmo_bench.system.errors import written
+from elmo_bench.system.errors import as_typed
 
 PATH = re.compile(r"(<\w+>)?/?[\w.+ -]+(/[\w.+ -]+)*")  # also one that begins with the mark of a folder, as <data_root>
 
@@ -40,7 +40,7 @@ def in_words(value: Any) -> str:
         return value.rpartition(".")[2] if dotted else value.rpartition("/")[2] if PATH.fullmatch(value) else value
     if isinstance(value, list):
         return f"[{','.join(map(in_words, value))}]"
-    return written(value)
+    return as_typed(value)
 
 
 def label_of(run: Started) -> str:

@@ -13,7 +13,7 @@ from hydra.utils import instantiate
 
 from elmo_bench.configuration import checks
 from elmo_bench.configuration.schema import TaskConfig
-from elmo_bench.system.errors import UserError, written
+from elmo_bench.system.errors import UserError, as_typed
 from elmo_bench.system.terminal.console import choices
 
 if TYPE_CHECKING:  # `--help` does not import it
@@ -55,7 +55,7 @@ def check_blocks(task: TaskConfig) -> None:
         if block is None and part not in NEEDED:
             continue
         if not isinstance(block, Mapping):
-            raise UserError(f"task.{part}={written(block)}: a block of keys is needed")
+            raise UserError(f"task.{part}={as_typed(block)}: a block of keys is needed")
         _check(f"task.{part}", block, given)
 
 
@@ -97,7 +97,7 @@ def _check_numbers(name: str, value: Any, annotation: str) -> None:
     if not (whole or other) or re.search(r"\bstr\b|Callable", annotation):
         return
     if isinstance(value, Mapping | list) and not re.search(r"Sequence|Mapping|list|tuple|dict", annotation):
-        raise UserError(f"{name}={written(value)}: a single number is needed")
+        raise UserError(f"{name}={as_typed(value)}: a single number is needed")
     for each in _leaves(value):
         if each is None and "None" in annotation:
             continue

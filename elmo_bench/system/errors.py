@@ -69,8 +69,8 @@ class Interrupted(UserError):
     status = 75
 
 
-def written(value: Any) -> str:
-    """A value as it is written in a configuration: null, true, 0.5."""
+def as_typed(value: Any) -> str:
+    """A value as one types it in a configuration: null, true, 0.5."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -11,7 +11,7 @@ from elmo_bench.records.query import fits
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label_of
 from elmo_bench.records.store import grouped
-from elmo_bench.system.errors import UserError, written
+from elmo_bench.system.errors import UserError, as_typed
 
 
 class Group(NamedTuple):
@@ -161,6 +161,6 @@ def _settings(record: Record) -> dict[str, Any]:
 
 def short(value: Any) -> str:
     """A value in words, a sha256 cut to eight digits."""
-    text = written(value).removeprefix("sha256:")
+    text = as_typed(value).removeprefix("sha256:")
     is_digest = len(text) == 64 and set(text) <= set("0123456789abcdef")
     return text[:8] if is_digest else text

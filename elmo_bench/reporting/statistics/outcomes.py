@@ -103,7 +103,7 @@ def compared(scales: Scales) -> dict[str, list[Comparison]]:
 
 
 def holm(mains: Sequence[Comparison]) -> dict[str, float]:
-    """By task the p of its gain, corrected for their number by Holm's step-down method; without those without one."""
+    """By task the p of its gain, corrected by Holm's step-down method; a gain without a p is left out."""
     known = sorted((p, each.task) for each in mains if (p := each.test.p) is not None)
     steps = accumulate(((len(known) - rank) * p for rank, (p, _) in enumerate(known)), max)
     return {task: min(1.0, p) for (_, task), p in zip(known, steps, strict=True)}

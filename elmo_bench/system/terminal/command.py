@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from elmo_bench.system import places
-from elmo_bench.system.errors import UserError, written
+from elmo_bench.system.errors import UserError, as_typed
 from elmo_bench.system.storage import limits, outputs
 from elmo_bench.system.terminal import console
 
@@ -193,7 +193,7 @@ def choice(*known: str) -> Callable[[str], str]:
     return parse
 
 
-def several(known: Iterable[str]) -> Callable[[str], list[str]]:
+def several(known: Collection[str]) -> Callable[[str], list[str]]:
     """Parses some of a few words, with commas between them; they come in the order in which they are known."""
 
     def parse(text: str) -> list[str]:
@@ -258,7 +258,7 @@ def _default(field: Any) -> Any:
 
 def shown(value: Any) -> str:
     """A value as it is written on the command line."""
-    return ",".join(map(shown, value)) if isinstance(value, (list, tuple)) else written(value)
+    return ",".join(map(shown, value)) if isinstance(value, (list, tuple)) else as_typed(value)
 
 
 # Layout.
