@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -27,6 +28,7 @@ class Group:
 
     rank: int = 0
     size: int = 1
+    _sent: list[tuple[Tensor, Any]] = field(default_factory=list)  # gradients that are being averaged, in order
 
     @classmethod
     def join(cls, device: torch.device) -> Group:
@@ -49,15 +51,28 @@ class Group:
         each = rows // self.size
         return slice(self.rank * each, (self.rank + 1) * each)
 
-    def average(self, tensors: Sequence[Tensor]) -> None:
-        """Replaces each tensor by its mean over the processes, in one message."""
-        if self.size == 1:
-            return
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        dist.all_reduce(flat)
-        flat /= self.size
-        for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
-            tensor.copy_(part.view_as(tensor))
+    def average_during_backward(self, leaves: Iterable[Tensor]) -> None:
+        """From now on backward sends the gradient of each leaf as soon as it has it, and computes the rest meanwhile."""
+        if self.size > 1:
+            for leaf in leaves:
+                leaf.register_post_accumulate_grad_hook(self._send)
+
+    def _send(self, leaf: Tensor) -> None:
+        assert leaf.grad is not None
+        self._sent.append((leaf.grad, dist.all_reduce(leaf.grad, async_op=True)))
+
+    def received(self) -> None:
+        """Waits until every gradient that this backward has sent is the mean over the processes."""
+        for gradient, work in self._sent:
+            work.wait()
+            gradient /= self.size
+        self._sent.clear()
+
+    def mean(self, tensor: Tensor) -> Tensor:
+        """The mean of a tensor over the processes."""
+        if self.size > 1:
+            dist.all_reduce(tensor := tensor.clone())
+        return tensor / self.size
 
     def gather(self, tensor: Tensor) -> Tensor:
         """The tensors of all processes, concatenated along the first dimension."""

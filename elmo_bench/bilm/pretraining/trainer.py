@@ -105,6 +105,7 @@ class Trainer:
         self.batcher = self._batcher()
         self.lm.bilm.requires_grad_(not recipe.frozen)
         self.dense: list[nn.Parameter] = list(self.lm.bilm.parameters())
+        group.average_during_backward(p for p in self.dense if p.requires_grad)
         self.tables = [self.lm.softmax.weight, self.lm.softmax_bias.weight]
         self.optimiser, self.row_optimiser = optimisers.optimisers(recipe, self.dense, self.tables)
         self.states = self.lm.start(len(range(recipe.rows)[self.batcher.share]))
@@ -237,10 +238,11 @@ class Trainer:
         """One update; returns the sampled loss of this process's rows."""
         recipe, rate = self.recipe, self.recipe.rate(self.update, self.first)
         rows = step.touched(self.lm, batch)
+        self.group.average_during_backward(rows)
         loss = step.loss(self.lm, batch, rows, self.states, self._dropout(), self.cell)
         (loss * recipe.loss_times).backward()
+        self.group.received()
         gradients = [row.grad for row in rows if row.grad is not None]
-        self.group.average([*(p.grad for p in self.dense if p.grad is not None), *gradients])
         clipped = [*self.dense, *rows] if recipe.clip_softmax else self.dense
         norm = nn.utils.clip_grad_norm_(clipped, recipe.clip)
         if self.group.size == 1:  # a process must not stop alone; the gradients are those of all
@@ -295,8 +297,7 @@ class Trainer:
 
     def _log(self, loss: torch.Tensor, logged: tuple[int, float], progress: Progress, bar: TaskID) -> None:
         """Logs the progress; `logged` is the update and the seconds at the previous log entry."""
-        loss = loss.clone()
-        self.group.average([loss])
+        loss = self.group.mean(loss)
         self._stop_at(self.watch.look() or self.watch.add(self.update, "loss", loss) or self.watch.look())
         if self.journal is None:
             return

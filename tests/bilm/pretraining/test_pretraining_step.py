@@ -2,10 +2,12 @@
 
 import random
 from itertools import chain
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
 from elmo_bench.bilm.corpus import Corpus
 from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, chunks, log_expected, sampled_nll
@@ -13,6 +15,7 @@ from elmo_bench.bilm.lstm import ProjectedLSTM
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import batches, step
+from elmo_bench.bilm.pretraining.parallel import Group
 
 pytestmark = pytest.mark.slow
 
@@ -122,6 +125,26 @@ def test_gradients_of_all_steps_are_summed_in_float32():
     assert layer.recurrent.grad is not None
     assert layer.recurrent.grad.dtype == torch.float32
     assert (layer.recurrent.grad == uses).all()
+
+
+def test_a_gradient_is_sent_while_backward_computes_those_before_it(monkeypatch):
+    """With two processes, this one computes both sums; the network's first layer is the last that backward reaches."""
+    first, second = (torch.full((2, 2), value, requires_grad=True) for value in (2.0, 3.0))
+    sent: list[tuple[torch.Tensor, bool]] = []
+
+    def twice(gradient: torch.Tensor, async_op: bool) -> Mock:
+        sent.append((gradient, first.grad is None))
+        return Mock(wait=lambda: gradient.mul_(2))
+
+    monkeypatch.setattr(dist, "all_reduce", twice)
+    group = Group(0, 2)
+    group.average_during_backward([first, second])
+    ((torch.eye(2) @ first) @ second).sum().backward()
+    expected = [each.grad.clone() for each in (first, second) if each.grad is not None]
+    group.received()
+    assert [alone for _, alone in sent] == [True, False]
+    assert [gradient is each.grad for (gradient, _), each in zip(sent, (second, first), strict=True)] == [True, True]
+    torch.testing.assert_close([first.grad, second.grad], expected)
 
 
 def test_dropout_follows_from_its_seed():
