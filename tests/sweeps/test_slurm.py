@@ -149,8 +149,9 @@ def slurm_does(*command: str) -> None:
 def test_killed_requeued_and_timed_out_runs_are_recorded_once_and_equal_local_ones(toy):
     for seed in (1, 2, 3):
         (toy.folder / "hold" / str(seed)).touch()
-    said = sweep(toy, *SMALL)
-    assert said == "six: 0 recorded, 0 queued before, 6 queued now; elmo-bench queue shows how far they are\n"
+    estimate, said = sweep(toy, *SMALL).splitlines()
+    assert estimate.startswith("6 runs to train; ")
+    assert said == "six: 0 recorded, 0 queued before, 6 queued now; elmo-bench queue shows how far they are"
     until(lambda: len(held_runs(toy)) == 3, 600, toy)
     assert sorted(states(toy)) == ["running"] * 3 + ["waiting"] * 3
     assert "0 recorded, 6 queued before, 0 queued now" in sweep(toy, *SMALL)
