@@ -21,6 +21,8 @@ from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import unseen_gpu
 
+MESSAGE = 1 << 20  # numbers in a message of gradients; waiting for many small ones costs more than it saves
+
 
 @dataclass(frozen=True)
 class Group:
@@ -28,7 +30,8 @@ class Group:
 
     rank: int = 0
     size: int = 1
-    _sent: list[tuple[Tensor, Any]] = field(default_factory=list)  # gradients that are being averaged, in order
+    _ready: list[Tensor] = field(default_factory=list)  # gradients that are not sent yet
+    _sent: list[tuple[Tensor, list[Tensor], Any]] = field(default_factory=list)  # messages: values, gradients, work
 
     @classmethod
     def join(cls, device: torch.device) -> Group:
@@ -52,20 +55,35 @@ class Group:
         return slice(self.rank * each, (self.rank + 1) * each)
 
     def average_during_backward(self, leaves: Iterable[Tensor]) -> None:
-        """From now on backward sends the gradient of each leaf as soon as it has it, and computes the rest meanwhile."""
+        """From now on backward has gradients of these leaves averaged as soon as it has them, and computes the rest.
+
+        `DistributedDataParallel` does so for one module's `forward`; here several are called, and rows of a table.
+        """
         if self.size > 1:
             for leaf in leaves:
-                leaf.register_post_accumulate_grad_hook(self._send)
+                leaf.register_post_accumulate_grad_hook(self._collect)
 
-    def _send(self, leaf: Tensor) -> None:
+    def _collect(self, leaf: Tensor) -> None:
         assert leaf.grad is not None
-        self._sent.append((leaf.grad, dist.all_reduce(leaf.grad, async_op=True)))
+        self._ready.append(leaf.grad)
+        if sum(gradient.numel() for gradient in self._ready) >= MESSAGE:
+            self._send()
+
+    def _send(self) -> None:
+        flat = torch.cat([gradient.reshape(-1) for gradient in self._ready])
+        self._sent.append((flat, [*self._ready], dist.all_reduce(flat, async_op=True)))
+        self._ready.clear()
 
     def received(self) -> None:
-        """Waits until every gradient that this backward has sent is the mean over the processes."""
-        for gradient, work in self._sent:
+        """Waits until each gradient of this backward is its mean over the processes."""
+        if self._ready:
+            self._send()
+        for flat, gradients, work in self._sent:
             work.wait()
-            gradient /= self.size
+            flat /= self.size
+            parts = flat.split([gradient.numel() for gradient in gradients])
+            for gradient, part in zip(gradients, parts, strict=True):
+                gradient.copy_(part.view_as(gradient))
         self._sent.clear()
 
     def mean(self, tensor: Tensor) -> Tensor:

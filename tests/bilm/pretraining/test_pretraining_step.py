@@ -14,8 +14,7 @@ from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, chunks, lo
 from elmo_bench.bilm.lstm import ProjectedLSTM
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.pretraining import batches, step
-from elmo_bench.bilm.pretraining.parallel import Group
+from elmo_bench.bilm.pretraining import batches, parallel, step
 
 pytestmark = pytest.mark.slow
 
@@ -127,24 +126,26 @@ def test_gradients_of_all_steps_are_summed_in_float32():
     assert (layer.recurrent.grad == uses).all()
 
 
-def test_a_gradient_is_sent_while_backward_computes_those_before_it(monkeypatch):
-    """With two processes, this one computes both sums; the network's first layer is the last that backward reaches."""
+@pytest.mark.parametrize(("message", "alone"), [(1, [True, False]), (5, [False]), (9, [False])])
+def test_gradients_are_sent_while_backward_computes_those_before_them(monkeypatch, message, alone):
+    """The other process has gradients three times as large. Backward reaches the first layer of a network last."""
     first, second = (torch.full((2, 2), value, requires_grad=True) for value in (2.0, 3.0))
-    sent: list[tuple[torch.Tensor, bool]] = []
+    sent: list[bool] = []
 
-    def twice(gradient: torch.Tensor, async_op: bool) -> Mock:
-        sent.append((gradient, first.grad is None))
-        return Mock(wait=lambda: gradient.mul_(2))
+    def twice(values: torch.Tensor, async_op: bool) -> Mock:
+        sent.append(first.grad is None)
+        return Mock(wait=lambda: values.mul_(4))
 
     monkeypatch.setattr(dist, "all_reduce", twice)
-    group = Group(0, 2)
+    monkeypatch.setattr(parallel, "MESSAGE", message)
+    group = parallel.Group(0, 2)
     group.average_during_backward([first, second])
-    ((torch.eye(2) @ first) @ second).sum().backward()
-    expected = [each.grad.clone() for each in (first, second) if each.grad is not None]
-    group.received()
-    assert [alone for _, alone in sent] == [True, False]
-    assert [gradient is each.grad for (gradient, _), each in zip(sent, (second, first), strict=True)] == [True, True]
-    torch.testing.assert_close([first.grad, second.grad], expected)
+    for _ in range(2):
+        first.grad = second.grad = None
+        ((torch.eye(2) @ first) @ second).sum().backward()
+        group.received()
+        torch.testing.assert_close((first.grad, second.grad), (torch.full((2, 2), 12.0), torch.full((2, 2), 8.0)))
+    assert sent == 2 * alone
 
 
 def test_dropout_follows_from_its_seed():
