@@ -8,6 +8,7 @@ result.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
@@ -23,6 +24,23 @@ EVERY = 50  # values between two looks at a GPU's, because each look waits for t
 
 
 # Precision.
+
+
+@torch.no_grad()
+def bfloat16_pays(place: torch.device) -> bool:
+    """Whether a device multiplies bfloat16 faster than float32; a processor that has to emulate it is far slower."""
+    if place.type != "cpu":
+        return True
+
+    def seconds(dtype: torch.dtype) -> float:
+        x, times = torch.ones(256, 256, dtype=dtype), []
+        for _ in range(3):
+            started = time.perf_counter()
+            torch.mm(x, x)
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    return seconds(torch.bfloat16) < seconds(torch.float32)
 
 
 def wide(x: Tensor) -> Tensor:

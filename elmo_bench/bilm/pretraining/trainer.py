@@ -45,7 +45,7 @@ from elmo_bench.bilm.pretraining.journal import Entry, Journal
 from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
-from elmo_bench.nn.numerics import Fault, Watch, all_finite
+from elmo_bench.nn.numerics import Fault, Watch, all_finite, bfloat16_pays
 from elmo_bench.nn.packing import pinned
 from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
@@ -101,6 +101,9 @@ class Trainer:
         if recipe.negatives >= len(self.words):
             raise UserError(f"{recipe.negatives} negatives need a larger vocabulary than {len(self.words)} words")
         dtype = torch.bfloat16 if recipe.bfloat16 else torch.float32
+        if recipe.bfloat16 and not bfloat16_pays(device):
+            slow = "this processor multiplies bfloat16 slower than float32: bfloat16=false in the recipe is faster"
+            self.console.print(slow, highlight=False, soft_wrap=True)
         self.lm = BidirectionalLM(BiLM(Options.parse(recipe.options)), len(self.words), dtype).to(device)
         self.batcher = self._batcher()
         self.lm.bilm.requires_grad_(not recipe.frozen)

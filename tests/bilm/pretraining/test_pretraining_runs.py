@@ -163,6 +163,15 @@ def test_memory_that_runs_out_says_how_many_tokens_an_update_has(place, monkeypa
     one_line(inside(place), "out of memory while training on 24 tokens (8 rows of 3 steps); lower recipe.rows")
 
 
+@pytest.mark.parametrize("pays", [True, False])
+def test_a_processor_that_is_slower_in_bfloat16_is_told(place, monkeypatch, pays):
+    monkeypatch.setattr("elmo_bench.bilm.pretraining.trainer.bfloat16_pays", lambda place: pays)
+    said = "this processor multiplies bfloat16 slower than float32"
+    status, output = inside(place, FEW, "recipe.bfloat16=true")
+    assert (status, said in output) == (0, not pays)
+    assert said not in inside(place, FEW)[1]
+
+
 NUMBERS = {
     "recipe.tokens=0": "recipe.tokens=0", "recipe.rows=-1": "recipe.rows=-1", "recipe.lr=1e38": "recipe.lr=1e+38",
     "recipe.lr=nan": "recipe.lr=nan", "recipe.clip=0": "recipe.clip=0", "recipe.seed=-1": "recipe.seed=-1",
