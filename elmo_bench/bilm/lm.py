@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -183,28 +183,37 @@ class BidirectionalLM(nn.Module):
         return drop(h)
 
     @torch.no_grad()
-    def perplexity(self, corpus: Corpus, vocabulary: list[str], rows: int = 32, steps: int = 32) -> dict[str, float]:
+    def perplexity(self, corpus: Corpus, vocabulary: list[str], rows: int = 32, steps: int = 32) -> dict[str, Any]:
         """Full-softmax perplexities of a held-out text, given the true history; unknown words count as `<UNK>`.
 
         The text is read in `rows` parallel pieces with carried state, as in training, on the softmax's device.
 
         Returns:
             forward, backward, and mean, the average of the two as the paper quotes it (section 3.4); tokens, the number
-            of predictions of each direction, including sentence ends.
+            of predictions of each direction, including sentence ends; pieces, the mean negative log-likelihoods of each
+            piece in nats, forward and backward, from which follows how sure the perplexities are.
         """
         streams = corpus.streams(vocabulary)
         rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))
         types = WordTypes(corpus.types, self.bilm.encoder)
-        states, totals, count = self.start(rows), [0.0, 0.0], 0
+        states, totals, count = self.start(rows), np.zeros((2, rows)), 0
         for pair in zip(*(chunks(stream, rows, steps, rest=True) for stream in streams), strict=True):
             words = types.distinct(*(chunk.inputs for chunk in pair))
             for direction, h in enumerate(self.outputs(words, states)):
                 logits = h @ self.softmax.weight.t() + self.softmax_bias.weight.t()  # (N, V)
                 targets = pair[direction].targets.to(logits.device)
-                totals[direction] += float(F.cross_entropy(logits, targets, reduction="sum"))
+                lost = F.cross_entropy(logits, targets, reduction="none").view(-1, rows)  # (T, rows)
+                totals[direction] += lost.double().sum(0).cpu().numpy()
             count += pair[0].targets.numel()
-        forward, backward = (math.exp(total / count) for total in totals)
-        return {"forward": forward, "backward": backward, "mean": (forward + backward) / 2, "tokens": count}
+        pieces = totals * rows / count  # all are of one length
+        forward, backward = (math.exp(mean) for mean in pieces.mean(1))
+        return {
+            "forward": forward,
+            "backward": backward,
+            "mean": (forward + backward) / 2,
+            "tokens": count,
+            "pieces": pieces.round(6).tolist(),
+        }
 
 
 def load_lm(folder: Path) -> tuple[BidirectionalLM, list[str]]:

@@ -89,7 +89,7 @@ def _train(
     )  # fmt: skip
 
 
-def _perplexity(files: tuple[Path, Path], folder: Path) -> dict[str, float]:
+def _perplexity(files: tuple[Path, Path], folder: Path) -> dict[str, Any]:
     """The perplexity of a biLM on dev, as its card will have it after the tuning."""
     lm, words = read_lm(*files)
     corpus = Corpus.read([Source(folder / DEV)])

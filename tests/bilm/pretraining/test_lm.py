@@ -205,7 +205,7 @@ def test_perplexity_is_that_of_brute_force(tmp_path, text, rows, steps):
 
     weight, bias = lm.softmax.weight.detach().double().numpy(), lm.softmax_bias.weight.detach().double().numpy()[:, 0]
     reference = ReferenceBiLM(files)
-    perplexities = []
+    perplexities, pieces = [], []
     for direction, stream in enumerate(corpus.streams(vocabulary)):
         nll, length = [], len(stream.inputs) // rows
         for start in range(0, rows * length, length):
@@ -214,8 +214,10 @@ def test_perplexity_is_that_of_brute_force(tmp_path, text, rows, steps):
             log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
             nll += [-log_p[t, stream.targets[start + t]] for t in range(length)]
         perplexities.append(math.exp(np.mean(nll)))
+        pieces.append(np.reshape(nll, (rows, length)).mean(axis=1))
     assert found["tokens"] == rows * length
     near([found["forward"], found["backward"], found["mean"]], [*perplexities, np.mean(perplexities)], 1e-4)
+    near(found["pieces"], pieces, 1e-4)
 
 
 def test_a_text_of_one_word_has_a_perplexity(tmp_path, text):

@@ -1,6 +1,7 @@
 """Tuning a biLM on a task's text: what it reads, that it can be stopped, what it keeps, and what it refuses."""
 
 import json
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from elmo_bench.running.launch import train
 from elmo_bench.sweeps.pages import points
 from elmo_bench.system.errors import UserError
 from elmo_bench.tuning import TunedBilm, text
+from elmo_bench.tuning.table import interval
 from tests.bilm.pretraining.answers import answer, content, one_line
 from tests.bilm.pretraining.test_lm_training import recipe
 from tests.reference_bilm import write_random
@@ -169,7 +171,7 @@ def test_tuning_learns_and_tells_what_it_did(bench, whole):
     card = json.loads((bench.folder / "tuned" / "card.json").read_text())
     before, after = card["before"]["dev.txt"], card["perplexity"]["dev.txt"]
     assert after["mean"] < 0.8 * before["mean"]
-    assert set(before) == {"forward", "backward", "mean", "tokens"}
+    assert set(before) == {"forward", "backward", "mean", "tokens", "pieces"}
     assert before["tokens"] == after["tokens"] > 100
     lm, words = load_lm(whole)
     assert before == lm.perplexity(Corpus.read([Source(next(bench.folder.glob("cache/tuning/*/text/dev.txt")))]), words)
@@ -181,9 +183,25 @@ def test_tuning_learns_and_tells_what_it_did(bench, whole):
     assert (table.bilm, {cell.source for cell in table.cells}) == ("custom", {"toy"})
     assert [cell.value for cell in table.find("before", "toy")] == pytest.approx([before["mean"]], abs=1e-4)
     lowered = 100 * (1 - after["mean"] / before["mean"])
-    assert [cell.value for cell in table.find("lowered, %", "toy")] == pytest.approx([lowered], abs=1e-4)
+    (cell,) = table.find("lowered, %", "toy")
+    assert cell.value == pytest.approx(lowered, abs=1e-4)
+    assert (cell.low, cell.high) == (None, None)  # the text is too short to be cut into pieces
     assert (bench.folder / "tuned" / "vocabulary.txt").read_text() == (whole / "vocabulary.txt").read_text()
     assert not list(bench.folder.glob("cache/tuning/*/training"))
+
+
+def test_the_interval_of_a_change_is_that_of_the_mean_over_pieces():
+    """Where the pieces differ little, that of their mean change by Student's t."""
+    draw = np.random.default_rng(1)
+    nll, gained = 4 + draw.normal(size=20), 0.3 + 0.001 * draw.normal(size=20)
+    before, after = ({"pieces": [list(pieces)] * 2} for pieces in (nll, nll - gained))
+    change = 100 * (1 - math.exp(-gained.mean()))
+    found = interval(change, before, after)
+    half = 2.0930 * gained.std(ddof=1) / 20**0.5  # of t with 19 degrees of freedom
+    expected = [100 * (1 - math.exp(-gained.mean() + side)) for side in (half, -half)]
+    assert [found["low"], found["high"]] == pytest.approx(expected, abs=1e-3)
+    assert found["clusters"] == 20
+    assert interval(50.0, {}, {}) == interval(50.0, before, {}) == {}
 
 
 def test_at_learning_rate_0_no_bit_changes(bench, whole):
