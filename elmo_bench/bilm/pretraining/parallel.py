@@ -21,7 +21,7 @@ from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.machine import unseen_gpu
 
-MESSAGE = 1 << 20  # numbers in a message of gradients; waiting for many small ones costs more than it saves
+MESSAGE = 1 << 20  # numbers from which on gradients are sent: each message has a cost of its own
 
 
 @dataclass(frozen=True)
