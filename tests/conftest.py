@@ -3,6 +3,7 @@
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: matrices this small are slower on several threads
+os.environ.pop("MAKEFLAGS", None)  # of `make test ARGS=...`: a make that a test calls would take over ARGS
 
 import re
 import shutil
