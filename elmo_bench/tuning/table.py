@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import stdev
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,8 @@ NOTE = (
     "Full-softmax perplexity of the distinct sentences of dev, given the words before (forward) or after (backward), "
     "and the mean of the two. Words outside the vocabulary count as <UNK>; unknown is their share of dev. After: one "
     "pass over the training sentences without those of dev and test. Only the figures of one row compare: vocabulary "
-    "and text differ from task to task. The 95 % interval is that of the jackknife over up to 32 equal pieces of dev;"
-    " it says nothing of other seeds. The paper's are means of the two directions; of SQuAD, those of the contexts; "
+    "and text differ from task to task. The 95 % interval is that of the jackknife over up to 32 equal pieces of dev; "
+    "it says nothing of other seeds. The paper's are means of the two directions; of SQuAD, those of the contexts; "
     "those of SRL and coreference are of the biLM that was not tuned."
 )
 LOWERED = "lowered, %"
@@ -91,8 +90,9 @@ def interval(change: float, before: Mapping[str, Any], after: Mapping[str, Any])
         return {}
     without = [[np.delete(known["pieces"], i, axis=1) for known in (before, after)] for i in range(number)]
     changes = [_lowered(*(float(np.exp(each.mean(1)).mean()) for each in pair)) for pair in without]
-    error = (number - 1) * stdev(changes) / number**0.5
-    low, high = Spread(error, number - 1).around(change)
+    spread = Spread.of_values([number * change - (number - 1) * each for each in changes])
+    assert spread is not None  # there are two pieces or more
+    low, high = spread.around(change)
     return {"low": low, "high": high, "clusters": number}
 
 

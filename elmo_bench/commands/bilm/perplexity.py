@@ -49,7 +49,8 @@ def measure(options: Path, weights: Path, text: str) -> dict[str, Any]:
     lm, words = read_lm(options, weights)
     corpus = Corpus.read(sources(Path(), [(text, None)]))
     measured = finite(lambda: lm.perplexity(corpus, words), text)
-    predictions, _ = measured.pop("tokens"), measured.pop("pieces")
+    predictions = measured.pop("tokens")
+    del measured["pieces"]
     running, distinct = corpus.unknown(words)
     return {
         **measured,

@@ -132,11 +132,11 @@ def test_gradients_are_sent_while_backward_computes_those_before_them(monkeypatc
     first, second = (torch.full((2, 2), value, requires_grad=True) for value in (2.0, 3.0))
     sent: list[bool] = []
 
-    def twice(values: torch.Tensor, async_op: bool) -> Mock:
+    def summed(values: torch.Tensor, async_op: bool) -> Mock:
         sent.append(first.grad is None)
         return Mock(wait=lambda: values.mul_(4))
 
-    monkeypatch.setattr(dist, "all_reduce", twice)
+    monkeypatch.setattr(dist, "all_reduce", summed)
     monkeypatch.setattr(parallel, "MESSAGE", message)
     group = parallel.Group(0, 2)
     group.average_during_backward([first, second])
