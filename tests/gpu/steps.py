@@ -3,13 +3,13 @@
 ELMo's layers are random numbers, rounded as the cache stores them.
 """
 
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
 
 from elmo_bench.running.callbacks import averaging
 from elmo_bench.running.module import BenchModule
@@ -55,7 +55,7 @@ def waits(case: Case, place: torch.device = CPU, precision: str = "32-true") -> 
         averages: Any = averaging(case.task.average, "cpu")
         averages.setup(None, module, "fit")
         average = averages._average_model
-    onto: Callable[[Any], Any] = partial(nn.Module.to, device=place)
+    onto: Callable[[Any], Any] = operator.methodcaller("to", place)  # Lightning's `to`, which sets `module.device`
     counted: Callable[[Callable[[], None]], int] = partial(_waits_of_gpu, device=place)
     if place.type == "cpu":
         onto, counted, precision = standin.on_it, standin.waits, "32-true"  # there is no autocast of a GPU

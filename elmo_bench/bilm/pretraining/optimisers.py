@@ -40,4 +40,6 @@ def give_rows(table: Tensor, ids: Tensor, gradient: Tensor) -> None:
         ids: (R,) distinct row numbers, sorted.
         gradient: (R, P), of these rows.
     """
-    table.grad = torch.sparse_coo_tensor(ids[None], gradient, table.shape, is_coalesced=True, check_invariants=False)
+    # torch 2.11 warns where its argument `check_invariants=False` says the same
+    with torch.sparse.check_sparse_tensor_invariants(enable=False):
+        table.grad = torch.sparse_coo_tensor(ids[None], gradient, table.shape, is_coalesced=True)
