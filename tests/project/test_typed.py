@@ -75,7 +75,7 @@ ELSEWHERE = {
     r"^make data|elmo-bench data": "a network; tests/sources/test_data_command.py",
     r"\b(pip|srun|wandb) |ON=slurm|launcher=|sweeper=": "a network, a cluster or processes; tests/sweeps",
     r"(make|elmo_bench|elmo-bench) (gpu|bench)|-m tests.gpu": "minutes; tests/gpu and tests/speed",
-    r"^git |^\.venv/bin/pre-commit": "other programs",
+    r"^(git|nvidia-\S+) |^\.venv/bin/pre-commit": "other programs",
     r"chunking|<name>": "a task or a sweep of the reader's own; tests/benchmarks/test_new_task.py",
     r"scale=paper\s*(#|$)|vectors_root=FOLDER {2,}task\.data": "the hub",
     r"elmo-bench (export|export_head|publish)\b": "records of runs; tests/commands, reporting, trained",
