@@ -36,7 +36,7 @@ class Sizes:
     srl: tuple[int, int, int] = (600, 200, 600)  # sentences
     coref: tuple[int, int, int] = (100, 40, 100)  # documents
     snli: tuple[int, int, int] = (2000, 400, 1200)  # pairs
-    squad: tuple[int, int, int] = (3000, 150, 400)  # paragraphs of about two questions
+    squad: tuple[int, int, int] = (4500, 150, 400)  # paragraphs of about two questions
     sst: tuple[int, int, int] = (400, 300, 1000)  # sentences
     names: int = 8000  # different names
     invented: int = 12  # invented words per group of nouns and per frame of verbs
