@@ -7,10 +7,9 @@ input) as in torch, so most are transposed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -28,37 +27,39 @@ from elmo_bench.system.storage.json_text import CHECKSUM
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
-class Entry(NamedTuple):
-    """One dataset of the official layout, and its conversion to our parameters and back."""
+def official(ours: Mapping[str, Tensor], options: Options) -> dict[str, list[Tensor]]:
+    """Every dataset of the official layout, by its name, as views of our parameters.
 
-    name: str
-    shape: tuple[int, ...]
-    to_ours: Callable[[Tensor], dict[str, Tensor]]
-    to_official: Callable[[dict[str, Tensor]], Tensor]
+    Args:
+        ours: the parameters of a biLM, by name.
+        options: of the biLM.
 
+    Returns:
+        The parts of each dataset, which stand in it one below the other.
+    """
+    views = {"char_embed": [ours["encoder.characters.weight"][1:]]}  # our id 0 means no token
 
-def official_layout(options: Options) -> Iterator[Entry]:
-    """Every dataset that a biLM of these options has."""
-    n, p, c = options.n_filters, options.projection_dim, options.dim
-    key = "encoder.characters.weight"
-    yield Entry("char_embed", (261, options.char_dim), lambda x: {key: _with_mask_row(x)}, lambda ours: ours[key][1:])
-    for i, (width, number) in enumerate(options.filters):
-        yield _convolution(f"CNN/W_cnn_{i}", f"encoder.convolutions.{i}.weight", width, options.char_dim, number)
-        yield _same(f"CNN/b_cnn_{i}", f"encoder.convolutions.{i}.bias", number)
+    def add(theirs: str, parameter: str, *more: str) -> None:
+        views[theirs] = [ours[name].t() for name in (parameter, *more)]  # (in, out); a vector is its own transpose
+
+    for i in range(len(options.filters)):
+        weight = ours[f"encoder.convolutions.{i}.weight"]  # (out, in, width); theirs (height, width, in, out)
+        views[f"CNN/W_cnn_{i}"] = [weight.permute(2, 1, 0).unsqueeze(0)]
+        add(f"CNN/b_cnn_{i}", f"encoder.convolutions.{i}.bias")
     for i in range(options.n_highway):
         for part in ("carry", "transform"):
-            yield _transposed(f"CNN_high_{i}/W_{part}", f"encoder.highways.{i}.{part}.weight", n, n)
-            yield _same(f"CNN_high_{i}/b_{part}", f"encoder.highways.{i}.{part}.bias", n)
-    if n != p:  # bilm-tf projects only where the widths differ
-        yield _transposed("CNN_proj/W_proj", "encoder.projection.weight", n, p)
-        yield _same("CNN_proj/b_proj", "encoder.projection.bias", p)
+            add(f"CNN_high_{i}/W_{part}", f"encoder.highways.{i}.{part}.weight")
+            add(f"CNN_high_{i}/b_{part}", f"encoder.highways.{i}.{part}.bias")
+    if options.n_filters != options.projection_dim:  # bilm-tf projects only where the widths differ
+        add("CNN_proj/W_proj", "encoder.projection.weight")
+        add("CNN_proj/b_proj", "encoder.projection.bias")
     for direction in range(2):
         for layer in range(options.n_layers):
-            theirs = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
-            ours = f"directions.{direction}.{layer}"
-            yield _gates(f"{theirs}/W_0", ours, p, p, c)
-            yield _same(f"{theirs}/B", f"{ours}.bias", 4 * c)
-            yield _transposed(f"{theirs}/W_P_0", f"{ours}.projection", c, p)
+            cell, name = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell", f"directions.{direction}.{layer}"
+            add(f"{cell}/W_0", f"{name}.input", f"{name}.recurrent")  # one matrix for [input ; previous output]
+            add(f"{cell}/B", f"{name}.bias")
+            add(f"{cell}/W_P_0", f"{name}.projection")
+    return views
 
 
 def load_weights(module: nn.Module, options: Options, path: str | PathLike[str]) -> None:
@@ -75,8 +76,7 @@ def load_weights(module: nn.Module, options: Options, path: str | PathLike[str])
             signature = file.read(len(HDF5_SIGNATURE))
     except OSError as error:
         raise UserError(f"the weights cannot be read: {error.strerror or error}", path) from None
-    read = _read_hdf5 if signature == HDF5_SIGNATURE else _read_safetensors
-    ours = read(options, path)
+    ours = _read_hdf5(module, options, path) if signature == HDF5_SIGNATURE else _read_safetensors(path)
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     for name, shape in expected.items():
         if name not in ours:
@@ -131,28 +131,33 @@ def stored_dtype(path: str | PathLike[str]) -> torch.dtype:
 def _hdf5_image(options: Options, ours: dict[str, Tensor]) -> bytes:
     """The bytes of an HDF5 file, made in memory: HDF5 ends the process where a disk is full."""
     with h5py.File("weights.hdf5", "w", driver="core", backing_store=False) as file:
-        for entry in official_layout(options):
-            file[entry.name] = entry.to_official(ours).contiguous().numpy()
+        for name, parts in official(ours, options).items():
+            file[name] = torch.cat(parts).contiguous().numpy()
         file.flush()
         return file.id.get_file_image()
 
 
-def _read_hdf5(options: Options, path: Path) -> dict[str, Tensor]:
-    ours: dict[str, Tensor] = {}
+def _read_hdf5(module: nn.Module, options: Options, path: Path) -> dict[str, Tensor]:
+    """The parameters of a module, from a file in the official layout."""
+    wanted, numbers = official(module.state_dict(), options), {}
     try:
         with h5py.File(path, "r") as file:
-            names, layout = _datasets(file), list(official_layout(options))
-            if extra := sorted(names - {entry.name for entry in layout}):
+            names = _datasets(file)
+            if extra := sorted(names - wanted.keys()):
                 raise UserError(f"unknown dataset {extra[0]!r}; do the weights belong to these options?", path)
-            for entry in layout:
-                if entry.name not in names:
-                    raise UserError(f"no dataset {entry.name!r}; do the weights belong to these options?", path)
-                ours.update(entry.to_ours(_numbers(file, entry, path)))
+            for name, parts in wanted.items():
+                if name not in names:
+                    raise UserError(f"no dataset {name!r}; do the weights belong to these options?", path)
+                numbers[name] = _numbers(file, name, (sum(map(len, parts)), *parts[0].shape[1:]), path)
     except UserError:
         raise
     except Exception as error:  # h5py has no exception of its own for damaged files
         raise UserError(f"damaged HDF5 ({error}); download the weights again", path) from None
-    return {name: tensor.contiguous() for name, tensor in ours.items()}
+    ours = {name: torch.zeros(parameter.shape) for name, parameter in module.state_dict().items()}
+    for name, parts in official(ours, options).items():
+        for part, read in zip(parts, numbers[name].split([len(part) for part in parts]), strict=True):
+            part.copy_(read)
+    return ours
 
 
 def _datasets(file: h5py.File) -> set[str]:
@@ -167,14 +172,14 @@ def _datasets(file: h5py.File) -> set[str]:
     return names
 
 
-def _numbers(file: h5py.File, entry: Entry, path: Path) -> Tensor:
-    dataset = file[entry.name]
+def _numbers(file: h5py.File, name: str, shape: tuple[int, ...], path: Path) -> Tensor:
+    dataset = file[name]
     assert isinstance(dataset, h5py.Dataset)
     if dataset.is_virtual or dataset.external or dataset.dtype.kind != "f":
-        raise UserError(f"dataset {entry.name!r} is not made of floating-point numbers in this file", path)
-    if dataset.shape != entry.shape:
+        raise UserError(f"dataset {name!r} is not made of floating-point numbers in this file", path)
+    if dataset.shape != shape:
         raise UserError(
-            f"dataset {entry.name!r} has shape {dataset.shape}, but the options ask for {entry.shape}; "
+            f"dataset {name!r} has shape {dataset.shape}, but the options ask for {shape}; "
             "do options and weights belong together?",
             path,
         )
@@ -182,7 +187,7 @@ def _numbers(file: h5py.File, entry: Entry, path: Path) -> Tensor:
         return torch.from_numpy(dataset[()].astype(np.float32))
 
 
-def _read_safetensors(options: Options, path: Path) -> dict[str, Tensor]:
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
         with safe_open(path, "pt") as file:
@@ -208,32 +213,3 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.contiguous().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _with_mask_row(x: Tensor) -> Tensor:
-    return torch.cat([torch.zeros(1, x.shape[1]), x])  # id 0: no token
-
-
-def _same(theirs: str, ours: str, size: int) -> Entry:
-    return Entry(theirs, (size,), lambda x: {ours: x}, lambda all_: all_[ours])
-
-
-def _transposed(theirs: str, ours: str, rows: int, columns: int) -> Entry:
-    return Entry(theirs, (rows, columns), lambda x: {ours: x.t()}, lambda all_: all_[ours].t())
-
-
-def _convolution(theirs: str, ours: str, width: int, char_dim: int, number: int) -> Entry:
-    shape = (1, width, char_dim, number)  # TensorFlow's (height, width, in, out); ours (out, in, width)
-    return Entry(
-        theirs, shape, lambda x: {ours: x[0].permute(2, 1, 0)}, lambda all_: all_[ours].permute(2, 1, 0).unsqueeze(0)
-    )
-
-
-def _gates(theirs: str, ours: str, input_size: int, projection: int, cells: int) -> Entry:
-    """TensorFlow multiplies [input ; previous output] by one matrix."""
-    return Entry(
-        theirs,
-        (input_size + projection, 4 * cells),
-        lambda x: {f"{ours}.input": x[:input_size].t(), f"{ours}.recurrent": x[input_size:].t()},
-        lambda all_: torch.cat([all_[f"{ours}.input"], all_[f"{ours}.recurrent"]], dim=1).t(),
-    )
