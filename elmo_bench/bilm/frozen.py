@@ -13,14 +13,14 @@ from threading import Lock
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elmo_bench.bilm.characters import character_table, used_characters
-from elmo_bench.bilm.encoder import Highway, TokenEncoder
+from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels.checked import kernels
-from elmo_bench.bilm.kernels.encoder import CompiledEncoder, PlainEncoder, TokenWeights
-from elmo_bench.bilm.kernels.library import Kernels, Linear
-from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, LayerWeights
+from elmo_bench.bilm.kernels.encoder import CompiledEncoder, PlainEncoder
+from elmo_bench.bilm.kernels.library import Kernels
+from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM
 from elmo_bench.bilm.lstm import ProjectedLSTM
 from elmo_bench.nn.packing import on_device
 
@@ -45,8 +45,7 @@ class FrozenEncoder:
         self.options = encoder.options
         weight = encoder.characters.weight.detach()
         self.kernels = for_weight(weight, half)
-        weights = token_weights(encoder)
-        self.encoder = PlainEncoder(weights) if self.kernels is None else CompiledEncoder(weights, self.kernels)
+        self.encoder = PlainEncoder(encoder) if self.kernels is None else CompiledEncoder(encoder, self.kernels)
         self.places: dict[str, int] = {}
         self.vectors = weight.new_empty(REMEMBERED_WORDS, self.options.projection_dim)
         self.lock = Lock()  # guards the remembered vectors
@@ -85,39 +84,7 @@ def frozen_directions(
     stacks: Sequence[Sequence[ProjectedLSTM]], skip: bool, half: bool = False
 ) -> Directions | CompiledDirections:
     """The fastest way to run these layers without gradients here; arguments as for `Directions`, `FrozenEncoder`."""
-    found, weights = (
-        for_weight(stacks[0][0].bias, half),
-        [[layer_weights(layer) for layer in layers] for layers in stacks],
-    )
+    found = for_weight(stacks[0][0].bias, half)
     if found is not None:
-        return CompiledDirections(weights, skip, found)
-    return Directions((map(FrozenLSTM, layers) for layers in weights), skip)
-
-
-def token_weights(encoder: TokenEncoder) -> TokenWeights:
-    """The weights of a token encoder."""
-    return TokenWeights(
-        encoder.characters.weight.detach(),
-        [_linear(convolution) for convolution in encoder.convolutions],
-        encoder.activation,
-        [_highway(highway) for highway in encoder.highways],
-        _linear(encoder.projection) if isinstance(encoder.projection, nn.Linear) else None,
-    )
-
-
-def layer_weights(layer: ProjectedLSTM) -> LayerWeights:
-    """The weights of one direction of one layer."""
-    given = layer.input, layer.recurrent, layer.bias, layer.projection
-    weights, recurrent, bias, projection = (each.detach() for each in given)
-    return LayerWeights(weights, recurrent, bias, projection, layer.clips)
-
-
-def _highway(highway: nn.Module) -> tuple[Linear, Linear]:
-    assert isinstance(highway, Highway)
-    return _linear(highway.transform), _linear(highway.carry)
-
-
-def _linear(layer: nn.Module) -> Linear:
-    assert isinstance(layer, nn.Linear | nn.Conv1d)
-    assert layer.bias is not None
-    return layer.weight.detach(), layer.bias.detach()
+        return CompiledDirections(stacks, skip, found)
+    return Directions((map(FrozenLSTM, layers) for layers in stacks), skip)

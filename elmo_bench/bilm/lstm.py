@@ -11,13 +11,20 @@ backward direction's sequences are reversed beforehand, so that both directions 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.bilm.kernels.lstm import FORGET_BIAS, State
+FORGET_BIAS = 1.0  # added at run time, as TensorFlow's LSTMCell did for the released weights
+
+
+class State(NamedTuple):
+    """State of one direction of one layer, one row per sequence."""
+
+    h: Tensor  # (B, P) projected and clipped output
+    c: Tensor  # (B, C) clipped cell
 
 
 def cell(gates: Tensor, c: Tensor, clip: float) -> tuple[Tensor, Tensor]:
@@ -62,7 +69,8 @@ class ProjectedLSTM(nn.Module):
         self.recurrent = nn.Parameter(torch.empty(4 * dim, projection_dim))
         self.bias = nn.Parameter(torch.zeros(4 * dim))
         self.projection = nn.Parameter(torch.empty(projection_dim, dim))
-        self.clips = tuple(float("inf") if clip is None else clip for clip in (cell_clip, proj_clip))
+        infinite = float("inf")
+        self.clips = infinite if cell_clip is None else cell_clip, infinite if proj_clip is None else proj_clip
         for weight in (self.input, self.recurrent, self.projection):
             nn.init.xavier_uniform_(weight)
 

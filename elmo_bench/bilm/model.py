@@ -22,9 +22,9 @@ from elmo_bench.bilm.card import check_files, files_of
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
-from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, State, States
+from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, States
 from elmo_bench.bilm.kernels.threads import copied, torch_alone
-from elmo_bench.bilm.lstm import ProjectedLSTM
+from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.precision import granted
 from elmo_bench.bilm.weights import export_weights, load_weights

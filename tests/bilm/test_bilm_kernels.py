@@ -16,7 +16,8 @@ import torch
 from elmo_bench.bilm import BiLM, frozen, precision
 from elmo_bench.bilm.kernels import checked, compiler, library, threads
 from elmo_bench.bilm.kernels.library import Factors
-from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, LayerWeights, State
+from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM
+from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.commands.use import embed
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.nn.packing import Packing
@@ -101,7 +102,7 @@ def test_a_library_that_others_could_have_written_is_built_again(short, monkeypa
 def test_without_a_compiler_torch_computes(fresh, monkeypatch):
     monkeypatch.setattr(compiler, "COMPILERS", ("no-such-compiler",))
     assert checked.kernels() is None
-    directions = frozen.frozen_directions([[a_layer()]] * 2, skip=True)
+    directions = frozen.frozen_directions([[layer(8, 8)]] * 2, skip=True)
     assert isinstance(directions, Directions)
     assert all(isinstance(layer, FrozenLSTM) for layers in directions.stacks for layer in layers)
 
@@ -309,12 +310,8 @@ def test_embed_states_how_far_bfloat16_is_from_float32(halved, tmp_path, monkeyp
     assert re.search(r"bf16: the first \d+ lines differ from fp32 by at most 0\.0\d+\n$", capfd.readouterr().err)
 
 
-def a_layer() -> frozen.ProjectedLSTM:
-    return frozen.ProjectedLSTM(8, 8, 8, None, None)
-
-
-def layer(width: int, cells: int) -> LayerWeights:
-    return frozen.layer_weights(frozen.ProjectedLSTM(width, cells, width, 3.0, 3.0))
+def layer(width: int, cells: int) -> ProjectedLSTM:
+    return ProjectedLSTM(width, cells, width, 3.0, 3.0)
 
 
 @needs_compiler

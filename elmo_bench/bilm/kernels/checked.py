@@ -7,19 +7,29 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import chain
+from typing import TypeVar
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from elmo_bench.bilm.kernels.encoder import CompiledEncoder, PlainEncoder, TokenWeights
-from elmo_bench.bilm.kernels.library import Kernels, Linear, built
-from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM, LayerWeights, State
+from elmo_bench.bilm.encoder import TokenEncoder
+from elmo_bench.bilm.kernels.encoder import CompiledEncoder, PlainEncoder
+from elmo_bench.bilm.kernels.library import Kernels, built
+from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM
+from elmo_bench.bilm.lstm import ProjectedLSTM, State
+from elmo_bench.bilm.options import ACTIVATIONS, Options
 from elmo_bench.nn.packing import Packing
 
+M = TypeVar("M", bound=nn.Module)
+# Numbers of filters, cells and outputs that do not fill whole vectors.
+SIZES = Options(
+    char_dim=8, filters=((1, 8), (2, 70), (7, 20)), n_highway=1, max_characters=50, activation="relu", n_layers=2,
+    dim=40, projection_dim=24, cell_clip=0.5, proj_clip=0.2, use_skip_connections=True,
+)  # fmt: skip
 NEAR, NEAR_HALF = 1e-5, 0.02  # largest difference from torch that the check allows, in float32 and in bfloat16
 
 
@@ -41,19 +51,17 @@ def kernels(half: bool = False) -> Kernels | None:
 
 
 def differences(kernels: Kernels) -> Iterator[float]:
-    """The largest difference of each function from torch's results, on small random input.
-
-    Numbers of filters, cells and outputs do not fill whole vectors.
-    """
+    """The largest difference of each function from torch's results, on small random input."""
     with torch.random.fork_rng([]), torch.no_grad():
         torch.manual_seed(0)
-        for activation in (F.relu, torch.tanh):
-            weights = _token_weights(activation)
+        for activation in ACTIVATIONS:
+            encoder = _with_biases(TokenEncoder(replace(SIZES, activation=activation)), 0.1)
             ids, used = torch.randint(1, 262, (4, 50)), torch.tensor([3, 6, 13, 50])
             ids[torch.arange(50) >= used[:, None]] = 261
-            encoders = CompiledEncoder(weights, kernels), PlainEncoder(weights)
+            encoders = CompiledEncoder(encoder, kernels), PlainEncoder(encoder)
             yield _apart(*(way(ids.numpy(), used.numpy()) for way in encoders))
-        stacks = [[_layer_weights() for _ in range(2)] for _ in range(2)]
+        sizes = SIZES.projection_dim, SIZES.dim, SIZES.projection_dim, SIZES.cell_clip, SIZES.proj_clip
+        stacks = [[_with_biases(ProjectedLSTM(*sizes), 1.0) for _ in range(2)] for _ in range(2)]
         token, packing = torch.randn(23, 24), Packing([4, 2, 2, 4, 3, 2, 2, 2, 2])
         starts = [[State(torch.randn(9, 24), torch.randn(9, 40)) for _ in layers] for layers in stacks]
         plain = Directions([map(FrozenLSTM, layers) for layers in stacks], True)
@@ -64,23 +72,12 @@ def differences(kernels: Kernels) -> Iterator[float]:
             yield from map(_apart, states, others)
 
 
-def _token_weights(activation: Callable[[Tensor], Tensor]) -> TokenWeights:
-    filters = [(torch.randn(number, 8, width) / 20, torch.randn(number) / 20) for width, number in SHAPES]
-    features = sum(number for _, number in SHAPES)
-    highway = _linear(features, features), _linear(features, features)
-    return TokenWeights(torch.rand(262, 8) * 2 - 1, filters, activation, [highway], _linear(24, features))
-
-
-SHAPES = ((1, 8), (2, 70), (7, 20))  # width and number of filters
-
-
-def _linear(outputs: int, inputs: int) -> Linear:
-    return torch.randn(outputs, inputs) / inputs**0.5, torch.randn(outputs) / 10
-
-
-def _layer_weights() -> LayerWeights:
-    (inputs, bias), (recurrent, _), (projection, _) = _linear(160, 24), _linear(160, 24), _linear(24, 40)
-    return LayerWeights(inputs, recurrent, 10 * bias, projection, (0.5, 0.2))
+def _with_biases(module: M, deviation: float) -> M:
+    """A module whose initial biases, which are zero, become random."""
+    for parameter in module.parameters():
+        if parameter.dim() == 1:
+            parameter.normal_(std=deviation)
+    return module
 
 
 def _apart(a: Tensor, b: Tensor) -> float:

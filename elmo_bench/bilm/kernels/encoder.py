@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from elmo_bench.bilm.encoder import Highway, TokenEncoder
 from elmo_bench.bilm.kernels.library import EncoderWeights, Kernels, Linear
 from elmo_bench.bilm.kernels.linear import FixedLinear
 from elmo_bench.bilm.kernels.threads import most_threads
@@ -20,45 +20,24 @@ WINDOWS = 8192  # windows of characters that torch processes at once
 TILE = 512  # rows per product of torch
 
 
-class TokenWeights(NamedTuple):
-    """The token encoder: embeddings, convolutions and their maxima, activation, highways, projection."""
-
-    characters: Tensor  # (ids, D)
-    filters: list[Linear]  # of each width: (number, D, width)
-    activation: Callable[[Tensor], Tensor]  # `F.relu` or `torch.tanh`
-    highways: list[tuple[Linear, Linear]]  # transform and carry: (F, F)
-    projection: Linear | None  # (P, F); None where P equals F
-
-    @property
-    def widths(self) -> list[int]:
-        return [weight.shape[2] for weight, _ in self.filters]
-
-    @property
-    def numbers(self) -> list[int]:
-        return [len(weight) for weight, _ in self.filters]
-
-    @property
-    def output_size(self) -> int:
-        return sum(self.numbers) if self.projection is None else len(self.projection[0])
-
-
 class CompiledEncoder:
     """Character ids -> token vectors."""
 
-    def __init__(self, weights: TokenWeights, kernels: Kernels):
-        self.kernels, self.width = kernels, weights.output_size
-        features = sum(weights.numbers)
+    def __init__(self, encoder: TokenEncoder, kernels: Kernels):
+        self.kernels, self.width = kernels, encoder.options.projection_dim
+        features = encoder.options.n_filters
         filled = _up(features, kernels.panel // 2)
         missing = filled - features
+        projection = encoder.projection
         self.weights = EncoderWeights(
-            kernels.factors(weights.characters).contiguous(),
-            list(zip(weights.widths, weights.numbers, strict=True)),
-            weights.activation is torch.tanh,
+            kernels.factors(encoder.characters.weight).contiguous(),
+            list(encoder.options.filters),
+            encoder.activation is torch.tanh,
             features,
             filled,
-            [self._filters(*filters) for filters in weights.filters],
-            [self._highway(*parts, missing) for parts in weights.highways],
-            [] if weights.projection is None else [self._linear(*weights.projection, missing)],
+            [self._filters(*_linear(convolution)) for convolution in encoder.convolutions],
+            [self._highway(*_highway(highway), missing) for highway in encoder.highways],
+            [self._linear(*_linear(projection), missing)] if isinstance(projection, nn.Linear) else [],
         )
 
     def _filters(self, weight: Tensor, bias: Tensor) -> Linear:
@@ -91,17 +70,19 @@ class CompiledEncoder:
 class PlainEncoder:
     """Character ids -> token vectors by torch's products."""
 
-    def __init__(self, weights: TokenWeights):
-        self.activation, self.widths, self.numbers = weights.activation, weights.widths, weights.numbers
-        self.embedding, self.padding = weights.characters.detach(), max(weights.widths)
+    def __init__(self, encoder: TokenEncoder):
+        self.widths, self.numbers = zip(*encoder.options.filters, strict=True)
+        self.activation, self.padding = encoder.activation, encoder.padding_columns()
+        self.embedding, projection = encoder.characters.weight.detach(), encoder.projection
+        convolutions = [_linear(convolution) for convolution in encoder.convolutions]
         self.convolutions = [  # (number, width * char_dim)
-            FixedLinear(weight.detach().permute(0, 2, 1).flatten(1), bias) for weight, bias in weights.filters
+            FixedLinear(weight.permute(0, 2, 1).flatten(1), bias) for weight, bias in convolutions
         ]
         self.highways = [  # transform and carry in one product: (2F, F)
-            FixedLinear(*(torch.cat(both) for both in zip(transform, carry, strict=True)))
-            for transform, carry in weights.highways
+            FixedLinear(*(torch.cat(both) for both in zip(*_highway(highway), strict=True)))
+            for highway in encoder.highways
         ]
-        self.project = None if weights.projection is None else FixedLinear(*weights.projection)
+        self.project = FixedLinear(*_linear(projection)) if isinstance(projection, nn.Linear) else None
 
     def __call__(self, table: np.ndarray, used: np.ndarray) -> Tensor:
         """(U, K) ids and (U,) numbers of characters that are not padding -> (U, P)."""
@@ -126,7 +107,9 @@ class PlainEncoder:
         """(n, K, char_dim) -> (n, F): each window is one row of a product, TILE rows at a time."""
         n, length, dim = x.shape
         pooled = x.new_empty(n, sum(self.numbers))
-        for width, product, maxima in zip(self.widths, self.convolutions, self._parts(pooled), strict=True):
+        for width, product, maxima in zip(
+            self.widths, self.convolutions, pooled.split(self.numbers, dim=1), strict=True
+        ):
             places = length - width + 1
             windows = x.as_strided((n, places, width * dim), (length * dim, dim, 1))
             words = max(TILE // places, 1)  # per tile
@@ -135,10 +118,6 @@ class PlainEncoder:
                 out = product(some.flatten(0, 1))  # (words * places, number)
                 torch.amax(out.view(len(some), places, -1), dim=1, out=maxima[start : start + words])
         return pooled
-
-    def _parts(self, features: Tensor) -> Sequence[Tensor]:
-        """The columns of each filter width."""
-        return features.split(self.numbers, dim=1)
 
 
 def _groups(lengths: np.ndarray, padding: int) -> Iterator[slice]:
@@ -154,3 +133,14 @@ def _groups(lengths: np.ndarray, padding: int) -> Iterator[slice]:
 
 def _up(size: int, step: int) -> int:
     return -(-size // step) * step
+
+
+def _highway(highway: nn.Module) -> tuple[Linear, Linear]:
+    assert isinstance(highway, Highway)
+    return _linear(highway.transform), _linear(highway.carry)
+
+
+def _linear(layer: nn.Module) -> Linear:
+    assert isinstance(layer, nn.Linear | nn.Conv1d)
+    assert layer.bias is not None
+    return layer.weight.detach(), layer.bias.detach()

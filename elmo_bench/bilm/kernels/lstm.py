@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -12,29 +11,10 @@ from torch import Tensor
 from elmo_bench.bilm.kernels.library import Kernels, Weights
 from elmo_bench.bilm.kernels.linear import FixedLinear
 from elmo_bench.bilm.kernels.threads import direction_threads, most_threads
+from elmo_bench.bilm.lstm import FORGET_BIAS, ProjectedLSTM, State
 from elmo_bench.nn.packing import Packing, blocks
 
-FORGET_BIAS = 1.0  # added at run time, as TensorFlow's LSTMCell did for the released weights
-
-
-class State(NamedTuple):
-    """State of one direction of one layer, one row per sequence."""
-
-    h: Tensor  # (B, P) projected and clipped output
-    c: Tensor  # (B, C) clipped cell
-
-
 States = list[list[State]]  # by direction, by layer
-
-
-class LayerWeights(NamedTuple):
-    """One direction of one layer, the gates in the order i, j, f, o."""
-
-    input: Tensor  # (4C, P)
-    recurrent: Tensor  # (4C, P)
-    bias: Tensor  # (4C,)
-    projection: Tensor  # (P, C)
-    clips: tuple[float, ...]  # bounds on cells and outputs
 
 
 class Directions:
@@ -88,16 +68,16 @@ class Directions:
 class CompiledDirections:
     """Called like `Directions`, but without gradients; both directions use all of torch's threads."""
 
-    def __init__(self, stacks: Sequence[Sequence[LayerWeights]], skip: bool, kernels: Kernels):
-        self.kernels, self.skip, first = kernels, skip, stacks[0][0]
-        self.width, self.cells = first.projection.shape
-        self.clips = (first.clips[0], first.clips[1])
+    def __init__(self, stacks: Sequence[Iterable[ProjectedLSTM]], skip: bool, kernels: Kernels):
+        layers = [layer for layers in stacks for layer in layers]
+        self.kernels, self.skip, self.clips = kernels, skip, layers[0].clips
+        self.width, self.cells = layers[0].projection.shape
         # Added to fill the last panel of outputs and the last vector of cells, and always zero.
         self.padding = -self.width % kernels.panel, -self.cells % kernels.step
-        self.weights = [self._weights(layer) for layers in stacks for layer in layers]
+        self.weights = [self._weights(layer) for layer in layers]
 
     @torch.no_grad()
-    def _weights(self, layer: LayerWeights) -> Weights:
+    def _weights(self, layer: ProjectedLSTM) -> Weights:
         width, cells = self.padding
         bias = layer.bias.clone()
         bias[2 * self.cells : 3 * self.cells] += FORGET_BIAS
@@ -141,7 +121,7 @@ class CompiledDirections:
 class FrozenLSTM:
     """One direction of one layer, as `Directions` calls it."""
 
-    def __init__(self, layer: LayerWeights):
+    def __init__(self, layer: ProjectedLSTM):
         with torch.no_grad():
             i, j, f, o = layer.bias.chunk(4)
             self.input = FixedLinear(self._sorted(layer.input), torch.cat([i, f + FORGET_BIAS, o, j]))
