@@ -94,15 +94,11 @@ class TokenEncoder(nn.Module):
             pooled.append(F.linear(windows, weight, convolution.bias).max(dim=1).values)
         return self.activation(torch.cat(pooled, dim=-1))
 
-    def encode_words(self, words: list[str]) -> Tensor:
-        """(N, P) token vectors, with gradients."""
-        return self(self.ids(words))
-
-    def ids(self, words: Sequence[str]) -> Tensor:
-        """Character ids of words on the module's device, cut to the longest: (N, K) int64."""
+    def words(self, words: Sequence[str]) -> Tensor:
+        """(N, P) token vectors, with gradients; ids are cut to the longest word."""
         table = character_table(words, self.options.max_characters)
         width = int(used_characters(table).max()) + self.padding_columns()
-        return torch.from_numpy(table[:, :width]).long().to(self.characters.weight.device)
+        return self(torch.from_numpy(table[:, :width]).long().to(self.characters.weight.device))
 
     def padding_columns(self) -> int:
         """All-padding columns to keep when ids are cut: the widest filter needs one window of padding only."""

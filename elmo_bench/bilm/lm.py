@@ -22,7 +22,8 @@ from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import character_table, used_characters
 from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream, rows_of
 from elmo_bench.bilm.encoder import TokenEncoder
-from elmo_bench.bilm.lstm import State, cell
+from elmo_bench.bilm.kernels.lstm import States
+from elmo_bench.bilm.lstm import cell
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
@@ -142,17 +143,10 @@ class BidirectionalLM(nn.Module):
         nn.init.normal_(self.softmax.weight, std=bilm.options.projection_dim**-0.5)
         nn.init.zeros_(self.softmax_bias.weight)
 
-    def start(self, rows: int) -> list[list[State]]:
-        """Zero states, a list of layers for each direction."""
-        layers, options = range(self.bilm.options.n_layers), self.bilm.options
-        device = self.softmax.weight.device
-        zeros = State(*(torch.zeros(rows, width, device=device) for width in (options.projection_dim, options.dim)))
-        return [[zeros for _ in layers] for _ in range(2)]
-
     def outputs(
         self,
         words: Words,
-        states: list[list[State]],
+        states: States,
         dtype: torch.dtype = torch.float32,
         drop: Callable[[Tensor], Tensor] = lambda x: x,
         cell: Callable[..., tuple[Tensor, Tensor]] = cell,
@@ -196,7 +190,7 @@ class BidirectionalLM(nn.Module):
         streams = corpus.streams(vocabulary)
         rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))
         types = WordTypes(corpus.types, self.bilm.encoder)
-        states, totals, count = self.start(rows), np.zeros((2, rows)), 0
+        states, totals, count = self.bilm.zeros(rows), np.zeros((2, rows)), 0
         for pair in zip(*(chunks(stream, rows, steps, rest=True) for stream in streams), strict=True):
             words = types.distinct(*(chunk.inputs for chunk in pair))
             for direction, h in enumerate(self.outputs(words, states)):

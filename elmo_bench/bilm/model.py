@@ -22,17 +22,16 @@ from elmo_bench.bilm.card import check_files, files_of
 from elmo_bench.bilm.characters import SENTENCE_BEGIN, SENTENCE_END
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.frozen import FrozenEncoder, frozen_directions
+from elmo_bench.bilm.kernels.checked import granted
 from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, States
 from elmo_bench.bilm.kernels.threads import copied, torch_alone
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.precision import granted
 from elmo_bench.bilm.weights import export_weights, load_weights
 from elmo_bench.nn.packing import Packing, budgeted, on_device, padded
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.storage.hashing import sha256
-from elmo_bench.system.storage.integrity import note
 
 SMALLER = "lower token_budget (with state=carry: give fewer sentences at a time), or split long sentences"
 STATES = ("zero", "warm", "carry")
@@ -59,7 +58,7 @@ class BiLM(nn.Module):
             on a CPU, `DEVICE_TOKENS` elsewhere.
 
     Attributes:
-        precision: of the products without gradients on a CPU: "fp32", or "bf16" (see `bilm.precision`).
+        precision: of the products without gradients on a CPU: "fp32", or "bf16" (see `kernels/checked.py`).
     """
 
     precision = "fp32"
@@ -143,21 +142,15 @@ class BiLM(nn.Module):
         options: str | PathLike[str],
         weights: str | PathLike[str],
         dtype: torch.dtype = torch.float32,
-        noted: bool = False,
     ) -> None:
         """Writes options.json and weights, in the official format (.hdf5) or ours (.safetensors).
 
         Args:
             options, weights: the files.
             dtype: of the numbers in the file.
-            noted: also writes the sha256 of each beside it, as FILE.sha256, which `from_files` compares. A .safetensors
-                file has a checksum in itself.
         """
         self.options.write(options)
         export_weights(self, self.options, weights, dtype)
-        if noted:
-            note(Path(options))
-            note(Path(weights))
 
     @torch.no_grad()
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
@@ -260,7 +253,7 @@ class BiLM(nn.Module):
         """The token encoder and LSTM layers to run: the modules themselves, or optimised (`prepared`)."""
         skip = self.options.use_skip_connections
         if not prepared:
-            return self.encoder.encode_words, Directions(self.directions, skip)  # type: ignore[arg-type]
+            return self.encoder.words, Directions(self.directions, skip)  # type: ignore[arg-type]
         version = self._weights_version()
         if self._frozen is None or self._frozen[0] != version:
             half = self.precision == "bf16"
@@ -276,9 +269,11 @@ class BiLM(nn.Module):
         if self.state == "carry" and self._carried is not None:
             self._carried = self._with_rows(self._carried, rows)
             return [[State(*(x[packing.rows] for x in s)) for s in layers] for layers in self._carried]
-        return self._zeros(rows)
+        return self.zeros(rows)
 
-    def _zeros(self, rows: int) -> States:
+    def zeros(self, rows: int) -> States:
+        """Zero states of this many sequences."""
+
         def zeros(size: int) -> Tensor:
             return torch.zeros(rows, size, device=self._device)
 
@@ -292,7 +287,7 @@ class BiLM(nn.Module):
         if self._steady is None or self._steady[0] != version:
             vectors, directions = self._functions(prepared=not any(p.requires_grad for p in self.parameters()))
             marks = vectors([SENTENCE_BEGIN, SENTENCE_END])  # (2, P)
-            packing, states = Packing([2], self._device), self._zeros(1)
+            packing, states = Packing([2], self._device), self.zeros(1)
             for _ in range(BREAKS):
                 states = directions(marks, packing, states)[1]
             self._steady = version, states
@@ -301,7 +296,7 @@ class BiLM(nn.Module):
     def _carry(self, packing: Packing, ends: States) -> None:
         """Keeps the state of each row for the next batch; rows beyond this batch keep theirs."""
         rows = len(packing.rows)
-        self._carried = self._with_rows(self._carried or self._zeros(rows), rows)
+        self._carried = self._with_rows(self._carried or self.zeros(rows), rows)
         for kept_layers, end_layers in zip(self._carried, ends, strict=True):
             for kept, end in zip(kept_layers, end_layers, strict=True):
                 kept.h[packing.rows], kept.c[packing.rows] = end.h.detach(), end.c.detach()

@@ -6,26 +6,19 @@ What a model gains from it comes from the architecture (characters, recurrence, 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.bilm.card import check_files
+from elmo_bench.configuration.schema import BilmConfig
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text, yaml_text
-from elmo_bench.system.storage.integrity import is_made_here
+from elmo_bench.system.storage.integrity import is_made_here, note
 from elmo_bench.system.storage.locks import held
 
 SEED = 1
 VERSION = 1  # raised when the same sizes and seed give other weights
-
-
-class Block(Protocol):
-    """The keys of a `bilm` block that are used here."""
-
-    options: str | None
-    weights: str | None
-    like: str | None
 
 
 class UntrainedBilm:
@@ -37,7 +30,7 @@ class UntrainedBilm:
         places: not used.
     """
 
-    def __init__(self, bilm: Block, places: Any = None):
+    def __init__(self, bilm: BilmConfig, places: Any = None):
         assert bilm.options is not None
         assert bilm.weights is not None
         assert bilm.like is not None
@@ -63,7 +56,9 @@ class UntrainedBilm:
             if not self._fits(sizes):
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(SEED)
-                    BiLM(Options.parse(sizes, self.like)).export(self.options, self.weights, noted=True)
+                    BiLM(Options.parse(sizes, self.like)).export(self.options, self.weights)
+                note(self.options)
+                note(self.weights)
         return self.weights
 
     def _sizes(self) -> dict[str, Any]:

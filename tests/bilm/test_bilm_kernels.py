@@ -13,7 +13,7 @@ from itertools import chain
 import pytest
 import torch
 
-from elmo_bench.bilm import BiLM, frozen, precision
+from elmo_bench.bilm import BiLM, frozen
 from elmo_bench.bilm.kernels import checked, compiler, library, threads
 from elmo_bench.bilm.kernels.library import Factors
 from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM
@@ -46,9 +46,9 @@ def vectors(flag: str) -> bool:
 def test_every_width_of_vectors_gives_the_same_numbers(fresh, monkeypatch, flags, lanes):
     if platform.machine() != "x86_64" or (lanes > 4 and not vectors(flags[0][2:])):
         pytest.skip(f"this processor does not have {flags[0]}")
-    kept = (flag for flag in library.FLAGS if flag not in ("-march=native", "-O3"))
-    monkeypatch.setattr(library, "FLAGS", (*kept, *flags, "-O1"))  # which is soon compiled
-    found = library.Kernels(library.built())
+    kept = (flag for flag in compiler.FLAGS if flag not in ("-march=native", "-O3"))
+    monkeypatch.setattr(compiler, "FLAGS", (*kept, *flags, "-O1"))  # which is soon compiled
+    found = library.Kernels(compiler.built())
     assert found.lanes == lanes
     assert max(checked.differences(found)) < 1e-6
 
@@ -67,19 +67,19 @@ def test_a_biLM_gives_the_same_layers_with_and_without_them(small, monkeypatch):
 def short(fresh, tmp_path, monkeypatch):
     """A source that is compiled at once: what is kept of it does not depend on what it computes."""
     (tmp_path / "kernels.cpp").write_text('extern "C" int lanes() { return 1; }')
-    monkeypatch.setattr(library, "SOURCE", tmp_path / "kernels.cpp")
+    monkeypatch.setattr(compiler, "SOURCE", tmp_path / "kernels.cpp")
 
 
 @needs_compiler
 @pytest.mark.parametrize("damage", ["flip", "cut", "note"])
 def test_a_damaged_library_is_built_again(short, damage):
-    path = library.built()
+    path = compiler.built()
     content, noted = path.read_bytes(), path.with_name(f"{path.name}.sha256")
     if damage == "note":
         noted.write_text("0")
     else:
         path.write_bytes(content[:1000] if damage == "cut" else content[:5000] + b"?" + content[5001:])
-    assert library.built() == path
+    assert compiler.built() == path
     assert path.read_bytes() == content
     assert is_as_noted(path)
 
@@ -87,15 +87,15 @@ def test_a_damaged_library_is_built_again(short, damage):
 @needs_compiler
 @pytest.mark.parametrize("whose", ["folder", "library", "another user's"])
 def test_a_library_that_others_could_have_written_is_built_again(short, monkeypatch, whose):
-    path = library.built()
+    path = compiler.built()
     path.write_bytes(b"theirs")
     note(path)
-    assert library.built().read_bytes() == b"theirs"  # as long as only this user could have done it
+    assert compiler.built().read_bytes() == b"theirs"  # as long as only this user could have done it
     if whose == "another user's":
         monkeypatch.setattr(owners, "others", lambda path: "theirs" if path.is_file() else None)
     else:
         (path.parent if whose == "folder" else path).chmod(0o777)
-    assert library.built().read_bytes() != b"theirs"
+    assert compiler.built().read_bytes() != b"theirs"
     assert (path.parent.stat().st_mode | path.stat().st_mode) & 0o022 == 0
 
 
@@ -116,7 +116,7 @@ def test_they_can_be_turned_off(fresh, monkeypatch):
 @pytest.fixture
 def unoptimized(fresh, monkeypatch):
     """What is compiled is soon ready."""
-    monkeypatch.setattr(library, "FLAGS", tuple(flag.replace("-O3", "-O0") for flag in library.FLAGS))
+    monkeypatch.setattr(compiler, "FLAGS", tuple(flag.replace("-O3", "-O0") for flag in compiler.FLAGS))
 
 
 @needs_compiler
@@ -134,7 +134,7 @@ def unoptimized(fresh, monkeypatch):
 )
 def test_a_source_that_computes_something_else_is_not_used(unoptimized, tmp_path, monkeypatch, right, wrong):
     """Compiled as it is, it is used."""
-    monkeypatch.setattr(library, "SOURCE", altered(library.SOURCE, right, wrong, tmp_path))
+    monkeypatch.setattr(compiler, "SOURCE", altered(compiler.SOURCE, right, wrong, tmp_path))
     assert (checked.kernels() is None) == (right != wrong)
 
 
@@ -142,7 +142,7 @@ def test_a_source_that_computes_something_else_is_not_used(unoptimized, tmp_path
 @pytest.mark.parametrize("source", ["no C++", "int lanes() { return 1; }"])
 def test_a_source_that_cannot_be_used_is_not_used(fresh, tmp_path, monkeypatch, source):
     (tmp_path / "kernels.cpp").write_text(source)
-    monkeypatch.setattr(library, "SOURCE", tmp_path / "kernels.cpp")
+    monkeypatch.setattr(compiler, "SOURCE", tmp_path / "kernels.cpp")
     assert checked.kernels() is None
     assert not list(fresh.rglob("*.partial"))
 
@@ -193,7 +193,7 @@ def team(tmp_path_factory):
         folder = tmp_path_factory.mktemp("team")
         (folder / "team.cpp").write_text(TEAM)
         name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
-        options = ["-std=c++17", "-O1", "-pthread", *flags, f"-I{library.SOURCE.parent}", "-o", f"{folder}/team"]
+        options = ["-std=c++17", "-O1", "-pthread", *flags, f"-I{compiler.SOURCE.parent}", "-o", f"{folder}/team"]
         done = subprocess.run([name, *options, f"{folder}/team.cpp"], capture_output=True, text=True, timeout=PATIENCE)
         if done.returncode:
             pytest.skip(f"the compiler has no {' '.join(flags)}: {done.stderr[-200:]}")
@@ -278,8 +278,8 @@ def test_in_bfloat16_the_layers_are_close_and_the_same_in_every_batch(halved, tm
 
 
 def test_without_permission_for_amx_vectors_multiply(by_amx, fresh, tmp_path, monkeypatch):
-    source = altered(library.SOURCE, "REQUEST = 0x1023", "REQUEST = 0x1fff", tmp_path)
-    monkeypatch.setattr(library, "SOURCE", source)
+    source = altered(compiler.SOURCE, "REQUEST = 0x1023", "REQUEST = 0x1fff", tmp_path)
+    monkeypatch.setattr(compiler, "SOURCE", source)
     found = checked.kernels(half=True)
     assert found is not None
     assert found.multiplied == Factors.PAIRS
@@ -288,8 +288,8 @@ def test_without_permission_for_amx_vectors_multiply(by_amx, fresh, tmp_path, mo
 
 @needs_compiler
 def test_without_instructions_for_bfloat16_float32_computes(unoptimized, monkeypatch, capfd):
-    monkeypatch.setattr(library, "FLAGS", tuple(flag for flag in library.FLAGS if flag != "-march=native"))
-    assert precision.granted("bf16") == "fp32"
+    monkeypatch.setattr(compiler, "FLAGS", tuple(flag for flag in compiler.FLAGS if flag != "-march=native"))
+    assert checked.granted("bf16") == "fp32"
     line = capfd.readouterr().err
     assert line.startswith("precision=bf16: no instructions for bfloat16")
     assert line.count("\n") == 1

@@ -1,12 +1,15 @@
 """The compiled functions, where a compiler can build them and they compute what torch computes.
 
-`ELMO_BENCH_KERNELS=0` turns them off.
+`ELMO_BENCH_KERNELS=0` turns them off. With `precision=bf16` the factors of all products are rounded to bfloat16, 8
+significant bits; sums, states and the functions between the products remain float32. With AMX they are several times as
+fast; with AVX512-BF16 alone they need not be.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -17,13 +20,16 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.bilm.encoder import TokenEncoder
+from elmo_bench.bilm.kernels.compiler import built
 from elmo_bench.bilm.kernels.encoder import CompiledEncoder, PlainEncoder
-from elmo_bench.bilm.kernels.library import Kernels, built
+from elmo_bench.bilm.kernels.library import Kernels
 from elmo_bench.bilm.kernels.lstm import CompiledDirections, Directions, FrozenLSTM
 from elmo_bench.bilm.lstm import ProjectedLSTM, State
 from elmo_bench.bilm.options import ACTIVATIONS, Options
 from elmo_bench.nn.packing import Packing
+from elmo_bench.system.errors import UserError
 
+PRECISIONS = ("fp32", "bf16")
 M = TypeVar("M", bound=nn.Module)
 # Numbers of filters, cells and outputs that do not fill whole vectors.
 SIZES = Options(
@@ -48,6 +54,21 @@ def kernels(half: bool = False) -> Kernels | None:
         return None
     near = NEAR_HALF if half else NEAR
     return found if all(difference < near for difference in differences(found)) else None
+
+
+def granted(asked: str) -> str:
+    """The precision to compute in: "bf16" if asked for and possible here; where it is not, one line on stderr says why.
+
+    Raises:
+        UserError: there is no such precision.
+    """
+    if asked not in PRECISIONS:
+        raise UserError(f"precision is {asked!r}; known: {', '.join(PRECISIONS)}")
+    if asked == "bf16" and kernels(half=True) is None:
+        why = "no instructions for bfloat16 (AMX or AVX512-BF16), or no compiler that knows them"
+        print(f"precision=bf16: {why}; computing in fp32", file=sys.stderr)
+        return "fp32"
+    return asked
 
 
 def differences(kernels: Kernels) -> Iterator[float]:

@@ -16,14 +16,15 @@ from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.integrity import is_made_here, note
 from elmo_bench.system.storage.owners import others, private
 
+SOURCE = Path(__file__).with_name("kernels.cpp")
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 COMPILERS = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
 PATIENCE = 120  # seconds for the compiler
 LIBRARY = "kernels.so"
 
 
-def built(source: Path, flags: Sequence[str] = FLAGS) -> Path:
-    """The path of the library of a source for this compiler and processor, made if necessary.
+def built() -> Path:
+    """The path of the compiled library for this compiler and processor, made if necessary.
 
     Raises:
         OSError, subprocess.SubprocessError: there is no compiler, it fails, or there is no place for the library.
@@ -32,11 +33,11 @@ def built(source: Path, flags: Sequence[str] = FLAGS) -> Path:
     if compiler is None:
         raise OSError("no C++ compiler")
     stat = os.stat(compiler)
-    texts = [path.read_text(encoding="utf-8") for path in (source, *sorted(source.parent.glob("*.h")))]
-    key = fingerprint([texts, list(flags), compiler, stat.st_size, stat.st_mtime, _processor()])
+    texts = [path.read_text(encoding="utf-8") for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
+    key = fingerprint([texts, list(FLAGS), compiler, stat.st_size, stat.st_mtime, _processor()])
     folder = places.machine_cache() / "kernels" / key
     if not _whole(folder):
-        _compile([compiler, *flags, str(source)], folder)
+        _compile([compiler, *FLAGS, str(SOURCE)], folder)
     return folder / LIBRARY
 
 

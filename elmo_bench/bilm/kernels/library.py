@@ -1,4 +1,4 @@
-"""Builds and calls the functions of `kernels.cpp`.
+"""Calls the functions of `kernels.cpp`.
 
 Plain C functions through `ctypes`, and not an extension of torch: they compile in seconds, fit every version of
 torch, and leave Python's lock free, so that threads run them side by side. A library is kept for the machine that built
@@ -11,17 +11,12 @@ import ctypes
 import os
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from elmo_bench.bilm.kernels import compiler
-from elmo_bench.bilm.kernels.compiler import FLAGS
-
-SOURCE = Path(__file__).with_name("kernels.cpp")
 GATES = 128  # rows whose input products are kept at once
 
 Linear = tuple[Tensor, Tensor]  # weight and bias
@@ -186,8 +181,3 @@ def _plain(value: Argument) -> ctypes.c_void_p | ctypes.c_long | ctypes.c_float:
         assert value.device.type == "cpu"
         return ctypes.c_void_p(value.data_ptr())
     return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_long(value)
-
-
-def built() -> Path:
-    """The path of the compiled library; raises as `compiler.built` does."""
-    return compiler.built(SOURCE, FLAGS)

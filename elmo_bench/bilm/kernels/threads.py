@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -16,36 +16,22 @@ from torch import Tensor
 
 from elmo_bench.system.machine import cores
 
-Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
 def direction_threads(run: Callable[[int], Result], like: Tensor) -> list[Result]:
     """`run(0)` and `run(1)`, in parallel where that helps: without gradients, on a CPU with two or more threads."""
-    if torch.is_grad_enabled() or like.device.type != "cpu":
-        return [run(0), run(1)]
-    return in_parallel(run, range(2), workers=2)
-
-
-def in_parallel(run: Callable[[Part], Result], parts: Sequence[Part], workers: int | None = None) -> list[Result]:
-    """The results of all parts, computed without gradients by this many threads; default: as many as torch uses."""
     threads = torch.get_num_threads()
-    workers = min(workers or threads, threads, len(parts))
-    if workers < 2:
-        return [run(part) for part in parts]
-
-    def without_gradients(part: Part) -> Result:
-        with torch.no_grad():  # the mode is per thread
-            return run(part)
-
-    return list(_pool(os.getpid(), threads, workers).map(without_gradients, parts))
+    if torch.is_grad_enabled() or like.device.type != "cpu" or threads < 2:
+        return [run(0), run(1)]
+    return list(_pool(os.getpid(), threads).map(torch.no_grad()(run), range(2)))  # the mode is per thread
 
 
 @cache
-def _pool(process: int, threads: int, workers: int) -> ThreadPoolExecutor:
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     """One pool per process, since threads do not survive a fork."""
-    pool = ThreadPoolExecutor(workers, "bilm", lambda: torch.set_num_threads(max(1, threads // workers)))
-    list(pool.map(lambda _: time.sleep(0.01), range(workers)))  # all start now
+    pool = ThreadPoolExecutor(2, "bilm", lambda: torch.set_num_threads(threads // 2))
+    list(pool.map(lambda _: time.sleep(0.01), range(2)))  # both start now
     torch.set_num_threads(threads)  # the calls above also changed the default of new threads
     return pool
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from elmo_bench.bilm.kernels.lstm import States
 from elmo_bench.bilm.lm import BidirectionalLM, sampled_nll
-from elmo_bench.bilm.lstm import State, cell
+from elmo_bench.bilm.lstm import cell
 from elmo_bench.bilm.pretraining.batches import Batch
 
 
@@ -36,7 +37,7 @@ def loss(
     lm: BidirectionalLM,
     batch: Batch,
     rows: list[Tensor],
-    states: list[list[State]],
+    states: States,
     drop: Callable[[Tensor], Tensor] = lambda x: x,
     cell: Callable[..., tuple[Tensor, Tensor]] = cell,
 ) -> Tensor:

@@ -111,7 +111,7 @@ class Trainer:
         group.average_during_backward(p for p in self.dense if p.requires_grad)
         self.tables = [self.lm.softmax.weight, self.lm.softmax_bias.weight]
         self.optimiser, self.row_optimiser = optimisers.optimisers(recipe, self.dense, self.tables)
-        self.states = self.lm.start(len(range(recipe.rows)[self.batcher.share]))
+        self.states = self.lm.bilm.zeros(len(range(recipe.rows)[self.batcher.share]))
         self.first = self._start()
         self.update, self.seconds, self.watch = self.first, 0.0, Watch()
         self.writing: Future[None] | None = None

@@ -57,7 +57,7 @@ def pairs(corpus: Corpus):
 
 def plain(lm: BidirectionalLM, corpus: Corpus, updates: int):
     """Losses, gradients of the last update and states, from vocabulary ids in the whole tables of the softmax."""
-    types, states, losses = WordTypes(corpus.types, lm.bilm.encoder), lm.start(ROWS), []
+    types, states, losses = WordTypes(corpus.types, lm.bilm.encoder), lm.bilm.zeros(ROWS), []
     for update, pair in zip(range(updates), pairs(corpus), strict=False):
         lm.zero_grad()
         drawn = Negatives.draw(NEGATIVES, VOCABULARY, np.random.default_rng((7, update)))
@@ -75,7 +75,7 @@ def plain(lm: BidirectionalLM, corpus: Corpus, updates: int):
 
 def trained(lm: BidirectionalLM, corpus: Corpus, updates: int):
     """The same by the step of a training, which reads the rows of its batch alone."""
-    states, losses, found = lm.start(ROWS), [], {}
+    states, losses, found = lm.bilm.zeros(ROWS), [], {}
     batcher = batches.Batcher(WordTypes(corpus.types, lm.bilm.encoder), VOCABULARY, NEGATIVES, seed=7)
     for update, pair in zip(range(updates), pairs(corpus), strict=False):
         lm.zero_grad()
