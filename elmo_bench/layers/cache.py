@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from elmo_bench.layers.blocks import Blocks, digest
-from elmo_bench.layers.shards import Damaged, Shards
+from elmo_bench.layers.shards import Shards
 from elmo_bench.layers.source import LayersSource, Sentences
 from elmo_bench.layers.stored import Stored, stored
 from elmo_bench.system.errors import UserError
@@ -30,11 +30,9 @@ from elmo_bench.system.storage.locks import held
 from elmo_bench.system.storage.owners import others
 
 FORMAT = 2
-SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
 SPARE_BYTES = 1 << 30  # disk space left free
 SMALL = 1_000_000  # bytes; smaller writes are not announced
 LARGE = 1_000_000_000  # bytes; of larger writes it is said how to store less
-Packed = tuple[Sequence[str], bytes]  # a sentence and its block
 
 
 class ActivationCache:
@@ -68,7 +66,7 @@ class ActivationCache:
         self.folder = Path(folder) / key
         self.console = Console(stderr=True)
         self.shards = Shards(self.folder, self.blocks)
-        self._reported: set[Path] = set()  # damaged shards
+        self._reported = 0  # damaged shards
         self._refresh()
 
     def of_layer(self, layer: int) -> ActivationCache:
@@ -100,7 +98,8 @@ class ActivationCache:
         numbers: dict[tuple[str, ...], int] = {}
         places = [[(numbers.setdefault(tuple(s), len(numbers)), len(s)) for s in row if s] for row in rows]
         sentences = list(numbers)
-        blocks = {i: block for i, sentence in enumerate(sentences) if (block := self._read(sentence)) is not None}
+        blocks = {i: block for i, sentence in enumerate(sentences) if (block := self.shards.read(sentence)) is not None}
+        self._report()
         missing = [i for i in range(len(sentences)) if i not in blocks]
         for i, layers in self._compute([sentences[i] for i in missing]):
             blocks[missing[i]] = np.frombuffer(self.blocks.pack(layers), dtype=self.blocks.dtype)
@@ -164,15 +163,10 @@ class ActivationCache:
         self.shards.remove_leftovers()  # of a killed writer; we hold the lock
         columns = TextColumn("layers"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
-            bar = progress.add_task("", total=len(sentences))
-            for shard in _in_shards(self._packed(sentences, lambda: progress.advance(bar))):
-                self.shards.add(shard)
-
-    def _packed(self, sentences: list[Sequence[str]], advance: Callable[[], None]) -> Iterator[Packed]:
-        """Each sentence with its block, in the order of computation."""
-        for i, layers in self._compute(sentences):
-            yield sentences[i], self.blocks.pack(layers)
-            advance()
+            computed = progress.track(self._compute(sentences), len(sentences))
+            packed = ((sentences[i], self.blocks.pack(layers)) for i, layers in computed)
+            for first in packed:
+                self.shards.add(chain([first], packed))
 
     def _compute(self, sentences: Sentences) -> Iterator[tuple[int, Tensor]]:
         """Indices and the layers to be stored, (n_layers or 1, tokens, W) on the CPU, in the order of computation."""
@@ -180,37 +174,18 @@ class ActivationCache:
             kept = layers if self.layer is None else layers[self.layer : self.layer + 1]
             yield from zip(indices, kept.cpu().split([len(sentences[i]) for i in indices], dim=1), strict=True)
 
-    def _read(self, sentence: Sequence[str]) -> np.ndarray | None:
-        """A sentence's block, or None if it is missing or damaged."""
-        try:
-            return self.shards.read(sentence)
-        except Damaged as damage:
-            self._report(damage.args)
-            return None
-
     def _refresh(self) -> None:
         if others(self.folder) is None:
-            self._report(self.shards.refresh())
+            self.shards.refresh()
+            self._report()
 
-    def _report(self, damaged: Sequence[Path]) -> None:
+    def _report(self) -> None:
         """One line about damaged shards, named by their indices; nothing about those that were reported before."""
-        if new := [index.stem for index in damaged if index not in self._reported]:
+        new = [index.stem for index in self.shards.damaged][self._reported :]
+        self._reported += len(new)
+        if new:
             what = "damaged layers, or such as others could have written,"
             self._say(f"{what} in {self.folder} ({', '.join(new)}): they are computed again")
-        self._reported.update(damaged)
 
     def _say(self, message: str) -> None:
         self.console.print(message, soft_wrap=True)
-
-
-def _in_shards(packed: Iterator[Packed]) -> Iterator[Iterator[Packed]]:
-    """Blocks for one shard each, as they are computed; each shard must be read to its end before the next."""
-    for first in packed:
-        yield chain([first], _until_full(packed, len(first[1])))
-
-
-def _until_full(packed: Iterator[Packed], size: int) -> Iterator[Packed]:
-    """Further blocks of a shard that has `size` bytes."""
-    while size < SHARD_BYTES and (block := next(packed, None)) is not None:
-        size += len(block[1])
-        yield block

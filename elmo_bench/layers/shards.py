@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.storage.integrity import UNREADABLE, check_archive
 from elmo_bench.system.storage.owners import private
 
+SHARD_BYTES = 256 << 20  # about; a killed run loses at most one shard's work
 REMEMBERED = 1 << 18  # sentences whose blocks are found without computing their digests again
 
 
@@ -38,10 +39,6 @@ class Place(NamedTuple):
     checksum: int
 
 
-class Damaged(Exception):
-    """A block does not match its checksum; the argument is the index of its shard."""
-
-
 class Shards:
     """Reads and adds to the shards of one folder; to add, a process must hold the folder's lock.
 
@@ -51,19 +48,21 @@ class Shards:
 
     Attributes:
         places: the position of each sentence's block, by its `digest`.
+        damaged: indices of the shards in which damage was found; they are removed for later processes, and what is
+            whole in them can still be read here.
     """
 
     def __init__(self, folder: Path, blocks: Blocks):
         self.folder, self.blocks = folder, blocks
         self.places: dict[bytes, Place] = {}
+        self.damaged: dict[Path, None] = {}  # in the order in which it was found
         self._data: list[np.ndarray] = []
         self._indices: list[Path] = []  # of the shards in `_data`
         self._known: set[str] = set()  # names of indices, mapped or damaged
         self._checked: dict[tuple[str, ...], np.ndarray] = {}
 
-    def refresh(self) -> list[Path]:
-        """Maps new shards into memory. Removes damaged ones and those of others, whose indices it returns."""
-        damaged = []
+    def refresh(self) -> None:
+        """Maps new shards into memory, but for damaged ones and those of others."""
         for index in sorted(self.folder.glob("*.npz")):
             if index.name in self._known:
                 continue
@@ -71,9 +70,7 @@ class Shards:
             try:
                 self._open(index)
             except (*UNREADABLE, UserError, KeyError):
-                _remove(index)
-                damaged.append(index)
-        return damaged
+                self._remove(index)
 
     def _open(self, index: Path) -> None:
         if not private(index, index.with_suffix(".bin")):
@@ -93,33 +90,27 @@ class Shards:
             self.places[key.tobytes()] = Place(len(self._data) - 1, offset, length, checksum)
 
     def read(self, sentence: Sequence[str]) -> np.ndarray | None:
-        """A sentence's block, or None if there is none. The checksum is computed when a process first reads the block.
+        """A sentence's block, or None if there is none or it is not what was written.
 
-        Raises:
-            Damaged: the block is not what was written; it is forgotten, and its shard removed for later processes.
+        The checksum is computed when a process first reads the block.
         """
         words = tuple(sentence)
         if (checked := self._checked.get(words)) is not None:
             return checked
-        block = self._read(words)
-        if block is not None and len(self._checked) < REMEMBERED:
-            self._checked[words] = block
-        return block
-
-    def _read(self, sentence: Sequence[str]) -> np.ndarray | None:
-        key = digest(sentence)
-        place = self.places.get(key)
-        if place is None or place.tokens != len(sentence):
+        place = self.places.get(key := digest(words))
+        if place is None or place.tokens != len(words):
             return None
         block = self._data[place.shard][place.offset : place.offset + self.blocks.elements(place.tokens)]
         if zlib.crc32(block.data) != place.checksum:
             del self.places[key]
-            _remove(self._indices[place.shard])  # stays mapped here: its other blocks can still be read
-            raise Damaged(self._indices[place.shard])
+            self._remove(self._indices[place.shard])
+            return None
+        if len(self._checked) < REMEMBERED:
+            self._checked[words] = block
         return block
 
-    def add(self, blocks: Iterable[tuple[Sequence[str], bytes]]) -> None:
-        """Writes one shard of sentences and their blocks."""
+    def add(self, blocks: Iterator[tuple[Sequence[str], bytes]]) -> None:
+        """Writes one shard of sentences and their blocks; takes no more than fill it."""
         last = max((int(path.name[:5]) for path in self.folder.glob("[0-9]" * 5 + "-*.npz")), default=-1)
         name = f"{last + 1:05d}-{uuid.uuid4().hex}"  # unique, whichever machines share the folder
         data, index = self.folder / f"{name}.bin", self.folder / f"{name}.npz"
@@ -132,6 +123,8 @@ class Shards:
                 tokens.append(len(sentence))
                 checksums.append(zlib.crc32(block))
                 offset += len(block) // self.blocks.dtype.itemsize
+                if file.tell() >= SHARD_BYTES:
+                    break
         with replacing(index, "wb") as file, steady(file) as stream:  # the shard is complete once it exists
             np.savez(
                 stream,  # type: ignore[arg-type]
@@ -149,9 +142,9 @@ class Shards:
             if not data.with_suffix(".npz").exists():
                 data.unlink()
 
-
-def _remove(index: Path) -> None:
-    """Removes a shard; in a folder that cannot be written, every process finds the damage again."""
-    with suppress(OSError):
-        index.unlink(missing_ok=True)
-        index.with_suffix(".bin").unlink(missing_ok=True)
+    def _remove(self, index: Path) -> None:
+        """Removes a damaged shard; in a folder that cannot be written, every process finds the damage again."""
+        self.damaged[index] = None
+        with suppress(OSError):
+            index.unlink(missing_ok=True)
+            index.with_suffix(".bin").unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from elmo_bench.layers import model_folder
 from elmo_bench.layers.source import Sentences
 from elmo_bench.layers.word_pieces import Window, WordPieces, pool
-from elmo_bench.nn.packing import padded
+from elmo_bench.nn.packing import budgeted, padded
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.places import expanded
 
@@ -86,7 +86,7 @@ class TransformersLayers:
     @torch.no_grad()
     def batches(self, sentences: Sentences) -> Iterator[tuple[list[int], Tensor]]:
         """Indices and (n_layers, their words, W), longest sentences first."""
-        for indices in padded_batches([len(sentence) for sentence in sentences], self.token_budget):
+        for indices in budgeted([len(sentence) for sentence in sentences], self.token_budget, padded=True):
             yield indices, self._run([sentences[i] for i in indices])
 
     def _run(self, sentences: Sentences) -> Tensor:
@@ -107,7 +107,7 @@ class TransformersLayers:
         if not windows:
             return torch.zeros(self.n_layers, 0, self.width, device=self._device)
         vectors: list[Tensor] = [torch.empty(0)] * len(windows)
-        for indices in padded_batches([len(window.ids) for window in windows], self.token_budget):
+        for indices in budgeted([len(window.ids) for window in windows], self.token_budget, padded=True):
             chosen = [windows[i] for i in indices]
             pieces = self._words(chosen).split([len(window.starts) for window in chosen], dim=1)
             for i, piece in zip(indices, pieces, strict=True):
@@ -180,18 +180,6 @@ def longest(model: Any, tokenizer: Any) -> int | None:
         indices = (table.padding_idx for table in tables if table.num_embeddings == positions)
         bounds.append(positions - max((index + 1 for index in indices if index is not None), default=0))
     return min(bounds) if min(bounds) < 10**9 else None
-
-
-def padded_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indices in batches of at most `budget` tokens, padding included (a longer row by itself), longest first."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
 
 
 def _library() -> ModuleType:

@@ -55,15 +55,19 @@ def padded(flat: Tensor, lengths: Sequence[int]) -> Tensor:
     return rows.transpose(1, 2)
 
 
-def budgeted(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indices of sentences in batches of at most `budget` tokens (a longer sentence alone), longest first."""
+def budgeted(lengths: Sequence[int], budget: int, padded: bool = False) -> Iterator[list[int]]:
+    """Indices of sentences in batches of at most `budget` tokens (a longer sentence alone), longest first.
+
+    With `padded`, every sentence of a batch counts as long as its first.
+    """
     batch, tokens = [], 0
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and tokens + lengths[i] > budget:
+        size = lengths[batch[0] if padded and batch else i]
+        if batch and tokens + size > budget:
             yield batch
-            batch, tokens = [], 0
+            batch, tokens, size = [], 0, lengths[i]
         batch.append(i)
-        tokens += lengths[i]
+        tokens += size
     if batch:
         yield batch
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from elmo_bench.commands.bilm import vocabulary
 from elmo_bench.commands.compare import publish, report
 from elmo_bench.commands.run import data, reproduce
-from elmo_bench.layers import cache
+from elmo_bench.layers import shards
 from elmo_bench.reporting.pages import publishing
 from elmo_bench.sources import pages as data_pages
 from elmo_bench.sources.archives import content_digest
@@ -226,7 +226,7 @@ def at_once(command: Command, draw: random.Random) -> Answer:
 
 def _cache(place: Path) -> Any:
     """Fills the cache in several shards."""
-    cache.SHARD_BYTES = 400
+    shards.SHARD_BYTES = 400
     return results.cached(place)
 
 

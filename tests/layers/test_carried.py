@@ -94,7 +94,7 @@ def test_parts_of_a_row_follow_one_another_and_repetitions_are_left_out():
 
 
 def test_damage_is_mended_and_an_interrupt_goes_on(files, tmp_path, monkeypatch):
-    monkeypatch.setattr("elmo_bench.layers.cache.SHARD_BYTES", 2000)
+    monkeypatch.setattr("elmo_bench.layers.shards.SHARD_BYTES", 2000)
     read = text(70)
     expected = frozen_layers(CarriedLayers(carry(files).module, read), read)
     cache = read_text(carry(files), read, tmp_path)

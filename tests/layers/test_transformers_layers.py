@@ -11,7 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from elmo_bench.embedding.representation import Elmo
 from elmo_bench.layers import model_folder
-from elmo_bench.layers.transformers import TransformersLayers, padded_batches
+from elmo_bench.layers.transformers import TransformersLayers
+from elmo_bench.nn.packing import budgeted
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Tokens
 from tests import tiny_bert
@@ -89,7 +90,7 @@ def split(sentences, indices, layers):
 
 def test_batches_stay_within_their_budget_padding_included():
     lengths = [3, 50, 7, 7, 1, 3]
-    batches = list(padded_batches(lengths, 16))
+    batches = list(budgeted(lengths, 16, padded=True))
     assert sorted(i for batch in batches for i in batch) == [0, 1, 2, 3, 4, 5]
     assert batches[0] == [1]  # too long for any budget: alone
     assert all(len(batch) * max(lengths[i] for i in batch) <= 16 for batch in batches[1:])
