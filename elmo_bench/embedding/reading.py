@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,8 @@ def read(table: Table, words: Container[str], size: int) -> dict[str, Tensor]:
     Rows of other words are not kept, so that memory is bounded by `words`.
     """
     if table.words is None:
-        return read_vectors(table.vectors, words, size)
+        with _open(table.vectors, size) as lines:
+            return _parse(lines, words, size, table.vectors)
     names = _names(table.words)
     if table.vectors.suffix == ".npy":
         return _read_matrix(table.vectors, names, words, size)
@@ -33,13 +33,7 @@ def read(table: Table, words: Container[str], size: int) -> dict[str, Tensor]:
         return _parse(_joined(names, lines, table.vectors), words, size, table.vectors)
 
 
-def read_vectors(path: str | PathLike[str], words: Container[str], size: int) -> dict[str, Tensor]:
-    """`read` of a file in GloVe's text format."""
-    with _open(Path(path), size) as lines:
-        return _parse(lines, words, size, path)
-
-
-def _parse(lines: Iterable[str], words: Container[str], size: int, path: str | PathLike[str]) -> dict[str, Tensor]:
+def _parse(lines: Iterable[str], words: Container[str], size: int, path: Path) -> dict[str, Tensor]:
     vectors: dict[str, Tensor] = {}
     for number, line in enumerate(lines, start=1):
         line = line.rstrip(" \r\n")
@@ -100,18 +94,14 @@ def _read_matrix(path: Path, names: Sequence[str], words: Container[str], size: 
     if matrix.dtype.kind != "f":
         raise UserError(f"holds {matrix.dtype}, and not floating-point numbers", path)
     rows = {name: row for row, name in reversed(list(enumerate(names))) if name in words}
-    vectors = {name: torch.from_numpy(_float32(matrix[row])) for name, row in rows.items()}
+    with np.errstate(over="ignore"):  # overflow to infinity is reported below
+        vectors = {name: torch.from_numpy(matrix[row].astype(np.float32)) for name, row in rows.items()}
     if broken := next((name for name, vector in vectors.items() if not vector.isfinite().all()), None):
         raise UserError(f"a number of {broken!r} is not finite; is the file damaged?", path)
     return vectors
 
 
-def _float32(row: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):  # overflow to infinity is reported by the caller
-        return row.astype(np.float32)
-
-
-def _with_spaces(line: str, size: int, path: str | PathLike[str], number: int) -> tuple[str, str]:
+def _with_spaces(line: str, size: int, path: Path, number: int) -> tuple[str, str]:
     """Splits a line whose word contains spaces, as in some large tables; other extra columns are an error."""
     fields = line.split(" ")
     word, numbers = fields[: max(len(fields) - size, 0)], fields[-size:]
@@ -128,7 +118,7 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _vector(numbers: str, path: str | PathLike[str], number: int) -> Tensor:
+def _vector(numbers: str, path: Path, number: int) -> Tensor:
     try:
         values = [float(field) for field in numbers.split(" ")]
     except ValueError:

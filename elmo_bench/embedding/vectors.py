@@ -80,7 +80,11 @@ def word_embedding(
         table.weight[0] = 0
         start = 0
         for columns in vectors or ():
-            _fill(table.weight[:, start : start + columns.size], columns, vocabulary)
+            block = table.weight[:, start : start + columns.size]  # (words, size)
+            if columns.missing == "zero":
+                block.zero_()
+            for word, vector in columns.vectors.items():
+                block[vocabulary[word]] = vector
             start += columns.size
     table.weight.requires_grad_(trainable)
     return table
@@ -92,14 +96,6 @@ def check_rules(missing: str, lookup: str) -> None:
         raise UserError(f"task.words.missing={missing}: choose random or zero")
     if lookup not in ("exact", "lower"):
         raise UserError(f"task.words.lookup={lookup}: choose exact or lower")
-
-
-def _fill(block: Tensor, columns: Columns, vocabulary: Vocabulary) -> None:
-    """Writes the vectors of a table into their columns (words, size) of the embedding."""
-    if columns.missing == "zero":
-        block.zero_()
-    for word, vector in columns.vectors.items():
-        block[vocabulary[word]] = vector
 
 
 def find(table: Table, words: Iterable[str], size: int, lookup: Lookup) -> dict[str, Tensor]:

@@ -25,23 +25,15 @@ class WordTable(NamedTuple):
     missing: str  # "random" or "zero": the vectors of words that it lacks
     lookup: Lookup
 
-    @classmethod
-    def of_file(cls, path: Path, words: Mapping[str, Any]) -> WordTable:
-        """A file in GloVe's format, by the rules of a task's `words` block."""
-        return cls(path.name, Table(path), words["size"], *_rules(words, {}))
 
-    @classmethod
-    def of_set(cls, block: VectorSetConfig, files: Table, words: Mapping[str, Any]) -> WordTable:
-        """A vector set in these files."""
-        return cls(block.name, files, block.size, *_rules(words, vars(block)))
-
-
-def _rules(words: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, Lookup]:
-    """The rules of a table: its `own`, and where these are null those of the task's `words` block."""
+def _table(name: str, files: Table, size: int, words: Mapping[str, Any], own: Mapping[str, Any]) -> WordTable:
+    """A table with its `own` rules, and where these are null those of the task's `words` block."""
     defaults = {"lookup": "exact", "missing": "random", "unit": False}
     rules = {key: words.get(key, value) if own.get(key) is None else own[key] for key, value in defaults.items()}
     check_rules(rules["missing"], rules["lookup"])
-    return rules["missing"], Lookup(own.get("cased", True), rules["lookup"], rules["unit"])
+    return WordTable(
+        name, files, size, rules["missing"], Lookup(own.get("cased", True), rules["lookup"], rules["unit"])
+    )
 
 
 class WordsUsed(NamedTuple):
@@ -87,11 +79,12 @@ def _tables(
 ) -> tuple[str, list[WordTable]]:
     """Where the vectors come from, and the tables that are read."""
     if sets:
-        return "sets", [WordTable.of_set(block, files, words) for block, files in sets]
+        return "sets", [_table(block.name, files, block.size, words, vars(block)) for block, files in sets]
     path = trained or words.get("path")
     if path is None:
         return "random", []
-    return "text" if trained else "file", [WordTable.of_file(Path(path), words)]
+    table = _table(Path(path).name, Table(Path(path)), words["size"], words, {})
+    return "text" if trained else "file", [table]
 
 
 def distinct(splits: DatasetDict, fields: Sequence[str], lower: bool) -> Iterable[str]:

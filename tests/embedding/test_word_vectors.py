@@ -14,8 +14,9 @@ from datasets import Dataset, DatasetDict
 from elmo_bench.configuration import pages
 from elmo_bench.configuration.schema import typed
 from elmo_bench.embedding import skipgram
-from elmo_bench.embedding.reading import read_vectors
+from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.skipgram import SkipgramVectors, seen
+from elmo_bench.embedding.tables import Table
 from elmo_bench.embedding.words import distinct
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_vectors
@@ -62,7 +63,7 @@ def made(cfg) -> Path:
 
 
 def vectors(path) -> dict[str, torch.Tensor]:
-    return read_vectors(path, {"Ba", "ba", "de", "gi", "ko", "mu", "once"}, 4)
+    return read(Table(path), {"Ba", "ba", "de", "gi", "ko", "mu", "once"}, 4)
 
 
 def test_the_sentences_that_count_as_read_are_those_whose_mark_was_read():

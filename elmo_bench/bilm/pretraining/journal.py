@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 import re
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +13,25 @@ from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.wandb_runs import WandbRun, opened
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One line of the log."""
+def entry(update: int, size: int, loss: float, updates_a_second: float, seconds: float, left: int) -> dict[str, float]:
+    """A line of the log, by the names of its columns.
 
-    update: int
-    tokens: int  # seen so far, counted once for both directions
-    loss: float  # sampled, in nats per token
-    perplexity: float  # of the sampled loss; not comparable with that of the full softmax
-    tokens_a_second: float
-    seconds: float  # of training so far
-    seconds_left: float
-
-    @classmethod
-    def of(cls, update: int, size: int, loss: float, updates_a_second: float, seconds: float, left: int) -> Entry:
-        """`size` is the number of tokens per update, `left` the number of remaining updates."""
-        rate = updates_a_second * size
-        perplexity = math.exp(min(loss, 100.0))
-        return cls(update, update * size, loss, perplexity, rate, seconds, left / updates_a_second)
-
-    def line(self) -> str:
-        """A short form for the progress bar."""
-        return f"{self.tokens_a_second:,.0f} tokens/s, sampled loss {self.loss:.3f} (perplexity {self.perplexity:.0f})"
+    Args:
+        update: the last one, of `size` tokens, counted once for both directions.
+        loss: sampled, in nats per token; its perplexity is not comparable with that of the full softmax.
+        updates_a_second: since the line before.
+        seconds: of training so far.
+        left: updates that remain.
+    """
+    return {
+        "update": update,
+        "tokens": update * size,
+        "loss": loss,
+        "perplexity": math.exp(min(loss, 100.0)),
+        "tokens_a_second": updates_a_second * size,
+        "seconds": seconds,
+        "seconds_left": left / updates_a_second,
+    }
 
 
 class Journal:
@@ -50,16 +46,15 @@ class Journal:
         self.path = path
         self.run = WandbRun() if wandb is None else opened(path.parent, **wandb)
 
-    def write(self, entry: Entry) -> None:
+    def write(self, values: dict[str, float]) -> None:
         """Adds a line."""
-        values = asdict(entry)
         new = not self.path.exists()
         with writing(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             if new:
                 writer.writerow(values)
             writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in values.values())
-        self.run.log(values, step=entry.update)
+        self.run.log(values, step=int(values["update"]))
 
     def shorten(self, update: int) -> None:
         """Drops the lines after an update, which a resumed run writes again."""

@@ -41,7 +41,7 @@ from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import optimisers, step
 from elmo_bench.bilm.pretraining.batches import Batch, Batcher
-from elmo_bench.bilm.pretraining.journal import Entry, Journal
+from elmo_bench.bilm.pretraining.journal import Journal, entry
 from elmo_bench.bilm.pretraining.parallel import Group
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
@@ -306,10 +306,13 @@ class Trainer:
             return
         rate = (self.update - logged[0]) / max(self.seconds - logged[1], 1e-9)
         size, left = self.recipe.rows * self.recipe.steps, self.recipe.updates - self.update
-        entry = Entry.of(self.update, size, loss.item(), rate, self.seconds, left)
-        self.journal.write(entry)
-        progress.update(bar, completed=self.update, info=entry.line())
-        tell(f"biLM: update {self.update} of {self.recipe.updates}, {entry.line()}")
+        values = entry(self.update, size, loss.item(), rate, self.seconds, left)
+        self.journal.write(values)
+        line = "{tokens_a_second:,.0f} tokens/s, sampled loss {loss:.3f} (perplexity {perplexity:.0f})".format_map(
+            values
+        )
+        progress.update(bar, completed=self.update, info=line)
+        tell(f"biLM: update {self.update} of {self.recipe.updates}, {line}")
 
     def _due(self, seconds: float) -> bool:
         """Whether to write a checkpoint, `seconds` after the last; several processes agree on it every ten updates."""

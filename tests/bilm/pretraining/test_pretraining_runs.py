@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.bilm.pretraining.journal import Entry, Journal
+from elmo_bench.bilm.pretraining.journal import Journal, entry
 from elmo_bench.commands.bilm import pretrain
 from elmo_bench.mini import MiniData
 from elmo_bench.system.storage.integrity import load_checkpoint
@@ -277,7 +277,7 @@ def test_the_journal_goes_to_wandb_without_asking(tmp_path, monkeypatch):
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     journal = Journal(tmp_path / "log.csv", {"project": "elmo_bench_test"})
     for update in (50, 100):
-        journal.write(Entry.of(update, 1280, 5.0, 2.0, 30.0, 200))
+        journal.write(entry(update, 1280, 5.0, 2.0, 30.0, 200))
     journal.close()
     assert list((tmp_path / "wandb").glob("offline-run-*"))
     journal.shorten(60)
