@@ -169,12 +169,6 @@ def most_frequent(counts: Counter[str], size: int | None = None, least: int = 1)
     return [*MARKS, *words][:size]
 
 
-def rows_of(stream: Stream, rows: int) -> Stream:
-    """Cuts a stream into `rows` equal pieces that are read in parallel: both arrays become (rows, length)."""
-    length = len(stream.inputs) // rows
-    return Stream(*(array[: rows * length].reshape(rows, length) for array in stream))
-
-
 def numbered(source: Source) -> Corpus:
     """One source, with its types in order of first appearance.
 

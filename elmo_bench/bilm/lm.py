@@ -20,13 +20,15 @@ from torch import Tensor, nn
 
 from elmo_bench.bilm.card import check_files
 from elmo_bench.bilm.characters import character_table, used_characters
-from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream, rows_of
+from elmo_bench.bilm.corpus import UNKNOWN, Corpus, Stream
 from elmo_bench.bilm.encoder import TokenEncoder
 from elmo_bench.bilm.kernels.lstm import States
 from elmo_bench.bilm.lstm import cell
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
+
+FARTHEST = 700  # nats; their exponential is finite
 
 
 class Chunk(NamedTuple):
@@ -41,8 +43,9 @@ def chunks(stream: Stream, rows: int, steps: int, first: int = 0, rest: bool = F
 
     With `rest`, the remainder at the end is a shorter chunk; otherwise it is dropped.
     """
-    inputs, targets = rows_of(stream, rows)
-    for start in range(first * steps, inputs.shape[1] - (0 if rest else steps - 1), steps):
+    length = len(stream.inputs) // rows
+    inputs, targets = (array[: rows * length].reshape(rows, length) for array in stream)
+    for start in range(first * steps, length - (0 if rest else steps - 1), steps):
         piece = np.ascontiguousarray(targets[:, start : start + steps].T).reshape(-1)
         yield Chunk(inputs[:, start : start + steps], torch.from_numpy(piece).long())
 
@@ -177,7 +180,9 @@ class BidirectionalLM(nn.Module):
         return drop(h)
 
     @torch.no_grad()
-    def perplexity(self, corpus: Corpus, vocabulary: list[str], rows: int = 32, steps: int = 32) -> dict[str, Any]:
+    def perplexity(
+        self, corpus: Corpus, vocabulary: list[str], rows: int = 32, steps: int = 32, name: str = "the text"
+    ) -> dict[str, Any]:
         """Full-softmax perplexities of a held-out text, given the true history; unknown words count as `<UNK>`.
 
         The text is read in `rows` parallel pieces with carried state, as in training, on the softmax's device.
@@ -186,6 +191,9 @@ class BidirectionalLM(nn.Module):
             forward, backward, and mean, the average of the two as the paper quotes it (section 3.4); tokens, the number
             of predictions of each direction, including sentence ends; pieces, the mean negative log-likelihoods of each
             piece in nats, forward and backward, from which follows how sure the perplexities are.
+
+        Raises:
+            UserError: they are not finite; it gives the name of the text.
         """
         streams = corpus.streams(vocabulary)
         rows = max(1, min(rows, len(streams[0].inputs) // (4 * steps)))
@@ -200,7 +208,11 @@ class BidirectionalLM(nn.Module):
                 totals[direction] += lost.double().sum(0).cpu().numpy()
             count += pair[0].targets.numel()
         pieces = totals * rows / count  # all are of one length
-        forward, backward = (math.exp(mean) for mean in pieces.mean(1))
+        nats = pieces.mean(1)  # (2,)
+        if not nats.max() < FARTHEST:
+            mend = "if it was trained here, lower the learning rate"
+            raise UserError(f"the biLM has no finite perplexity on {name}; {mend}")
+        forward, backward = map(math.exp, nats)
         return {
             "forward": forward,
             "backward": backward,

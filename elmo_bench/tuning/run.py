@@ -11,7 +11,7 @@ from elmo_bench.bilm.card import CARD, is_private, read_card
 from elmo_bench.bilm.corpus import Corpus, Source
 from elmo_bench.bilm.lm import has_softmax, read_lm, read_vocabulary, softmax_files
 from elmo_bench.bilm.pretraining.recipe import Recipe
-from elmo_bench.bilm.pretraining.run import finite, is_of, pretrain
+from elmo_bench.bilm.pretraining.run import is_of, pretrain
 from elmo_bench.configuration.schema import TuningConfig
 from elmo_bench.system.storage import json_text
 from elmo_bench.tuning import text
@@ -93,7 +93,7 @@ def _perplexity(files: tuple[Path, Path], folder: Path) -> dict[str, Any]:
     """The perplexity of a biLM on dev, as its card will have it after the tuning."""
     lm, words = read_lm(*files)
     corpus = Corpus.read([Source(folder / DEV)])
-    return finite(lambda: lm.perplexity(corpus, words), DEV)
+    return lm.perplexity(corpus, words, name=DEV)
 
 
 def _described(read: TaskText, words: list[str]) -> dict[str, Any]:

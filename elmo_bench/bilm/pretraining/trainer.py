@@ -105,7 +105,8 @@ class Trainer:
             slow = "this processor multiplies bfloat16 slower than float32: bfloat16=false in the recipe is faster"
             self.console.print(slow, highlight=False, soft_wrap=True)
         self.lm = BidirectionalLM(BiLM(Options.parse(recipe.options)), len(self.words), dtype).to(device)
-        self.batcher = self._batcher()
+        types, share = WordTypes(self.corpus.types, self.lm.bilm.encoder), group.share(recipe.rows)
+        self.batcher = Batcher(types, len(self.words), recipe.negatives, recipe.seed, recipe.negatives_each, share)
         self.lm.bilm.requires_grad_(not recipe.frozen)
         self.dense: list[nn.Parameter] = list(self.lm.bilm.parameters())
         group.average_during_backward(p for p in self.dense if p.requires_grad)
@@ -183,8 +184,8 @@ class Trainer:
 
     def _vocabulary(self) -> list[str]:
         recipe = self.recipe
-        if (inherited := self._parent_softmax()) is not None:
-            return self._covering(softmax_files(inherited)[1])
+        if recipe.parent is not None and has_softmax(folder := (self.root / recipe.parent[1]).parent):
+            return self._covering(softmax_files(folder)[1])
         if recipe.words is None:
             return self.corpus.vocabulary(recipe.vocabulary)
         return self.corpus.by_frequency(self._covering(self.root / recipe.words, recipe.vocabulary))
@@ -199,13 +200,17 @@ class Trainer:
         return words
 
     def _start(self) -> int:
-        """Takes the weights of the biLM that this run continues; returns how many updates it has had.
+        """Takes the weights of the biLM that this run tunes or continues; returns how many updates the latter has had.
 
         Raises:
             UserError: a file is missing, or the biLM has other sizes or another vocabulary.
         """
         if self.recipe.parent is not None:
-            self._inherit(*(self.root / path for path in self.recipe.parent))
+            options, weights = (self.root / path for path in self.recipe.parent)
+            if has_softmax(weights.parent):
+                self.lm.load_state_dict(read_lm(options, weights)[0].state_dict())
+            else:
+                self.lm.bilm.load_state_dict(BiLM.from_files(options, weights).state_dict())
         if self.recipe.start is None:
             return 0
         folder = self.root / self.recipe.start
@@ -217,25 +222,6 @@ class Trainer:
             raise UserError("its card.json does not say after how many updates it stopped", folder)
         self.lm.load_state_dict(earlier.state_dict())
         return updates
-
-    def _parent_softmax(self) -> Path | None:
-        """The folder of the softmax that the run takes over from its parent, if the parent has one."""
-        if self.recipe.parent is None:
-            return None
-        folder = (self.root / self.recipe.parent[1]).parent
-        return folder if has_softmax(folder) else None
-
-    def _inherit(self, options: Path, weights: Path) -> None:
-        """Takes the weights of the parent, and its softmax if it has one."""
-        if self._parent_softmax() is None:
-            self.lm.bilm.load_state_dict(BiLM.from_files(options, weights).state_dict())
-        else:
-            self.lm.load_state_dict(read_lm(options, weights)[0].state_dict())
-
-    def _batcher(self) -> Batcher:
-        recipe, types = self.recipe, WordTypes(self.corpus.types, self.lm.bilm.encoder)
-        share = self.group.share(recipe.rows)
-        return Batcher(types, len(self.words), recipe.negatives, recipe.seed, recipe.negatives_each, share)
 
     def _step(self, batch: Batch) -> torch.Tensor:
         """One update; returns the sampled loss of this process's rows."""

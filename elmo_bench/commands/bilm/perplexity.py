@@ -38,7 +38,6 @@ def measure(options: Path, weights: Path, text: str) -> dict[str, Any]:
     """
     from elmo_bench.bilm.corpus import Corpus, sources
     from elmo_bench.bilm.lm import has_softmax, read_lm
-    from elmo_bench.bilm.pretraining.run import finite
 
     if not has_softmax(weights.parent):
         raise UserError(
@@ -48,7 +47,7 @@ def measure(options: Path, weights: Path, text: str) -> dict[str, Any]:
         )
     lm, words = read_lm(options, weights)
     corpus = Corpus.read(sources(Path(), [(text, None)]))
-    measured = finite(lambda: lm.perplexity(corpus, words), text)
+    measured = lm.perplexity(corpus, words, name=text)
     predictions = measured.pop("tokens")
     del measured["pieces"]
     running, distinct = corpus.unknown(words)
