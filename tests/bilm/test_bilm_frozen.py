@@ -78,10 +78,8 @@ def test_threads_share_a_bilm(small):
     assert not wrong
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_two_directions_side_by_side_are_the_same(small, monkeypatch, set_threads, compiled):
-    if not compiled:
-        monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
+def test_two_directions_side_by_side_are_the_same(small, monkeypatch, set_threads):
+    monkeypatch.setattr(frozen, "for_weight", lambda weight, half: None)
     bilm = BiLM.from_files(*small)
     set_threads(1)
     one = bilm.encode(PLAIN)

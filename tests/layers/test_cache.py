@@ -68,12 +68,6 @@ def test_no_two_sentences_share_a_key(bilm, tmp_path):
     assert len(cache.shards.places) == len(alike)
 
 
-def test_what_was_not_prepared_is_computed(bilm, tmp_path):
-    cache = ActivationCache(bilm, tmp_path / "cache")
-    cache.prepare(SENTENCES[:2])
-    torch.testing.assert_close(cache.layers(SENTENCES), bilm.layers(SENTENCES), atol=2e-3, rtol=2e-3)
-
-
 def test_sources_do_not_share_numbers(bilm, tmp_path):
     folders = {
         ActivationCache(bilm, tmp_path).folder,
@@ -97,12 +91,10 @@ def flipped(content: bytes, place: int) -> bytes:
 DAMAGES = {
     "truncated data": ("bin", lambda content: content[:-10]),
     "empty data": ("bin", lambda content: b""),
-    "a flipped bit": ("bin", lambda content: flipped(content, 50)),
     "flipped bits": ("bin", lambda content: bytes(255 - byte for byte in content)),
     "truncated index": ("npz", lambda content: content[:40]),
     "empty index": ("npz", lambda content: b""),
     "garbage index": ("npz", lambda content: b"not an archive"),
-    "a flipped bit of the index": ("npz", lambda content: flipped(content, 200)),
 }
 
 

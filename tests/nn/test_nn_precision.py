@@ -10,7 +10,7 @@ from elmo_bench.nn.attention import masked_softmax
 from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.lstm import BiLSTM
-from elmo_bench.nn.numerics import ScoreLinear, wide
+from elmo_bench.nn.numerics import ScoreLinear
 from elmo_bench.nn.pooling import masked_mean
 from elmo_bench.task import Tokens
 from tests.fakes import FakeBiLM
@@ -20,13 +20,6 @@ BF16 = torch.bfloat16
 
 def mixed() -> torch.autocast:
     return torch.autocast("cpu", BF16)
-
-
-def test_only_numbers_of_16_bits_are_widened():
-    x = torch.randn(3)
-    assert wide(x) is x
-    assert wide(x.double()).dtype == torch.float64
-    assert wide(x.half()).dtype == wide(x.to(BF16)).dtype == torch.float32
 
 
 def test_scores_are_those_of_a_layer_without_autocast():
