@@ -3,11 +3,9 @@
 import csv
 import hashlib
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
+import socket
 import time
 from pathlib import Path
 
@@ -20,11 +18,10 @@ from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.locks import exclusive
 from tests.bilm.pretraining.answers import answer, content, one_line, run
 from tests.command import Fork
-from tests.conftest import PATIENCE, clean_environment
+from tests.conftest import clean_environment
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[3]
 SMALL = {
     "options.lstm.dim": 16, "options.lstm.projection_dim": 8, "options.char_cnn.embedding.dim": 4,
     "options.char_cnn.filters": "[[1,4],[2,8],[3,12]]", "text": "[[train.txt,null]]", "heldout": "[[dev.txt,null]]",
@@ -255,16 +252,18 @@ def test_the_word_that_was_typed_is_no_suggestion(place):
     assert "did you mean cache_root?" in inside(place, "cache_rot=x")[1]
 
 
-def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, unbroken):
-    """Over gloo; the checkpoint of two goes on in one."""
-    weights = load_checkpoint(work(unbroken) / "checkpoint.pt", "")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "elmo_bench"]
-    done = subprocess.run(
-        [*launcher, *arguments(place, output="two")], cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert losses(place) == pytest.approx(losses(unbroken), rel=1e-4)
+def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_path_factory):
+    """Over gloo, as torchrun starts them; the checkpoint of two goes on in one."""
+    one = written(tmp_path_factory.mktemp("one"))
+    assert inside(one, FEW)[0] == 0
+    weights = load_checkpoint(work(one) / "checkpoint.pt", "")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
+    given = arguments(place, FEW, output="two")
+    both = [Fork(lambda: run(pretrain, given), clean_environment() | group | {"RANK": rank}) for rank in "01"]
+    for status, _, said in [each.finish() for each in both]:
+        assert status == 0, said
+    assert losses(place) == pytest.approx(losses(one), rel=1e-4)
     shared = load_checkpoint(work(place) / "checkpoint.pt", "")
     assert shared["states"][0][0][0].shape == weights["states"][0][0][0].shape
     for name, tensor in weights["lm"].items():
