@@ -79,9 +79,9 @@ def content(request: SweepRequest, records: Sequence[Record]) -> Content | None:
         None if there is no such task.
     """
     here = [record for record in records if record.scale == request.scale]
-    columns, cells = _columns(request), list[Cell]()
+    columns, seeds, cells = _columns(request), request.all_seeds, list[Cell]()
     for task in in_order({*request.tasks, *(record.task for record in here)}):
-        found = _cells(request, task, columns, [record for record in here if record.task == task])
+        found = _cells(request, task, columns, seeds, [record for record in here if record.task == task])
         own = [cell for cell in found if cell.group and (request.sweep == FIRST or cell.group.first.variant)]
         cells += found if own or task in request.tasks else []
     shown = [record for cell in cells if cell.group for record in cell.group.records]
@@ -90,8 +90,10 @@ def content(request: SweepRequest, records: Sequence[Record]) -> Content | None:
     return Content(request, columns, cells, metrics, newest[-1].note if newest else "") if cells else None
 
 
-def _cells(request: SweepRequest, task: str, columns: Sequence[Column], records: Sequence[Record]) -> list[Cell]:
-    rows, seeds, changes = request.table.rows or ONE_ROW, request.all_seeds, request.setting
+def _cells(
+    request: SweepRequest, task: str, columns: Sequence[Column], seeds: Sequence[int], records: Sequence[Record]
+) -> list[Cell]:
+    rows, changes = request.table.rows or ONE_ROW, request.setting
     found = []
     for row in rows:
         for column in (column for column in columns if column.of is not None):

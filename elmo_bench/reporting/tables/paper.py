@@ -81,11 +81,11 @@ def _gain(content: Content, groups: Sequence[Group]) -> str:
 
 def _missing(content: Content) -> list[str]:
     """For each task what is missing, and the command that runs it."""
-    found = []
+    found, seeds = [], len(content.request.all_seeds)
     for task in content.tasks:
         cells = content.of(task)
         lacking = sum(len(cell.missing) for cell in cells)
-        total = sum(len(content.request.all_seeds) for cell in cells if not cell.impossible)
+        total = sum(seeds for cell in cells if not cell.impossible)
         if lacking:
             found.append(f"{task}: {lacking} of {total} runs are missing: {content.request.command_for(task)}")
     return found
