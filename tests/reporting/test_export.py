@@ -1,5 +1,7 @@
 """Records and tables for pandas and for a paper."""
 
+import shutil
+
 import pandas
 import pytest
 
@@ -12,15 +14,19 @@ from elmo_bench.system import places
 pytestmark = pytest.mark.slow
 
 
-def test_the_reference_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path, call):
-    status, out, err = call(command, f"output={tmp_path}", f"results_root={places.RECORDED}")
+def test_runs_are_one_tidy_table_and_every_table_is_latex_and_markdown(tmp_path, call):
+    """The reference runs of two tasks, and all studies."""
+    root, paper = tmp_path / "results", tmp_path / "paper"
+    for part in ("runs/mini/coref", "runs/mini/sst5", "analysis"):
+        shutil.copytree(places.RECORDED / part, root / part)
+    status, out, err = call(command, f"output={paper}", f"results_root={root}")
     assert status == 0, err
-    csv, parquet = pandas.read_csv(tmp_path / "runs.csv"), pandas.read_parquet(tmp_path / "runs.parquet")
-    table = elmo_bench.results(places.RECORDED)
+    csv, parquet = pandas.read_csv(paper / "runs.csv"), pandas.read_parquet(paper / "runs.parquet")
+    table = elmo_bench.results(root)
     assert len(csv) == len(parquet) == len(table) > 100
     assert list(csv) == list(parquet) == list(table)
     assert parquet["value"].equals(table["value"])
-    tables = sorted((tmp_path / "tables").iterdir())
+    tables = sorted((paper / "tables").iterdir())
     assert {path.suffix for path in tables} == {".md", ".tex"}
     assert len(tables) > 20
     for path in tables:
