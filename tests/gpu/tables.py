@@ -7,22 +7,37 @@ from elmo_bench.speed.tables import Table
 from tests.gpu import steps
 
 Parts = Mapping[str, Mapping[str, Any]]  # of a device, by their names
+# By the kind of part the title of its table, and by the head of each column what stands there of a row of figures.
+TABLES = {
+    "encode": ("Words to layers, float32", {
+        "tokens computed at once": "{token_budget:,}", "tokens/s": "{tokens_a_second:,.0f}",
+        "of the best product": "{share_of_bound:.1%}", "peak memory, MiB": "{peak_mib:,.0f}",
+    }),
+    "steps": ("Training steps, ELMo from the cache; hours for all epochs", {
+        "task": "{task}", "arm": "{arm}", "precision": "{precision}", "rows a step": "{rows_a_step:.1f}",
+        "ms a step": "{ms_a_step:.1f}", "of the best product": "{share_of_bound:.1%}", "waits": "{waits_a_step}",
+        "peak memory, MiB": "{peak_mib:,.0f}", "hours a run, at most": "{hours:.2f}",
+    }),
+    "pretraining": ("Pretraining; ten epochs of the 1B Word Benchmark", {
+        "size": "{page}", "products in": "{dtype}", "tokens/s": "{tokens_a_second:,.0f}",
+        "of the best product": "{share_of_bound:.1%}", "peak memory, MiB": "{peak_mib:,.0f}",
+        "hours of ten epochs": "{hours_of_ten_epochs:,.0f}",
+    }),
+    "run": ("Whole runs of some batches, by the command train", {
+        "run": "{run}", "ms a step": "{ms_a_step:.1f}", "tokens/s": "{tokens_a_second:,.0f}",
+        "seconds before and after": "{seconds_before_and_after:.1f}", "peak memory, MiB": "{peak_mib:,.0f}",
+        "loss": "{loss:.4f}", "resumed": "{resumed}",
+    }),
+}  # fmt: skip
 
 
 def of_device(parts: Parts) -> list[Table]:
     """One table for each kind of part that was measured."""
-    made = [
-        _roof_on_device(parts),
-        _encode_on_device(parts),
-        _steps_on_device(parts),
-        _table1(parts),
-        _pretraining_on_device(parts),
-        _runs_on_device(parts),
-    ]
+    made = [_roof(parts), *(_table(parts, kind) for kind in TABLES), _table1(parts)]
     return [table for table in made if table.rows]
 
 
-def _roof_on_device(parts: Parts) -> Table:
+def _roof(parts: Parts) -> Table:
     found = [part for part in parts.values() if "roof" in part]
     rows = [
         [precision, f"{max(part['roof'][precision] for part in found) / 1e12:,.2f}"]
@@ -31,56 +46,23 @@ def _roof_on_device(parts: Parts) -> Table:
     return Table(f"Best rates of this device ({found[0]['device'] if found else ''})", ("product", "TFLOP/s"), rows)
 
 
-def _encode_on_device(parts: Parts) -> Table:
-    rows = [
-        [f"{row['token_budget']:,}", f"{row['tokens_a_second']:,.0f}", f"{row['share_of_bound']:.1%}",
-         f"{row['peak_mib']:,.0f}"]
-        for part in parts.values() for row in part.get("encode", ())
-    ]  # fmt: skip
-    columns = "tokens computed at once", "tokens/s", "of the best product", "peak memory, MiB"
-    return Table("Words to layers, float32", columns, rows)
+def _table(parts: Parts, kind: str) -> Table:
+    title, columns = TABLES[kind]
+    return Table(title, [*columns], [[text.format(**row) for text in columns.values()] for row in _rows(parts, kind)])
 
 
-def _steps_on_device(parts: Parts) -> Table:
-    columns = (
-        "task", "arm", "precision", "rows a step", "ms a step", "of the best product", "waits", "peak memory, MiB",
-        "hours a run, at most",
-    )  # fmt: skip
-    rows = [
-        [row["task"], row["arm"], row["precision"], f"{row['rows_a_step']:.1f}", f"{1000 * row['seconds_a_step']:.1f}",
-         f"{row['share_of_bound']:.1%}", str(row["waits_a_step"]), f"{row['peak_mib']:,.0f}", f"{row['hours']:.2f}"]
-        for row in _measured(parts)
-    ]  # fmt: skip
-    return Table("Training steps, ELMo from the cache; hours for all epochs", columns, rows)
+def _rows(parts: Parts, kind: str) -> list[dict[str, Any]]:
+    """The rows of figures of all parts of a kind; a part has several or one."""
+    found = [part[kind] for part in parts.values() if kind in part]
+    rows = [row for each in found for row in (each if isinstance(each, list) else [each])]
+    resumed = {True: "the same", False: "differs", None: ""}
+    return [
+        {**row, "ms_a_step": 1000 * row.get("seconds_a_step", 0), "resumed": resumed[row.get("same")]} for row in rows
+    ]
 
 
 def _table1(parts: Parts) -> Table:
-    found = _measured(parts)
+    found = _rows(parts, "steps")
     tasks = list(dict.fromkeys(row["task"] for row in found))
     rows = [[precision, f"{hours:,.1f}"] for precision, hours in steps.table1(found).items() if tasks]
     return Table(f"Table 1, all arms and seeds, at most: {', '.join(tasks)}", ("precision", "device hours"), rows)
-
-
-def _measured(parts: Parts) -> list[dict[str, Any]]:
-    return [row for part in parts.values() for row in part.get("steps", ())]
-
-
-def _pretraining_on_device(parts: Parts) -> Table:
-    columns = "size", "products in", "tokens/s", "of the best product", "peak memory, MiB", "hours of ten epochs"
-    rows = [
-        [row["page"], row["dtype"], f"{row['tokens_a_second']:,.0f}", f"{row['share_of_bound']:.1%}",
-         f"{row['peak_mib']:,.0f}", f"{row['hours_of_ten_epochs']:,.0f}"]
-        for part in parts.values() if (row := part.get("pretraining"))
-    ]  # fmt: skip
-    return Table("Pretraining; ten epochs of the 1B Word Benchmark", columns, rows)
-
-
-def _runs_on_device(parts: Parts) -> Table:
-    columns = "run", "ms a step", "tokens/s", "seconds before and after", "peak memory, MiB", "loss", "resumed"
-    rows = [
-        [row["run"], f"{1000 * row['seconds_a_step']:.1f}", f"{row['tokens_a_second']:,.0f}",
-         f"{row['seconds_before_and_after']:.1f}", f"{row['peak_mib']:,.0f}", f"{row['loss']:.4f}",
-         {True: "the same", False: "differs"}.get(row.get("same"), "")]
-        for part in parts.values() if (row := part.get("run"))
-    ]  # fmt: skip
-    return Table("Whole runs of some batches, by the command train", columns, rows)
