@@ -12,13 +12,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hydra.core.global_hydra import GlobalHydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, base, grammar_parser
 
 from elmo_bench.bilm.kernels import checked, compiler
 from elmo_bench.configuration import pages
@@ -32,6 +33,9 @@ STAND_IN = "elmo_bench.layers.bilm.BilmLayers"  # what a small stand-in for the 
 needs_compiler = pytest.mark.skipif(
     not any(shutil.which(name) for name in compiler.COMPILERS if name), reason="no C++ compiler"
 )
+
+# Thousands of configurations are composed, with the same interpolations, which OmegaConf parses in plain Python.
+setattr(base, "parse", lru_cache(maxsize=4096)(grammar_parser.parse))  # noqa: B010
 
 
 def altered(source: Path, right: str, wrong: str, folder: Path) -> Path:
