@@ -1,88 +1,20 @@
 """The mini scale: a seeded world whose events become the data of all six tasks and the plain text for a biLM.
 
-The same version, seed and sizes give the same bytes on any platform and Python. `ensure_data` makes a data set, and
-`MiniData` that of a configuration, unless it exists. The files are described in `build`.
+The same version, seed and sizes give the same bytes on any platform and Python. `data` makes a data set, unless it
+exists; its files are described in `build`. Here are the makers that configuration files name: whoever asks them for a
+recipe does not load the language.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import Places, ScaleConfig
 from elmo_bench.mini.bilm import MiniBilm
-from elmo_bench.mini.build import SPLITS, TEXT, VERSION, Builder, Sizes
-from elmo_bench.mini.formats import FORMATS
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import write_bytes
-from elmo_bench.system.storage.hashing import fingerprint, sha256
-from elmo_bench.system.storage.locks import held
-from elmo_bench.system.storage.owners import private
 
-MANIFEST = "mini.json"  # names the sha256 of each file; written last
-FILES = {task: [made.path.format(split) for split in SPLITS] for task, made in FORMATS.items()}
-
-__all__ = ["MANIFEST", "VERSION", "MiniBilm", "MiniData", "Sizes", "ensure_data", "mend"]
-
-
-def ensure_data(
-    folder: str | PathLike[str],
-    seed: int = 1,
-    sizes: Mapping[str, Any] | None = None,
-    tasks: Iterable[str] = tuple(FORMATS),
-) -> Path:
-    """Makes a data set: what is missing, damaged, or may be somebody else's. Of several processes one generates it and
-    the others wait.
-
-    Args:
-        folder: the folder, created if necessary; other files in it are left alone.
-        seed: another seed gives another world.
-        sizes: changes to the defaults of `Sizes`.
-        tasks: those whose data are made, beside the text.
-
-    Returns:
-        The folder.
-
-    Raises:
-        UserError: invalid sizes, or the folder contains mini data of another seed or version, or of other sizes.
-    """
-    folder, known = Path(folder), Sizes.of(sizes)
-    needed = {"": TEXT} | {task: FILES[task] for task in tasks}
-    wanted = {name for names in needed.values() for name in names}
-    identity = {"version": VERSION, "seed": seed, "sizes": json.loads(json_text.dumps(asdict(known)))}
-    if wanted <= _kept(folder, identity).keys():
-        return folder
-    with held(folder, f"another process is generating the data in {folder}; waiting for it"):
-        files = _kept(folder, identity)
-        missing = [part for part, names in needed.items() if not files.keys() >= set(names)]
-        if missing:
-            for name, text in _shown(Builder(seed, known).files(missing, text="" in missing)):
-                write_bytes(folder / name, text.encode())
-                files[name] = hashlib.sha256(text.encode()).hexdigest()
-            manifest = {**identity, "files": dict(sorted(files.items()))}
-            manifest["checksum"] = fingerprint(manifest)
-            write_bytes(folder / MANIFEST, (json_text.dumps(manifest, indent=1) + "\n").encode())
-    return folder
-
-
-def mend(folder: str | PathLike[str]) -> None:
-    """Generates files of a data set again if they are damaged; leaves any folder that is not one alone.
-
-    Raises:
-        UserError: the manifest itself is damaged, or another version of this code generated the files.
-    """
-    folder = Path(folder)
-    if (folder / MANIFEST).is_file():
-        if (manifest := _manifest(folder)) is None:
-            raise UserError("damaged; generate the data again into this folder", folder / MANIFEST)
-        tasks = [task for task, names in FILES.items() if names[0] in manifest["files"]]
-        ensure_data(folder, manifest["seed"], manifest["sizes"], tasks)
+__all__ = ["MiniBilm", "MiniData"]
 
 
 class MiniData:
@@ -101,6 +33,8 @@ class MiniData:
 
     def make(self) -> Path:
         """The folder with the data set in it."""
+        from elmo_bench.mini.data import FORMATS, VERSION, ensure_data
+
         if self.scale.version != VERSION:
             raise UserError(
                 f"scale.version={self.scale.version}: this code generates version {VERSION}; check out the other one"
@@ -108,47 +42,3 @@ class MiniData:
         assert self.scale.folder is not None
         only = (self.scale.only or "").removesuffix("5")  # the files of sst5 are called sst
         return ensure_data(self.scale.folder, self.scale.seed, self.scale.sizes, [only] if only in FORMATS else FORMATS)
-
-
-def _kept(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
-    """The sha256 of those files of the data set that are as they were written, and that nobody else could have written.
-
-    Raises:
-        UserError: the folder contains another data set.
-    """
-    manifest = _manifest(folder)
-    if manifest and {key: manifest.get(key) for key in identity} != identity:
-        raise UserError(
-            "contains mini data of another seed, size or version; delete it or choose another folder", folder
-        )
-    if not manifest or not private(folder / MANIFEST):
-        return {}
-    return {name: digest for name, digest in manifest["files"].items() if _is_intact(folder / name, digest)}
-
-
-def _is_intact(path: Path, digest: str) -> bool:
-    try:
-        return private(path) and sha256(path) == digest
-    except (OSError, UserError):
-        return False
-
-
-def _manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest; None if it is missing or damaged."""
-    try:
-        manifest = json_text.read(folder / MANIFEST)
-    except UserError:
-        return None
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
-        return None
-    return manifest if manifest.pop("checksum", None) == fingerprint(manifest) else None
-
-
-def _shown(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The files, with a line that tells how far it is."""
-    from rich.console import Console
-
-    with Console(stderr=True).status("generating the data of scale=mini") as status:
-        for name, text in files:
-            yield name, text
-            status.update(f"generating the data of scale=mini: {name} is done")

@@ -11,7 +11,7 @@ from elmo_bench.commands.compare import report
 from elmo_bench.commands.use import embed, predict
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
-from elmo_bench.mini import ensure_data
+from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
 from elmo_bench.trained import heads

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench import mini
 from elmo_bench.configuration.schema import Places, ScaleConfig
+from elmo_bench.mini import MiniData
+from elmo_bench.mini import data as mini
 from elmo_bench.mini.build import Builder
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import REVIEWS
@@ -371,11 +372,11 @@ def test_a_text_is_mended_before_a_pretraining_reads_it(tmp_path, whole):
 def test_ensure_follows_the_configuration(tmp_path, whole):
     roots = Places(None, "", "", "")
     scale = ScaleConfig(name="mini", folder=str(tmp_path), seed=1, version=mini.VERSION, sizes=TINY, only="sst5")
-    assert mini.MiniData(scale, roots).make() == tmp_path
+    assert MiniData(scale, roots).make() == tmp_path
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"lm", "sst"}
     assert (tmp_path / "lm/train.txt").read_text(encoding="utf-8") == whole["lm/train.txt"]
     with pytest.raises(UserError, match="generates version"):
-        mini.MiniData(dataclasses.replace(scale, version=0), roots).make()
+        MiniData(dataclasses.replace(scale, version=0), roots).make()
 
 
 @pytest.mark.parametrize("sizes", [{"nerr": [1, 1, 1]}, {"ner": [1, 1]}, {"ner": 5}, {"lm": [0, 1, 1]}, {"names": 3}])

@@ -21,10 +21,10 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from elmo_bench import mini
 from elmo_bench.__main__ import module
 from elmo_bench.configuration.pages import compose
 from elmo_bench.identity.makers import Makers
+from elmo_bench.mini import data as mini
 from elmo_bench.mini.build import Builder
 from elmo_bench.running import run as running
 from elmo_bench.system import places

@@ -62,7 +62,7 @@ def _make_text(scale: str, root: Path, cache_root: str) -> None:
     """Generates the text that is missing or damaged, if it is generated: of another text it would be another biLM."""
     from elmo_bench.configuration import schema
     from elmo_bench.identity.makers import maker
-    from elmo_bench.mini import mend
+    from elmo_bench.mini.data import mend
 
     if scale in places.named("scale"):
         cfg = pages.compose([f"scale={scale}"])

@@ -21,7 +21,7 @@ from elmo_bench.commands.bilm import tune
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
-from elmo_bench.mini import ensure_data
+from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import studies
 from elmo_bench.running.launch import train
 from elmo_bench.sweeps.pages import points
