@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.records.record import Record
 from elmo_bench.sweeps.clusters.local import Job, run_jobs
-from elmo_bench.sweeps.plan import Plan, Point, records
+from elmo_bench.sweeps.plan import Plan, Planned, Point, records
 from elmo_bench.system import children, machine
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal import console
@@ -33,10 +32,10 @@ class SweepOutcome(NamedTuple):
     impossible: Mapping[Point, Exception]
 
     @property
-    def recorded(self) -> dict[Point, Record]:
-        """The record of each point that has one and did not fail."""
-        found = {point: self.records.get(each.run) for point, each in self.plan.composed.items()}
-        return {point: record for point, record in found.items() if record and point not in self.errors}
+    def recorded(self) -> list[Record]:
+        """The records of the runs that have one and did not fail."""
+        there = [each for each in self.plan.runs if each.run in self.records and each.point not in self.errors]
+        return [self.records[each.run] for each in there]
 
     def raise_first(self) -> None:
         """Raises the first error, if there is one; all have been shown."""
@@ -45,7 +44,8 @@ class SweepOutcome(NamedTuple):
 
     def line(self) -> str:
         """How many points are recorded, failed and missing, and the command that goes on."""
-        points, there, failed = len(self.plan.points) - len(self.impossible), len(self.recorded), len(self.errors)
+        points = len(self.plan.runs) + len(self.plan.errors) - len(self.impossible)
+        there, failed = len(self.recorded), len(self.errors)
         counts = ((failed, "failed"), (points - there - failed, "missing"))
         said = [f"{there} of {points} runs are recorded", *(f"{number} {what}" for number, what in counts if number)]
         goes_on = f"; to go on: {self.plan.request.command()}" if there < points or self.plan.refused else ""
@@ -68,24 +68,27 @@ def run_missing(plan: Plan) -> SweepOutcome:
     if new:
         print(plan.cost(new), flush=True)
         _train(plan, new, progress)
-    found = records(plan.request, plan.composed.values()) if new else plan.records
+    found = records(plan.request, plan.runs) if new else plan.records
     return SweepOutcome(plan, found, progress.errors, progress.impossible)
 
 
-def _train(plan: Plan, new: Sequence[Point], progress: _Progress) -> None:
-    at_once = plan.request.jobs or fitting(plan.config)
-    jobs = [Job(plan.composed[point].title, [*TRAIN, "hydra.mode=RUN", *point.overrides]) for point in new]
+def _train(plan: Plan, new: Sequence[Planned], progress: _Progress) -> None:
     trainer = plan.config.trainer
     gpus = [] if trainer.accelerator == "cpu" else machine.gpus()
-    at_once = min(at_once, len(jobs))
-    run_jobs(jobs, at_once, lambda i, error: progress.ended(new[i], jobs[i].title, error), gpus, trainer.devices)
+    at_once = plan.request.jobs or (1 if gpus else min(2, machine.cores()))
+    jobs = [Job(each.title, [*TRAIN, "hydra.mode=RUN", *each.point.overrides]) for each in new]
+
+    def ended(i: int, error: UserError | None) -> str:
+        return progress.ended(new[i].point, jobs[i].title, error)
+
+    run_jobs(jobs, min(at_once, len(jobs)), ended, gpus, trainer.devices)
 
 
 class _Progress:
     """Counts the runs that have ended, and says their errors."""
 
     def __init__(self, plan: Plan):
-        self.total, self.recorded = len(plan.points), len(plan.recorded.keys() - {*plan.new})
+        self.total, self.recorded = len(plan.runs) + len(plan.errors), len(plan.runs) - len(plan.new)
         self.sign = plan.request.table.impossible
         self.errors, self.impossible = dict(plan.errors), dict[Point, Exception]()
         self.said: set[str] = set()
@@ -115,21 +118,14 @@ class _Progress:
         return f"{self.recorded} of {self.total - len(self.impossible)} runs are recorded{failed}"
 
 
-def _in_order(plan: Plan) -> list[Point]:
-    """The points to train: of each task, one with ELMo first, as it prepares what others read (the biLM, its layers).
+def _in_order(plan: Plan) -> list[Planned]:
+    """The runs to train: of each task, one with ELMo first, as it prepares what others read (the biLM, its layers).
 
     Then the runs without ELMo, which do not wait for it.
     """
-    first = {point.task: point for point in reversed(plan.new) if not plan.composed[point].config.baseline}
+    first = {each.point.task: each for each in reversed(plan.new) if not each.config.baseline}
 
-    def place(point: Point) -> tuple[bool, bool]:
-        return point != first.get(point.task), not plan.composed[point].config.baseline
+    def place(each: Planned) -> tuple[bool, bool]:
+        return each is not first.get(each.point.task), not each.config.baseline
 
     return sorted(plan.new, key=place)
-
-
-def fitting(run: RunConfig) -> int:
-    """How many runs to train at a time: two if there are two cores and no GPU, else one."""
-    if run.trainer.accelerator != "cpu" and machine.gpus():
-        return 1
-    return min(2, machine.cores())

@@ -39,12 +39,12 @@ class Point(NamedTuple):
     overrides: tuple[str, ...]
 
 
-class Composed(NamedTuple):
-    """The configuration of a run, and the name of its record and of the group of its seeds."""
+class Planned(NamedTuple):
+    """A point that can be run: its configuration, and the name of its record."""
 
+    point: Point
     config: RunConfig
     run: str
-    group: str
 
     @property
     def title(self) -> str:
@@ -58,48 +58,41 @@ class Plan(NamedTuple):
 
     Attributes:
         request: the sweep.
-        points: in the sweep's order.
-        composed: those of them that can be run.
-        errors: why the others cannot.
+        runs: in the sweep's order, each once: without ELMo, the points of all biLMs are one run.
+        errors: why the other points cannot be run.
         records: by the name of the run, of all runs of these tasks at this scale.
         refused: the errors of tasks whose points cannot be listed.
     """
 
     request: SweepRequest
-    points: list[Point]
-    composed: Mapping[Point, Composed]
+    runs: list[Planned]
     errors: Mapping[Point, Exception]
     records: Mapping[str, Record]
     refused: list[Exception]
 
     @property
     def config(self) -> RunConfig:
-        """The configuration of the first run that can be composed, for what all of them share."""
-        return next(iter(self.composed.values())).config
+        """The configuration of the first run, for what all of them share."""
+        return self.runs[0].config
 
     @property
-    def recorded(self) -> dict[Point, Record]:
-        """The points with a record."""
-        return {point: self.records[each.run] for point, each in self.composed.items() if each.run in self.records}
+    def new(self) -> list[Planned]:
+        """The runs to train."""
+        return [each for each in self.runs if each.run not in self.records or each.config.force]
 
-    @property
-    def new(self) -> list[Point]:
-        """The points to train."""
-        return [point for point, each in self.composed.items() if each.run not in self.records or each.config.force]
-
-    def cost(self, new: Sequence[Point]) -> str:
+    def cost(self, new: Sequence[Planned]) -> str:
         """How many runs are to be trained and, from recorded runs of their tasks and arms, how long they compute.
 
         Raises:
             UserError: a reference run that cannot be read.
         """
-        counted = Counter((point.task, "baseline" if self.composed[point].config.baseline else "elmo") for point in new)
+        counted = Counter((each.config.task.name, each.config.arm) for each in new)
         total, unknown = 0.0, 0
         tasks = dict.fromkeys(task for task, _ in counted)
         authors = [record for task in tasks for record in store.read_all(places.RECORDED, self.request.scale, task)]
         known = store.whole([*self.records.values()]), authors
-        for (task, arm), number in counted.items():
-            alike = ([record for record in there if (record.task, record.arm) == (task, arm)] for there in known)
+        for kind, number in counted.items():
+            alike = ([record for record in there if (record.task, record.arm) == kind] for there in known)
             found = next(filter(None, alike), [])
             total, unknown = (total + number * typical(found), unknown) if found else (total, unknown + number)
         message = f"{len(new)} run{'s' * (len(new) > 1)} to train"
@@ -124,22 +117,13 @@ def plan(request: SweepRequest) -> Plan:
             refused.append(_mendable(error))
     if not listed:
         raise _shown(refused)
-    composed, errors = _composed(listed)
-    listed = _distinct(listed, composed)
-    composed = {point: composed[point] for point in listed if point in composed}
-    return Plan(request, listed, composed, errors, records(request, composed.values()), refused)
+    runs, errors = _planned(listed)
+    return Plan(request, runs, errors, records(request, runs), refused)
 
 
-def _distinct(listed: Sequence[Point], composed: Mapping[Point, Composed]) -> list[Point]:
-    """The points without those that are the run of an earlier one, as without ELMo all biLMs are."""
-    names = {point: composed[point].run if point in composed else str(point) for point in listed}
-    first = {name: point for point, name in reversed(names.items())}
-    return [point for point in listed if first[names[point]] == point]
-
-
-def records(request: SweepRequest, composed: Iterable[Composed]) -> dict[str, Record]:
+def records(request: SweepRequest, runs: Iterable[Planned]) -> dict[str, Record]:
     """All records of the tasks at the scale, by the name of the run. Raises `UserError` for one that cannot be read."""
-    roots = {each.config.results_root for each in composed}
+    roots = {each.config.results_root for each in runs}
     found = [store.read_all(root, request.scale, task) for root in roots for task in request.tasks]
     return {record.run: record for task in found for record in task}
 
@@ -164,40 +148,44 @@ def _point(request: SweepRequest, task: str, values: Sequence[str]) -> Point:
     return Point(task, setting, seeds[0] if seeds else 1, (f"+sweep={request.sweep}", *request.chosen(task), *values))
 
 
-def _composed(listed: Sequence[Point]) -> tuple[dict[Point, Composed], dict[Point, Exception]]:
-    """The runs that can be composed and lack no file; of the others, the errors."""
-    configs: dict[Point, RunConfig] = {}
-    composed: dict[Point, Composed] = {}
-    errors: dict[Point, Exception] = {}
-    seeds: dict[tuple, list[Point]] = {}  # of each setting
+def _planned(listed: Sequence[Point]) -> tuple[list[Planned], dict[Point, Exception]]:
+    """The runs that can be composed and lack no file; of the other points, the errors."""
+    settings: dict[tuple, list[Point]] = {}  # the points of each, which differ in their seed
     for point in listed:
-        seeds.setdefault((point.task, point.setting), []).append(point)
-    for alike in seeds.values():
+        settings.setdefault((point.task, point.setting), []).append(point)
+    configs: dict[Point, list[RunConfig]] = {}  # by the first of them
+    errors: dict[Point, Exception] = {}
+    planned: dict[Point, Planned] = {}
+    for alike in settings.values():
         try:
-            configs |= _configs(alike)
+            configs[alike[0]] = _configs(alike)
         except Exception as error:
             errors |= dict.fromkeys(alike, _mendable(error))
-    lacking = _lacking({first: configs[first] for first, *_ in seeds.values() if first in configs})
-    for first, *others in seeds.values():
-        if first in lacking:
-            errors |= dict.fromkeys([first, *others], lacking[first])
-        elif first in configs:
+    lacking = _lacking({first: each[0] for first, each in configs.items()})
+    for alike in settings.values():
+        if alike[0] in lacking:
+            errors |= dict.fromkeys(alike, lacking[alike[0]])
+        elif alike[0] in configs:
             try:
-                composed |= _identified(configs, [first, *others])
+                planned |= _named(alike, configs[alike[0]])
             except Exception as error:
-                errors |= dict.fromkeys([first, *others], _mendable(error))
-    return {point: composed[point] for point in listed if point in composed}, errors
+                errors |= dict.fromkeys(alike, _mendable(error))
+    runs: dict[str, Planned] = {}
+    for point in listed:
+        if point in planned:
+            runs.setdefault(planned[point].run, planned[point])
+    return [*runs.values()], errors
 
 
-def _configs(points: Sequence[Point]) -> dict[Point, RunConfig]:
+def _configs(points: Sequence[Point]) -> list[RunConfig]:
     """The configurations of points that differ in their seed alone: the first and the last are composed.
 
     Where these two differ in more than the seed, as a configuration file has `${seed}` somewhere, all are.
     """
     first, last = (schema.typed(pages.compose(point.overrides)) for point in (points[0], points[-1]))
     if _is_seed_of(last, first):
-        return {point: replace(first, seed=point.seed) for point in points}
-    return {point: schema.typed(pages.compose(point.overrides)) for point in points}
+        return [replace(first, seed=point.seed) for point in points]
+    return [schema.typed(pages.compose(point.overrides)) for point in points]
 
 
 def _is_seed_of(other: RunConfig, first: RunConfig) -> bool:
@@ -205,13 +193,14 @@ def _is_seed_of(other: RunConfig, first: RunConfig) -> bool:
     return replace(first, seed=other.seed) == other
 
 
-def _identified(configs: Mapping[Point, RunConfig], points: Sequence[Point]) -> dict[Point, Composed]:
-    """The names of the runs of these points; the settings of the first serve all that are other seeds of it."""
-    first = Identity(configs[points[0]])
-    if _is_seed_of(configs[points[-1]], configs[points[0]]):
-        return {point: Composed(configs[point], first.with_seed(point.seed), first.group) for point in points}
-    found = {point: Identity(configs[point]) for point in points}
-    return {point: Composed(configs[point], each.run, each.group) for point, each in found.items()}
+def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> dict[Point, Planned]:
+    """The points with the names of their runs; the settings of the first serve all that are other seeds of it."""
+    first = Identity(configs[0])
+    if _is_seed_of(configs[-1], configs[0]):
+        names = [first.with_seed(config.seed) for config in configs]
+    else:
+        names = [Identity(config).run for config in configs]
+    return {point: Planned(point, config, run) for point, config, run in zip(points, configs, names, strict=True)}
 
 
 def _lacking(configs: Mapping[Point, RunConfig]) -> dict[Point, Exception]:

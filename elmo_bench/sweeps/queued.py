@@ -18,7 +18,7 @@ from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, Prepara
 from elmo_bench.sweeps.clusters.journal import Journal
 from elmo_bench.sweeps.clusters.settings import ClusterSettings
 from elmo_bench.sweeps.clusters.slurm import Queued
-from elmo_bench.sweeps.plan import Plan, Point
+from elmo_bench.sweeps.plan import Plan, Planned
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_bytes
@@ -83,7 +83,7 @@ def submit(plan: Plan) -> None:
     """
     for error in dict.fromkeys((*plan.refused, *plan.errors.values())):
         console.show(error)
-    if plan.composed:
+    if plan.runs:
         root = Path(plan.config.results_root).absolute()
         with exclusive(cluster_folder(root), "another process is submitting runs; wait for it"):
             _submit(plan, root, settings.read(plan.request.on, plan.request.cluster))
@@ -93,24 +93,24 @@ def submit(plan: Plan) -> None:
 
 def _submit(plan: Plan, root: Path, cluster: ClusterSettings) -> None:
     there = queued_runs(root)
-    new = [point for point in plan.new if plan.composed[point].run not in there]
+    new = [each for each in plan.new if each.run not in there]
     waiting = len(plan.new) - len(new)
-    counts = f"{len(plan.composed) - len(plan.new)} recorded, {waiting} queued before, {len(new)} queued now"
+    counts = f"{len(plan.runs) - len(plan.new)} recorded, {waiting} queued before, {len(new)} queued now"
     if new:
         print(plan.cost(new), flush=True)
-        _fetch(plan, new)
+        _fetch(new)
         _queue(plan, new, root, cluster)
     print(f"{plan.request.sweep}: {counts}; elmo-bench queue shows how far they are", flush=True)
 
 
-def _queue(plan: Plan, new: Sequence[Point], root: Path, cluster: ClusterSettings) -> None:
+def _queue(plan: Plan, new: Sequence[Planned], root: Path, cluster: ClusterSettings) -> None:
     folder = cluster_folder(root) / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     folder.mkdir()
-    preparing = [Preparation([*local.PREPARE, *point.overrides]) for point in _preparing(plan, new)]
+    preparing = [Preparation([*local.PREPARE, *each.point.overrides]) for each in _preparing(new)]
     prepare = slurm.submit(preparing, folder, cluster, cluster.prepare, f"{NAME}-prepare") if preparing else []
     after = "afterany:" + ":".join(dict.fromkeys(job.partition("_")[0] for job in prepare)) if prepare else None
-    attempts = [_attempt(plan, point, root, folder, cluster.attempts) for point in new]
-    write_bytes(folder / RUNS, "".join(f"{plan.composed[point].run}\n" for point in new).encode())
+    attempts = [_attempt(each, root, folder, cluster.attempts) for each in new]
+    write_bytes(folder / RUNS, "".join(f"{each.run}\n" for each in new).encode())
     job = replace(cluster.run, setup=[first_line(folder, cluster.attempts), *cluster.run.setup])
     try:
         jobs = slurm.submit(attempts, folder, cluster, job, NAME, after)
@@ -120,38 +120,35 @@ def _queue(plan: Plan, new: Sequence[Point], root: Path, cluster: ClusterSetting
     for attempt, job in zip(attempts, jobs, strict=True):
         Journal(attempt.journal).queued(job)
     runs = {
-        plan.composed[p].run: {"title": a.title, "record": str(a.record)} for p, a in zip(new, attempts, strict=True)
+        each.run: {"title": each.title, "record": str(attempt.record)}
+        for each, attempt in zip(new, attempts, strict=True)
     }
     title = f"{plan.request.sweep} {','.join(plan.request.tasks)} {plan.request.scale}"
     write_bytes(folder / FILE, json_text.dumps({"sweep": title, "runs": runs, "prepare": prepare}, indent=1).encode())
 
 
-def _attempt(plan: Plan, point: Point, root: Path, folder: Path, attempts: int) -> Attempt:
-    composed = plan.composed[point]
-    record = store.place(root, plan.request.scale, point.task, composed.run)
-    command = [*local.TRAIN, "hydra.mode=RUN", *point.overrides]
-    return Attempt(composed.title, command, record, journal(folder, composed.run).path, attempts)
+def _attempt(run: Planned, root: Path, folder: Path, attempts: int) -> Attempt:
+    record = store.place(root, run.config.scale.name, run.point.task, run.run)
+    command = [*local.TRAIN, "hydra.mode=RUN", *run.point.overrides]
+    return Attempt(run.title, command, record, journal(folder, run.run).path, attempts)
 
 
-def _preparing(plan: Plan, new: Sequence[Point]) -> list[Point]:
+def _preparing(new: Sequence[Planned]) -> list[Planned]:
     """One run for each task and source of layers: the one on most data, of which the others read a part."""
-    largest: dict[str, Point] = {}
-    for point in sorted(new, key=lambda point: plan.composed[point].config.fraction):
-        run = plan.composed[point].config
-        layers = None if run.baseline else run.bilm
-        text = run.vectors if run.trains_vectors else None
-        largest[repr((point.task, layers, text))] = point
-    needed = {point for point in largest.values() if not plan.composed[point].config.baseline}
-    without = {point.task for point in largest.values()} - {point.task for point in needed}
-    return [point for point in largest.values() if point in needed or point.task in without]
+    largest: dict[str, Planned] = {}
+    for each in sorted(new, key=lambda each: each.config.fraction):
+        layers = None if each.config.baseline else each.config.bilm
+        text = each.config.vectors if each.config.trains_vectors else None
+        largest[repr((each.point.task, layers, text))] = each
+    needed = {each.point.task for each in largest.values() if not each.config.baseline}
+    return [each for each in largest.values() if not each.config.baseline or each.point.task not in needed]
 
 
-def _fetch(plan: Plan, new: Sequence[Point]) -> None:
+def _fetch(new: Sequence[Planned]) -> None:
     """Gets the data of the hub here, where there is a network; the nodes may have none."""
     from hydra.utils import instantiate
 
-    for task in dict.fromkeys(point.task for point in new):
-        run = next(plan.composed[point].config for point in new if point.task == task)
+    for run in {each.point.task: each.config for each in reversed(new)}.values():
         data: Any = run.task.data or {}
         if data.get("hub") and data.get("folder" if "folder" in data else "train") is None and not run.scale.maker:
             instantiate(run.task.reader).load()

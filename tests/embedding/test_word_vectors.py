@@ -191,7 +191,7 @@ def test_a_missing_text_is_named(text):
 def test_table_1_compares_models_on_the_vectors_of_the_scale(text):
     def arms(*changes):
         planned = plan(SweepRequest("table1", ["toy"], "open", 1, overrides=text.shared(*changes)))
-        configs = [each.config for each in planned.composed.values()]
+        configs = [each.config for each in planned.runs]
         return [(config.arm, config.elmo.where, config.vectors.source) for config in configs]
 
     assert arms() == [("baseline", "none", "page"), ("elmo", "input", "page")]

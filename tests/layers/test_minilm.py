@@ -47,7 +47,7 @@ def test_the_first_two_arms_are_the_runs_of_the_pair(package, tmp_path):
     def runs(sweep):
         planned = plan(wanted([f"+sweep={sweep}", *MINI, "seeds=2", f"results_root={tmp_path}"]))
         assert not planned.errors
-        return [each.run for each in planned.composed.values()]
+        return [each.run for each in planned.runs]
 
     pair, sources = runs("table1"), runs("sources")
     assert len(pair) == 4
@@ -60,7 +60,7 @@ def test_without_the_package_the_other_arms_are_run(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "find_spec", lambda name: None)
     planned = plan(wanted(["+sweep=sources", *MINI, "seeds=1", f"results_root={tmp_path}"]))
     assert [point.setting for point in planned.errors] == [("arm=elmo", "bilm=minilm")]
-    assert len(planned.composed) == 2
+    assert len(planned.runs) == 2
 
 
 def test_the_real_model_has_seven_layers():

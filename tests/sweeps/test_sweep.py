@@ -74,21 +74,19 @@ def planned(toy, *changes: str, seeds: int = 1, run: bool = True) -> Plan:
 
 def test_points_that_differ_in_their_seed_are_composed_twice_and_not_once_each(toy, monkeypatch):
     """The ids are those of every point composed by itself, also where a file has the seed in another value."""
-    by_itself = {p: Identity(schema.typed(pages.compose(p.overrides))) for p in planned(toy, seeds=4).points}
+    points = [each.point for each in planned(toy, seeds=4).runs]
+    by_itself = [Identity(schema.typed(pages.compose(point.overrides))).run for point in points]
     composed, compose = [], pages.compose
     monkeypatch.setattr(pages, "compose", lambda *given: composed.append(given) or compose(*given))
-    found = planned(toy, seeds=4).composed
-    assert {p: (each.run, each.group) for p, each in found.items()} == {
-        p: (each.run, each.group) for p, each in by_itself.items()
-    }
-    assert len(composed) == 2 * len({point.setting for point in found}) < len(found)
-    seeded = planned(toy, "task.fit.least_updates=${seed}", seeds=3)
-    assert [each.config.task.fit.least_updates for each in seeded.composed.values()] == [1, 2, 3, 1, 2, 3]
-    assert len({each.group for each in seeded.composed.values()}) == 6
+    assert [each.run for each in planned(toy, seeds=4).runs] == by_itself
+    assert len(composed) == 2 * len({point.setting for point in points}) < len(points)
+    seeded = planned(toy, "task.fit.least_updates=${seed}", seeds=3).runs
+    assert [each.config.task.fit.least_updates for each in seeded] == [1, 2, 3, 1, 2, 3]
+    assert len({each.run for each in seeded}) == 6
 
 
 def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
-    """Also where a file says more of the baseline than that it has no ELMo."""
+    """Also where a file says more of the baseline than that it has no ELMo. The data are missing: nothing is run."""
     composed = []
 
     def recorded(cfg):
@@ -99,14 +97,14 @@ def test_hydras_multirun_has_the_runs_of_a_sweep(tmp_path, monkeypatch):
     monkeypatch.setattr("elmo_bench.running.launch.train", recorded)
     monkeypatch.setattr("sys.argv", ["train", "+sweep=table2", "task=sst5", "scale=open", "seed=1", *given])
     train.main()
-    listed = plan(SweepRequest("table2", ["sst5"], "open", 1, run=False, overrides=given[:2])).points
+    listed = plan(SweepRequest("table2", ["sst5"], "open", 1, run=False, overrides=given[:2])).errors
     assert composed == [schema.typed(pages.compose(point.overrides)) for point in listed]
     assert [run.arm for run in composed] == ["baseline", "elmo", "elmo", "elmo"]
 
 
 def test_an_override_replaces_what_the_sweep_varies_or_applies_to_all_runs(toy):
     def settings(*changes):
-        return [each.config.elmo.where for each in planned(toy, *changes).composed.values()]
+        return [each.config.elmo.where for each in planned(toy, *changes).runs]
 
     assert settings("elmo.dropout=0.2") == settings() == ["none", "input"]
     assert settings("elmo.where=input") == ["input"]
@@ -236,7 +234,7 @@ def test_the_command_that_goes_on_asks_for_the_same():
 def test_one_run_with_elmo_starts_then_those_without(toy):
     found = planned(toy, "elmo.where=none,input,output", seeds=2)
     ordered = local._in_order(found)
-    assert [(point.setting[0].rpartition("=")[2], point.seed) for point in ordered] == [
+    assert [(each.config.elmo.where, each.config.seed) for each in ordered] == [
         ("input", 1), ("none", 1), ("none", 2), ("input", 2), ("output", 1), ("output", 2)
     ]  # fmt: skip
 

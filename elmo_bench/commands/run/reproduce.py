@@ -62,11 +62,11 @@ def main() -> None:
         show_recorded(wanted)
         return
     outcome = run_missing(plan(wanted))
-    if records := list(outcome.recorded.values()):
+    if records := outcome.recorded:
         report.refresh(outcome.plan.config.results_root)
         report.show(tables.sections(records))
         report.show([] if places.is_evidence(outcome.plan.config.results_root) else beside(records))
-    if outcome.plan.composed:
+    if outcome.plan.runs:
         print(outcome.line(), flush=True)
     outcome.raise_first()
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from elmo_bench.commands import usage
 from elmo_bench.commands.compare import report
 from elmo_bench.reporting.tables import files as table_files
-from elmo_bench.sweeps import queued, request
+from elmo_bench.sweeps import request
 from elmo_bench.sweeps.local import run_missing
 from elmo_bench.sweeps.plan import plan
 from elmo_bench.system import places
@@ -63,10 +63,12 @@ def main() -> None:
     """The entry point."""
     planned = plan(wanted(sys.argv[1:]))
     if planned.request.on != "local" and planned.request.run:
+        from elmo_bench.sweeps import queued
+
         queued.submit(planned)
         return
     outcome = run_missing(planned)
-    if outcome.plan.composed:  # else nothing could be run, and why has been said
+    if outcome.plan.runs:  # else nothing could be run, and why has been said
         table = table_files.write(outcome)
         report.show(table.sections)
         ours = places.is_evidence(outcome.plan.config.results_root)
