@@ -17,7 +17,7 @@ from elmo_bench.analysis.settings import StudyConfig, files, missing_data
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
 from elmo_bench.embedding.tables import Table
-from elmo_bench.identity.makers import Makers
+from elmo_bench.identity import makers
 from elmo_bench.identity.missing import missing_layers
 from elmo_bench.identity.settings import identifying
 from elmo_bench.identity.vector_files import locate
@@ -65,7 +65,7 @@ class Study(Generic[T]):
         lines = [line for each in (run, *controls.values()) for line in missing_layers(each)]
         check_missing(f"analysis.{name} scale={run.scale.name}", [*missing_data(run, settings), *lines])
         for each in (run, *controls.values()):
-            Makers.of(each).make()
+            makers.make(each)
         return cls(name, run, settings, controls)
 
     def open(self, cached: bool) -> dict[str, Any]:

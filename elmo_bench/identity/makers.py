@@ -7,7 +7,7 @@ names the class that makes them as `maker`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hydra.utils import get_class
 
@@ -30,29 +30,6 @@ class Maker(Protocol):
         ...
 
 
-class Makers(NamedTuple):
-    """The makers that a run needs; None where it uses existing files."""
-
-    scale: Maker | None
-    bilm: Maker | None
-    vectors: Maker | None
-
-    @classmethod
-    def of(cls, run: RunConfig) -> Makers:
-        vectors = run.vectors if run.trains_vectors else None
-        blocks = run.scale, None if run.baseline else run.bilm, vectors
-        return cls(*(maker(block, run.places) for block in blocks))
-
-    def make(self) -> Path | None:
-        """Makes all missing files, the data first because the others are trained on them.
-
-        Returns:
-            The file of skip-gram vectors, if the run uses them.
-        """
-        *_, vectors = [None if maker is None else maker.make() for maker in self]
-        return vectors
-
-
 def is_seeded(block: Any) -> bool:
     """Whether the files of a block are made here, from its seed."""
     return block.maker is not None and getattr(get_class(block.maker), "seeded", False)
@@ -61,3 +38,15 @@ def is_seeded(block: Any) -> bool:
 def maker(block: Any, places: Places) -> Maker | None:
     """The maker that a block names, if it names one."""
     return None if block is None or block.maker is None else get_class(block.maker)(block, places)
+
+
+def make(run: RunConfig) -> Path | None:
+    """Makes all files that a run needs and that are missing, the data first because the others are trained on them.
+
+    Returns:
+        The file of skip-gram vectors, if the run uses them.
+    """
+    blocks = run.scale, None if run.baseline else run.bilm, run.vectors if run.trains_vectors else None
+    makers = [maker(block, run.places) for block in blocks]
+    *_, vectors = [None if each is None else each.make() for each in makers]
+    return vectors

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.configuration.schema import KEYS, Plain, RunConfig, VectorSetConfig
-from elmo_bench.identity.makers import Makers
+from elmo_bench.identity.makers import maker
 from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers import model_folder
 from elmo_bench.system import code
@@ -27,14 +27,13 @@ FORMAT = 2  # of the identity: raised when the hash of the same settings would c
 def settings(run: RunConfig) -> Plain:
     """The settings that a run's identity is a hash of. Raises `UserError` for a file that cannot be read."""
     files = Files(Path(run.scale.folder) if run.scale.maker and run.scale.folder else None, Path(run.cache_root))
-    makers = Makers.of(run)
     plain = relevant(run)
-    if makers.vectors is not None:
-        plain["vectors"] = {"source": run.vectors.source, "recipe": makers.vectors.recipe()}
-    if makers.bilm is not None:
+    if run.trains_vectors and (vectors := maker(run.vectors, run.places)):
+        plain["vectors"] = {"source": run.vectors.source, "recipe": vectors.recipe()}
+    if not run.baseline and (bilm := maker(run.bilm, run.places)):
         made = {"options", "weights", "like", "seed"}
         plain["bilm"] = {key: value for key, value in plain["bilm"].items() if key not in made}
-        plain["bilm"]["recipe"] = makers.bilm.recipe()
+        plain["bilm"]["recipe"] = bilm.recipe()
     if "path" in plain.get("bilm", {}):  # hash only the files that decide the layers, not e.g. a README
         plain["bilm"]["path"] = f"sha256:{model_folder.sha256(plain['bilm']['path'])}"
     return {"identity": FORMAT, **files.digested(plain)}
@@ -125,11 +124,11 @@ class Files:
         """
         if isinstance(node, dict):
             if (folder := data_folder(node)) is None:
-                return {key: self.digested(value) for key, value in node.items()}
+                return dict(zip(node, map(self.digested, node.values()), strict=True))
             names = {key: value for key, value in node.items() if key not in ("root", "folder")}
             return {key: self._below(folder, value) for key, value in names.items()}
         if isinstance(node, list):
-            return [self.digested(value) for value in node]
+            return list(map(self.digested, node))
         if isinstance(node, str) and os.sep in node and len(node) < 4096:
             return self._identified(node)
         return code.written(node) if isinstance(node, str) else node

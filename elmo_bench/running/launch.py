@@ -13,9 +13,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from elmo_bench.configuration import composing, pages, schema  # noqa: F401  (pages explains Hydra's errors)
 from elmo_bench.configuration.schema import RunConfig
+from elmo_bench.identity import makers
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Description, Identity, placeless
-from elmo_bench.identity.makers import Makers
 from elmo_bench.identity.missing import check_files
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
@@ -85,7 +85,7 @@ def _smoke(cfg: DictConfig) -> Record:
         check_files(run)
         described = describe(run, Identity(run), cfg)
         _check(run)
-        record, _ = run_once(run, described, Makers.of(run).make())
+        record, _ = run_once(run, described, makers.make(run))
     print(f"{title(record)}: trained and scored on a few batches ({summary(record)}); nothing is recorded", flush=True)
     return record
 
@@ -108,7 +108,7 @@ def _train(run: RunConfig, described: Description, path: Path, folder: Path) -> 
     if run.force and not (forced.is_file() and is_whole(folder)):
         clear(folder)
         forced.touch()
-    vectors = Makers.of(run).make()
+    vectors = makers.make(run)
     name = label(run.elmo.where, described.variant)
     print(f"{run_name(run.task.name, run.scale.name, name, run.seed)}: training", flush=True)
     with writing(folder):

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig, TaskConfig
-from elmo_bench.identity.makers import Makers
+from elmo_bench.identity.makers import maker
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Sentences
 from elmo_bench.nn.numerics import clip, gradient_norm
@@ -81,8 +81,8 @@ def choose(task: str, data: Sequence[str], scale: str = "paper", number: int = 0
     """
     here = schema.typed(pages.compose([f"task={task}", "arm=baseline", *data]))
     there = schema.typed(pages.compose([f"task={task}", "arm=baseline", f"scale={scale}"]))
-    if (maker := Makers.of(here).scale) is not None:
-        maker.make()
+    if made := maker(here.scale, here.places):
+        made.make()
     reader = instantiate({**there.task.reader, "data": here.task.data})
     splits = reader.load()
     train, bounds = splits["train"], there.task.batch

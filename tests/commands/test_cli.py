@@ -151,7 +151,7 @@ OPEN = [
 @pytest.mark.parametrize(("argument", "message"), OPEN, ids=[argument for argument, _ in OPEN])
 @pytest.mark.usefixtures("stand_in")
 def test_keys_of_open_blocks_are_arguments_of_what_they_name(refused, bench, monkeypatch, argument, message):
-    monkeypatch.setattr("elmo_bench.identity.makers.Makers.make", None)  # before anything is made or read
+    monkeypatch.setattr("elmo_bench.identity.makers.make", None)  # before anything is made or read
     assert message in refused(COMPOSED, *bench.overrides(argument))
     assert not bench.results.joinpath("runs").exists()
 

@@ -9,7 +9,7 @@ from hydra.utils import instantiate
 
 from elmo_bench.commands.compare.score import score
 from elmo_bench.configuration import pages, schema
-from elmo_bench.identity.makers import Makers
+from elmo_bench.identity import makers
 from elmo_bench.running.build import build
 from elmo_bench.trained import answers as described
 from elmo_bench.trained.prediction import answered, predict
@@ -30,7 +30,7 @@ def answers(tmp_path_factory):
             [f"task={task}", "scale=mini", "arm=baseline", f"scale.folder={root}", f"scale.sizes={SIZES}"]
         )
         run = schema.typed(cfg)
-        Makers.of(run).make()
+        makers.make(run)
         reader = instantiate(run.task.reader)
         rows = [reader.load()["dev"][i] for i in range(4)]
         torch.manual_seed(1)
