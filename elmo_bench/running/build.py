@@ -103,12 +103,8 @@ def make(task: TaskConfig, part: str, *arguments: Any, **keywords: Any) -> Any:
     if block is None:
         return None
     maker = instantiate(block)
-    signature, optional = inspect.signature(maker.func), GIVEN[part].optional
-    keywords = {key: value for key, value in keywords.items() if key not in optional or key in signature.parameters}
-    try:
-        signature.bind(*maker.args, *arguments, **maker.keywords, **keywords)
-    except TypeError as error:
-        raise UserError(f"task.{part}: {error}") from error
+    taken, optional = inspect.signature(maker.func).parameters, GIVEN[part].optional
+    keywords = {key: value for key, value in keywords.items() if key not in optional or key in taken}
     with explained(lambda: f"making task.{part}", f"give task.{part} smaller sizes"):
         try:
             return maker(*arguments, **keywords)

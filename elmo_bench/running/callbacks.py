@@ -1,9 +1,8 @@
-"""Extensions of Lightning's trainer: checkpoints between epochs, written atomically; averages; progress; quietness."""
+"""Extensions of Lightning's trainer: checkpoints between epochs, written atomically; averages; quietness."""
 
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
@@ -13,7 +12,7 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from hydra.utils import instantiate
-from pytorch_lightning.callbacks import Checkpoint, EMAWeightAveraging, RichProgressBar
+from pytorch_lightning.callbacks import Checkpoint, EMAWeightAveraging
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
@@ -127,14 +126,6 @@ def moving(decay: float) -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], 
         torch._foreach_add_(own, torch._foreach_mul(new, 1 - decay))  # type: ignore[attr-defined]
 
     return update
-
-
-# What is shown.
-
-
-def progress(wanted: str | bool) -> list[pl.Callback]:
-    """Lightning's rich progress bar if `wanted`; "auto": if the output is a terminal."""
-    return [RichProgressBar()] if (sys.stdout.isatty() if wanted == "auto" else bool(wanted)) else []
 
 
 def quiet() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,18 +12,18 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
-from pytorch_lightning.callbacks import EarlyStopping
+from pytorch_lightning.callbacks import EarlyStopping, RichProgressBar
 from pytorch_lightning.strategies import DDPStrategy
 
 from elmo_bench.configuration.schema import TaskConfig, TrainerConfig
 from elmo_bench.nn.numerics import allow_tf32
 from elmo_bench.running import unfinished
 from elmo_bench.running.build import device_of
-from elmo_bench.running.callbacks import KeepBest, WholeFiles, averaging, progress
+from elmo_bench.running.callbacks import KeepBest, WholeFiles, averaging
 from elmo_bench.running.data import Data
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.module import BenchModule
-from elmo_bench.running.ranks import ALONE, Environment, Rank, threads
+from elmo_bench.running.ranks import ALONE, Environment, Rank
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.machine import cores
@@ -51,7 +52,8 @@ def make_trainer(
     if task.average is not None:
         device = device_of(machine.accelerator)  # else the averages stay on the CPU, and every update copies
         callbacks = [averaging(task.average, device), *callbacks]
-    bar = progress(machine.progress) if rank.first else []
+    shown = sys.stdout.isatty() if machine.progress == "auto" else bool(machine.progress)
+    bar = [RichProgressBar()] if shown and rank.first else []
     try:
         return pl.Trainer(
             accelerator=machine.accelerator,
@@ -105,8 +107,8 @@ def set_up(machine: TrainerConfig, rank: Rank = ALONE) -> None:
 
     Before anything is opened, for it would be opened on the first GPU.
     """
-    if number := threads(machine.threads, machine.devices):
-        torch.set_num_threads(number)
+    if machine.threads or machine.devices > 1:  # a rank has its share of the cores
+        torch.set_num_threads(machine.threads or max(1, cores() // machine.devices))
     if device_of(machine.accelerator) == "cuda":
         torch.cuda.set_device(rank.number if machine.gpu is None else machine.gpu)
     allow_tf32(machine.tf32)

@@ -23,7 +23,6 @@ from torch import distributed
 
 from elmo_bench.system import children
 from elmo_bench.system.errors import Interrupted, UserError
-from elmo_bench.system.machine import cores
 from elmo_bench.system.storage import json_text
 
 GRACE = 60.0  # seconds that rank 0 may take to notice that another rank has ended
@@ -171,8 +170,3 @@ def gathered(value: Any) -> list[Any]:
     values: list[Any] = [None] * distributed.get_world_size()
     distributed.all_gather_object(values, value)
     return values
-
-
-def threads(wanted: int | None, size: int) -> int | None:
-    """The threads of torch for this process: as wanted, else its share of the cores; None: torch's default."""
-    return wanted or (max(1, cores() // size) if size > 1 else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,19 +109,17 @@ def _download(name: str, url: str, digest: str | None, source: Source, places: P
         return _wrong_file(part, digest)
 
     path = places.downloads / name
-    if places.mirror is not None:
+    mirrored = [] if places.mirror is None else [f"{places.mirror.rstrip('/')}/{name}"]
+    for address in (*mirrored, url):
+        print(f"fetching {address}", file=sys.stderr, flush=True)
         try:
-            _fetch(f"{places.mirror.rstrip('/')}/{name}", path, source.limit, accept, places.patience)
+            download(address, path, source.limit, accept, places.patience)
             return
         except UserError as error:
+            if address == url:
+                raise
             print(f"{error}; the public address is tried", file=sys.stderr, flush=True)
             path.with_name(f"{path.name}.part").unlink(missing_ok=True)
-    _fetch(url, path, source.limit, accept, places.patience)
-
-
-def _fetch(url: str, path: Path, limit: int, accept: Callable[[Path], Problem], patience: Patience) -> None:
-    print(f"fetching {url}", file=sys.stderr, flush=True)
-    download(url, path, limit, accept, patience)
 
 
 def _wrong_file(path: Path, digest: str | None) -> Problem:

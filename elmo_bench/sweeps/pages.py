@@ -43,6 +43,11 @@ def points(
     return _product(tuple(f"{key}={value}" for key, value in values.items()))
 
 
+def seeds_of(point: Iterable[str]) -> list[int]:
+    """The seed of a run, by its overrides; empty if they give none."""
+    return [int(one.removeprefix("seed=")) for one in point if one.startswith("seed=")]
+
+
 def _params(sweep: str) -> DictConfig:
     """What a sweep's file varies, in Hydra's words."""
     found = OmegaConf.select(read(places.page("sweep", sweep)), "hydra.sweeper.params")

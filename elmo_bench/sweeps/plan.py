@@ -16,7 +16,7 @@ from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.records.run_names import label, run_name
 from elmo_bench.records.times import in_time, typical
-from elmo_bench.sweeps.pages import points
+from elmo_bench.sweeps.pages import points, seeds_of
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -137,15 +137,12 @@ def _shown(errors: Sequence[Exception]) -> Exception:
 
 def _points(request: SweepRequest, task: str) -> list[Point]:
     seeds = None if request.seeds is None else range(1, request.seeds + 1)
-    return [
-        _point(request, task, values) for values in points(request.sweep, request.chosen(task), seeds, request.instead)
-    ]
-
-
-def _point(request: SweepRequest, task: str, values: Sequence[str]) -> Point:
-    seeds = [int(value.partition("=")[2]) for value in values if value.startswith("seed=")]
-    setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
-    return Point(task, setting, seeds[0] if seeds else 1, (f"+sweep={request.sweep}", *request.chosen(task), *values))
+    chosen, listed = request.chosen(task), []
+    for values in points(request.sweep, chosen, seeds, request.instead):
+        setting = tuple(value.lstrip("+") for value in values if not value.startswith("seed="))
+        (seed,) = seeds_of(values) or [1]
+        listed.append(Point(task, setting, seed, (f"+sweep={request.sweep}", *chosen, *values)))
+    return listed
 
 
 def _planned(listed: Sequence[Point]) -> tuple[list[Planned], dict[Point, Exception]]:

@@ -57,14 +57,8 @@ class SweepRequest(NamedTuple):
         """Those asked for, or those of the sweep's file."""
         if self.seeds is not None:
             return list(range(1, self.seeds + 1))
-        return sorted(
-            {
-                int(one.partition("=")[2])
-                for point in sweeps.points(self.sweep, [f"scale={self.scale}"])
-                for one in point
-                if one.startswith("seed=")
-            }
-        ) or [1]
+        points = sweeps.points(self.sweep, [f"scale={self.scale}"])
+        return sorted({seed for point in points for seed in sweeps.seeds_of(point)}) or [1]
 
     @property
     def changes(self) -> list[str]:

@@ -15,7 +15,6 @@ from hydra.errors import HydraException
 from hydra.utils import instantiate
 
 from elmo_bench.configuration import schema
-from elmo_bench.identity.identity import Identity
 from elmo_bench.records import items, store
 from elmo_bench.running import ranks
 from elmo_bench.running.build import build
@@ -81,12 +80,6 @@ def test_every_row_is_scored_once_and_predictions_are_complete(shared_bench, who
     words = sum(len(line.split()) for line in (bench.data / "toy" / "train.txt").read_text().splitlines())
     assert record.history["tokens"][0] <= words  # the fifth of five batches does not go round
     assert record.updates == 12 * (5 // 2)
-
-
-def test_the_number_of_devices_is_part_of_a_run(bench):
-    one, two = (Identity(schema.typed(bench.compose(f"trainer.devices={n}"))).settings for n in (1, 2))
-    assert "trainer" not in one
-    assert two["trainer"] == {"devices": 2}
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from elmo_bench.bilm.pretraining.parallel import choose_device
+from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import TrainerConfig
 from elmo_bench.running import build, fit, ranks, run
 from elmo_bench.running.module import BenchModule
@@ -116,16 +117,10 @@ def test_a_ranks_own_gpu_is_chosen_before_anything_is_opened(bench, monkeypatch)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "set_device", done.append)
     monkeypatch.setattr(run, "layers_source", lambda *_: done.append("opened") or 1 / 0)
-    config = run_of(bench, "trainer.accelerator=auto", "trainer.devices=2")
+    config = schema.typed(bench.compose("trainer.accelerator=auto", "trainer.devices=2"))
     with pytest.raises(ZeroDivisionError):
         run.follow(config, bench.folder, Rank(1, 2, 1))
     assert done == [1, "opened"]
-
-
-def run_of(bench, *changes):
-    from elmo_bench.configuration import schema
-
-    return schema.typed(bench.compose(*changes))
 
 
 def test_jobs_are_dealt_the_gpus_that_are_there(tmp_path, monkeypatch):
@@ -197,13 +192,6 @@ def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again
     else:
         with pytest.raises(RuntimeError, match="ended with status 75"):  # the successor starts
             tried()
-
-
-def test_a_sweep_here_tells_what_another_start_mends():
-    wrong = "import sys; print('error: the process of device 1 was killed', file=sys.stderr); sys.exit(75)"
-    (error,) = run_jobs([Job("a run", [sys.executable, "-c", wrong])], 1)
-    assert isinstance(error, Interrupted)
-    assert str(error) == "the process of device 1 was killed"
 
 
 # Parameters without a gradient.

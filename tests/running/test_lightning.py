@@ -8,7 +8,6 @@ import torch
 
 from elmo_bench.configuration import lightning, schema
 from elmo_bench.configuration.schema import TRAINERS_OWN
-from elmo_bench.identity.identity import Identity
 from elmo_bench.records import store
 from elmo_bench.system.errors import UserError
 from tests.running.test_wandb import logged, summary
@@ -19,10 +18,6 @@ INDEFINITE = ("arm=baseline",)
 
 def typed(bench, *changes: str) -> schema.RunConfig:
     return schema.typed(bench.compose(*INDEFINITE, *changes))
-
-
-def run_id(bench, *changes: str) -> str:
-    return Identity(typed(bench, *changes)).run
 
 
 def test_every_argument_of_lightnings_trainer_is_passed_on_or_answered():
@@ -49,17 +44,6 @@ def test_what_another_key_sets_is_answered_with_that_key(bench, change, told):
     with pytest.raises(UserError) as error:
         typed(bench, change)
     assert told in str(error.value)
-
-
-def test_what_changes_results_counts_in_the_id_and_nothing_else(bench):
-    plain = run_id(bench)
-    same = ("trainer.accumulate_grad_batches=1", "trainer.strategy=ddp", "+trainer.log_every_n_steps=1",
-            "trainer.devices=[1]", "callbacks=lr_monitor", "logger=tensorboard", "compile=true",
-            "trainer.deterministic=true")  # fmt: skip
-    assert {change: run_id(bench, change) for change in same} == dict.fromkeys(same, plain)
-    other = ("trainer.accumulate_grad_batches=2", "trainer.min_epochs=2", "callbacks=early_stopping")
-    assert len({plain, *(run_id(bench, change) for change in other)}) == 1 + len(other)
-    assert typed(bench, "trainer.devices=[0,1]").trainer.devices == 2
 
 
 def test_gradients_accumulate_and_the_schedule_steps_with_the_updates(bench):
@@ -132,16 +116,6 @@ def test_the_head_is_compiled_and_the_checkpoint_is_as_without(bench, monkeypatc
     assert asked == [{"dynamic": True}]
     assert compiled.run == plain.run
     assert compiled.metrics.keys() == plain.metrics.keys()
-
-
-def test_wandb_takes_entity_name_notes_and_tags(bench):
-    record = bench.train(*INDEFINITE, "task.fit.epochs=1", "logger=wandb", "logger.wandb.name=mine",
-                         "logger.wandb.tags=[first,second]", "logger.wandb.notes=about it")  # fmt: skip
-    folder = store.work(bench.results, "open", "toy", record.run)
-    (part,) = (folder / "wandb").glob("offline-run-*")
-    opening, _ = logged(part)
-    assert (opening["display_name"], opening["notes"]) == ("mine", "about it")
-    assert {"first", "second", "toy"} <= {*opening["tags"]}
 
 
 def test_a_recorded_point_of_a_wandb_sweep_logs_its_metrics_into_the_sweeps_run(bench, monkeypatch):

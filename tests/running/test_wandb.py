@@ -79,7 +79,8 @@ def offline_runs(bench) -> list[Path]:
 
 def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(bench):
     importlib.import_module("wandb")  # here, and not in both forks
-    arguments = bench.overrides("logger=wandb", "task.fit.epochs=3")
+    chosen = ("logger.wandb.name=mine", "logger.wandb.tags=[first,second]", "logger.wandb.notes=about it")
+    arguments = bench.overrides("logger=wandb", "task.fit.epochs=3", *chosen)
     assert bench.command("train", *arguments, STOP="2,0").returncode < 0
     done = bench.command("train", *arguments, WANDB_API_KEY=KEY, WANDB_MODE="offline", HOME=f"{bench.folder}/home")
     assert done.returncode == 0, done.stderr
@@ -106,6 +107,8 @@ def test_the_parts_of_a_killed_run_are_one_run_that_goes_on_at_the_right_step(be
     opening, whole = openings[1], summary(second)
     assert (opening["run_group"], opening["job_type"]) == ("others/open/toy", "elmo")
     assert opening["tags"][:3] == ["toy", "open", "biLM custom"]
+    assert {"first", "second"} <= {*opening["tags"]}
+    assert (opening["display_name"], opening["notes"]) == ("mine", "about it")
     assert whole["config"]["task"]["fit"]["epochs"] == 3
     assert whole["config"]["record"]["digest"] == wandb_record.digest(record)
     assert "config" not in whole["config"]

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from elmo_bench.sweeps.clusters.local import Job, run_jobs
+from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.terminal.progress import LINES, tell
 
 pytestmark = pytest.mark.slow
@@ -40,10 +41,13 @@ def test_no_more_than_so_many_run_at_a_time(tmp_path, capsys):
 
 def test_what_a_user_can_mend_is_the_error_of_a_job_and_the_others_still_run(capsys):
     wrong = "import sys; print('error: a.txt:3: no tag', file=sys.stderr); sys.exit(2)"
-    errors = run_jobs([job("wrong", wrong), job("crash", "1 / 0"), job("right", "print('done')")], 1)
-    assert [error and str(error) for error in errors] == [
-        "a.txt:3: no tag",
-        "crash: failed with exit status 1; its output is above",
+    killed = "import sys; print('error: device 1 was killed', file=sys.stderr); sys.exit(75)"  # another start mends it
+    jobs = [job("wrong", wrong), job("killed", killed), job("crash", "1 / 0"), job("right", "print('done')")]
+    errors = run_jobs(jobs, 1)
+    assert [error and (type(error), str(error)) for error in errors] == [
+        (UserError, "a.txt:3: no tag"),
+        (Interrupted, "device 1 was killed"),
+        (UserError, "crash: failed with exit status 1; its output is above"),
         None,
     ]
     out = capsys.readouterr().out

@@ -67,8 +67,7 @@ class Attempt:
             return
         if Journal(self.journal).starts > self.attempts:
             raise RuntimeError(f"{self.title}: given up after {self.attempts} starts")
-        if (status := carried_out(self.command)) not in (0, WRONG):
-            raise RuntimeError(f"{self.title}: ended with status {status}")
+        _carry_out(self.command, f"{self.title}: ")
 
     def checkpoint(self) -> DelayedSubmission | None:
         """What submitit runs when the job is queued again; None, with which it is not: no start is left."""
@@ -83,24 +82,25 @@ class Preparation:
 
     def __call__(self) -> None:
         """Raises `RuntimeError` if it was ended. What a user must mend, each run that it concerns says itself."""
-        if (status := carried_out(self.command)) not in (0, WRONG):
-            raise RuntimeError(f"ended with status {status}")
+        _carry_out(self.command)
 
     def checkpoint(self) -> DelayedSubmission:
         """It goes on where it stopped."""
         return _again(self)
 
 
-def carried_out(command: Sequence[str]) -> int:
-    """The exit status of a command, which ends with this process."""
+def _carry_out(command: Sequence[str], title: str = "") -> None:
+    """Runs a command, which ends with this process. Raises `RuntimeError` if another start may mend what ended it."""
     environment = {**os.environ, **children.environment()}
     process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=_deaf)
     try:
-        return process.wait()
+        status = process.wait()
     finally:  # an exception: submitit's, when the job is about to be queued again
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    if status not in (0, WRONG):
+        raise RuntimeError(f"{title}ended with status {status}")
 
 
 def _deaf() -> None:

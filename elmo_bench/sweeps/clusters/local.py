@@ -14,13 +14,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from elmo_bench.system import children
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.machine import cores
 from elmo_bench.system.terminal import signals
 from elmo_bench.system.terminal.progress import LINES, MARK
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 GRACE = 5.0  # seconds that an interrupted command has to exit before it is killed
 
@@ -64,17 +67,20 @@ class _Pool:
         self.processes: dict[int, subprocess.Popen[str]] = {}
         self.last: dict[int, str] = {}  # the newest error line of each job
         self.outcomes: dict[int, UserError | None] = {}
+        self.progress = _rows()
+        self.rows: dict[int, TaskID] = {}
+        self.all = self.progress.add_task("", now="", total=None, visible=False)  # how far all jobs are, below them
 
     def run(self) -> list[UserError | None]:
         waiting = list(range(len(self.jobs)))
-        with signals.heard(), _Screen() as screen:
+        with signals.heard(), self.progress:
             try:
                 while waiting or self.processes:
                     while waiting and len(self.processes) < self.at_once:
                         self._start(i := waiting.pop(0))
-                        screen.add(i, self.jobs[i].title)
+                        self.rows[i] = self.progress.add_task(self.jobs[i].title, now="", total=None)
                     with suppress(queue.Empty):
-                        self._take(*self.lines.get(timeout=0.2), screen)
+                        self._take(*self.lines.get(timeout=0.2))
             except BaseException:
                 self._stop()
                 raise
@@ -104,20 +110,28 @@ class _Pool:
                 self.lines.put((i, line.rstrip("\n")))
         self.lines.put((i, None))
 
-    def _take(self, i: int, line: str | None, screen: _Screen) -> None:
+    def _take(self, i: int, line: str | None) -> None:
         title = self.jobs[i].title
         if line is None:
             status = self.processes.pop(i).wait()
             self.taken.pop(i, None)
             self.outcomes[i] = error = self._error(i, status)
-            screen.remove(i)
-            screen.show(self.ended(i, error))
+            self.progress.remove_task(self.rows[i])
+            self._show(self.ended(i, error))
         elif line.startswith(MARK):
-            screen.tell(i, line.removeprefix(MARK))
+            self.progress.update(self.rows[i], now=line.removeprefix(MARK))
         elif line.startswith("error: "):
             self.last[i] = line.removeprefix("error: ")
         elif line.strip():
-            screen.print(line if line.startswith(title) else f"{title}: {line}")
+            said = line if line.startswith(title) else f"{title}: {line}"
+            self.progress.console.print(said, markup=False, soft_wrap=True)
+
+    def _show(self, line: str) -> None:
+        """How far all jobs are: a row on a terminal, else a line."""
+        if not self.progress.disable:
+            self.progress.update(self.all, description=line, visible=bool(line))
+        elif line:
+            print(line, flush=True)
 
     def _error(self, i: int, status: int) -> UserError | None:
         if status == 0:
@@ -142,51 +156,18 @@ class _Pool:
                 process.wait()
 
 
+def _rows() -> Progress:
+    """A row for each running job if stdout is a terminal, and their output above the rows."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    title, now = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[now]}"))
+    console = Console(highlight=False)
+    columns = SpinnerColumn(), title, TimeElapsedColumn(), now
+    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+
+
 def _signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
     """Signals the command and all processes that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
-
-
-class _Screen:
-    """A row for each running job if stdout is a terminal, and their output above the rows."""
-
-    def __enter__(self) -> _Screen:
-        from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        console = Console(highlight=False)
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[now]}", markup=False),
-        )
-        self.progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
-        self.progress.start()
-        self.all = self.progress.add_task("", now="", total=None, visible=False)
-        self.rows: dict[int, Any] = {}
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
-
-    def add(self, i: int, title: str) -> None:
-        self.rows[i] = self.progress.add_task(title, now="", total=None)
-
-    def tell(self, i: int, now: str) -> None:
-        self.progress.update(self.rows[i], now=now)
-
-    def remove(self, i: int) -> None:
-        self.progress.remove_task(self.rows[i])
-
-    def show(self, line: str) -> None:
-        """How far all jobs are: a row of its own below theirs, or a line."""
-        if self.progress.disable:
-            if line:
-                print(line, flush=True)
-            return
-        self.progress.update(self.all, description=line, visible=bool(line))
-
-    def print(self, line: str) -> None:
-        self.progress.console.print(line, markup=False, soft_wrap=True)

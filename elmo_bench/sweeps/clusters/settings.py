@@ -43,28 +43,22 @@ class ClusterSettings:
     prepare: JobSettings = field(default_factory=JobSettings)
 
 
-def known() -> list[str]:
-    """The clusters: files in conf/cluster/."""
-    return sorted(path.stem for path in (places.CONF / "cluster").glob("*.yaml"))
-
-
 def read(name: str, changes: Sequence[str] = ()) -> ClusterSettings:
     """The settings of a configuration file.
 
     Raises:
         UserError: there is no such configuration file, a key that it does not know, or a value of another type.
     """
-    if name not in known():
-        raise UserError(
-            f"on={name}: there is no such file in conf/cluster; {console.choices(name, ['local', *known()])}"
-        )
-    page = yaml_text.read(places.CONF / "cluster" / f"{name}.yaml")
+    known, path = places.named("cluster"), places.page("cluster", name)
+    if name not in known:
+        raise UserError(f"on={name}: there is no such file in conf/cluster; {console.choices(name, ['local', *known])}")
+    page = yaml_text.read(path)
     try:
         merged = OmegaConf.merge(OmegaConf.structured(ClusterSettings), page, OmegaConf.from_dotlist(list(changes)))
         settings: Any = OmegaConf.to_object(merged)
     except OmegaConfBaseException as error:
         where = f"{', '.join(f'cluster.{one}' for one in changes)}: " if changes else ""
-        raise UserError(f"{where}{str(error).splitlines()[0]}", places.CONF / "cluster" / f"{name}.yaml") from error
+        raise UserError(f"{where}{str(error).splitlines()[0]}", path) from error
     for key in ("at_once", "attempts"):
         if getattr(settings, key) < 1:
             raise UserError(f"cluster.{key}={getattr(settings, key)}: a whole number from 1")
