@@ -96,13 +96,9 @@ def _write(member: _Member, target: Path, archive: Path) -> None:
         raise UserError(f"{member.name!r} in it is not as long as announced", archive)
 
 
-def matching(folder: Path, patterns: Sequence[str]) -> list[str]:
-    """The paths of the files below a folder that match one of the patterns, in order."""
-    paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path in paths if any(fnmatchcase(path, pattern) for pattern in patterns))
-
-
 def content_digest(folder: Path, patterns: Sequence[str]) -> str:
     """The sha256 of the list that `sha256sum` prints for the matching files, in the order of their paths."""
-    listed = "".join(f"{sha256(folder / path)}  {path}\n" for path in matching(folder, patterns))
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    matching = [path for path in paths if any(fnmatchcase(path, pattern) for pattern in patterns)]
+    listed = "".join(f"{sha256(folder / path)}  {path}\n" for path in matching)
     return hashlib.sha256(listed.encode()).hexdigest()

@@ -17,21 +17,19 @@ def shown(pages: Mapping[str, DataSet]) -> str:
     return "\n".join(f"{name}: {page.title}. Licence: {page.licence}" for name, page in pages.items())
 
 
-def record(folder: Path, pages: Mapping[str, DataSet], added: Mapping[str, DataSet], roots: Mapping[str, Path]) -> None:
+def record(pages: Mapping[str, DataSet], added: Mapping[str, DataSet], roots: Mapping[str, Path]) -> None:
     """Writes the file LICENCES of the data sets that are there, and of those that will be.
 
     Args:
-        folder: where the file goes.
         pages: all data sets.
         added: those to be made.
-        roots: the folders below which files lie, by their names.
+        roots: the folders below which files lie, by their names; the file goes to `data_root`.
     """
-    there = {name: page for name, page in pages.items() if name in added or _begun(page, roots[page.root])}
-    write_text(folder / LICENCES, "\n".join([HEAD, *(_entry(name, page) for name, page in there.items())]))
-
-
-def _begun(page: DataSet, root: Path) -> bool:
-    return any((root / name).exists() for name in page.targets)
+    entries = [HEAD]
+    for name, page in pages.items():
+        if name in added or any((roots[page.root] / target).exists() for target in page.targets):
+            entries.append(_entry(name, page))
+    write_text(roots["data_root"] / LICENCES, "\n".join(entries))
 
 
 def _entry(name: str, page: DataSet) -> str:

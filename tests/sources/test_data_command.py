@@ -114,7 +114,7 @@ def test_licences_keep_what_is_there_and_what_is_added(page, tmp_path):
     other = DataSet("Another", ["open"], licence="MIT", copy={"other.txt": "x/y"})
     third = DataSet("A third", ["open"], licence="GPL", copy={"third.txt": "x/y"})
     known = {"bank": page, "other": other, "third": third}
-    licences.record(tmp_path, known, {"other": other}, {"data_root": tmp_path})
+    licences.record(known, {"other": other}, {"data_root": tmp_path})
     text = (tmp_path / "LICENCES").read_text()
     assert "CC0" in text
     assert "MIT" in text

@@ -62,7 +62,7 @@ def main() -> None:
     print(licences.shown(chosen), flush=True)
     outputs.scratch(downloads)
     with exclusive(downloads, "another process fetches data into this folder; wait for it"):
-        licences.record(roots["data_root"], known, chosen, roots)
+        licences.record(known, chosen, roots)
         failures = _make_all(chosen, roots, fetching)
     if failures:
         raise UserError(failures[0]) if len(failures) == 1 else UserError("not all could be made:", faults=failures)
