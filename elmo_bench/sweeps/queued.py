@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from elmo_bench.records import store
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.clusters import settings, slurm
-from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, Preparation, first_line
-from elmo_bench.sweeps.clusters.journal import Journal
+from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, Journal, Preparation, first_line
 from elmo_bench.sweeps.clusters.settings import ClusterSettings
 from elmo_bench.sweeps.clusters.slurm import Queued
 from elmo_bench.sweeps.plan import Plan, Planned
@@ -118,7 +117,7 @@ def _queue(plan: Plan, new: Sequence[Planned], root: Path, cluster: ClusterSetti
         slurm.cancel(prepare)
         raise
     for attempt, job in zip(attempts, jobs, strict=True):
-        Journal(attempt.journal).queued(job)
+        attempt.journal.queued(job)
     runs = {
         each.run: {"title": each.title, "record": str(attempt.record)}
         for each, attempt in zip(new, attempts, strict=True)
@@ -130,7 +129,7 @@ def _queue(plan: Plan, new: Sequence[Planned], root: Path, cluster: ClusterSetti
 def _attempt(run: Planned, root: Path, folder: Path, attempts: int) -> Attempt:
     record = store.place(root, run.config.scale.name, run.point.task, run.run)
     command = [*local.TRAIN, "hydra.mode=RUN", *run.point.overrides]
-    return Attempt(run.title, command, record, journal(folder, run.run).path, attempts)
+    return Attempt(run.title, command, record, journal(folder, run.run), attempts)
 
 
 def _preparing(new: Sequence[Planned]) -> list[Planned]:

@@ -186,7 +186,7 @@ def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again
         console.report(main)
     assert end.value.code == status
     command = [sys.executable, "-c", f"raise SystemExit({status})"]
-    tried = attempt.Attempt("a run", command, tmp_path / "record", tmp_path / "x.jobs", 3)
+    tried = attempt.Attempt("a run", command, tmp_path / "record", attempt.Journal(tmp_path / "x.jobs"), 3)
     if status == 2:
         assert tried() is None  # nothing follows
     else:

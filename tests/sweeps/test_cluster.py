@@ -11,8 +11,7 @@ import pytest
 from elmo_bench.commands.run.sweep import wanted
 from elmo_bench.sweeps import queued
 from elmo_bench.sweeps.clusters import settings, slurm
-from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, first_line
-from elmo_bench.sweeps.clusters.journal import Journal
+from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, Journal, first_line
 from elmo_bench.sweeps.clusters.slurm import Queued
 from elmo_bench.system.errors import UserError
 
@@ -73,12 +72,12 @@ def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, mo
 def attempt(tmp_path):
     """Of a command that fails."""
     command = [sys.executable, "-c", "raise SystemExit(1)"]
-    return Attempt("a run", command, tmp_path / "record", tmp_path / "x.jobs", 3)
+    return Attempt("a run", command, tmp_path / "record", Journal(tmp_path / "x.jobs"), 3)
 
 
 def started(attempt: Attempt, **changes: str) -> str:
     """The first line of a job's script, with a stand-in for `sbatch`; what it prints."""
-    folder = attempt.journal.parent
+    folder = attempt.journal.path.parent
     (folder / RUNS).write_text("w\nx\n")
     (folder / "sbatch").write_text(f'#!/bin/sh\nenv | grep ^SLURM; echo "$@" >>{folder}/asked; echo "13;cluster"\n')
     (folder / "sbatch").chmod(0o755)
@@ -95,32 +94,21 @@ def test_a_run_is_started_a_bounded_number_of_times_and_a_job_has_one_successor(
         assert started(attempt) == ""
         with pytest.raises(RuntimeError, match="ended with status 1"):
             attempt()
-        assert Journal(attempt.journal).starts == start
+        assert attempt.journal.starts == start
         assert (attempt.checkpoint() is not None) == (start < 3)
-    folder = attempt.journal.parent
+    folder = attempt.journal.path.parent
     assert (folder / "asked").read_text() == f"--parsable --dependency=afternotok:12_1 --array=1 {folder}/script 12_1\n"
-    assert attempt.journal.read_text().splitlines().count("queued 13_1 after 12_1") == 1
+    assert attempt.journal.path.read_text().splitlines().count("queued 13_1 after 12_1") == 1
     started(attempt)
     with pytest.raises(RuntimeError, match="given up after 3 starts"):
         attempt()
 
 
-def test_a_successor_carries_out_the_task_of_the_first_job_and_queues_one_itself(attempt):
-    folder = attempt.journal.parent
-    (folder / "12_1_submitted.pkl").write_text("task")
-    started(attempt)
-    line = first_line(folder, 3).replace('"$@"', "12_1")
-    subprocess.run(["sh", "-c", line], check=True, env={"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "15",
-                   "SLURM_ARRAY_JOB_ID": "13", "SLURM_ARRAY_TASK_ID": "1"})  # fmt: skip
-    assert (folder / "13_1_submitted.pkl").read_text() == "task"
-    assert attempt.journal.read_text().splitlines()[-2:] == ["started 13_1", "queued 13_1 after 13_1"]
-
-
 def test_where_jobs_may_not_submit_jobs_the_log_says_so(attempt):
-    (attempt.journal.parent / "env").write_text("#!/bin/sh\n[ $# = 0 ] || exit 1\n")
-    (attempt.journal.parent / "env").chmod(0o755)
+    (attempt.journal.path.parent / "env").write_text("#!/bin/sh\n[ $# = 0 ] || exit 1\n")
+    (attempt.journal.path.parent / "env").chmod(0o755)
     assert started(attempt) == "no successor is queued: sbatch refuses it on this node\n"
-    assert Journal(attempt.journal).jobs == ["12_1"]
+    assert attempt.journal.jobs == ["12_1"]
 
 
 @pytest.mark.parametrize("name", ["record", CANCELLED])
@@ -128,7 +116,7 @@ def test_what_is_recorded_or_cancelled_is_not_started(attempt, name):
     (attempt.record.parent / name).touch()
     attempt()
     started(attempt)
-    assert (attempt.journal.parent / "asked").exists() == (name == "record")  # dropped when the job ends well
+    assert (attempt.journal.path.parent / "asked").exists() == (name == "record")  # dropped when the job ends well
 
 
 def test_the_status_tells_all_states(tmp_path, monkeypatch):

@@ -16,7 +16,6 @@ from elmo_bench.records import items, store
 from elmo_bench.sweeps import queued
 from elmo_bench.sweeps.clusters import settings
 from elmo_bench.sweeps.clusters.attempt import CANCELLED, first_line
-from elmo_bench.sweeps.clusters.journal import Journal
 from elmo_bench.sweeps.clusters.slurm import cancel, queue, submit
 from tests import slurm_cluster
 from tests.conftest import Bench
@@ -230,7 +229,6 @@ def test_what_follows_is_what_the_page_says(row, slurm, tmp_path, monkeypatch):
     asked = replace(page.run, setup=[first_line(tmp_path, attempt.attempts)])
     (first,) = submit([attempt], tmp_path, page, asked, "row")
     training(tmp_path)
-    journal = Journal(attempt.journal)
     if row.how == "SIGUSR2":
         slurm_does("scancel", "--signal=USR2", first)
     elif row.how == "SIGKILL":
@@ -239,12 +237,12 @@ def test_what_follows_is_what_the_page_says(row, slurm, tmp_path, monkeypatch):
         slurm_does("scontrol", "requeue", first)
     elif row.how == "cancel":
         (tmp_path / CANCELLED).touch()
-        cancel(journal.jobs)
+        cancel(attempt.journal.jobs)
     end = time.monotonic() + 300  # Slurm queues a job again after two minutes
-    while {first, *journal.jobs} & queue().keys():
-        assert time.monotonic() < end, attempt.journal.read_text()
+    while {first, *attempt.journal.jobs} & queue().keys():
+        assert time.monotonic() < end, attempt.journal.path.read_text()
         time.sleep(0.5)
-    started = [line.split()[1] for line in attempt.journal.read_text().splitlines() if line.startswith("started ")]
+    started = [line.split()[1] for line in attempt.journal.path.read_text().splitlines() if line.startswith("started ")]
     assert started[0] == first
     assert [job == first for job in started[1:]] == {"place": [True], "successor": [False], "": []}[row.again]
     assert attempt.record.exists() == bool(row.again)

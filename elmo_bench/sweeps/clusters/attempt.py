@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmo_bench.sweeps.clusters.journal import Journal
 from elmo_bench.system import children
 from elmo_bench.system.errors import UserError
 
@@ -40,6 +39,38 @@ def first_line(folder: Path, attempts: int) -> str:
 
 
 @dataclass(frozen=True)
+class Journal:
+    """The jobs of one run, in a file of lines `queued ID`, `queued ID after ID` and `started ID`.
+
+    The first line is added where the run is submitted, the others by its jobs (`start.sh`). It is kept on the file
+    system that all nodes share. Short lines in append mode are whole on it.
+
+    Attributes:
+        path: of the file; it need not exist.
+    """
+
+    path: Path
+
+    def queued(self, job: str) -> None:
+        """Adds a job."""
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(f"queued {job}\n")
+
+    @property
+    def jobs(self) -> list[str]:
+        """The ids of all jobs, the newest last."""
+        return list(dict.fromkeys(line.split()[1] for line in self._lines()))
+
+    @property
+    def starts(self) -> int:
+        """How often the run was started."""
+        return sum(line.startswith("started ") for line in self._lines())
+
+    def _lines(self) -> list[str]:
+        return self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
+
+
+@dataclass(frozen=True)
 class Attempt:
     """Is called in the job.
 
@@ -47,14 +78,14 @@ class Attempt:
         title: of the run.
         command: that trains it, or goes on with it.
         record: the file that says it is finished.
-        journal: of its jobs, in the folder of the submission.
+        journal: of its jobs; it lies in the folder of the submission.
         attempts: how often it is started in all.
     """
 
     title: str
     command: Sequence[str]
     record: Path
-    journal: Path
+    journal: Journal
     attempts: int
 
     def __call__(self) -> None:
@@ -63,15 +94,15 @@ class Attempt:
         Raises:
             RuntimeError: it did not come to its end; the successor starts.
         """
-        if self.record.is_file() or (self.journal.parent / CANCELLED).exists():
+        if self.record.is_file() or (self.journal.path.parent / CANCELLED).exists():
             return
-        if Journal(self.journal).starts > self.attempts:
+        if self.journal.starts > self.attempts:
             raise RuntimeError(f"{self.title}: given up after {self.attempts} starts")
         _carry_out(self.command, f"{self.title}: ")
 
     def checkpoint(self) -> DelayedSubmission | None:
         """What submitit runs when the job is queued again; None, with which it is not: no start is left."""
-        return _again(self) if Journal(self.journal).starts < self.attempts else None
+        return _again(self) if self.journal.starts < self.attempts else None
 
 
 @dataclass(frozen=True)
