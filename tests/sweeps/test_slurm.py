@@ -1,4 +1,8 @@
-"""Sweeps of the toy task on a real Slurm of one node, which the tests start; skipped where it is not installed."""
+"""Sweeps on a real Slurm of one node, which the tests start; they are skipped where it is not installed.
+
+The runs are of the toy task. With `REAL=sst5`, or another task, the first test has short runs of it at mini instead; a
+cache that `ELMO_BENCH_CACHE` names spares it the training of the biLM.
+"""
 
 import os
 import random
@@ -7,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -17,7 +21,8 @@ from elmo_bench.sweeps import queued
 from elmo_bench.sweeps.clusters import settings
 from elmo_bench.sweeps.clusters.attempt import CANCELLED, first_line
 from elmo_bench.sweeps.clusters.slurm import cancel, queue, submit
-from tests import slurm_cluster
+from elmo_bench.system import places
+from tests import fakes, slurm_cluster
 from tests.conftest import Bench
 from tests.running.test_train import result
 from tests.sweeps.test_cluster_table import attempt_of, each_row, training
@@ -62,6 +67,15 @@ def toy(tmp_path, slurm, monkeypatch) -> Iterator[Bench]:
     cancel([*queue()])  # what a test that failed left
 
 
+def points(toy: Bench, *changes: str) -> list[str]:
+    """The arguments that say what is run, and where its files lie."""
+    if (task := os.environ.get("REAL")) is None:
+        return ["task=toy", "scale=open", *toy.shared(*changes)]
+    files = [f"cache_root={os.environ.get('ELMO_BENCH_CACHE', toy.folder / 'cache')}", f"results_root={toy.results}"]
+    own = [f"task={task}", "scale=mini", "task.fit.epochs=2", "trainer=cpu", "trainer.limit_batches=20"]
+    return [*own, *files, *changes]
+
+
 def command(toy: Bench, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     hold = {"HOLD": str(toy.folder / "hold"), "OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
     return toy.process(name, *arguments, **hold)
@@ -69,9 +83,21 @@ def command(toy: Bench, name: str, *arguments: str) -> subprocess.CompletedProce
 
 def sweep(toy: Bench, *changes: str) -> str:
     """The output of the command that queues or runs the six points."""
-    done = command(toy, "sweep", "+sweep=six", "task=toy", "scale=open", *toy.shared(*changes))
+    done = command(toy, "sweep", "+sweep=six", *points(toy, *changes))
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def run_here(toy: Bench) -> None:
+    """Trains the six points without Slurm; those of the toy task in this process, which is quicker."""
+    if "REAL" in os.environ:
+        sweep(toy)
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "CONF", toy.conf)
+        patch.setattr("elmo_bench.layers.bilm.BilmLayers", fakes.FakeBiLM)
+        for where, seed in product(("none", "input"), (1, 2, 3)):
+            toy.train(f"elmo.where={where}", f"seed={seed}")
 
 
 def until(ready: Callable[[], bool], seconds: float, toy: Bench) -> None:
@@ -142,7 +168,7 @@ def test_killed_requeued_and_timed_out_runs_are_recorded_once_and_equal_local_on
     on_cluster = records(toy.results)
     assert [logs.count(f"{run}.json\n") for run in on_cluster] == [1] * 6  # the line that a run ends with
     toy.results = toy.folder / "local"
-    sweep(toy)
+    run_here(toy)
     assert records(toy.results) == on_cluster
 
 
