@@ -6,47 +6,20 @@ it: 98 % fewer updates. Dev is scored once an epoch, so that both numbers are kn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 from elmo_bench.records.record import Record
 
 
-class Reached(NamedTuple):
-    """The point of a run's training at which a score was reached."""
+def saved(baseline: Record, elmo: Record) -> float | None:
+    """The percentage of a baseline's updates that a run with ELMo of the same seed saves.
 
-    epoch: int  # from 1
-    updates: int
+    It is of the updates until the baseline's best dev score: until the baseline first has it, and until the run with
+    ELMo first exceeds it.
 
-
-class Saving(NamedTuple):
-    """A baseline and a run with ELMo of one seed.
-
-    Attributes:
-        seed: of both runs.
-        best: the baseline's best dev score, in percent.
-        baseline: where the baseline first has it.
-        elmo: where the run with ELMo first exceeds it; None if it never does.
-    """
-
-    seed: int
-    best: float
-    baseline: Reached
-    elmo: Reached | None
-
-    @property
-    def saved(self) -> float | None:
-        """The percentage of the baseline's updates that are saved, negative if more were needed; None if `elmo` is."""
-        return None if self.elmo is None else 100 * (1 - self.elmo.updates / self.baseline.updates)
-
-
-def passed(record: Record, score: float) -> Reached | None:
-    """Where a run's dev score first exceeds a score; None if it never does."""
-    return _first(record, [dev > score for dev in record.dev_scores])
-
-
-def saving(baseline: Record, elmo: Record) -> Saving:
-    """Compares two runs of one seed.
+    Returns:
+        a negative number if more updates were needed; None if the run with ELMo never exceeds the score.
 
     Raises:
         ValueError: the runs differ in seed, task, version, scale, data, fraction, or the size of an update.
@@ -54,17 +27,22 @@ def saving(baseline: Record, elmo: Record) -> Saving:
     ours, theirs = _compared(elmo), _compared(baseline)
     if different := [key for key in ours if ours[key] != theirs[key]]:
         raise ValueError(f"the runs {baseline.run} and {elmo.run} differ in {', '.join(different)}")
-    scores = baseline.dev_scores
-    first = _first(baseline, [dev == max(scores) for dev in scores])
-    assert first is not None
-    return Saving(baseline.seed, max(scores), first, passed(elmo, max(scores)))
+    best = max(baseline.dev_scores)
+    exceeding = [dev > best for dev in elmo.dev_scores]
+    if not any(exceeding):
+        return None
+    needed = elmo.history["updates"][exceeding.index(True)]
+    return 100 * (1 - needed / baseline.history["updates"][baseline.dev_scores.index(best)])
 
 
-def savings(baselines: Iterable[Record], elmos: Iterable[Record]) -> list[Saving]:
-    """`saving` of the seeds that both groups of runs have, in their order."""
+def savings(baselines: Iterable[Record], elmos: Iterable[Record]) -> list[float | None]:
+    """`saved` of the seeds that both groups of runs have, in their order."""
     by_seed = {record.seed: record for record in elmos}
-    pairs = [(record, by_seed[record.seed]) for record in baselines if record.seed in by_seed]
-    return sorted(saving(*pair) for pair in pairs)
+    return [
+        saved(record, by_seed[record.seed])
+        for record in sorted(baselines, key=lambda record: record.seed)
+        if record.seed in by_seed
+    ]
 
 
 def _compared(record: Record) -> dict[str, Any]:
@@ -75,10 +53,3 @@ def _compared(record: Record) -> dict[str, Any]:
         "batch": task.get("batch", {}).get("batch_size"),
         "devices": trainer.get("devices", 1),
     }
-
-
-def _first(record: Record, reached: Sequence[bool]) -> Reached | None:
-    if True not in reached:
-        return None
-    epoch = reached.index(True)
-    return Reached(epoch + 1, record.history["updates"][epoch])

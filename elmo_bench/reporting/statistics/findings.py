@@ -70,14 +70,6 @@ class Evaluated(NamedTuple):
     command: str
     rows: list[Row]
 
-    def by_verdict(self) -> dict[str, list[str]]:
-        """The tasks of each verdict that occurs."""
-        return {
-            each: [row.task for row in self.rows if row.verdict == each]
-            for each in VERDICTS
-            if any(row.verdict == each for row in self.rows)
-        }
-
 
 def evaluated(records: Sequence[Record], scale: str, studies: Sequence[StudyRecord]) -> list[Evaluated]:
     """Every finding of the tables of conf/sweep/, and of the studies of conf/analysis/, at a scale.
@@ -168,7 +160,7 @@ def _of_updates(finding: Finding, task: str, found: tuple[Group, Group]) -> Row:
     never do."""
     more, less = found
     try:
-        saved = [each.saved for each in efficiency.savings(less.records, more.records)]
+        saved = efficiency.savings(less.records, more.records)
     except ValueError as error:  # the sizes of an update differ
         return _untested(task, str(error))
     passing = [each for each in saved if each is not None]
