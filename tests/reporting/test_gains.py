@@ -57,15 +57,9 @@ def without_items(group):
     return Group([replace(record, path=None) for record in group.records], group.name)
 
 
-def bounds(found: Gain) -> tuple[float, float]:
-    assert found.low is not None
-    assert found.high is not None
-    return found.low, found.high
-
-
 def half(found: Gain) -> float:
-    low, high = bounds(found)
-    return (high - low) / 2
+    assert found.spread
+    return found.spread.half
 
 
 @pytest.fixture
@@ -157,7 +151,8 @@ def test_a_gain_has_an_interval_and_tests(pair):
     found = gain(*pair)
     means = [np.mean([record.metrics["test"]["f1"] for record in group.records]) for group in pair]
     assert found.mean == pytest.approx(means[0] - means[1])
-    low, high = bounds(found)
+    assert found.interval
+    low, high = found.interval
     assert 0 < low < found.mean < high
     assert found.mean - low == pytest.approx(high - found.mean)
     assert [p is not None and p < 0.1 for p in found.p_items] == [True] * 3
@@ -178,9 +173,8 @@ def test_seeds_alone_where_there_are_no_items(pair):
     expected: Any = stats.ttest_ind(*scores, equal_var=False)
     interval = expected.confidence_interval()
     assert found.p == pytest.approx(expected.pvalue, rel=0.2)
-    assert found.low == pytest.approx(interval.low, abs=0.6)
-    assert found.high == pytest.approx(interval.high, abs=0.6)
-    assert found.p_items == [None] * 3
+    assert found.interval == pytest.approx((interval.low, interval.high), abs=0.6)
+    assert found.p_items == ()
     assert "over seeds alone (no per-example results)" in found.note
 
 
@@ -217,7 +211,7 @@ def test_one_seed_in_each_arm_is_about_the_items(tmp_path):
     assert found.p is None
     assert "over examples alone" in found.note
     nothing = gain(without_items(one), without_items(other))
-    assert (nothing.low, nothing.high) == (None, None)
+    assert nothing.interval is None
     assert nothing.note == "none (one seed, no per-example results)"
 
 
@@ -260,7 +254,7 @@ def test_the_cluster_that_carries_most_of_a_gain_by_brute_force(tmp_path):
 def test_items_that_are_not_the_same_are_not_paired(tmp_path, other):
     found = gain(arm(tmp_path, "input"), arm(tmp_path, "none", **other))
     assert "over seeds alone" in found.note
-    assert found.p_items == [None] * 3
+    assert found.p_items == ()
 
 
 def test_items_of_another_version_of_the_metric_are_left_out(tmp_path, pair):
@@ -286,7 +280,7 @@ def test_equal_seeds_have_no_spread(pair):
     equal: Any = {"test": {"f1": 50.0}}
     flat = [Group([replace(record, metrics=equal) for record in group.records], "flat") for group in pair]
     found = gain(flat[0], flat[1])
-    assert (found.mean, found.low, found.high, found.p) == (0, 0, 0, 1)
+    assert (found.mean, found.interval, found.p) == (0, (0, 0), 1)
 
 
 # Tables.

@@ -26,9 +26,9 @@ def forest(name: str, title: str, scales: Mapping[str, Sequence[Comparison]]) ->
 
 
 def _row(main: Comparison) -> dict[str, Any]:
-    mean, low, high = (None if x is None else round(x, 2) for x in (main.test.mean, main.test.low, main.test.high))
-    return {"task": main.task, "gain": mean, "low": low, "high": high, "seeds": min(main.test.seeds),
-            "paper": gain_of_paper(main.treated.first)}  # fmt: skip
+    low, high = (None if end is None else round(end, 2) for end in main.test.interval or (None, None))
+    return {"task": main.task, "gain": round(main.test.mean, 2), "low": low, "high": high,
+            "seeds": min(main.test.seeds), "paper": gain_of_paper(main.treated.first)}  # fmt: skip
 
 
 def _in_words(row: Mapping[str, Any]) -> str:

@@ -74,7 +74,7 @@ MEANING = {
 
 def interval(gain: Gain) -> str:
     """The 95 % interval, as "+2.67 to +7.96"; empty where there is none, or its ends are one value."""
-    ends = [] if gain.low is None or gain.high is None else [f"{gain.low:+.2f}", f"{gain.high:+.2f}"]
+    ends = [f"{end:+.2f}" for end in gain.interval or ()]
     return " to ".join(ends) if len({*ends}) > 1 else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from hydra.utils import get_class
@@ -19,19 +19,6 @@ from elmo_bench.system import code
 
 UNITS = AdditiveMetric.units
 FromTotals = Callable[[Mapping[str, float]], Mapping[str, float]]
-
-
-class Metric(NamedTuple):
-    """One number of a task's official metric, computed from the sums of its statistics."""
-
-    from_totals: FromTotals
-    name: str
-    statistics: tuple[str, ...]
-
-    def of(self, sums: np.ndarray) -> np.ndarray:
-        """(n, M) sums of the M statistics -> (n,) percent. F1 is computed from the sums, never averaged."""
-        rows = sums.tolist()
-        return np.array([self.from_totals(dict(zip(self.statistics, row, strict=True)))[self.name] for row in rows])
 
 
 class Evidence:
@@ -51,22 +38,27 @@ class Evidence:
     """
 
     def __init__(self, scored: Items, from_totals: FromTotals, metric: str, units: tuple[str, str] = UNITS):
-        self.metric = Metric(from_totals, metric, tuple(scored.statistics))
+        self._from_totals, self._metric, self._statistics = from_totals, metric, tuple(scored.statistics)
         self.rows, self.clusters, self.names = scored.rows, scored.clusters, scored.names
         self.unit = units[not scored.names]
         columns = [np.bincount(scored.clusters, weights=values) for values in scored.statistics.values()]
         self.table = np.stack(columns, axis=1)
         self.value = float(from_totals(scored.totals())[metric])
 
+    def percent(self, sums: np.ndarray) -> np.ndarray:
+        """(n, M) sums of the M statistics -> (n,) the metric. F1 is computed from the sums, never averaged."""
+        totals = (dict(zip(self._statistics, row, strict=True)) for row in sums.tolist())
+        return np.array([self._from_totals(each)[self._metric] for each in totals])
+
     @cached_property
     def drawn(self) -> np.ndarray:
         """(DRAWS,) the metric on each draw of clusters, which are the same draws for all runs on the same examples."""
-        return self.metric.of(resampling.resampled_sums(self.table))
+        return self.percent(resampling.resampled_sums(self.table))
 
     @cached_property
     def without(self) -> np.ndarray:
         """(K,) the metric without each of the clusters, in percent."""
-        return self.metric.of(self.table.sum(0) - self.table)
+        return self.percent(self.table.sum(0) - self.table)
 
     def pairs_with(self, other: Evidence) -> bool:
         """Whether both are of the same examples."""

@@ -24,8 +24,8 @@ class Gain(NamedTuple):
         seeds: their numbers in the treated arm and in the control.
         note: what the interval leaves out, in words; empty if nothing.
         p_items: for each seed of the treated arm, the p of a paired permutation test against the control's run of the
-            same seed, over clusters of examples: of these two models, not of the arms. None where there is no such run,
-            or no per-example results.
+            same seed, over clusters of examples: of these two models, not of the arms. None where there is no such run;
+            empty without per-example results.
         clusters: how many clusters of examples are resampled, such as "316 documents"; else empty.
         influence: of the cluster on which the gain depends most.
     """
@@ -39,14 +39,9 @@ class Gain(NamedTuple):
     influence: Influence | None = None
 
     @property
-    def low(self) -> float | None:
-        """The lower end of the 95 % interval."""
-        return self.spread and self.spread.around(self.mean)[0]
-
-    @property
-    def high(self) -> float | None:
-        """The upper end of the 95 % interval."""
-        return self.spread and self.spread.around(self.mean)[1]
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval."""
+        return self.spread and self.spread.around(self.mean)
 
     @property
     def p(self) -> float | None:
@@ -60,21 +55,22 @@ def gain(treated: Group, control: Group, split: str = "test", *, permute: bool =
     Args:
         treated, control: groups of runs of one task on the same data.
         split: "dev" or "test". Dev has chosen the epoch of every run, so its scores are a little too high in both arms.
-        permute: whether to make the permutation tests, which take most of the time; else `p_items` has no p.
+        permute: whether to make the permutation tests, which take most of the time; else `p_items` is empty.
 
     Raises:
         UserError: a damaged file of per-example results.
     """
     evidence = _paired(treated, control, split)
-    arms = _arms(treated, control, split, evidence)
-    found = _gain(float(arms[0].scores.mean() - arms[1].scores.mean()), *arms)
-    found = found._replace(p_items=[None] * len(treated.records))
+    one, other = _arms(treated, control, split, evidence)
+    found = _gain(float(one.scores.mean() - other.scores.mean()), one, other)
     if evidence is None:
         return found
-    if permute:
-        found = found._replace(p_items=_p_items(_by_seed(treated, evidence[0]), _by_seed(control, evidence[1])))
     first = evidence[0][0]
-    return found._replace(clusters=f"{len(first.table):,} {first.unit}", influence=most_influential(*evidence))
+    return found._replace(
+        p_items=_p_items(treated, control, evidence) if permute else (),
+        clusters=f"{len(first.table):,} {first.unit}",
+        influence=most_influential(*evidence),
+    )
 
 
 def error_reduction(treated: Group, control: Group) -> Gain | None:
@@ -104,10 +100,6 @@ def _arms(treated: Group, control: Group, split: str, evidence: Paired | None) -
     return Arm.of(one, evidence and evidence[0]), Arm.of(other, evidence and evidence[1])
 
 
-def _by_seed(group: Group, evidence: Sequence[Evidence]) -> dict[int, Evidence]:
-    return {record.seed: each for record, each in zip(group.records, evidence, strict=True)}
-
-
 def _paired(treated: Group, control: Group, split: str) -> Paired | None:
     """The evidence of both arms; None unless all runs have it, of the same examples."""
     one, other = (of_arm(group.records, split, treated.first.monitor) for group in (treated, control))
@@ -126,11 +118,12 @@ def _note(treated: Arm, control: Arm) -> str:
     return "; ".join([*notes, *["the single seed of one arm is taken to vary as the other arm's"] * single])
 
 
-def _p_items(treated: dict[int, Evidence], control: dict[int, Evidence]) -> list[float | None]:
+def _p_items(treated: Group, control: Group, evidence: Paired) -> list[float | None]:
     """By seed, where both arms have it."""
+    others = {record.seed: each.table for record, each in zip(control.records, evidence[1], strict=True)}
     return [
-        resampling.permutation_p(one.table, control[seed].table, one.metric.of) if seed in control else None
-        for seed, one in treated.items()
+        resampling.permutation_p(one.table, others[record.seed], one.percent) if record.seed in others else None
+        for record, one in zip(treated.records, evidence[0], strict=True)
     ]
 
 
@@ -146,8 +139,8 @@ READING = (
 
 def in_words(gain: Gain) -> str:
     """ "+5.31 [+4.10, +6.52]"; without an interval only the mean."""
-    mean = f"{gain.mean:+.2f}"
-    return mean if gain.low is None or gain.high is None else f"{mean} [{gain.low:+.2f}, {gain.high:+.2f}]"
+    ends = ", ".join(f"{end:+.2f}" for end in gain.interval or ())
+    return f"{gain.mean:+.2f}" + (f" [{ends}]" if ends else "")
 
 
 def p_in_words(p: float) -> str:
@@ -159,9 +152,10 @@ def verdict(gain: Gain) -> str:
     """How sure a gain is: clear or worse (the interval is above or below zero), not shown, one seed, no interval."""
     if min(gain.seeds) < 2:
         return "one seed"
-    if gain.low is None or gain.high is None:
+    if gain.interval is None:
         return "no interval"
-    return "clear" if gain.low > 0 else "worse" if gain.high < 0 else "not shown"
+    low, high = gain.interval
+    return "clear" if low > 0 else "worse" if high < 0 else "not shown"
 
 
 def shown_by(seeds: int) -> str:

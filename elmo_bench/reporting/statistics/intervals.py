@@ -128,11 +128,7 @@ class Arm(NamedTuple):
         return self.clusters / (self.clusters - 1) if self.clusters else 1.0
 
 
-class Part(NamedTuple):
-    """One source of the variance of a gain."""
-
-    variance: float
-    degrees: int  # of freedom, with which the variance is estimated
+Part = tuple[float, int]  # of the variance of a gain, with the degrees of freedom with which it is estimated
 
 
 def spread(treated: Arm, control: Arm) -> Spread | None:
@@ -149,17 +145,10 @@ def draws(treated: Arm, control: Arm) -> np.ndarray:
 
     Seeds are drawn in each arm apart, clusters for both together.
     """
-    one, other = _sources(treated, control)
+    one = treated.scores if treated.size > 1 else control.scores  # a single seed says nothing, so the other arm's
+    other = control.scores if control.size > 1 else treated.scores
     seeds = resampling.seed_noise(one, treated.size, 0) - resampling.seed_noise(other, control.size, 1)
     return seeds + _items_share(treated, control) ** 0.5 * _over_items(treated, control)
-
-
-def _sources(treated: Arm, control: Arm) -> tuple[np.ndarray, np.ndarray]:
-    """The scores from which the seeds of each arm are drawn: a single seed says nothing, so the other arm's."""
-    return (
-        treated.scores if treated.size > 1 else control.scores,
-        control.scores if control.size > 1 else treated.scores,
-    )
 
 
 def _parts(treated: Arm, control: Arm) -> list[Part]:
@@ -167,16 +156,16 @@ def _parts(treated: Arm, control: Arm) -> list[Part]:
     parts = _seed_parts(treated, control)
     if treated.clusters:
         variance = _items_share(treated, control) * float(_over_items(treated, control).var(ddof=1))
-        parts.append(Part(variance, treated.clusters - 1))
+        parts.append((variance, treated.clusters - 1))
     return parts
 
 
 def _seed_parts(treated: Arm, control: Arm) -> list[Part]:
     """Those of the seeds; none with a single seed in each arm."""
     if treated.size > 1 and control.size > 1:
-        return [Part(arm.variance / arm.size, arm.size - 1) for arm in (treated, control)]
+        return [(arm.variance / arm.size, arm.size - 1) for arm in (treated, control)]
     many = max(treated, control, key=lambda arm: arm.size)
-    return [Part(many.variance * (1 / many.size + 1), many.size - 1)] if many.size > 1 else []
+    return [(many.variance * (1 / many.size + 1), many.size - 1)] if many.size > 1 else []
 
 
 def _over_items(treated: Arm, control: Arm) -> np.ndarray:
@@ -197,4 +186,4 @@ def _items_share(treated: Arm, control: Arm) -> float:
         return 0.0
     known = [arm.noise for arm in (treated, control) if arm.size > 1]
     own = sum((arm.noise if arm.size > 1 else max(known, default=0.0)) / arm.size for arm in (treated, control))
-    return max(0.0, 1 - min(own, sum(part.variance for part in _seed_parts(treated, control))) / whole)
+    return max(0.0, 1 - min(own, sum(variance for variance, _ in _seed_parts(treated, control))) / whole)

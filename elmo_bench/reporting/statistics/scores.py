@@ -22,12 +22,8 @@ def scores(records: Sequence[Record], split: str, metric: str) -> str:
 
 def of_paper(record: Record, metric: str) -> tuple[float | None, float | None]:
     """The paper's figures for the baseline and +ELMo."""
-    given = record.paper
-    before, after = (given.get(key) for key in ("baseline", "elmo"))
-    if isinstance(before, dict):
-        before = before.get(metric)
-    if isinstance(after, dict):
-        after = after.get(metric)
+    given = (record.paper.get(arm) for arm in ("baseline", "elmo"))
+    before, after = (each.get(metric) if isinstance(each, dict) else each for each in given)
     return before, after
 
 

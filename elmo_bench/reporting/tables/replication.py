@@ -117,15 +117,6 @@ def _cell(each: Evaluated, row: Row) -> Number:
     return Number(text, runs_of(*row.groups), fold=[*filter(None, fold)], verdict=row.verdict)
 
 
-def difference(row: Row) -> str:
-    """ "+3.06 [+1.04, +5.07]"; without an interval the difference alone."""
-    if row.value is None:
-        return ""
-    digits = 1 if row.unit == "%" else 2
-    value = f"{row.value:+.{digits}f}{' %' if row.unit == '%' else ''}"
-    return f"{value} [{row.interval[0]:+.{digits}f}, {row.interval[1]:+.{digits}f}]" if row.interval else value
-
-
 def _detail(each: Evaluated) -> list[str]:
     rows = [
         (
@@ -143,8 +134,10 @@ def _detail(each: Evaluated) -> list[str]:
 
 
 def _measured(row: Row) -> tuple[str, str]:
-    value, _, interval = difference(row).partition(" [")
-    return value, interval.rstrip("]").replace(", ", " to ")
+    """The difference and its interval, "+3.06" and "+1.04 to +5.07"; empty where they are not known."""
+    digits, unit = (1, " %") if row.unit == "%" else (2, "")
+    value = "" if row.value is None else f"{row.value:+.{digits}f}{unit}"
+    return value, " to ".join(f"{end:+.{digits}f}" for end in row.interval or ())
 
 
 def _region(bounds: Bounds) -> str:
