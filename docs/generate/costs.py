@@ -17,6 +17,7 @@ from elmo_bench.records.record import Record
 from elmo_bench.records.store import read_all, whole
 from elmo_bench.records.times import typical
 from elmo_bench.reporting.section import pipes
+from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import tables
 from elmo_bench.reporting.tables.beside import beside
 from elmo_bench.system import places
@@ -131,7 +132,7 @@ def first_result(task: str) -> str:
 
 def two_gains() -> str:
     """The clearest gain of the reference runs on open data, and one that is not shown."""
-    section = tables.overview(whole(read_all(places.RECORDED, "open")))[0]
+    section = tables.overview(by_scale(whole(read_all(places.RECORDED, "open"))))[0]
     lows = [float(re.findall(r"[-+][\d.]+", row[5])[1]) for row in section.rows]
     shown = section.rows[lows.index(max(lows))]
     unsure = [row for row, low in zip(section.rows, lows, strict=True) if low <= 0]

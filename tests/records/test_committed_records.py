@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.commands.compare import report
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity.identity import Identity, flat
 from elmo_bench.identity.settings import relevant
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.tables import tables
+from elmo_bench.reporting.pages import report as page
 from elmo_bench.system import places
 from elmo_bench.system.storage.hashing import fingerprint
 
@@ -98,11 +97,12 @@ def test_the_committed_records_are_readable_and_the_report_is_theirs():
     if not found:
         pytest.skip("no record is committed here")
     if len(found) == len(there):
-        for name, text in report.contents(found, RESULTS).items():
+        made = page.made(found, RESULTS)
+        for name, text in made.files.items():
             if name in ("README.md", "report.json") or libraries_are_pinned():
                 assert (RESULTS / name).read_text(encoding="utf-8") == text, f"{name}: make report writes another"
         readme = (places.ROOT / "README.md").read_text(encoding="utf-8")
-        assert report.embedded(readme, tables.overview(found)) == readme
+        assert page.embedded(readme, made.overview) == readme
     text = "".join(map(store.dumps, found))
     assert "/root/" not in text
     assert "/home/" not in text

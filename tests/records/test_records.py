@@ -12,6 +12,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.records import store, studies
 from elmo_bench.records.record import Record, without_seed
 from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.statistics.scores import ranges
 from elmo_bench.reporting.tables import tables
 from elmo_bench.system import machine
@@ -203,7 +204,7 @@ def test_tasks_stand_side_by_side_without_variants_and_controls(results):
         save(results, fake(where, 1, f1, group=group, variant={"elmo.dropout": 0.2}))
     untrained = {"name": "untrained", "sha256": None, "tuned": False}
     save(results, fake("input", 1, 10.0, group="control", variant={"bilm": "untrained"}, bilm=untrained))
-    real, mini = tables.overview(store.read_all(results))
+    real, mini = tables.overview(by_scale(store.read_all(results)))
     assert (real.title, mini.title) == ("all tasks, scale open", "all tasks, scale mini")
     paper = "90.15, 92.22: +2.07"
     assert real.rows == [("ner", "f1", "random", "86.00 ± 1.00 (3)", "90.00 ± 1.00 (3)", "+4.00 [+1.74, +6.26]", paper)]
@@ -213,7 +214,7 @@ def test_tasks_stand_side_by_side_without_variants_and_controls(results):
 def test_every_bilm_has_a_row_of_its_own(tmp_path):
     other = {"name": "original", "sha256": None, "tuned": False}
     save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 84.0), fake("input", 1, 90.0, group="b", bilm=other))
-    (real,) = tables.overview(store.read_all(tmp_path))
+    (real,) = tables.overview(by_scale(store.read_all(tmp_path)))
     assert [row[0] for row in real.rows] == ["ner (biLM open)", "ner (biLM original)"]
     assert [row[3:6] for row in real.rows] == [
         ("80.00 (1)", "84.00 (1)", "+4.00"),
@@ -223,7 +224,7 @@ def test_every_bilm_has_a_row_of_its_own(tmp_path):
 
 def test_tables_replace_what_stands_between_the_marks(results):
     first, last = report.MARKS
-    found = tables.overview(store.read_all(results))
+    found = tables.overview(by_scale(store.read_all(results)))
     page = report.embedded(f"before\n{first}\n\nold\n\n{last}\nafter\n", found)
     assert page.startswith(f"before\n{first}\n\n{pages.note('open')}\n\n| task |")
     lacking = "Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=mini`)."

@@ -14,7 +14,7 @@ from elmo_bench.configuration.schema import typed
 from elmo_bench.identity.arms import variant
 from elmo_bench.records import run_names, store
 from elmo_bench.reporting.pages import report as page
-from elmo_bench.reporting.statistics.outcomes import outcome
+from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
 from elmo_bench.reporting.tables import beside, comparisons, tables
 from elmo_bench.running.launch import train
 from elmo_bench.system import places
@@ -105,7 +105,7 @@ def test_the_papers_own_files_fill_the_row_of_their_task(task, tmp_path):
     for arm in ("baseline", "elmo"):
         record = train(pages.compose([*given, f"arm={arm}"]))
         assert (record.arm, record.variant) == (arm, {"vectors": "glove.6B.50d"})
-    (table,) = tables.overview(store.read_all(tmp_path / "results"))
+    (table,) = tables.overview(by_scale(store.read_all(tmp_path / "results")))
     ((name, _, named, without, with_elmo, gain, _),) = table.rows
     assert (name, named, table.remarks) == (task, "glove.6B.50d", [])
     assert without.endswith("(1)")
@@ -166,7 +166,7 @@ def test_random_vectors_are_a_control_below_the_papers_comparison(tmp_path):
         tmp_path,
         *(arm(where, f1 + seed, vectors, seed=seed) for (where, vectors), f1 in scores.items() for seed in (1, 2)),
     )
-    main, control = tables.overview(store.read_all(tmp_path))
+    main, control = tables.overview(by_scale(store.read_all(tmp_path)))
     assert [row[2:5] for row in main.rows] == [("glove.6B.50d", "66.50 ± 0.71 (2)", "73.50 ± 0.71 (2)")]
     assert [row[2:5] for row in control.rows] == [("random", "51.50 ± 0.71 (2)", "71.50 ± 0.71 (2)")]
     assert control.title == "all tasks, scale open, without pre-trained word vectors"
@@ -186,7 +186,7 @@ def test_random_vectors_are_a_control_below_the_papers_comparison(tmp_path):
 @pytest.mark.usefixtures("first_versions")
 def test_one_arm_is_shown_and_the_other_named(tmp_path):
     save(tmp_path, arm("none", 65.0), arm("none", 50.0, "random"), arm("input", 70.0, "random"))
-    main, _ = tables.overview(store.read_all(tmp_path))
+    main, _ = tables.overview(by_scale(store.read_all(tmp_path)))
     assert [row[:6] for row in main.rows] == [("ner", "f1", "glove.6B.50d", "65.00 (1)", "", "")]
     assert main.remarks == ["Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=open`)."]
     page.refresh(tmp_path)

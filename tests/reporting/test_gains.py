@@ -15,7 +15,7 @@ from elmo_bench.records import items, store
 from elmo_bench.reporting.section import Number
 from elmo_bench.reporting.statistics import evidence, gains, resampling
 from elmo_bench.reporting.statistics.findings import OPEN, verdict
-from elmo_bench.reporting.statistics.gains import Gain, error_reduction, gain, shown_by
+from elmo_bench.reporting.statistics.gains import Gain, error_reduction, gain, of_models, shown_by
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.intervals import LEVEL, Arm, Spread, spread
 from elmo_bench.reporting.statistics.outcomes import Comparison, holm
@@ -155,7 +155,7 @@ def test_a_gain_has_an_interval_and_tests(pair):
     low, high = found.interval
     assert 0 < low < found.mean < high
     assert found.mean - low == pytest.approx(high - found.mean)
-    assert [p is not None and p < 0.1 for p in found.p_items] == [True] * 3
+    assert [p is not None and p < 0.1 for p in of_models(*pair)] == [True] * 3
     assert found.p is not None
     assert found.p < LEVEL
     cell = comparisons._row(Comparison(pair[0], pair[1], found, found))[4]
@@ -174,7 +174,7 @@ def test_seeds_alone_where_there_are_no_items(pair):
     interval = expected.confidence_interval()
     assert found.p == pytest.approx(expected.pvalue, rel=0.2)
     assert found.interval == pytest.approx((interval.low, interval.high), abs=0.6)
-    assert found.p_items == ()
+    assert of_models(without_items(pair[0]), pair[1]) == []
     assert "over seeds alone (no per-example results)" in found.note
 
 
@@ -222,7 +222,7 @@ def test_a_single_seed_is_taken_to_vary_as_the_other_arm_does(tmp_path):
     expected = stats.t.ppf(0.975, 2) * deviation * (1 / 3 + 1) ** 0.5
     assert half(found) == pytest.approx(expected, rel=0.05)
     assert found.note.endswith("is taken to vary as the other arm's")
-    assert [p is None for p in gain(many, single).p_items] == [True, False, True]
+    assert [p is None for p in of_models(many, single)] == [True, False, True]
 
 
 def test_the_cluster_that_carries_most_of_a_gain_by_brute_force(tmp_path):
@@ -252,9 +252,9 @@ def test_the_cluster_that_carries_most_of_a_gain_by_brute_force(tmp_path):
 
 @pytest.mark.parametrize("other", [{"n": 151}, {"size": 2}])
 def test_items_that_are_not_the_same_are_not_paired(tmp_path, other):
-    found = gain(arm(tmp_path, "input"), arm(tmp_path, "none", **other))
-    assert "over seeds alone" in found.note
-    assert found.p_items == ()
+    pair = arm(tmp_path, "input"), arm(tmp_path, "none", **other)
+    assert "over seeds alone" in gain(*pair).note
+    assert of_models(*pair) == []
 
 
 def test_items_of_another_version_of_the_metric_are_left_out(tmp_path, pair):

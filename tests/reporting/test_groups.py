@@ -9,7 +9,7 @@ from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.groups import distinctions, flat, in_groups, in_words
-from elmo_bench.reporting.statistics.outcomes import outcome
+from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
 from elmo_bench.reporting.tables import comparisons, tables
 from tests.records.test_records import fake, save
 
@@ -65,7 +65,7 @@ def test_records_of_earlier_versions_are_left_out_and_one_line_says_so(tmp_path,
 
 def test_of_two_groups_for_one_cell_that_with_more_seeds_is_shown():
     few = fake("none", 1, 90.0, group="few", finished="2026-02-01T00:00:00+00:00")
-    (section,) = tables.overview([few, *(fake("none", seed, 70.0) for seed in (1, 2))])
+    (section,) = tables.overview(by_scale([few, *(fake("none", seed, 70.0) for seed in (1, 2))]))
     assert section.rows[0][3] == "70.00 ± 0.00 (2)"
 
 
@@ -76,7 +76,7 @@ def test_a_bilm_that_no_main_arm_uses_has_no_row_in_the_overview():
         fake("input", group="b"),
         fake("input", group="c", variant={"bilm": "tuned"}, bilm=tuned),
     ]
-    (section,) = tables.overview(runs)
+    (section,) = tables.overview(by_scale(runs))
     assert [row[:3] for row in section.rows] == [("ner", "f1", "random")]
 
 
@@ -101,7 +101,7 @@ def test_records_that_claim_one_cell_have_a_row_each(tmp_path, other, mark, grou
     save(tmp_path, fake("none", f1=50.0, data_sha256=MINE))
     page.refresh(tmp_path)
     records = page.read_all(tmp_path)
-    overview, section = tables.overview(records)[0], tables.sections(records)[0]
+    overview, section = tables.overview(by_scale(records))[0], tables.sections(records)[0]
     tests = {"60.00 ± 1.00", "1.00"}
     rows = [row for row in section.rows if row[0].startswith("+ELMo")]
     assert {row[4] for row in rows} == tests

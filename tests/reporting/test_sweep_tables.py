@@ -194,7 +194,7 @@ def test_a_run_stands_in_the_first_table_that_has_it(where, variant, table):
 
 def test_the_report_has_the_tables_of_sweeps_made_of_the_records(tmp_path):
     save(tmp_path, *made("srl", both=[80.0, 82.0, 81.0]))
-    files = page.contents(store.read_all(tmp_path), tmp_path)
+    files = page.made(store.read_all(tmp_path), tmp_path).files
     written = table_files.markdown([shown(SweepRequest("table3", ["srl"]), store.read_all(tmp_path))])
     assert files["tables/table3.mini.md"] == written
     assert [name for name in files if name.startswith("tables/")] == ["tables/table3.mini.md", "tables/figure2.mini.md"]

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from elmo_bench.reporting.pages.report import MARKS, contents, embedded, refresh
+from elmo_bench.reporting.pages.report import MARKS, embedded, refresh
 from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Command
 
-__all__ = ["COMMAND", "MARKS", "contents", "embedded", "main", "refresh", "show"]
+__all__ = ["COMMAND", "MARKS", "embedded", "main", "refresh", "show"]
 
 COMMAND = Command(
     (Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from elmo_bench.reporting.charts.forest import forest
-from elmo_bench.reporting.pages.parts import Chapter
-from elmo_bench.reporting.section import Number, Section
+from elmo_bench.reporting.section import Chapter, Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.gains import Gain, verdict
 from elmo_bench.reporting.statistics.outcomes import Comparison, Scales, compared
@@ -23,11 +22,7 @@ NOTE = (
 def answer(scales: Scales) -> Chapter:
     """A few sentences and a picture for each scale, and in a fold one table of all tasks."""
     found = compared(scales)
-    lacking = [
-        f"Scale {scale}. {line}"
-        for scale, here in scales.items()
-        for line in tables.not_recorded([outcome.records for outcome in here])
-    ]
+    lacking = [f"Scale {scale}. {line}" for scale, here in scales.items() for line in tables.not_recorded(here)]
     title = "Does ELMo help, where, and how sure is that?"
     if not found:
         return Chapter("answer", title, ["No task has recorded runs with and without ELMo.", *lacking])

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 
 from elmo_bench.records.record import Record
 from elmo_bench.records.times import COMPUTING, in_time, typical
-from elmo_bench.reporting.pages.parts import Chapter
-from elmo_bench.reporting.section import Number, Section
+from elmo_bench.reporting.section import Chapter, Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales
 from elmo_bench.reporting.tables.numbers import linked, mean_of
 
 HEADER = ("arm", "seeds", "computing a run", "tokens a second", "peak memory", "parameters", "device")
-COLUMNS = {"tokens_per_second": "{:,.0f}", "peak_memory_mib": "{:,.0f} MiB",
-           "parameters": "{:,.0f}"}  # fmt: skip
+COLUMNS = {"tokens_per_second": "{:,.0f}", "peak_memory_mib": "{:,.0f} MiB", "parameters": "{:,.0f}"}
 WORDS = f"Means over the seeds, of arms without variants. A time opens to its runs. {COMPUTING}"
 
 
@@ -39,16 +37,12 @@ def _table(outcome: Outcome) -> Section:
 
 
 def _row(group: Group) -> tuple[str, ...]:
-    others = (mean_of(group, _values(group, key), text) for key, text in COLUMNS.items())
+    others = (mean_of(group, key, text) for key, text in COLUMNS.items())
     seeds = statistics.ranges([record.seed for record in group.records])
     time = Number(
         in_time(typical(group.records)), [linked(each, in_time(each.device_seconds)) for each in group.records]
     )
     return group.name, seeds, time, *map(str, others), "; ".join(sorted({*map(_device, group.records)}))
-
-
-def _values(group: Group, key: str) -> dict[str, float]:
-    return {record.run: value for record in group.records if (value := getattr(record, key))}
 
 
 def _device(record: Record) -> str:

@@ -29,7 +29,7 @@ def export(records: Sequence[Record], results_root: Path, output: Path) -> list[
     """
     table, named, written = results(results_root), Counter[str](), []
     contents = {"runs.csv": table.to_csv(index=False).encode(), "runs.parquet": table.to_parquet(index=False)}
-    for section in report.sections(records, results_root):
+    for section in report.made(records, results_root).sections:
         stem = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")[:80]
         named[stem] += 1
         name = f"tables/{stem}" + (f"-{named[stem]}" if named[stem] > 1 else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from elmo_bench.records.studies import StudyRecord
@@ -12,14 +13,12 @@ from elmo_bench.reporting.charts.svg import drawn
 from elmo_bench.reporting.pages import pictures
 from elmo_bench.reporting.pages.answer import answer
 from elmo_bench.reporting.pages.cost import cost
-from elmo_bench.reporting.pages.parts import Chapter, as_json
-from elmo_bench.reporting.section import TEMPLATES, Number, Section
+from elmo_bench.reporting.section import Chapter, Number, Section
 from elmo_bench.reporting.statistics.findings import RULE, UNTESTED, Evaluated
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import Comparison, Scales, compared
-from elmo_bench.reporting.tables import comparisons, replication, tables
-from elmo_bench.reporting.tables.remarks import NOTHING, Read
-from elmo_bench.reporting.tables.studies import sections
+from elmo_bench.reporting.tables import replication
+from elmo_bench.reporting.tables.studies import section
 from elmo_bench.system.storage import json_text
 
 SWEPT = "Mean ± sample standard deviation over the seeds, whose number stands in brackets."
@@ -34,21 +33,26 @@ def chapters(
     swept: Sequence[Section] = (),
     studies: Sequence[StudyRecord] = (),
     findings: Sequence[Sequence[Evaluated]] = (),
-    read: Read = NOTHING,
+    of_tasks: Sequence[Sequence[Section]] = (),
 ) -> list[Chapter]:
-    """The chapters of the page, the answer and the findings first; those without content are left out."""
+    """The chapters of the page, the answer and the findings first; those without content are left out.
+
+    Args:
+        of_tasks: of every task and scale the scores and, if something is compared, the gains.
+    """
+    scored, gained = ([table for each in of_tasks for table in each[part]] for part in (slice(1), slice(1, None)))
     chapters = [
         answer(scales),
         _findings(findings, compared(scales)),
-        _gains(scales),
+        Chapter("gains", "Gains with intervals", [], gained, more=[READING] if gained else []),
         Chapter("sweeps", "The paper's tables, and other sweeps", [SWEPT] if swept else [], swept),
         pictures.fewer_examples(scales),
         pictures.layer_weights(scales),
         pictures.over_epochs(scales),
         pictures.training(scales),
-        _scores(scales, read),
+        Chapter("scores", "Scores", [PERCENT] if scored else [], scored),
         cost(scales),
-        Chapter("studies", "Studies of the biLM", [], sections(studies), pictures.what_layers_hold(studies)),
+        Chapter("studies", "Studies of the biLM", [], [*map(section, studies)], pictures.what_layers_hold(studies)),
     ]
     full = (each._replace(tables=[table for table in each.tables if not table.is_empty]) for each in chapters)
     return [chapter for chapter in full if chapter.words or chapter.tables or chapter.charts]
@@ -83,27 +87,15 @@ def _untested(found: Sequence[Evaluated]) -> Section:
     return Section(f"Scale {found[0].scale}: not tested", "", ("finding", "the paper", "command"), rows)
 
 
-def _gains(scales: Scales) -> Chapter:
-    """Every gain of ELMo over a baseline with the same other settings, with p and the smallest gain that shows."""
-    made = [table for outcomes in scales.values() for each in outcomes if (table := comparisons.table(each))]
-    return Chapter("gains", "Gains with intervals", [], made, more=[READING] if made else [])
-
-
-def _scores(scales: Scales, read: Read) -> Chapter:
-    """The scores of every arm, a table for each task and scale."""
-    made = [tables.scores(each, read) for outcomes in scales.values() for each in outcomes]
-    return Chapter("scores", "Scores", [PERCENT] if made else [], made)
-
-
 def pages(
     scales: Scales,
     swept: Sequence[Section],
     studies: Sequence[StudyRecord],
-    findings: Sequence[Sequence[Evaluated]] = (),
-    read: Read = NOTHING,
+    findings: Sequence[Sequence[Evaluated]],
+    of_tasks: Sequence[Sequence[Section]],
 ) -> dict[str, str]:
     """The contents of report.html, report.json and, where something is compared, figures/gains.svg, by name."""
-    found = chapters(scales, swept, studies, findings, read) if scales or studies else []
+    found = chapters(scales, swept, studies, findings, of_tasks) if scales or studies else []
     notes = [outcomes[0].note for outcomes in scales.values()]
     made = {"report.html": html(found, notes), "report.json": data(found)}
     if mains := compared(scales):
@@ -114,8 +106,27 @@ def pages(
 
 def data(chapters: Sequence[Chapter]) -> str:
     """results/report.json: tables with the ids of the runs behind each number, and the data of the charts."""
-    listed = {chapter.anchor: as_json(chapter) for chapter in chapters}
+    listed = {
+        chapter.anchor: {
+            "title": chapter.title,
+            "words": [*chapter.words, *chapter.more],
+            "tables": [_table(table) for table in chapter.tables],
+            "charts": [{"title": chart.title, "alt": chart.alt, "data": chart.data} for chart in chapter.charts],
+        }
+        for chapter in chapters
+    }
     return json_text.dumps(listed, ensure_ascii=False, indent=1) + "\n"
+
+
+def _table(table: Section) -> dict[str, Any]:
+    rows = [list(map(_cell, row)) for row in table.rows]
+    return {"title": table.title, "note": table.note, "header": table.header, "rows": rows, "remarks": table.remarks}
+
+
+def _cell(cell: str) -> Any:
+    if not isinstance(cell, Number):
+        return cell
+    return {"text": cell, "below": cell.below, "runs": [each.run for each in cell.runs]}
 
 
 def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
@@ -123,7 +134,7 @@ def html(chapters: Sequence[Chapter], notes: Sequence[str]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
+        loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters |= {"drawn": drawn, "unbroken": _unbroken, "code": _code}

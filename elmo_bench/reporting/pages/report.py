@@ -18,10 +18,10 @@ from elmo_bench.reporting.pages import html as page
 from elmo_bench.reporting.section import Section, inert, pipes
 from elmo_bench.reporting.statistics.findings import UNTESTED, Evaluated, evaluated
 from elmo_bench.reporting.statistics.gains import READING
-from elmo_bench.reporting.statistics.outcomes import SCALES, Scales, by_scale, compared
+from elmo_bench.reporting.statistics.outcomes import SCALES, by_scale, compared
 from elmo_bench.reporting.tables import files as table_files
 from elmo_bench.reporting.tables import remarks, replication, tables
-from elmo_bench.reporting.tables.studies import sections as tables_of
+from elmo_bench.reporting.tables.studies import section as of_study
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import read_text, write_text
@@ -43,55 +43,57 @@ def refresh(results_root: str | Path, readme: Path | None = None) -> list[Sectio
         UserError: a record, table or figure that cannot be read, a readme without the markers; then nothing is written.
     """
     records = whole(read_all(results_root))
-    made = _made(records, results_root)
-    files = {Path(results_root) / name: text for name, text in made.files.items()}
+    report = made(records, results_root)
+    files = {Path(results_root) / name: text for name, text in report.files.items()}
     if readme is not None:
-        text = embedded(readme.read_text(encoding="utf-8"), made.overview)
-        files[readme] = between(text, VERDICTS, [replication.summary(made.findings)])
+        text = embedded(readme.read_text(encoding="utf-8"), report.overview)
+        files[readme] = between(text, VERDICTS, [replication.summary(report.findings)])
     front = Path(results_root) / "README.md"
     if front.is_file() and WRITTEN not in read_text(front):
         raise UserError(f"not {WRITTEN[0].lower()}{WRITTEN[1:]}; move it away, or give another results_root", front)
     for path, text in files.items():
         write_text(path, text)
-    return [*made.overview, *made.others]
+    return report.sections
 
 
-def contents(records: Sequence[Record], results_root: str | Path) -> dict[str, str]:
-    """The files of the report, by their path below `results_root`. Raises `UserError` as `refresh` does."""
-    return _made(records, results_root).files
+class Report(NamedTuple):
+    """A report before it is written.
 
-
-def sections(records: Sequence[Record], results_root: str | Path) -> list[Section]:
-    """All tables of the report. Raises `UserError` as `refresh` does."""
-    made = _made(records, results_root)
-    return [*made.overview, *made.others]
-
-
-class Made(NamedTuple):
-    """The overview and the other sections of a report, the findings of each scale, and its files by their path."""
+    Attributes:
+        overview, sections: the tables of the overview, and all tables.
+        findings: of each scale.
+        files: their contents by their path below `results_root`.
+    """
 
     overview: list[Section]
-    others: list[Section]
+    sections: list[Section]
     findings: list[list[Evaluated]]
     files: dict[str, str]
 
 
-def _made(records: Sequence[Record], results_root: str | Path) -> Made:
+def made(records: Sequence[Record], results_root: str | Path) -> Report:
+    """The report of some records. Raises `UserError` as `refresh` does."""
     tabled, of_bilm, runs = table_files.of_records(records), studies.read_all(results_root), by_scale(records)
-    swept = [table for of_sweep in tabled.values() for table in of_sweep]
+    swept, studied = [table for of_sweep in tabled.values() for table in of_sweep], [*map(of_study, of_bilm)]
     said = (_spoken_of(evaluated(records, scale, of_bilm), results_root) for scale in SCALES if scale in runs)
     found = [of_scale for of_scale in said if of_scale]
-    overview, by_task = tables.overview(records), _by_task(runs, read := remarks.read(of_bilm))
+    overview, read = tables.overview(runs), remarks.read(of_bilm)
+    outcomes = [outcome for here in runs.values() for outcome in here]
+    of_tasks = [(outcome.task, tables.sections_of(outcome, read)) for outcome in outcomes]
+    by_task = {
+        task: [section for name, sections in of_tasks if name == task for section in sections]
+        for task in in_order({name for name, _ in of_tasks})
+    }
     pages = {f"tasks/{task}.md": markdown(task, "", sections) for task, sections in by_task.items()}
     pages |= {name: table_files.markdown(of_sweep) for name, of_sweep in tabled.items()}
     if of_bilm:
-        pages["studies.md"] = markdown("Studies of the biLM", "", tables_of(of_bilm))
+        pages["studies.md"] = markdown("Studies of the biLM", "", studied)
     if found:
         pages["replication.md"] = replication.markdown(found, compared(runs))
-    of_page = page.pages(runs, swept, of_bilm, found, read)
+    of_page = page.pages(runs, swept, of_bilm, found, [sections for _, sections in of_tasks])
     files = {"README.md": _front(overview, pages), **pages, **of_page}
-    of_tasks = [section for sections in by_task.values() for section in sections]
-    return Made(overview, [*of_tasks, *swept, *tables_of(of_bilm)], found, files)
+    others = [section for sections in by_task.values() for section in sections]
+    return Report(overview, [*overview, *others, *swept, *studied], found, files)
 
 
 def _spoken_of(found: list[Evaluated], results_root: str | Path) -> list[Evaluated]:
@@ -100,13 +102,6 @@ def _spoken_of(found: list[Evaluated], results_root: str | Path) -> list[Evaluat
         return found
     rows = ((each, [row for row in each.rows if row.verdict != UNTESTED]) for each in found)
     return [each._replace(rows=kept) for each, kept in rows if kept]
-
-
-def _by_task(scales: Scales, read: remarks.Read) -> dict[str, list[Section]]:
-    """For each task the sections of its scales."""
-    outcomes = [outcome for here in scales.values() for outcome in here]
-    tasks = in_order({outcome.task for outcome in outcomes})
-    return {task: [s for o in outcomes if o.task == task for s in tables.sections_of(o, read)] for task in tasks}
 
 
 # Markdown.

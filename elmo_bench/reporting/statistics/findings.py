@@ -126,7 +126,7 @@ def _row(finding: Finding, table: Table, task: str, records: Sequence[Record]) -
         if reduced is None:
             return _untested(task, "the baseline makes no error")
         return _judged(finding, task, reduced.mean, reduced.spread, found, "%")
-    difference = gain(*found, permute=False)
+    difference = gain(*found)
     return _judged(finding, task, difference.mean, difference.spread, found)
 
 

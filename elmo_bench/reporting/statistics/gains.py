@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
@@ -23,9 +22,6 @@ class Gain(NamedTuple):
         spread: of this mean; None where nothing is known of it.
         seeds: their numbers in the treated arm and in the control.
         note: what the interval leaves out, in words; empty if nothing.
-        p_items: for each seed of the treated arm, the p of a paired permutation test against the control's run of the
-            same seed, over clusters of examples: of these two models, not of the arms. None where there is no such run;
-            empty without per-example results.
         clusters: how many clusters of examples are resampled, such as "316 documents"; else empty.
         influence: of the cluster on which the gain depends most.
     """
@@ -34,7 +30,6 @@ class Gain(NamedTuple):
     spread: Spread | None
     seeds: tuple[int, int]
     note: str
-    p_items: Sequence[float | None] = ()
     clusters: str = ""
     influence: Influence | None = None
 
@@ -49,13 +44,12 @@ class Gain(NamedTuple):
         return self.spread.p(self.mean) if self.spread and min(self.seeds) > 1 else None
 
 
-def gain(treated: Group, control: Group, split: str = "test", *, permute: bool = True) -> Gain:
+def gain(treated: Group, control: Group, split: str = "test") -> Gain:
     """The gain of one arm over another in the metric by which their task selects its epoch.
 
     Args:
         treated, control: groups of runs of one task on the same data.
         split: "dev" or "test". Dev has chosen the epoch of every run, so its scores are a little too high in both arms.
-        permute: whether to make the permutation tests, which take most of the time; else `p_items` is empty.
 
     Raises:
         UserError: a damaged file of per-example results.
@@ -66,11 +60,7 @@ def gain(treated: Group, control: Group, split: str = "test", *, permute: bool =
     if evidence is None:
         return found
     first = evidence[0][0]
-    return found._replace(
-        p_items=_p_items(treated, control, evidence) if permute else (),
-        clusters=f"{len(first.table):,} {first.unit}",
-        influence=most_influential(*evidence),
-    )
+    return found._replace(clusters=f"{len(first.table):,} {first.unit}", influence=most_influential(*evidence))
 
 
 def error_reduction(treated: Group, control: Group) -> Gain | None:
@@ -88,6 +78,23 @@ def error_reduction(treated: Group, control: Group) -> Gain | None:
         return None
     share = float(one.scores.mean() - other.scores.mean()) / errors
     return _gain(100 * share, one.scaled(100 / errors), other.scaled(100 * (1 - share) / errors))
+
+
+def of_models(treated: Group, control: Group) -> list[float | None]:
+    """For each seed of the treated arm the p of a paired permutation test against the control's run of the same seed.
+
+    It is over clusters of test examples: of these two models, not of the arms. None where there is no such run.
+
+    Raises:
+        UserError: as `gain`.
+    """
+    if (evidence := _paired(treated, control, "test")) is None:
+        return []
+    others = {record.seed: each.table for record, each in zip(control.records, evidence[1], strict=True)}
+    return [
+        resampling.permutation_p(one.table, others[record.seed], one.percent) if record.seed in others else None
+        for record, one in zip(treated.records, evidence[0], strict=True)
+    ]
 
 
 def _gain(mean: float, treated: Arm, control: Arm) -> Gain:
@@ -116,15 +123,6 @@ def _note(treated: Arm, control: Arm) -> str:
         )
     notes = [] if treated.clusters else ["over seeds alone (no per-example results)"]
     return "; ".join([*notes, *["the single seed of one arm is taken to vary as the other arm's"] * single])
-
-
-def _p_items(treated: Group, control: Group, evidence: Paired) -> list[float | None]:
-    """By seed, where both arms have it."""
-    others = {record.seed: each.table for record, each in zip(control.records, evidence[1], strict=True)}
-    return [
-        resampling.permutation_p(one.table, others[record.seed], one.percent) if record.seed in others else None
-        for record, one in zip(treated.records, evidence[0], strict=True)
-    ]
 
 
 # In words.

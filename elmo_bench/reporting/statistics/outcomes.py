@@ -92,7 +92,7 @@ def outcome(records: list[Record]) -> Outcome:
     """
     groups = sorted(in_groups(records), key=row_order)
     pairs = [(one, other) for one, other in product(groups, groups) if _compares(one, other)]
-    compared = [Comparison(*pair, gain(*pair, split="dev", permute=False), gain(*pair)) for pair in pairs]
+    compared = [Comparison(*pair, gain(*pair, split="dev"), gain(*pair)) for pair in pairs]
     return Outcome(records, groups, monitored(records), compared)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import influence
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.gains import Gain, in_words, p_in_words, shown_by
+from elmo_bench.reporting.statistics.gains import in_words, of_models, p_in_words, shown_by
 from elmo_bench.reporting.statistics.groups import Group, other_changes
 from elmo_bench.reporting.statistics.groups import in_words as settings_in_words
 from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome
@@ -44,7 +44,7 @@ def _row(each: Comparison) -> tuple[str, ...]:
         each.control.name,
         str(sizes[0]) if sizes[0] == sizes[1] else f"{sizes[0]}, {sizes[1]}",
         in_words(each.dev),
-        Number(in_words(test), runs_of(each.treated, each.control), fold=_of_models(test)),
+        Number(in_words(test), runs_of(each.treated, each.control), fold=_of_models(each)),
         _p(test.p),
         "" if test.p is None or test.spread is None else f"{test.spread.least:.2f}",
         test.clusters,
@@ -55,13 +55,12 @@ def _name(group: Group) -> str:
     return f"{group.name}, biLM {group.bilm}"
 
 
-def _of_models(test: Gain) -> list[str]:
+def _of_models(each: Comparison) -> list[str]:
     """What the fold of a gain says of its single models: nothing of other seeds, so that no p is corrected for it."""
-    if all(p is None for p in test.p_items):
+    found = of_models(each.treated, each.control)
+    if all(p is None for p in found):
         return []
-    return [
-        f"p of these two models, seed by seed, the test examples alone permuted: {', '.join(map(_p, test.p_items))}"
-    ]
+    return [f"p of these two models, seed by seed, the test examples alone permuted: {', '.join(map(_p, found))}"]
 
 
 def _p(p: float | None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from elmo_bench.records import store
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.section import Number, Run
@@ -28,16 +26,12 @@ def runs_of(*groups: Group) -> list[Run]:
     return [linked(record, group.name) for group in groups for record in group.records]
 
 
-def mean_of(group: Group, values: Mapping[str, float], text: str) -> Number:
-    """A number of a group, with the value of every run that has one.
+def mean_of(group: Group, key: str, text: str) -> Number:
+    """The mean of a number of the records of a group, with the value of every run that has one.
 
     Args:
-        values: by id of the run.
         text: how one value is written, as "{:.0f} s".
     """
-    found = [record for record in group.records if record.run in values]
-    if not found:
-        return Number("")
-    shown = [values[record.run] for record in found]
-    runs = [linked(record, text.format(value)) for record, value in zip(found, shown, strict=True)]
-    return Number(text.format(sum(shown) / len(shown)), runs)
+    known = [(record, value) for record in group.records if (value := getattr(record, key))]
+    runs = [linked(record, text.format(value)) for record, value in known]
+    return Number(text.format(sum(value for _, value in known) / len(known)) if known else "", runs)

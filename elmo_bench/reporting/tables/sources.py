@@ -62,13 +62,13 @@ def mark(*groups: Group) -> str:
 def _gains(content: Content) -> list[tuple[str, ...]]:
     """Each source over each that stands before it in the sweep and that the table names."""
     found = [pair for task in content.tasks for pair in _pairs(content, task)]
-    tests = [gain(more, less, permute=False) for (_, more), (_, less) in found]
+    tests = [gain(more, less) for (_, more), (_, less) in found]
     return [
         (
             pages.title(cell.task),
             cell.column,
             other.column,
-            gain_in_words(gain(more, less, "dev", permute=False)) + mark(more, less),
+            gain_in_words(gain(more, less, "dev")) + mark(more, less),
             Number(gain_in_words(test) + mark(more, less), runs_of(more, less)),
             "" if test.p is None else p_in_words(test.p),
         )

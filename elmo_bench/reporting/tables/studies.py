@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.section import Section
 
 Row = tuple[str, str, int | None, int | None]  # what the cells of a row have in common
-
-
-def sections(records: Iterable[StudyRecord]) -> list[Section]:
-    """A section for every study."""
-    return [section(record) for record in records]
 
 
 def section(record: StudyRecord) -> Section:

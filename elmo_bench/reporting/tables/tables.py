@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
 
 from elmo_bench.configuration.composing import ARMS
 from elmo_bench.records.query import is_control, is_main
@@ -12,8 +11,8 @@ from elmo_bench.records.times import in_time, typical
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics import gains
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.groups import Group, in_groups, short
-from elmo_bench.reporting.statistics.outcomes import Outcome, by_place, largest, monitored, outcome, row_order
+from elmo_bench.reporting.statistics.groups import Group, short
+from elmo_bench.reporting.statistics.outcomes import Outcome, Scales, by_place, largest, outcome
 from elmo_bench.reporting.tables import comparisons, numbers, remarks
 from elmo_bench.reporting.tables.remarks import NOTHING, Read
 
@@ -76,36 +75,35 @@ CONTROL = (
 )
 
 
-def overview(records: Iterable[Record]) -> list[Section]:
+def overview(scales: Scales) -> list[Section]:
     """For each scale the paper's comparison, and the same without pre-trained word vectors."""
     sections = []
-    for scale, tasks in groupby(by_place(records), key=lambda place: place[0].scale):
-        here = list(tasks)
-        title, note = f"all tasks, scale {scale}", here[0][0].note
-        main, control = ([row for place in here for row in _side_by_side(place, of)] for of in (is_main, is_control))
-        sections.append(Section(title, note, SIDE_BY_SIDE, main, not_recorded(here)))
+    for scale, here in scales.items():
+        title = f"all tasks, scale {scale}"
+        main, control = ([row for each in here for row in _side_by_side(each, of)] for of in (is_main, is_control))
+        sections.append(Section(title, here[0].note, SIDE_BY_SIDE, main, not_recorded(here)))
         if control:
             sections.append(Section(f"{title}, without pre-trained word vectors", CONTROL, SIDE_BY_SIDE, control, []))
     return sections
 
 
-def not_recorded(tasks: Sequence[list[Record]]) -> list[str]:
+def not_recorded(tasks: Sequence[Outcome]) -> list[str]:
     """A line that says what lacks of the paper's comparison, for the tasks of one scale; nothing if it is whole."""
-    scale = tasks[0][0].scale
-    there = {(each.task, each.arm) for place in tasks for each in place if is_main(each)}
-    lacking = {arm: [place[0].task for place in tasks if (place[0].task, arm) not in there] for arm in ARMS}
+    there = {(each.task, record.arm) for each in tasks for record in each.records if is_main(record)}
+    lacking = {arm: [each.task for each in tasks if (each.task, arm) not in there] for arm in ARMS}
     missing = [f"{arm} of {', '.join(of)}" for arm, of in lacking.items() if of]
-    return [f"Not recorded yet: {'; '.join(missing)} (`make reproduce TASK=... SCALE={scale}`)."] if missing else []
+    command = f"make reproduce TASK=... SCALE={tasks[0].scale}"
+    return [f"Not recorded yet: {'; '.join(missing)} (`{command}`)."] if missing else []
 
 
-def _side_by_side(records: list[Record], belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:
+def _side_by_side(outcome: Outcome, belongs: Callable[[Record], bool]) -> list[tuple[str, ...]]:
     """The rows of one task at one scale: one for each word vectors, data and biLM."""
-    found = _arms([group for group in sorted(in_groups(records), key=row_order) if belongs(group.first)])
-    metric = monitored(records)
-    paper = _gain_of_paper(records[0], metric)
-    rows = []
+    found = _arms([group for group in outcome.groups if belongs(group.first)])
+    metric, rows = outcome.metric, []
+    before, after = statistics.of_paper(outcome.records[0], metric)
+    paper = "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
     for arms, marks in zip(found, _marks(found), strict=True):
-        task = records[0].task + (f" ({'; '.join(marks)})" if marks else "")
+        task = outcome.task + (f" ({'; '.join(marks)})" if marks else "")
         shown = (f"{statistics.scores(g.records, 'test', metric)} ({len(g.records)})" if g else "" for g in arms)
         rows.append((task, metric, _known(arms).first.vectors, *shown, _gain(*reversed(arms)), paper))
     return rows
@@ -142,9 +140,4 @@ def _marks(found: Sequence[Arms]) -> list[list[str]]:
 
 
 def _gain(elmo: Group | None, baseline: Group | None) -> str:
-    return gains.in_words(gains.gain(elmo, baseline, permute=False)) if elmo and baseline else ""
-
-
-def _gain_of_paper(record: Record, metric: str) -> str:
-    before, after = statistics.of_paper(record, metric)
-    return "" if before is None or after is None else f"{before}, {after}: {after - before:+.2f}"
+    return gains.in_words(gains.gain(elmo, baseline)) if elmo and baseline else ""
