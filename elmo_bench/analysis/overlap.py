@@ -162,12 +162,8 @@ def measure(request: OverlapRequest) -> StudyRecord:
         whole = np.union1d(whole, np.intersect1d(wanted[0], there.whole()))
         running = np.union1d(running, np.intersect1d(wanted[1], there.runs(n)[0]))
     cells = [cell for key, hashed in of.items() for cell in _cells(*key, _counts(hashed, whole, running, n))]
-    note = NOTE.format(text=", ".join(_names(request.text)), words=words, n=n)
+    note = NOTE.format(text=", ".join(each.path.name for each in request.text), words=words, n=n)
     return StudyRecord(run.scale.name, "overlap", TITLE, note, cells, settings=request.plain)
-
-
-def _names(text: Sequence[Source]) -> list[str]:
-    return [each.path.name for each in text]
 
 
 def _splits(run: RunConfig) -> dict[str, Hashed]:

@@ -7,11 +7,10 @@ A record is compact: one line per key, one line per block of its configuration, 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import Any
+from typing import Any, TypeVar
 
 from elmo_bench.configuration import pages
 from elmo_bench.identity.identity import flat
@@ -23,6 +22,8 @@ from elmo_bench.system.storage.json_text import read_sealed, sealed
 
 REMEDY = "restore it (git checkout), or remove it and run again"
 BLOCKS = ("config", "settings", "history", "metrics", "layer_weights")  # one line for each key in them
+
+T = TypeVar("T")
 
 
 class Misfit(UserError):
@@ -47,19 +48,26 @@ def write(path: Path, record: Record, beside: Mapping[Path, bytes] | None = None
 
 def dumps(record: Record) -> str:
     """A record as JSON, one line per key; without a checksum."""
-    lines = [f"{json_text.dumps(key)}: {_value(key, value)}" for key, value in record.plain().items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return in_lines(record.plain(), BLOCKS)
 
 
-def _value(key: str, value: Any) -> str:
-    if key not in BLOCKS or not isinstance(value, dict) or not value:
-        return _compact(value)
-    lines = [f"  {json_text.dumps(inner)}: {_compact(each)}" for inner, each in value.items()]
-    return "{\n" + ",\n".join(lines) + "\n}"
+def in_lines(plain: Mapping[str, Any], blocks: Container[str]) -> str:
+    """An object as JSON, a line for each key, and for each part of its blocks."""
+    return "{\n" + ",\n".join(_line(key, value, key in blocks) for key, value in plain.items()) + "\n}\n"
+
+
+def _line(key: str, value: Any, is_block: bool) -> str:
+    if is_block and value and isinstance(value, dict):
+        text = "{\n" + ",\n".join(f"  {_line(inner, each, False)}" for inner, each in value.items()) + "\n}"
+    elif is_block and value and isinstance(value, list):
+        text = "[\n" + ",\n".join(f"  {_compact(each)}" for each in value) + "\n]"
+    else:
+        text = _compact(value)
+    return f"{json_text.dumps(key)}: {text}"
 
 
 def _compact(value: Any) -> str:
-    return json_text.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    return json_text.dumps(value, ensure_ascii=False)
 
 
 def columns(history: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -94,12 +102,7 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
     Raises:
         UserError: a record is damaged.
     """
-    found: list[Record] = []
-    for path in sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/*.json")):
-        try:
-            found.append(read(path))
-        except Misfit as error:
-            print(f"left out: {error}", file=sys.stderr)
+    found = [*fitting(read, sorted((Path(results_root) / "runs").glob(f"{scale}/{task}/*.json")))]
     newest = {name: pages.version(name) for name in {record.task for record in found}}
     for record in found:
         newest[record.task] = max(newest[record.task], record.version)
@@ -109,17 +112,21 @@ def read_all(results_root: str | Path, scale: str = "*", task: str = "*") -> lis
     return current
 
 
+def fitting(read: Callable[[Path], T], paths: Iterable[Path]) -> Iterator[T]:
+    """What is read of each file that fits its place and form; a line says which are left out."""
+    for path in paths:
+        try:
+            yield read(path)
+        except Misfit as error:
+            print(f"left out: {error}", file=sys.stderr)
+
+
 def whole(records: Sequence[Record]) -> list[Record]:
     """The runs that trained on all batches; a line says how many are left out (`trainer.limit_batches`)."""
     kept = [record for record in records if (record.config.get("trainer") or {}).get("limit_batches") is None]
     if left := len(records) - len(kept):
         print(f"left out: {left} runs with trainer.limit_batches, trained on a part", file=sys.stderr)
     return kept
-
-
-def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean, and the sample standard deviation (n - 1); None for a single value."""
-    return fmean(values), stdev(values) if len(values) > 1 else None
 
 
 def grouped(records: Iterable[Record]) -> dict[str, list[Record]]:

@@ -6,24 +6,19 @@ study, biLM and quantity.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from elmo_bench.records.shape import COUNT, NAME, fault
-from elmo_bench.records.store import Misfit
-from elmo_bench.system.storage import json_text
+from elmo_bench.records.store import Misfit, fitting, in_lines
 from elmo_bench.system.storage.files import write_text
 from elmo_bench.system.storage.hashing import fingerprint
 from elmo_bench.system.storage.json_text import read_sealed, sealed
 
 REMEDY = "restore it (git checkout), or remove it and make it again"
-LONG, SHARED = (
-    "long",
-    "long, in common",
-)  # quantities of the study `overlap`: long sentences, and those it has in common
+LONG, SHARED = "long", "long, in common"  # quantities of the study `overlap`: long sentences; those of them in common
 CELL = {
     "source": str, "quantity": str, "value": float, "layer?": COUNT, "minus?": COUNT, "split?": str,
     "low?": float, "high?": float, "degrees?": float, "n?": COUNT, "clusters?": COUNT, "paper?": float, "text?": str,
@@ -126,13 +121,7 @@ def write(record: StudyRecord, results_root: str | Path, more: Mapping[str, Any]
 def dumps(record: StudyRecord, more: Mapping[str, Any]) -> str:
     """A study as JSON, with its checksum: a line for each key, and for each cell."""
     page = {key: value for key, value in vars(record).items() if key != "cells"}
-    lines = [f"{json_text.dumps(key)}: {_compact(value)}" for key, value in {**page, **more}.items()]
-    cells = ",\n".join(f"  {_compact(_plain(cell))}" for cell in record.cells)
-    return sealed("{\n" + ",\n".join([*lines, f'"cells": [\n{cells}\n]']) + "\n}\n")
-
-
-def _compact(value: Any) -> str:
-    return json_text.dumps(value, ensure_ascii=False)
+    return sealed(in_lines({**page, **more, "cells": [*map(_plain, record.cells)]}, ["cells"]))
 
 
 def _plain(cell: Cell) -> dict[str, Any]:
@@ -147,12 +136,7 @@ def read_all(results_root: str | Path) -> list[StudyRecord]:
     Raises:
         UserError: a file is damaged.
     """
-    found = []
-    for path in sorted((Path(results_root) / "analysis").glob("*/*/*.json")):
-        try:
-            found.append(read(path))
-        except Misfit as misfit:
-            print(f"left out: {misfit}", file=sys.stderr)
+    found = fitting(read, sorted((Path(results_root) / "analysis").glob("*/*/*.json")))
     return sorted(found, key=lambda record: (record.table is None, record.table, record.title))
 
 

@@ -1,7 +1,6 @@
 """What makes two runs the same, what a record is, and what the report makes of store."""
 
 import hashlib
-import statistics
 import subprocess
 from typing import Any
 
@@ -137,14 +136,6 @@ def test_runs_of_one_group_must_have_the_same_metrics_and_layers(tmp_path):
         save(tmp_path, fake(seed=1), fake(seed=2, **other))
         with pytest.raises(UserError, match=f"{fake(seed=1).run} and {fake(seed=2).run} .* other metrics or layers"):
             report.refresh(tmp_path)
-
-
-def test_mean_and_sample_deviation():
-    values = [91.0, 92.5, 90.0]
-    mean, deviation = store.mean_and_deviation(values)
-    assert mean == pytest.approx(sum(values) / 3)
-    assert deviation == pytest.approx(statistics.stdev(values))
-    assert store.mean_and_deviation([5.0]) == (5.0, None)
 
 
 def test_the_commit_is_null_where_there_is_no_git(monkeypatch):

@@ -19,9 +19,7 @@ def ewt(sources: Mapping[str, Path]) -> dict[str, str]:
     """
     parts = sources["ud"] / "not-to-release"
     train = "".join(read_text(parts / "sources" / name) for name in read_text(parts / "file-lists/files.train").split())
-    held = {f"ud_ewt/en_ewt-ud-{split}.conllu": _whole(sources["ud"], split) for split in ("dev", "test")}
-    return {"ud_ewt/en_ewt-ud-train.conllu.xz": train, **held}
-
-
-def _whole(folder: Path, split: str) -> str:
-    return read_text(folder / f"en_ewt-ud-{split}.conllu")
+    held = [f"en_ewt-ud-{split}.conllu" for split in ("dev", "test")]
+    return {"ud_ewt/en_ewt-ud-train.conllu.xz": train} | {
+        f"ud_ewt/{name}": read_text(sources["ud"] / name) for name in held
+    }

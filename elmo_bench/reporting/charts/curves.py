@@ -78,17 +78,14 @@ def training(arms: Sequence[Group], metric: str) -> Chart:
     """The score on dev after each epoch, for the arms of one task and scale."""
     first = arms[0].first
     lines = [
-        {"arm": g.first.arm, "name": g.name, "dev": over_seeds([_dev(r, metric) for r in g.records])} for g in arms
+        {"arm": g.first.arm, "name": g.name, "dev": over_seeds([r.history.get(f"dev.{metric}", []) for r in g.records])}
+        for g in arms
     ]
     lines = [line for line in lines if line["dev"]]
     best = "; ".join(f"{line['name']}, best mean {max(map(_mean, line['dev'])):.1f}" for line in lines)
     name = f"training-{first.scale}-{first.task}"
     data = {"metric": metric, "lines": lines}
     return Chart(name, f"{_title(first)}: dev {metric}", f"{BAND} {best}.", (3.6, 2.4), data, _draw_training)
-
-
-def _dev(record: Record, metric: str) -> list[float | None]:
-    return record.history.get(f"dev.{metric}", [])
 
 
 def _draw_training(figure: Figure, data: Mapping[str, Any]) -> None:

@@ -59,8 +59,10 @@ def layer_weights(scales: Scales) -> Chapter:
     charts = []
     for scale, outcomes in scales.items():
         for source, placed in {"": _placed(outcomes), **_of_other_sources(outcomes)}.items():
-            named = [(f"{g.first.task} {place}", g.records, place) for g, place in placed]
-            rows = [(name, statistics.mean_weights(records, place)[:-1]) for name, records, place in named]
+            rows = [
+                (f"{group.first.task} {place}", statistics.mean_weights(group.records, place)[:-1])
+                for group, place in placed
+            ]
             charts += [heat_map(scale, rows, source)] if rows else []
     title = "Weights of the layers (the paper's Figure 2)"
     return Chapter("layers", title, [FIGURE_2] if charts else [], charts=charts)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, stdev
 
 from elmo_bench.records.record import Record
-from elmo_bench.records.store import mean_and_deviation
 
 
 def score(records: Sequence[Record], split: str, metric: str) -> tuple[float, float | None]:
     """Mean and sample deviation of a metric, in percent; no deviation for a single run."""
-    return mean_and_deviation([record.metrics[split][metric] for record in records])
+    values = [record.metrics[split][metric] for record in records]
+    return fmean(values), stdev(values) if len(values) > 1 else None
 
 
 def scores(records: Sequence[Record], split: str, metric: str) -> str:

@@ -55,9 +55,8 @@ def _gain(pairs: Sequence[tuple[Group, list[Record]]], metric: str) -> list[tupl
     if len(arms) < 2:
         return []
     own, recorded = (_difference(before, after, metric) for before, after in zip(arms[False], arms[True], strict=True))
-    before, after = statistics.of_paper(pairs[0][0].first, metric)
-    paper = "" if before is None or after is None else f"{after - before:+.2f}"
-    return [("gain of +ELMo", "", own, "", recorded, "", paper)]
+    paper = statistics.gain_of_paper(pairs[0][0].first)
+    return [("gain of +ELMo", "", own, "", recorded, "", "" if paper is None else f"{paper:+.2f}")]
 
 
 def _difference(before: list[Record], after: list[Record], metric: str) -> str:
