@@ -71,18 +71,15 @@ def arguments(source, sentences, tmp_path):
     return [*overrides(tmp_path), f"text={tmp_path}/text.txt", "format=text", "number=3"]
 
 
-def test_one_word_is_looked_up_and_not_recorded(arguments, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["neighbours", *arguments, "word=ban", "sentence=the ban [x] ."])
-    neighbours_command.main()
-    assert "the [ban] [x] ." in capsys.readouterr().out
+def test_one_word_is_looked_up_and_not_recorded(arguments, tmp_path, call):
+    _, out, _ = call(neighbours_command, *arguments, "word=ban", "sentence=the ban [x] .")
+    assert "the [ban] [x] ." in out
     assert not (tmp_path / "analysis").exists()
 
 
-def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["neighbours", *arguments])
-    neighbours_command.main()
-    (path,) = (tmp_path / "analysis" / "open" / "neighbours").glob("*.json")
-    study = studies.read(path)
+def test_the_table_has_a_row_for_each_query_and_layer(arguments, tmp_path, call):
+    call(neighbours_command, *arguments)
+    (study,) = studies.read_all(tmp_path)
     assert len(section(study).rows) == 3 * len(study.settings["queries"])
     assert {cell.n for cell in study.cells if cell.quantity == "same word"} == {3}
 

@@ -121,14 +121,12 @@ def test_a_layer_has_the_vectors_of_all_words_in_order(bilm):
 
 
 @pytest.mark.slow
-def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, monkeypatch, capsys):
+def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, call):
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
     arguments = [*overrides(tmp_path), *data, "controls=[]", "epochs=2", "seeds=2"]
     (tmp_path / "glove.6B.50d.txt").write_text("she" + " 0.5" * 50 + "\ngo" + " 0.25" * 50 + "\n", encoding="utf-8")
-    monkeypatch.setattr("sys.argv", ["pos", *arguments])
-    pos_command.main()
-    (place,) = (tmp_path / "analysis" / "open" / "pos").glob("*.json")
-    study = studies.read(place)
+    _, out, _ = call(pos_command, *arguments)
+    (study,) = studies.read_all(tmp_path)
     assert [cell.source for cell in study.cells] == ["glove.6B.50d"] * 2 + ["toy"] * 8
     assert [(cell.layer, cell.minus, cell.paper) for cell in study.cells if cell.quantity == "XPOS"][1:] == [
         (0, None, None), (1, None, 97.3), (2, None, 96.8), (2, 1, pytest.approx(-0.5)),
@@ -136,19 +134,16 @@ def test_the_table_has_every_layer_and_both_tag_sets(path, bilm, tmp_path, monke
     assert {cell.paper for cell in study.cells if cell.quantity == "UPOS"} == {None}
     assert {(cell.n, cell.clusters) for cell in study.cells} == {(6, 2)}
     assert all(0 <= cell.value <= 100 for cell in study.cells if cell.minus is None)
-    assert "toy, XPOS: " in capsys.readouterr().out
+    assert "toy, XPOS: " in out
 
 
 @pytest.mark.slow
-def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path, monkeypatch):
+def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path, call):
     pytest.importorskip("transformers")
     source = ["bilm=transformers", f"bilm.path={tiny_bert.write(tmp_path / 'bert')}", "bilm.name=mine"]
     data = [f"{split}={path}" for split in ("train", "dev", "test")]
     how = ["controls=[]", "vectors=null", "epochs=1", "seeds=1"]
-    arguments = [*overrides(tmp_path)[:5], *source, *data, *how]
-    monkeypatch.setattr("sys.argv", ["pos", *arguments])
-    pos_command.main()
-    (place,) = (tmp_path / "analysis" / "open" / "pos").glob("*.json")
-    cells = studies.read(place).cells
-    assert [(cell.source, cell.layer, cell.minus) for cell in cells] == [("mine", i, None) for i in range(3)] * 2
-    assert {cell.paper for cell in cells} == {None}
+    call(pos_command, *overrides(tmp_path)[:5], *source, *data, *how)
+    (study,) = studies.read_all(tmp_path)
+    assert [(cell.source, cell.layer, cell.minus) for cell in study.cells] == [("mine", i, None) for i in range(3)] * 2
+    assert {cell.paper for cell in study.cells} == {None}

@@ -272,9 +272,8 @@ def arguments(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["wsd", *arguments])
-    wsd_command.main()
+def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, call):
+    call(wsd_command, *arguments)
     (path,) = (tmp_path / "analysis" / "open" / "wsd").glob("*.json")
     record, content = json.loads(path.read_text()), path.read_bytes()
     (study,) = studies.read_all(tmp_path)
@@ -285,11 +284,10 @@ def test_the_table_is_recorded_once_and_in_the_report(arguments, tmp_path, monke
     assert {cell.clusters for cell in study.cells if cell.n} == {1}  # both sentences stand in one document
     assert set(record["settings"]["data_sha256"]) == {"train", "test"}
     assert len(record["sha256"]["toy"]) == 64
-    wsd_command.main()
+    _, out, _ = call(wsd_command, *arguments)
     assert path.read_bytes() == content
-    assert "layer 2" in capsys.readouterr().out
-    monkeypatch.setattr("sys.argv", ["wsd", *arguments, "sentences=1"])
-    wsd_command.main()
+    assert "layer 2" in out
+    call(wsd_command, *arguments, "sentences=1")
     assert len(list(path.parent.glob("*.json"))) == 2
 
 

@@ -8,7 +8,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.reporting.pages import html as web
 from elmo_bench.reporting.pages import report as page
 from elmo_bench.reporting.section import Section
-from elmo_bench.reporting.statistics.groups import distinctions, flat, in_groups, in_words
+from elmo_bench.reporting.statistics.groups import in_groups, in_words
 from elmo_bench.reporting.statistics.outcomes import by_scale, outcome
 from elmo_bench.reporting.tables import comparisons, tables
 from tests.records.test_records import fake, save
@@ -34,18 +34,14 @@ def test_groups_of_one_name_say_in_what_they_differ():
 def test_settings_of_the_record_tell_groups_apart():
     one = fake(group="a", settings={"seed": 1, "task": {"batch": {"batch_size": 8}}, "data": MINE})
     two = fake(group="b", settings={"seed": 1, "task": {"batch": {"batch_size": 16}, "clip": 5.0}, "data": MINE})
-    assert distinctions([[one], [two]]) == [
-        {"task.batch.batch_size": 8, "task.clip": None},
-        {"task.batch.batch_size": 16, "task.clip": 5.0},
+    assert names(one, two) == [
+        "+ELMo (input); task.batch.batch_size=8; task.clip=null",
+        "+ELMo (input); task.batch.batch_size=16; task.clip=5.0",
     ]
-    assert names(one, two)[0] == "+ELMo (input); task.batch.batch_size=8; task.clip=null"
-    assert distinctions([[one]]) == [{}]
 
 
 def test_many_settings_are_cut_short():
     assert in_words({f"k{i}": i == 1 for i in range(6)}, 2) == ["k0=false", "k1=true", "4 more settings"]
-    assert in_words({}) == []
-    assert flat({"a": {"b": {"c": 1}}, "d": {}}) == {"a.b.c": 1, "d": {}}
 
 
 def test_records_of_earlier_versions_are_left_out_and_one_line_says_so(tmp_path, monkeypatch, capsys):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from elmo_bench.configuration import tables
 from elmo_bench.configuration.tables import Column, Setting, Table, in_order
 from elmo_bench.records.query import normal
 from elmo_bench.records.record import Record
@@ -139,13 +138,3 @@ def in_words(setting: Setting) -> str:
     if setting == {"arm": "baseline"}:
         return "baseline"
     return " ".join(f"{key}={value}" for key, value in setting.items()) or "+ELMo"
-
-
-def all_tables(records: Sequence[Record]) -> list[Content]:
-    """The table of every sweep at every scale for which a task has runs of its own in it."""
-    found = []
-    for sweep in tables.sweeps():
-        for scale in dict.fromkeys(record.scale for record in records):
-            made = content(SweepRequest(sweep, [], scale), records)
-            found += [made] if made else []
-    return found

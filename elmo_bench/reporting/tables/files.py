@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from elmo_bench.configuration import tables
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.section import Section, inert
-from elmo_bench.reporting.statistics.cells import Content, all_tables, content
+from elmo_bench.reporting.statistics.cells import Content, content
 from elmo_bench.reporting.tables import sources
 from elmo_bench.reporting.tables.paper import section
 from elmo_bench.sweeps.local import SweepOutcome
@@ -39,8 +40,10 @@ def write(outcome: SweepOutcome) -> Table:
 
 
 def of_records(records: Sequence[Record]) -> dict[str, list[Section]]:
-    """The tables of all sweeps of which there are runs, by the path of their file below the results."""
-    return {_name(made.request): _sections(made) for made in all_tables(records)}
+    """The tables of every sweep at every scale where a task has runs of its own in it, by the path of their file."""
+    scales = dict.fromkeys(record.scale for record in records)
+    made = (content(SweepRequest(sweep, [], scale), records) for sweep in tables.sweeps() for scale in scales)
+    return {_name(each.request): _sections(each) for each in made if each}
 
 
 def _sections(made: Content) -> list[Section]:

@@ -14,7 +14,6 @@ from elmo_bench.reporting.statistics.groups import Group
 
 CHANCE = 1.0  # percent of the longer sentences of dev: what is below it comes about by chance
 Read = Mapping[tuple[str, str], Sequence[str]]  # sentences by scale and task
-NOTHING: Read = {}
 
 
 def all_of(groups: Sequence[Group], metric: str) -> list[str]:

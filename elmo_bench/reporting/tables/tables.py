@@ -14,7 +14,7 @@ from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group, short
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales, by_place, largest, outcome
 from elmo_bench.reporting.tables import comparisons, numbers, remarks
-from elmo_bench.reporting.tables.remarks import NOTHING, Read
+from elmo_bench.reporting.tables.remarks import Read
 
 HEADER = ("arm", "biLM", "seeds", "dev {m}", "test {m}", "paper, test", "s_j of the layers; γ", "computing a run")
 SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "the paper")
@@ -22,18 +22,17 @@ SIDE_BY_SIDE = ("task", "test", "word vectors", "baseline", "+ELMo", "gain", "th
 
 def sections(records: Iterable[Record]) -> list[Section]:
     """For every task and scale that has records a section, and one of its gains: real data first, mini last."""
-    return [part for place in by_place(records) for part in sections_of(outcome(place))]
+    return [part for place in by_place(records) for part in sections_of(outcome(place), {})]
 
 
-def sections_of(outcome: Outcome, read: Read = NOTHING) -> list[Section]:
+def sections_of(outcome: Outcome, read: Read) -> list[Section]:
     """The scores of one task at one scale and, with a baseline to compare with, its gains."""
     return [scores(outcome, read), *filter(None, [comparisons.table(outcome)])]
 
 
-def scores(outcome: Outcome, read: Read = NOTHING) -> Section:
+def scores(outcome: Outcome, read: Read) -> Section:
     """The scores of one task at one scale, a row for each arm; below them what a reader must know."""
-    metric = outcome.metric
-    overlaps = read.get((outcome.scale, outcome.task), [])
+    metric, overlaps = outcome.metric, read.get((outcome.scale, outcome.task), [])
     return Section(
         title=f"{outcome.task}, scale {outcome.scale}",
         note=outcome.note,
