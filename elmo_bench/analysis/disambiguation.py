@@ -76,29 +76,23 @@ def nearest(known: Means, word: Word, vectors: Tensor) -> list[str] | None:
     return [keys[i] for i in equal.int().argmax(dim=1).tolist()]  # the first that is near enough
 
 
-class Counts(NamedTuple):
-    """What each sentence of the test adds to the score: (sentences, 3), right and attempted answers, and instances."""
+def counted(answer: str | None, gold: Sequence[str]) -> tuple[bool, bool, int]:
+    """What an answer, or none, adds to the counts: right, attempted, and an instance; any of the gold keys is right."""
+    return answer in gold, answer is not None, 1
 
-    table: np.ndarray
 
-    @classmethod
-    def of(cls, number: int) -> Counts:
-        return cls(np.zeros((number, 3)))
+def scores(counts: np.ndarray) -> dict[str, float]:
+    """Precision over the attempted instances, recall over all, and the share that is attempted, in percent.
 
-    def add(self, sentence: int, answer: str | None, gold: Sequence[str]) -> None:
-        """Counts an answer, or none; any of the gold keys is right."""
-        self.table[sentence] += (answer in gold, answer is not None, 1)
-
-    @property
-    def scores(self) -> dict[str, float]:
-        """Precision over the attempted instances, recall over all, and F1, in percent."""
-        right, attempted, total = self.table.sum(axis=0)
-        return {
-            "f1": f1(self.table.sum(axis=0)[None])[0].item(),
-            "precision": 100 * right / attempted if attempted else 0.0,
-            "recall": 100 * right / total if total else 0.0,
-            "attempted": 100 * attempted / total if total else 0.0,
-        }
+    Args:
+        counts: (sentences, 3), right and attempted answers, and instances.
+    """
+    right, attempted, total = counts.sum(axis=0)
+    return {
+        "precision": 100 * right / attempted if attempted else 0.0,
+        "recall": 100 * right / total if total else 0.0,
+        "attempted": 100 * attempted / total if total else 0.0,
+    }
 
 
 def f1(sums: np.ndarray) -> np.ndarray:
@@ -109,21 +103,20 @@ def f1(sums: np.ndarray) -> np.ndarray:
 
 def disambiguate(
     source: Any, train: Sequence[Sentence], test: Sequence[Sentence], first: Mapping[Word, str]
-) -> list[Counts]:
-    """The counts of each layer of a source."""
+) -> np.ndarray:
+    """(L, sentences, 3) the counts of each layer of a source: right and attempted answers, and instances."""
     known = means(source, train)
-    counts = [Counts.of(len(test)) for _ in range(source.n_layers)]
+    counts = np.zeros((source.n_layers, len(test), 3))
     for sentence, instance, vectors in occurrences(source, test, "answers"):
         answers = nearest(known, instance.word, vectors) or [first.get(instance.word)] * source.n_layers
-        for each, answer in zip(counts, answers, strict=True):
-            each.add(sentence, answer, instance.keys)
+        counts[:, sentence] += [counted(answer, instance.keys) for answer in answers]
     return counts
 
 
-def first_sense(test: Sequence[Sentence], first: Mapping[Word, str]) -> Counts:
-    """The counts of the baseline that gives every word its first sense."""
-    counts = Counts.of(len(test))
+def first_sense(test: Sequence[Sentence], first: Mapping[Word, str]) -> np.ndarray:
+    """(sentences, 3) the counts of the baseline that gives every word its first sense."""
+    counts = np.zeros((len(test), 3))
     for i, sentence in enumerate(test):
         for instance in sentence.instances:
-            counts.add(i, first.get(instance.word), instance.keys)
+            counts[i] += counted(first.get(instance.word), instance.keys)
     return counts

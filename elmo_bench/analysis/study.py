@@ -5,6 +5,7 @@ A record (`records/studies.py`) has beside its numbers the sha256 of data and bi
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -59,7 +60,8 @@ class Study(Generic[T]):
             UserError: a wrong argument, or missing files, all of which are named.
         """
         run, settings = pages_of_studies.read(name, config, arguments)
-        overrides = [a for a in arguments if _block(a) in ("scale", *vars(run.places))]
+        blocks = ("scale", *vars(run.places))
+        overrides = [each for each in arguments if re.split("[.=]", each, maxsplit=1)[0] in blocks]
         names = getattr(settings, "controls", [])
         controls = {one: schema.typed(pages.compose([*overrides, f"bilm={one}"])) for one in names}
         lines = [line for each in (run, *controls.values()) for line in missing_layers(each)]
@@ -147,8 +149,3 @@ class Study(Generic[T]):
         seconds = round(time.monotonic() - self.started, 1)
         about = {"sha256": sha256, "seconds": seconds, **machine.peaks("cpu"), **machine.circumstances("cpu")}
         return studies.write(replace(measured, settings=self.plain), self.run.results_root, about)
-
-
-def _block(override: str) -> str:
-    """The first part of the key of an override."""
-    return override.partition("=")[0].partition(".")[0]

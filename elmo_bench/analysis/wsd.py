@@ -12,8 +12,9 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.text.vocabulary import coverage
 
 if TYPE_CHECKING:  # `--help` does not import them
+    import numpy as np
+
     from elmo_bench.analysis.corpora.senses import Sentence
-    from elmo_bench.analysis.disambiguation import Counts
     from elmo_bench.analysis.settings import WsdConfig
     from elmo_bench.analysis.study import Study
 
@@ -55,12 +56,11 @@ def measure(study: Study[WsdConfig]) -> StudyRecord:
     train, test = load(study.settings)
     first, documents = _first(study.settings, train, test), [sentence.document for sentence in test]
     counts = first_sense(test, first)
-    cells = _cells(study, FIRST, [counts], documents)
+    cells = _cells(study, FIRST, counts[None], documents)
     for name, source in study.open(cached=False).items():
         cells += _cells(study, name, disambiguate(source, train, test, first), documents)
-    instances = int(counts.table[:, 2].sum())
     note = NOTE.format(
-        instances=instances, train=len(train), clusters=clusters(documents), scale=study.run.scale.note
+        instances=int(counts[:, 2].sum()), train=len(train), clusters=clusters(documents), scale=study.run.scale.note
     )  # fmt: skip
     return study.record(5, "word senses", note, cells)
 
@@ -84,13 +84,13 @@ def _first(settings: WsdConfig, train: list[Sentence], test: list[Sentence]) -> 
     return first
 
 
-def _cells(study: Study[WsdConfig], name: str, counts: list[Counts], documents: list[str | None]) -> list[Cell]:
+def _cells(study: Study[WsdConfig], name: str, counts: np.ndarray, documents: list[str | None]) -> list[Cell]:
     """Of one source of layers, or of the first senses, which have none."""
-    from elmo_bench.analysis.disambiguation import f1
+    from elmo_bench.analysis.disambiguation import f1, scores
     from elmo_bench.analysis.resampling import Score
 
-    cells = study.by_layer(name, "F1", [Score(each.table[None], documents, f1) for each in counts], name != FIRST)
+    cells = study.by_layer(name, "F1", [Score(each[None], documents, f1) for each in counts], name != FIRST)
     for number, each in enumerate(counts):
         layer = None if name == FIRST else number
-        cells += [Cell(name, quantity, value, layer) for quantity, value in each.scores.items() if quantity != "f1"]
+        cells += [Cell(name, quantity, value, layer) for quantity, value in scores(each).items()]
     return cells
