@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import REVIEWS
-from elmo_bench.mini.language.morphology import adverb, article, capitalised, third
+from elmo_bench.mini.language.morphology import article, capitalised, inflected
 from elmo_bench.mini.language.world import Source, World
 
-# The words with a value: the list that each is drawn from, and its form.
+# The words with a value: the list that each is drawn from, and the tag of its form.
 OPINIONS = {
-    "ADJECTIVE": ("adjectives", str),
-    "ADVERB": ("adjectives", adverb),
-    "NOUN": ("nouns", str),
-    "VERB": ("verbs", str),
-    "VERBS": ("verbs", third),
+    "ADJECTIVE": ("adjectives", "JJ"),
+    "ADVERB": ("adjectives", "RB"),
+    "NOUN": ("nouns", "NN"),
+    "VERB": ("verbs", "VB"),
+    "VERBS": ("verbs", "VBZ"),
 }
 
 
@@ -125,9 +125,9 @@ class Reviews(Source):
         if name in REVIEWS["rules"]:
             return self._rule(name, side)
         if name in OPINIONS:
-            kind, form = OPINIONS[name]
+            kind, tag = OPINIONS[name]
             word, value = self.world.opinions[kind, side, self._topic].draw(self.chance)
-            return Tree(value, form(word))
+            return Tree(value, inflected(word, tag))
         if name == "NAME":
             return self._name()
         if name == "THING":

@@ -12,7 +12,7 @@ from elmo_bench.mini.formats import FORMATS
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import GRAMMAR, REVIEWS
 from elmo_bench.mini.language.events import Common
-from elmo_bench.mini.language.morphology import capitalised, gerund
+from elmo_bench.mini.language.morphology import capitalised, inflected
 from elmo_bench.mini.language.phrases import Sentence, Word, sentence
 from elmo_bench.mini.language.voices import description
 from elmo_bench.mini.language.world import Source, World
@@ -59,7 +59,8 @@ class PlainText(Source):
         """A baker is a worker. Munching is a kind of eating."""
         if self.chance.happens(0.3):
             verbs = self.lexicon.verbs[self.chance.one_of(self._actions).name]
-            doing, kind = (Word(gerund(verb.lemma), "VBG") for verb in (verbs.draw(self.chance), verbs.items[0]))
+            forms = (inflected(verb.lemma, "VBG") for verb in (verbs.draw(self.chance), verbs.items[0]))
+            doing, kind = (Word(form, "VBG") for form in forms)
             return sentence(doing, "is a kind of", kind)
         general = self.lexicon.hypernyms[self.chance.one_of(list(self.lexicon.hypernyms))]
         special = self.lexicon.nouns[general.group].draw(self.chance)

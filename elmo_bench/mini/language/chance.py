@@ -39,12 +39,8 @@ class Chance:
 
     def weighted(self, weights: dict[T, int]) -> T:
         """A key, drawn with a probability proportional to its weight."""
-        at = self.below(sum(weights.values()))
-        for item, weight in weights.items():
-            at -= weight
-            if at < 0:
-                return item
-        raise ValueError("weights must be positive")
+        upto = list(accumulate(weights.values()))
+        return list(weights)[bisect_right(upto, self.below(upto[-1]))]
 
     def shuffled(self, items: Iterable[T]) -> list[T]:
         """All items in random order (Fisher-Yates)."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import GRAMMAR
 from elmo_bench.mini.language.events import Event, gender
-from elmo_bench.mini.language.morphology import gerund, participle, past, third
+from elmo_bench.mini.language.morphology import inflected
 from elmo_bench.mini.language.phrases import Part, Phrase, Word, phrase
 from elmo_bench.mini.language.voices import Voice
 
@@ -25,7 +25,6 @@ class Style(NamedTuple):
 
 
 PAST, INFINITIVE = Style(), Style("infinitive")
-FORMS = {"VB": str, "VBP": str, "VBZ": third, "VBD": past, "VBN": participle, "VBG": gerund}
 
 
 def role(event: Event, label: str, *parts: Part | str) -> Phrase:
@@ -57,9 +56,9 @@ def verb(event: Event, style: Style, inverted: bool = False, asked: bool = False
         parts.append(role(event, "ARGM-NEG", "not"))
     lemma = event.verb.lemma
     for word in rest:
-        if word in FORMS:
-            form = FORMS[word](lemma)
-            parts.append(Word(form, word, event.verb.sense if form in (lemma, third(lemma)) else "", event))
+        if word.startswith("VB"):
+            form = inflected(lemma, word)
+            parts.append(Word(form, word, event.verb.sense if form in (lemma, inflected(lemma, "VBZ")) else "", event))
         else:
             parts.append(phrase(word))
     return parts

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from elmo_bench.mini.language.chance import Chance, Ranked
 from elmo_bench.mini.language.english import REVIEWS, THINGS, WORDS
-from elmo_bench.mini.language.morphology import Inventor, gerund, past, plural, third
+from elmo_bench.mini.language.morphology import Inventor, inflected
 from elmo_bench.system import places
 
 
@@ -188,11 +188,12 @@ def english_forms() -> set[str]:
     """The English forms that no invented word repeats, in lower case: the tables and the open biLM's vocabulary."""
     tables = [WORDS[kind] for kind in ("name_words", "months", "weekdays", "numbers")]
     tables += [words for kind in ("nouns", "relations") for by in WORDS[kind].values() for words in by.values()]
-    words = " ".join([*WORDS["tags"].values(), *WORDS["adjectives"].values(), *tables]).split()
+    words = {*" ".join([*WORDS["tags"].values(), *WORDS["adjectives"].values(), *tables]).split()}
     lemmas = " ".join([*frames("frames").values(), *frames("clause_frames").values()]).split()
-    words += [form for lemma in lemmas for form in (lemma, third(lemma), past(lemma), gerund(lemma))]
-    common = (places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()
-    return {form.lower() for word in words for form in (word, plural(word))} | {word.lower() for word in common}
+    words |= {inflected(lemma, tag) for lemma in lemmas for tag in ("VB", "VBZ", "VBD", "VBG")}
+    words |= {inflected(word, "NNS") for word in words}
+    words |= {*(places.CONF / "pretrain/open.words.txt").read_text(encoding="utf-8").split()}
+    return {word.lower() for word in words}
 
 
 def opinion_words(seed: int, namer: Inventor, invented: int) -> dict[tuple[str, int, str], Ranked[tuple[str, int]]]:

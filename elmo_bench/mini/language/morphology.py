@@ -9,48 +9,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import WORDS
 
-IRREGULAR_VERBS = {lemma: forms for lemma, *forms in map(str.split, WORDS["irregular_verbs"].split(";"))}
 SYLLABLES = {kind: parts.split() for kind, parts in WORDS["syllables"].items()}
 VOWELS = "aeiou"
 
 
-def plural(noun: str) -> str:
-    """baker -> bakers, fisherman -> fishermen, city -> cities."""
-    regular = noun[:-2] + "en" if noun.endswith("man") else third(noun)
-    return WORDS["irregular_plurals"].get(noun, regular)
+@cache
+def inflected(word: str, tag: str) -> str:
+    """The form of a lemma that has this tag: mend, VBD -> mended; one without endings, such as JJ, is the lemma.
 
-
-def third(verb: str) -> str:
-    """mend -> mends, watch -> watches, carry -> carries, go -> goes."""
-    if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
-        return verb + "es"
-    return verb[:-1] + "ies" if _ends_in_y(verb) else verb + "s"
-
-
-def past(verb: str) -> str:
-    """mend -> mended, scrub -> scrubbed, go -> went."""
-    return IRREGULAR_VERBS[verb][0] if verb in IRREGULAR_VERBS else _suffixed(verb, "ed")
-
-
-def participle(verb: str) -> str:
-    """mend -> mended, go -> gone."""
-    return IRREGULAR_VERBS[verb][1] if verb in IRREGULAR_VERBS else _suffixed(verb, "ed")
-
-
-def gerund(verb: str) -> str:
-    """mend -> mending, scrub -> scrubbing, make -> making."""
-    return _suffixed(verb, "ing")
-
-
-def adverb(adjective: str) -> str:
-    """quick -> quickly, happy -> happily, simple -> simply."""
-    if adjective.endswith("y"):
-        return adjective[:-1] + "ily"
-    return adjective[:-1] + "y" if adjective.endswith("le") else adjective + "ly"
+    RB is the adverb of an adjective. Irregular forms come from the table `irregular`, the others from `endings`.
+    """
+    if tag == "VBN" and word not in WORDS["irregular"]["VBN"]:
+        tag = "VBD"
+    if word in WORDS["irregular"].get(tag, ()):
+        return WORDS["irregular"][tag][word]
+    for pattern, ending in WORDS["endings"].get(tag, {}).items():
+        if re.search(pattern, word):
+            return re.sub(pattern, ending, word)
+    return word
 
 
 def article(following: str) -> str:
@@ -61,27 +42,6 @@ def article(following: str) -> str:
 def capitalised(text: str) -> str:
     """With a capital as its first letter, wherever that stands: (2 the) -> (2 The)."""
     return re.sub("[A-Za-z]", lambda letter: letter[0].upper(), text, count=1)
-
-
-def _ends_in_y(verb: str) -> bool:
-    return verb.endswith("y") and verb[-2] not in VOWELS
-
-
-def _suffixed(verb: str, suffix: str) -> str:
-    """The verb with a suffix that begins with a vowel, with the usual spelling changes."""
-    if _ends_in_y(verb):
-        return (verb if suffix == "ing" else verb[:-1] + "i") + suffix
-    if verb.endswith("e"):
-        return (verb if verb.endswith("ee") and suffix == "ing" else verb[:-1]) + suffix
-    return (verb + verb[-1] if _doubles(verb) else verb) + suffix
-
-
-def _doubles(verb: str) -> bool:
-    """Whether the final consonant is doubled: after a single vowel as in scrub and drag, and in admit or refer."""
-    if verb in ("admit", "outbid"):
-        return True
-    one_vowel = len([letter for letter in verb if letter in VOWELS]) == 1 and verb[0] not in VOWELS
-    return len(verb) > 2 and one_vowel and verb[-2] in VOWELS and verb[-1] not in VOWELS + "wxy"
 
 
 class Inventor:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import GRAMMAR, WORDS
 from elmo_bench.mini.language.events import INDEFINITE, Common, Filler, fits, gender
-from elmo_bench.mini.language.morphology import plural
+from elmo_bench.mini.language.morphology import inflected
 from elmo_bench.mini.language.phrases import CLOSING, ENTITY, MENTION, Phrase, Word, phrase
 from elmo_bench.mini.language.world import TYPES, Entity
 
@@ -20,8 +20,8 @@ def name(entity: Entity, full: bool = True) -> Phrase:
 
 def _nominal(filler: Common) -> Phrase:
     """young baker, bakers."""
-    noun = filler.noun
-    head = Word(plural(noun.form), "NNS", noun.sense) if filler.number else Word(noun.form, "NN", noun.sense)
+    noun, tag = filler.noun, "NNS" if filler.number else "NN"
+    head = Word(inflected(noun.form, tag), tag, noun.sense)
     return phrase(*(Word(form, "JJ") for form in filler.adjectives), head)
 
 
