@@ -53,7 +53,7 @@ def ensure_bilm(folder: Path, seed: int = 1, brought: Path | None = None) -> Pat
     recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this small it is
     the fastest, and it leaves the other cores to the baseline.
     """
-    from elmo_bench.bilm.card import is_private  # imports torch, which a recorded run does not need
+    from elmo_bench.bilm.card import CARD, FILES, is_private  # imports torch, which a recorded run does not need
 
     output, work = (folder / composing.seeded(name, seed) for name in ("bilm", "pretrain"))
     recipe = _recipe(places.CONF, folder, seed)
@@ -63,7 +63,9 @@ def ensure_bilm(folder: Path, seed: int = 1, brought: Path | None = None) -> Pat
         if is_private(output) and _trained(output, recipe):
             return output
         if brought is not None and _trained(brought, recipe, text=folder):
-            return _copied(brought, output)
+            for name in (*FILES, CARD):  # a folder without a card is not trained
+                write_bytes(output / name, (brought / name).read_bytes())
+            return output
         import torch
 
         from elmo_bench.bilm.pretraining.run import make_recipe, pretrain
@@ -103,12 +105,3 @@ def _trained(bilm: Path, recipe: dict[str, Any], text: Path | None = None) -> bo
         return False
     named = card.get("recipe")
     return isinstance(named, dict) and recipe.items() <= named.items()
-
-
-def _copied(brought: Path, output: Path) -> Path:
-    """A copy of a biLM; its card is written last, because a folder without a card is not trained."""
-    from elmo_bench.bilm.card import CARD, FILES
-
-    for name in (*FILES, CARD):
-        write_bytes(output / name, (brought / name).read_bytes())
-    return output

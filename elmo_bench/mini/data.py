@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -14,8 +13,8 @@ from elmo_bench.mini.build import SPLITS, TEXT, VERSION, Builder, Sizes
 from elmo_bench.mini.formats import FORMATS
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
-from elmo_bench.system.storage.files import write_bytes
-from elmo_bench.system.storage.hashing import fingerprint, sha256
+from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.hashing import sha256
 from elmo_bench.system.storage.locks import held
 from elmo_bench.system.storage.owners import private
 
@@ -55,11 +54,10 @@ def ensure_data(
         missing = [part for part, names in needed.items() if not files.keys() >= set(names)]
         if missing:
             for name, text in _shown(Builder(seed, known).files(missing, text="" in missing)):
-                write_bytes(folder / name, text.encode())
-                files[name] = hashlib.sha256(text.encode()).hexdigest()
+                write_text(folder / name, text)
+                files[name] = sha256(folder / name)
             manifest = {**identity, "files": dict(sorted(files.items()))}
-            manifest["checksum"] = fingerprint(manifest)
-            write_bytes(folder / MANIFEST, (json_text.dumps(manifest, indent=1) + "\n").encode())
+            write_text(folder / MANIFEST, json_text.sealed(json_text.dumps(manifest, indent=1) + "\n"))
     return folder
 
 
@@ -71,8 +69,7 @@ def mend(folder: str | PathLike[str]) -> None:
     """
     folder = Path(folder)
     if (folder / MANIFEST).is_file():
-        if (manifest := _manifest(folder)) is None:
-            raise UserError("damaged; generate the data again into this folder", folder / MANIFEST)
+        manifest = _manifest(folder)
         tasks = [task for task, names in FILES.items() if names[0] in manifest["files"]]
         ensure_data(folder, manifest["seed"], manifest["sizes"], tasks)
 
@@ -83,12 +80,15 @@ def _kept(folder: Path, identity: Mapping[str, Any]) -> dict[str, str]:
     Raises:
         UserError: the folder contains another data set.
     """
-    manifest = _manifest(folder)
-    if manifest and {key: manifest.get(key) for key in identity} != identity:
+    try:
+        manifest = _manifest(folder)
+    except UserError:  # missing or damaged
+        return {}
+    if {key: manifest.get(key) for key in identity} != identity:
         raise UserError(
             "contains mini data of another seed, size or version; delete it or choose another folder", folder
         )
-    if not manifest or not private(folder / MANIFEST):
+    if not private(folder / MANIFEST):
         return {}
     return {name: digest for name, digest in manifest["files"].items() if _is_intact(folder / name, digest)}
 
@@ -100,15 +100,10 @@ def _is_intact(path: Path, digest: str) -> bool:
         return False
 
 
-def _manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest; None if it is missing or damaged."""
-    try:
-        manifest = json_text.read(folder / MANIFEST)
-    except UserError:
-        return None
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
-        return None
-    return manifest if manifest.pop("checksum", None) == fingerprint(manifest) else None
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Raises `UserError` if the manifest is missing or damaged."""
+    remedy = "generate the data again into this folder"
+    return json_text.read_sealed(folder / MANIFEST, "manifest of generated data", remedy, always=True)
 
 
 def _shown(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.morphology import capitalised
 from elmo_bench.mini.language.phrases import ENTITY, MENTION, Sentence
-from elmo_bench.mini.language.sentences import News
+from elmo_bench.mini.language.sentences import news
 from elmo_bench.mini.language.world import World
 from elmo_bench.mini.opinions import Reviews, Tree
 from elmo_bench.mini.passages import Passage, Passages, detokenized
@@ -125,10 +125,10 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "ner": Format("ner/{}.iob2", News, lambda told: [told], _ner),
-    "srl": Format("srl/{}.conll", News, lambda told: [told], _srl),
+    "ner": Format("ner/{}.iob2", news, lambda told: [told], _ner),
+    "srl": Format("srl/{}.conll", news, lambda told: [told], _srl),
     "coref": Format("coref/{}.conll", Stories, iter, _coref),
     "snli": Format("snli/{}.tsv", Scenes, lambda pair: [pair.premise, pair.hypothesis], _snli, len(LABELS)),
-    "squad": Format("squad/{}-v1.1.json", Passages, Passage.told, _squad),
+    "squad": Format("squad/{}-v1.1.json", Passages, lambda passage: passage.told, _squad),
     "sst": Format("sst/{}.txt", Reviews, lambda tree: [tree], _sst, 5),
 }

@@ -8,6 +8,7 @@ learn their side.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any, NamedTuple
 
 from elmo_bench.mini.language.chance import Chance
@@ -109,15 +110,12 @@ class Reviews(Source):
         if isinstance(template, str):
             return self._leaf(template, side)
         ((operator, (left, right)),) = template.items() if isinstance(template, dict) else [("sum", template)]
-        if operator != "agree":
-            parts = self._grown(left, side), self._grown(right, side)
+        if operator == "agree":
+            second = self._grown(right, side)
+            first = Tree(0, article(next(second.words()))) if left == "ARTICLE" else self._grown(left, side)
         else:
-            after = self._grown(right, side)
-            parts = (
-                Tree(0, article(next(after.words()))) if left == "ARTICLE" else self._grown(left, side),
-                after,
-            )
-        return Tree(OPERATORS[operator](*(part.value for part in parts)), "", parts)
+            first, second = self._grown(left, side), self._grown(right, side)
+        return Tree(OPERATORS[operator](first.value, second.value), "", (first, second))
 
     def _leaf(self, template: str, side: int) -> Tree:
         name = template.removeprefix("-")
@@ -142,8 +140,5 @@ class Reviews(Source):
 
     def _name(self) -> Tree:
         entity = self.world.entities[self.chance.one_of(("composition", "person"))].draw(self.chance)
-        first, *more = entity.name if self.chance.happens(0.4) else entity.short
-        tree = Tree(0, first)
-        for word in more:
-            tree = Tree(0, "", (tree, Tree(0, word)))
-        return tree
+        words = (Tree(0, word) for word in (entity.name if self.chance.happens(0.4) else entity.short))
+        return reduce(lambda before, word: Tree(0, "", (before, word)), words)

@@ -36,16 +36,12 @@ class Question(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A paragraph as plain text, its sentences, and questions about it."""
+    """A paragraph as plain text, questions about it, and the sentences of both."""
 
     title: str
     context: str
-    sentences: list[Sentence]
     questions: list[Question]
-
-    def told(self) -> list[Sentence]:
-        """The sentences and the questions."""
-        return [*self.sentences, *(question.question for question in self.questions)]
+    told: list[Sentence]
 
 
 class Passages(Source):
@@ -72,7 +68,8 @@ class Passages(Source):
             if asked := self._askable(event, events, told):
                 question = self._question(event, asked, self._dropped(event, asked, events))
                 questions.append(Question(question, _answers(event, asked, told, starts, context)))
-        return Passage("_".join(topic.name), context, sentences, questions)
+        told = [*sentences, *(question.question for question in questions)]
+        return Passage("_".join(topic.name), context, questions, told)
 
     def _happenings(self, topic: Entity) -> list[Event]:
         """An event of the topic and another one of its frame, often of the topic too; in random order."""
@@ -162,13 +159,11 @@ def _answers(event: Event, label: str, told: Sentence, offsets: list[int], conte
     """The answers that annotators might give: the name alone, the whole phrase, the phrase without its article."""
     start, end = next((span.start, span.end) for span in told.spans[event] if span.type == label)
     words = told.words
-    if words[start].tag in ("IN", "TO") and (label != "ARGM-TMP" or words[start].form.lower() in ("in", "on")):
+    if words[start].tag in ("IN", "TO"):
         start += 1
     bare = not any(word.tag in ("JJ", "POS") or word.form == "of" for word in words[start:end])
-    spans = [(name.start, name.end) for name in told.spans[ENTITY] if bare and start <= name.start < name.end <= end][
-        :1
-    ]
-    spans.append((start, end))
+    names = [(name.start, name.end) for name in told.spans[ENTITY] if bare and start <= name.start < name.end <= end]
+    spans = [*names[:1], (start, end)]
     if words[start].form.lower() in ("a", "an", "the"):
         spans.append((start + 1, end))
     answers = []

@@ -74,17 +74,13 @@ class Scenes(Events):
 
     def _hypothesis(self) -> Event:
         """A scene with at least one detail that a premise may leave open, whatever the label will be."""
-        while not self._details(scene := self._scene()):
-            pass
-        return scene
-
-    def _scene(self) -> Event:
         chance = self.chance
         frame = chance.one_of(self._actions)
         verbs = self.lexicon.verbs[frame.name]
         verb = verbs.items[0] if chance.happens(0.4) else verbs.draw(chance)
         subject = self._thing(chance.one_of(("person", "person", frame.subject.classes[-1])))
-        return Event(verb, subject, self._object(frame), place=self._place())
+        scene = Event(verb, subject, self._object(frame), place=self._place())
+        return scene if self._details(scene) else self._hypothesis()
 
     def _thing(self, wanted: str) -> Common:
         """A noun or its hypernym, possibly with a number and an adjective."""

@@ -164,13 +164,6 @@ class Sentences(Clauses):
         return phrase(as_subject(subject, state), Word(form, tag, "", state), about)
 
 
-class News(Sentences):
-    """Draws sentences of the news, each of which stands alone.
-
-    Args:
-        chance: the stream to draw from.
-        world: of a seed.
-    """
-
-    def __init__(self, chance: Chance, world: World):
-        super().__init__(Events(chance, world), Voice(chance, "news", definite=0.4), "news")
+def news(chance: Chance, world: World) -> Sentences:
+    """Sentences of the news, each of which stands alone."""
+    return Sentences(Events(chance, world), Voice(chance, "news", definite=0.4), "news")
