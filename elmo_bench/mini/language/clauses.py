@@ -100,15 +100,15 @@ class Clauses:
             slots.reverse()
         if passive:
             slots = [*slots[1:], (*agent, "by")]
-        parts = []
-        for slot, filler, preposition in slots:
-            named = phrase(preposition, self.voice.refer(filler, "object", slot.classes))
-            parts.append((slot.label, named.marked(event, slot.label)))
+        parts = [
+            (slot.label, phrase(preposition, self.voice.refer(filler, "object", slot.classes)))
+            for slot, filler, preposition in slots
+        ]
         circumstances = []
         if event.place:
             near = "near" if event.place.noun.group == "waterway" else "in"
-            where = phrase(near, self.voice.refer(event.place, "object", ("place",)))
-            circumstances.append(("ARGM-LOC", where.marked(event, "ARGM-LOC")))
+            circumstances.append(("ARGM-LOC", phrase(near, self.voice.refer(event.place, "object", ("place",)))))
         if event.time:
-            circumstances.append(("ARGM-TMP", event.time.marked(event, "ARGM-TMP")))
-        return parts + (circumstances[::-1] if self.chance.happens(0.3) else circumstances)
+            circumstances.append(("ARGM-TMP", event.time))
+        parts += circumstances[::-1] if self.chance.happens(0.3) else circumstances
+        return [(label, part.marked(event, label)) for label, part in parts]

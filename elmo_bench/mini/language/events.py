@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import GRAMMAR, THINGS, WORDS
 from elmo_bench.mini.language.lexicon import Frame, Noun, Slot, Verb
 from elmo_bench.mini.language.phrases import Phrase, Word, phrase
-from elmo_bench.mini.language.world import Entity, Source, World
+from elmo_bench.mini.language.world import Entity, Source
 
 INDEFINITE = "some"  # a plural without determiner or number word: bakers
 
@@ -77,10 +76,6 @@ def _named(filler: Filler) -> tuple[str, ...]:
 class Events(Source):
     """Draws events."""
 
-    def __init__(self, chance: Chance, world: World):
-        super().__init__(chance, world)
-        self._frames: dict[tuple[str, str] | None, dict[str, int]] = {}  # by class and group of a subject
-
     def event(self, frame: Frame | None = None, subject: Filler | None = None, plain: bool = False) -> Event:
         """An event, with the given frame and subject if any; `plain` leaves out time and place."""
         chance = self.chance
@@ -101,12 +96,9 @@ class Events(Source):
 
     def _frame(self, subject: Filler | None) -> Frame:
         """A frame that allows the filler as its subject; everyday actions are rarer."""
-        kind = subject and (subject.noun.cls, subject.noun.group)
-        if kind not in self._frames:
-            known = self.lexicon.frames.values()
-            fitting = [frame for frame in known if subject is None or fits(subject, frame.subject.classes)]
-            self._frames[kind] = {frame.name: 1 if frame.action else 3 for frame in fitting}
-        return self.lexicon.frames[self.chance.weighted(self._frames[kind])]
+        known = self.lexicon.frames.values()
+        fitting = [frame for frame in known if subject is None or fits(subject, frame.subject.classes)]
+        return self.chance.weighted({frame: 1 if frame.action else 3 for frame in fitting})
 
     def filler(self, classes: Sequence[str]) -> Filler:
         """Someone or something of one of the classes (or groups)."""

@@ -111,14 +111,15 @@ class Lexicon:
         self.frames = {frame.name: frame for frame in frames("frames")}
         lemmas = {frame.name: self._with_invented(verbs) for frame, verbs in frames("frames").items()}
         takers = [lemmas[frame.name] for frame in self.frames.values() if "-" in frame.marks]
+        shared: set[str] = set()  # a person drasks (ARG0), and so does a cart (ARG1)
         for frame in self.frames.values():
-            if "+" in frame.marks:  # a person drasks (ARG0), and so does a cart (ARG1)
-                self._share(lemmas[frame.name], takers, invented // 3)
+            if "+" in frame.marks:
+                shared |= self._share(lemmas[frame.name], takers, invented // 3)
         groups = {group: self._with_invented(words) for by in WORDS["nouns"].values() for group, words in by.items()}
         self._share_nouns(groups, lemmas)
         uses = Counter(chain(*groups.values(), set().union(*lemmas.values())))
         self._ambiguous = {word for word, n in uses.items() if n > 1}
-        self.verbs = self._verbs(lemmas)
+        self.verbs = self._verbs(lemmas, shared)
         self.nouns = self._nouns(groups)
         self.hypernyms = {group: Noun(group, cls, group) for cls, by in WORDS["nouns"].items() for group in by}
         self.relations = {
@@ -143,11 +144,13 @@ class Lexicon:
         for words in lemmas.values():
             self._share(words, list(groups.values()), self._invented // 4)
 
-    def _share(self, words: list[str], takers: list[list[str]], n: int) -> None:
-        """Adds some of the invented words to other lists."""
-        for word in self._chance.shuffled(word for word in words if word not in self._english)[:n]:
+    def _share(self, words: list[str], takers: list[list[str]], n: int) -> set[str]:
+        """Adds some of the invented words to other lists; returns them."""
+        chosen = self._chance.shuffled(word for word in words if word not in self._english)[:n]
+        for word in chosen:
             if word not in (taker := self._chance.one_of(takers)):
                 taker.insert(self._chance.between(4, len(taker)), word)
+        return {*chosen}
 
     def _sense(self, form: str, use: str) -> str:
         return f"{form}%{use}" if form in self._ambiguous else ""
@@ -160,10 +163,7 @@ class Lexicon:
         forms = words.split() + [self.namer.stem() for _ in range(self._invented // 2)]
         return Ranked(self._noun(form, cls, "relation") for form in forms)
 
-    def _verbs(self, lemmas: dict[str, list[str]]) -> dict[str, Ranked[Verb]]:
-        everywhere = Counter(chain(*lemmas.values()))
-        taken = {lemma for frame in self.frames.values() if "-" in frame.marks for lemma in lemmas[frame.name]}
-        shared = {lemma for lemma in taken if everywhere[lemma] > 1}
+    def _verbs(self, lemmas: dict[str, list[str]], shared: set[str]) -> dict[str, Ranked[Verb]]:
         uses: Counter[str] = Counter()
         verbs = {}
         for name, frame in self.frames.items():

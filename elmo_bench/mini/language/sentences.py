@@ -140,14 +140,14 @@ class Sentences(Clauses):
 
     def subordinate(self) -> Phrase:
         """Because the cart broke , Tarvel left: ARGM-CAU, ARGM-TMP, ARGM-ADV."""
-        word, tag, label = self.chance.one_of(GRAMMAR["subordinators"])
+        word, label = self.chance.one_of(list(GRAMMAR["subordinators"].items()))
         first = self.chance.happens(0.5)
         side = self.clause(self.events.event(plain=True)) if first else phrase()
         main = replace(self.events.event(), time=None)
         told = self.clause(main)
         if first:
-            return phrase(role(main, label, Word(word, tag), side), ",", told)
-        return phrase(told, role(main, label, Word(word, tag), self.clause(self.events.event(plain=True))))
+            return phrase(role(main, label, word, side), ",", told)
+        return phrase(told, role(main, label, word, self.clause(self.events.event(plain=True))))
 
     # A statement without an event.
 
