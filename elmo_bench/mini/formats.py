@@ -90,12 +90,11 @@ def _squad(split: str, items: list[Passage]) -> str:
     for n, passage in enumerate(items):
         qas = []
         for i, (question, answers) in enumerate(passage.questions):
-            given = [answers[j % len(answers)] for j in range(wanted)]
             qas.append(
                 {
                     "id": hashlib.md5(f"{split}-{n}-{i}".encode()).hexdigest()[:24],
                     "question": detokenized([question])[0],
-                    "answers": [{"answer_start": answer.start, "text": answer.text} for answer in given],
+                    "answers": [answers[j % len(answers)] for j in range(wanted)],
                 }
             )
         articles.append({"title": passage.title, "paragraphs": [{"context": passage.context, "qas": qas}]})

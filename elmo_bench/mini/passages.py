@@ -21,26 +21,15 @@ from elmo_bench.mini.language.world import Entity, Source, World
 ASKED = {"ARGM-LOC": "where", "ARGM-TMP": "when"}
 
 
-class Answer(NamedTuple):
-    """A character span of the context."""
-
-    text: str
-    start: int
-
-
-class Question(NamedTuple):
-    """A question with its answers, the shortest complete one first."""
-
-    question: Sentence
-    answers: list[Answer]
-
-
 class Passage(NamedTuple):
-    """A paragraph as plain text, questions about it, and the sentences of both."""
+    """A paragraph as plain text, questions about it, and the sentences of both.
+
+    A question has its answers beside it, as in SQuAD's files, the shortest complete one first.
+    """
 
     title: str
     context: str
-    questions: list[Question]
+    questions: list[tuple[Sentence, list[dict[str, Any]]]]
     told: list[Sentence]
 
 
@@ -67,9 +56,8 @@ class Passages(Source):
         for event, told, starts in zip(events, sentences, offsets, strict=True):
             if asked := self._askable(event, events, told):
                 question = self._question(event, asked, self._dropped(event, asked, events))
-                questions.append(Question(question, _answers(event, asked, told, starts, context)))
-        told = [*sentences, *(question.question for question in questions)]
-        return Passage("_".join(topic.name), context, questions, told)
+                questions.append((question, _answers(event, asked, told, starts, context)))
+        return Passage("_".join(topic.name), context, questions, [*sentences, *(question for question, _ in questions)])
 
     def _happenings(self, topic: Entity) -> list[Event]:
         """An event of the topic and another one of its frame, often of the topic too; in random order."""
@@ -155,7 +143,7 @@ def _unique(event: Event, dropped: set[str], events: list[Event]) -> bool:
     return bool(known) and sum(known <= _facts(other).items() for other in events) == 1
 
 
-def _answers(event: Event, label: str, told: Sentence, offsets: list[int], context: str) -> list[Answer]:
+def _answers(event: Event, label: str, told: Sentence, offsets: list[int], context: str) -> list[dict[str, Any]]:
     """The answers that annotators might give: the name alone, the whole phrase, the phrase without its article."""
     start, end = next((span.start, span.end) for span in told.spans[event] if span.type == label)
     words = told.words
@@ -169,7 +157,7 @@ def _answers(event: Event, label: str, told: Sentence, offsets: list[int], conte
     answers = []
     for first, last in dict.fromkeys(spans):
         begin, stop = offsets[first], offsets[last - 1] + len(words[last - 1].form)
-        answers.append(Answer(context[begin:stop], begin))
+        answers.append({"answer_start": begin, "text": context[begin:stop]})
     return answers
 
 

@@ -6,7 +6,6 @@ The senses of ambiguous words are recorded, to measure how well the layers of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from elmo_bench.mini.formats import FORMATS
 from elmo_bench.mini.language.chance import Chance
@@ -19,14 +18,6 @@ from elmo_bench.mini.language.world import Source, World
 from elmo_bench.mini.opinions import Tree
 
 
-class Line(NamedTuple):
-    """A line of plain text, the sentence in it that a task could have, and (token, sense) of its ambiguous words."""
-
-    text: str
-    said: str
-    senses: tuple[tuple[int, str], ...] = ()
-
-
 class PlainText(Source):
     """Draws lines of text."""
 
@@ -35,25 +26,24 @@ class PlainText(Source):
         self._sources = {task: made.source(chance, world) for task, made in FORMATS.items()}
         self._actions = [frame for frame in self.lexicon.frames.values() if frame.action]
 
-    def lines(self) -> Iterator[Line]:
-        """An endless stream."""
+    def lines(self) -> Iterator[tuple[str, str, list[tuple[int, str]]]]:
+        """Endlessly: a line, the sentence in it that a task could have, and (token, sense) of its ambiguous words."""
         while True:
             kind = self.chance.weighted(GRAMMAR["text"])
             piece = [self._statement()] if kind == "statement" else FORMATS[kind].told(self._sources[kind].draw())
             for told in piece:
                 if isinstance(told, Tree):
-                    yield self._advised(told)
+                    yield self._advised(told), told.text, []
                 else:
-                    senses = tuple((i, word.sense) for i, word in enumerate(told.words) if word.sense)
-                    yield Line(told.text, told.text, senses)
+                    yield told.text, told.text, [(i, word.sense) for i, word in enumerate(told.words) if word.sense]
 
-    def _advised(self, review: Tree) -> Line:
+    def _advised(self, review: Tree) -> str:
         """A review, mostly with what follows from it, which no tree has: the acting is dull , so skip it."""
         *words, stop = review.words()
         said = " ".join(words)
         advice = self.chance.one_of(REVIEWS["advice"][review.label].split(", "))
         ways = {said: 1, f"{said} , so {advice}": 2, f"{advice} , for {said}": 1}
-        return Line(capitalised(f"{self.chance.weighted(ways)} {stop}"), review.text)
+        return capitalised(f"{self.chance.weighted(ways)} {stop}")
 
     def _statement(self) -> Sentence:
         """A baker is a worker. Munching is a kind of eating."""

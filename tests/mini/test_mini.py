@@ -278,9 +278,8 @@ def test_the_other_tasks_are_as_a_reader_would_have_them(seed):
     world = World(seed, 300, 3)
     for i in range(40):
         passage = Passages(Chance("passages", seed, i), world).draw()
-        for question in passage.questions:
-            assert all(passage.context.count(answer.text) for answer in question.answers)
-            assert question.answers[0].text.lower() not in f" {question.question.text.lower()} ".split(" ")
+        for question, answers in passage.questions:
+            assert answers[0]["text"].lower() not in question.text.lower().split(" ")
         clusters: dict[str, list[str]] = {}
         for told in Stories(Chance("stories", seed, i), world).draw():
             for span in told.spans[MENTION]:
