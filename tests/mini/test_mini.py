@@ -349,9 +349,7 @@ def test_one_task_makes_its_own_files_and_the_same_text(tmp_path, whole):
 def test_a_damaged_manifest_is_made_again(tmp_path):
     manifest = mini.ensure_data(tmp_path, 1, TINY) / mini.MANIFEST
     content = manifest.read_bytes()
-    seed, digit = content.index(b'"seed": 1') + 8, content.index(b'iob2": "') + 8
-    damages = [content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :] for place in (seed, digit, 0)]
-    for damaged in [*damages, content[:90], b""]:
+    for damaged in (content.replace(b'"seed": 1', b'"seed": 0'), content[:90], b""):
         manifest.write_bytes(damaged)
         mini.ensure_data(tmp_path, 1, TINY)
         assert manifest.read_bytes() == content

@@ -118,8 +118,7 @@ class Discourse(Voice):
 
     def __init__(self, chance: Chance):
         super().__init__(chance)
-        self._known: list[Filler] = []
-        self._announced: set[Entity] = set()  # those whose noun was said
+        self._known: dict[Filler, bool] = {}  # the participants so far, and whether the noun of a name was said
         self._before: list[tuple[Filler, str]] = []  # participants of the sentence before, with their cases
         self._spoken: list[tuple[Filler, str]] = []  # of this sentence
 
@@ -134,8 +133,7 @@ class Discourse(Voice):
         if clear and self.chance.happens(1.0 if case == "possessive" else 0.7):
             return pronoun(gender(filler), case)
         known = filler in self._known
-        if not known:
-            self._known.append(filler)
+        self._known.setdefault(filler, False)
         if isinstance(filler, Entity):
             return self._again(filler) if known else self._introduced(filler)
         if filler.owner is not None:
@@ -154,11 +152,11 @@ class Discourse(Voice):
     def _introduced(self, entity: Entity) -> Phrase:
         if self.chance.happens(0.5):
             return name(entity)
-        self._announced.add(entity)
+        self._known[entity] = True
         return (_with_kind if self.chance.happens(0.5) else _apposed)(entity, name(entity))
 
     def _again(self, entity: Entity) -> Phrase:
         alike = [known for known in self._known if known.noun.form == entity.noun.form]
-        if entity in self._announced and len(alike) == 1 and self.chance.happens(0.6):
+        if self._known[entity] and len(alike) == 1 and self.chance.happens(0.6):
             return description(Common(entity.noun), "the")
         return name(entity, full=self.chance.happens(0.15))
