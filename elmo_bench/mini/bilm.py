@@ -24,7 +24,13 @@ VERSION = 2  # of the training: raised when the same recipe gives another model,
 
 
 class MiniBilm:
-    """Makes the biLM of `bilm=mini`: the folder of its options lies in that of the text."""
+    """Makes the biLM of `bilm=mini`: the folder of its options lies in that of the text.
+
+    It is copied from `models_root` if the biLM there has the same recipe and text, and trained otherwise. Training that
+    was interrupted resumes from its last checkpoint; of several processes one trains and the others wait. A biLM of
+    another recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this small
+    it is the fastest, and it leaves the other cores to the baseline.
+    """
 
     seeded = True
 
@@ -42,43 +48,35 @@ class MiniBilm:
 
     def make(self) -> Path:
         """The folder of the biLM."""
-        return ensure_bilm(self.folder, self.seed, self.brought)
+        from elmo_bench.bilm.card import CARD, FILES, is_private  # imports torch, which a recorded run does not need
 
-
-def ensure_bilm(folder: Path, seed: int = 1, brought: Path | None = None) -> Path:
-    """The folder of the biLM of a seed inside a mini data set; conf/pretrain/mini.yaml is its recipe.
-
-    It is copied from `brought` if the biLM there has the same recipe and text, and trained otherwise. An interrupted
-    training resumes from its last checkpoint; of several processes one trains and the others wait. A biLM of another
-    recipe, or with damaged files, is replaced. On one thread, whatever the machine has: for matrices this small it is
-    the fastest, and it leaves the other cores to the baseline.
-    """
-    from elmo_bench.bilm.card import CARD, FILES, is_private  # imports torch, which a recorded run does not need
-
-    output, work = (folder / composing.seeded(name, seed) for name in ("bilm", "pretrain"))
-    recipe = _recipe(places.CONF, folder, seed)
-    if is_private(output) and _trained(output, recipe):
-        return output
-    with held(work, f"another process is training the biLM of {output}; waiting for it"):
+        output, work = (self.folder / composing.seeded(name, self.seed) for name in ("bilm", "pretrain"))
+        recipe = _recipe(places.CONF, self.folder, self.seed)
         if is_private(output) and _trained(output, recipe):
             return output
-        if brought is not None and _trained(brought, recipe, text=folder):
-            for name in (*FILES, CARD):  # a folder without a card is not trained
-                write_bytes(output / name, (brought / name).read_bytes())
-            return output
+        with held(work, f"another process is training the biLM of {output}; waiting for it"):
+            if is_private(output) and _trained(output, recipe):
+                return output
+            if _trained(self.brought, recipe, text=self.folder):
+                for name in (*FILES, CARD):  # a folder without a card is not trained
+                    write_bytes(output / name, (self.brought / name).read_bytes())
+            else:
+                self._train(work, output)
+        return output
+
+    def _train(self, work: Path, output: Path) -> None:
         import torch
 
         from elmo_bench.bilm.pretraining.run import make_recipe, pretrain
 
-        of_seed = "" if seed == 1 else f" from seed {seed}"
+        of_seed = "" if self.seed == 1 else f" from seed {self.seed}"
         print(f"training a biLM on the generated text{of_seed}, about 20 minutes", flush=True)
-        threads, page = torch.get_num_threads(), _page(folder, seed)
+        threads, page = torch.get_num_threads(), _page(self.folder, self.seed)
         torch.set_num_threads(1)
         try:
-            pretrain(make_recipe(page.recipe), folder, work, output, page.compile, page.every)
+            pretrain(make_recipe(page.recipe), self.folder, work, output, page.compile, page.every)
         finally:
             torch.set_num_threads(threads)
-    return output
 
 
 def _page(folder: Path, seed: int) -> DictConfig:

@@ -15,9 +15,10 @@ from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.bilm.untrained import UntrainedBilm
 from elmo_bench.commands.use import embed
+from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import BilmConfig
 from elmo_bench.layers.bilm import BilmLayers
-from elmo_bench.mini.bilm import ensure_bilm
+from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.json_text import sealed
@@ -128,12 +129,13 @@ def test_a_damaged_mini_biLM_is_trained_again(tmp_path, monkeypatch):
         write_card(output, {"recipe": json.loads(json.dumps(dataclasses.asdict(recipe)))})
 
     monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", pretrain)
+    page = schema.typed(pages.compose(["task=ner", f"scale.folder={tmp_path}"]))
     for number, name in enumerate((None, *FILES, CARD), start=1):
         if name is not None:
             path = tmp_path / "bilm" / name
             path.write_bytes(path.read_bytes()[:-9])
         for _ in range(2):
-            load_lm(ensure_bilm(tmp_path))
+            load_lm(MiniBilm(page.bilm, page.places).make())
         assert len(made) == number
 
 

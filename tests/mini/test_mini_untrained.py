@@ -10,9 +10,9 @@ from omegaconf import OmegaConf
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.untrained import UntrainedBilm
-from elmo_bench.configuration import pages
+from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import BilmConfig
-from elmo_bench.mini.bilm import ensure_bilm
+from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.system.errors import UserError
 from tests.tiny_bilm import OPTIONS
 
@@ -86,10 +86,11 @@ def test_a_bilm_of_another_recipe_is_not_taken(tmp_path, monkeypatch):
         (output / "card.json").write_text(json.dumps({"recipe": dataclasses.asdict(recipe)}))
 
     monkeypatch.setattr("elmo_bench.bilm.pretraining.run.pretrain", pretrain)
+    page = schema.typed(pages.compose(["task=ner", f"scale.folder={tmp_path}"]))
     for _ in range(2):
-        ensure_bilm(tmp_path)
+        MiniBilm(page.bilm, page.places).make()
     assert [one.tokens for one in made] == [recipe.tokens]  # once
     card = {"recipe": {**dataclasses.asdict(made[0]), "tokens": 1}}
     (tmp_path / "bilm" / "card.json").write_text(json.dumps(card))
-    ensure_bilm(tmp_path)
+    MiniBilm(page.bilm, page.places).make()
     assert len(made) == 2

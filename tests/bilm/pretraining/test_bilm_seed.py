@@ -12,7 +12,7 @@ from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_files
 from elmo_bench.mini import MiniData
-from elmo_bench.mini.bilm import MiniBilm, ensure_bilm
+from elmo_bench.mini.bilm import MiniBilm
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import sha256
@@ -79,17 +79,16 @@ def test_the_bilm_that_comes_with_the_project_is_copied(tmp_path, brought, train
 @pytest.mark.parametrize("case", ["text", "no text", "seed", *FILES, CARD, "nothing brought"])
 def test_it_is_not_used_for_another_text_or_seed_or_if_damaged(tmp_path, brought, trained, case):
     """Then one is trained, in folders of its seed's own."""
+    seed, models = 2 if case == "seed" else 1, "none" if case == "nothing brought" else "models"
     text = tmp_path / "v4-seed1/lm/train.txt"
     if case == "text":
         text.write_text("Ada sang .\n")
     elif case == "no text":
         text.unlink()
-    elif case == "nothing brought":
-        brought = tmp_path / "models/none"
-    elif case != "seed":
+    elif case not in ("seed", "nothing brought"):
         (brought / case).write_bytes(flipped((brought / case).read_bytes(), random.Random(1)))
-    seed = 2 if case == "seed" else 1
-    assert not list(ensure_bilm(tmp_path / "v4-seed1", seed, brought).glob("*"))
+    page = mini(tmp_path, f"models_root={tmp_path}/{models}", f"scale.folder={tmp_path}/v4-seed1", f"bilm.seed={seed}")
+    assert not list(MiniBilm(page.bilm, page.places).make().glob("*"))
     assert trained == [(2, "pretrain-seed2", "bilm-seed2") if seed == 2 else (1, "pretrain", "bilm")]
 
 
