@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property, reduce
 from itertools import islice
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.trained.checkpoint import REMEDY
@@ -15,11 +15,20 @@ from elmo_bench.trained.checkpoint import REMEDY
 if TYPE_CHECKING:
     from elmo_bench.configuration.schema import RunConfig
     from elmo_bench.embedding.model import Model
-    from elmo_bench.trained.answers import Answer
+    from elmo_bench.task import Batch, Prediction
+
+PLACE = "prediction"  # the key of the answer in a line of the output; all else there is the input's
 
 
-class Opened:
-    """A model of a checkpoint or of a trained head.
+class Answer(NamedTuple):
+    """The model's answer for one row."""
+
+    prediction: Prediction  # in the form of the metric and the official scorer
+    described: Any  # in readable form: an object, unless the head describes nothing
+
+
+class Trained:
+    """What `elmo_bench.load` gives: a trained model with `predict`, and `model`, a plain `nn.Module`.
 
     Args:
         saved: as `checkpoint.load` and `heads.read` give it.
@@ -54,6 +63,32 @@ class Opened:
     def model(self) -> Model:
         """Representation and head, with the trained weights, on the device of its configuration; in eval mode."""
         return self._model(self._source)
+
+    def predict(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The answers for JSON objects, one for each, in their order; the same as the command writes.
+
+        Args:
+            rows: as the lines of `predict`'s input (`elmo-bench predict --help`), such as {"text": "Ida sang in Oslo"}
+                or {"tokens": ["Ida", "sang"]}; texts of any length, put together in batches of similar length.
+
+        Raises:
+            UserError: the task's reader does not take an object; its number, from 0, is named.
+        """
+        read = []
+        for number, raw in enumerate(rows):
+            try:
+                read.append((raw, row_of(self.reader, raw, self.task)))
+            except UserError as error:
+                raise UserError(f"rows[{number}]: {error}") from None
+        return self.lines(read)
+
+    def lines(self, inputs: Sequence[tuple[Mapping[str, Any], Any]]) -> list[dict[str, Any]]:
+        """What is written for each input object and its row: the input, and the answer in readable form."""
+        answers = self.answers([row for _, row in inputs])
+        return [
+            answered(raw, row, self.reader.fields, answer.described)
+            for (raw, row), answer in zip(inputs, answers, strict=True)
+        ]
 
     def answers(self, rows: Sequence[Any]) -> list[Answer]:
         """The answers for the reader's rows, in their order; the surest one of each row's windows, if it has several.
@@ -111,7 +146,6 @@ class Opened:
         from elmo_bench.system.exhaustion import explained
         from elmo_bench.text.batching import BucketSampler
         from elmo_bench.text.tokens import lengths
-        from elmo_bench.trained.answers import answers
 
         bounds, trainer, size = self.cfg.task.batch, self.cfg.trainer, None
         sampler = BucketSampler(
@@ -127,8 +161,34 @@ class Opened:
                 collated = self.reader.collate([rows[index] for index in batch])
                 size = Size.of(collated)
                 with explained(lambda size=size: f"predicting {size}", "lower batch_size"):
-                    found |= zip(batch, answers(model, collated.each(lambda part: part.to(device))), strict=True)
+                    found |= zip(batch, answer(model, collated.each(lambda part: part.to(device))), strict=True)
         return [found[index] for index in range(len(rows))]
+
+
+def answer(model: Model, batch: Batch) -> list[Answer]:
+    """An answer for each row of a batch, which is on the model's device."""
+    from elmo_bench.task import Describes
+
+    scores, head = model(batch), model.head
+    predictions = head.decode(scores, batch)  # type: ignore[operator]
+    described = head.describe(predictions, scores, batch) if isinstance(head, Describes) else predictions
+    return list(map(Answer, predictions, described))
+
+
+def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
+    """The row that the reader makes of one JSON object. Raises `UserError` if it does not take it."""
+    if not isinstance(raw, Mapping):
+        raise UserError("not a JSON object")
+    try:
+        return reader.from_text(**raw)
+    except TypeError:
+        raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}") from None
+
+
+def answered(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str], described: Any) -> dict[str, Any]:
+    """An input object as it is, with the answer in a place of its own, and the words of what was tokenized here."""
+    words = {field: row[field] for field in fields if field not in raw}
+    return {**raw, PLACE: {**words, **described} if isinstance(described, Mapping) else described}
 
 
 def _surest(reader: Any, answers: list[Answer]) -> Answer:
@@ -153,7 +213,7 @@ def usable() -> Iterator[None]:
 
 
 def configuration(plain: dict[str, Any], options: Mapping[str, Any]) -> RunConfig:
-    """The typed configuration of a model that predicts and is not trained; `options` as `Opened` takes them."""
+    """The typed configuration of a model that predicts and is not trained; `options` as `Trained` takes them."""
     from elmo_bench.configuration import schema
     from elmo_bench.running.blocks import check_blocks
 

@@ -3,49 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files, json_text, outputs
-from elmo_bench.system.storage.files import open_text, replacing
+from elmo_bench.system.storage.files import open_text, write_text
 from elmo_bench.trained import checkpoint as checkpoints
 from elmo_bench.trained import heads
-from elmo_bench.trained.opened import Opened
-
-if TYPE_CHECKING:
-    from elmo_bench.trained.answers import Answer
+from elmo_bench.trained.opened import PLACE, Trained, row_of
 
 LAYERS = ("options", "weights", "path")  # the files of a source of layers
-PLACE = "prediction"  # the key of the answer in a line of the output; all else there is the input's
 _OBJECT = re.compile(r"\s*\{\s*[\"}]")  # how a line of JSON begins, and no line of a data set's files of other formats
-
-
-class Trained(Opened):
-    """What `elmo_bench.load` gives: a trained model with `predict`, and `model`, a plain `nn.Module`."""
-
-    def predict(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The answers for JSON objects, one for each, in their order; the same as the command writes.
-
-        Args:
-            rows: as the lines of `predict`'s input (`elmo-bench predict --help`), such as {"text": "Ida sang in Oslo"}
-                or {"tokens": ["Ida", "sang"]}; texts of any length, put together in batches of similar length.
-
-        Raises:
-            UserError: the task's reader does not take an object; its number, from 0, is named.
-        """
-        read = []
-        for number, raw in enumerate(rows):
-            try:
-                read.append((raw, row_of(self.reader, raw, self.task)))
-            except UserError as error:
-                raise UserError(f"rows[{number}]: {error}") from None
-        return lines(self.reader, read, self.answers([row for _, row in read]))
 
 
 def load(
@@ -120,7 +94,7 @@ def predict(
     from elmo_bench.task import ReadsFiles, WritesOfficial
 
     saved = heads.read(str(task), models_root) if checkpoint is None else checkpoints.load(checkpoint, task=task)
-    trained = Opened(saved, options)
+    trained = Trained(saved, options)
     cfg = trained.cfg
     reader: Any = trained.reader
     head = None if checkpoint else heads.folder_of(cfg.task.name, cfg.models_root, models_root is not None)
@@ -136,15 +110,13 @@ def predict(
     taken = None if official else next((number for number, (raw, _) in enumerate(inputs, 1) if PLACE in raw), None)
     if taken is not None:
         raise UserError(f'"{PLACE}" is the key of the answer in the output; give it another name', input, taken)
-    rows = [row for _, row in inputs]
-    answers = trained.answers(rows)
     if official:
-        text = reader.official([answer.prediction for answer in answers], rows)
+        rows = [row for _, row in inputs]
+        text = reader.official([answer.prediction for answer in trained.answers(rows)], rows)
     else:
-        written = lines(reader, inputs, answers)
-        text = "".join(json_text.dumps(line, ensure_ascii=False) + "\n" for line in written)
-    write(Path(output), text)
-    return len(answers)
+        text = "".join(json_text.dumps(line, ensure_ascii=False) + "\n" for line in trained.lines(inputs))
+    write_text(Path(output), text)
+    return len(inputs)
 
 
 def _check_named(path: str | None, task: str | None, models_root: str | None) -> None:
@@ -155,19 +127,6 @@ def _check_named(path: str | None, task: str | None, models_root: str | None) ->
         raise UserError("missing argument checkpoint=... (of a run), or task=... (the trained head of a task)")
     if path is None and task is not None:
         heads.find(task, models_root)
-
-
-def lines(reader: Any, inputs: Sequence[tuple[Mapping[str, Any], Any]], answers: Sequence[Answer]) -> list[Any]:
-    """What is written for each input object and its row: the input, and the answer in readable form."""
-    return [
-        answered(raw, row, reader.fields, answer.described) for (raw, row), answer in zip(inputs, answers, strict=True)
-    ]
-
-
-def answered(raw: Mapping[str, Any], row: Mapping[str, Any], fields: Sequence[str], described: Any) -> dict[str, Any]:
-    """An input object as it is, with the answer in a place of its own, and the words of what was tokenized here."""
-    words = {field: row[field] for field in fields if field not in raw}
-    return {**raw, PLACE: {**words, **described} if isinstance(described, Mapping) else described}
 
 
 def _ending(path: str) -> str:
@@ -198,30 +157,12 @@ def read_rows(reader: Any, path: str, task: str) -> list[tuple[dict[str, Any], A
     return rows
 
 
-def row_of(reader: Any, raw: Mapping[str, Any], task: str) -> Any:
-    """The row that the reader makes of one JSON object. Raises `UserError` if it does not take it."""
-    if not isinstance(raw, Mapping):
-        raise UserError("not a JSON object")
-    try:
-        return reader.from_text(**raw)
-    except TypeError:
-        raise UserError(f"the reader of {task} does not take these keys: {', '.join(raw)}") from None
-
-
-def read_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file with their line numbers. An empty line is an error: it would shift the output."""
+def read_lines(path: str) -> Iterator[tuple[int, Any]]:
+    """The JSON values of a file with their line numbers. An empty line is an error: it would shift the output."""
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 raw = json_text.parse(line)
             except ValueError as error:
                 raise UserError(str(error), path, number) from None
-            if not isinstance(raw, dict):
-                raise UserError("not a JSON object", path, number)
             yield number, raw
-
-
-def write(path: Path, text: str) -> None:
-    """Writes the text atomically."""
-    with replacing(path) as file:
-        file.write(text)

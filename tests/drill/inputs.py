@@ -35,7 +35,7 @@ from elmo_bench.records.studies import read_all as read_studies
 from elmo_bench.reporting.tables import studies
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import content_sha256
-from elmo_bench.trained import prediction
+from elmo_bench.trained import opened, prediction
 from tasks.coref.reader import CorefReader
 from tasks.ner.reader import NerReader
 from tasks.snli.reader import SnliReader
@@ -130,7 +130,7 @@ def rows_of_text(task: str, path: Path) -> None:
     if pairs:
         reader.collate([row for _, row in pairs[:8]])
     for raw, row in pairs:
-        json.dumps(prediction.answered(raw, row, reader.fields, {}), ensure_ascii=False, allow_nan=False).encode()
+        json.dumps(opened.answered(raw, row, reader.fields, {}), ensure_ascii=False, allow_nan=False).encode()
 
 
 def rows_of_file(path: Path) -> None:

@@ -11,8 +11,8 @@ from elmo_bench.commands.compare.score import score
 from elmo_bench.configuration import pages, schema
 from elmo_bench.identity import makers
 from elmo_bench.running.build import build
-from elmo_bench.trained import answers as described
-from elmo_bench.trained.prediction import answered, predict
+from elmo_bench.trained import opened
+from elmo_bench.trained.prediction import predict
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ def answers(tmp_path_factory):
         torch.manual_seed(1)
         module = build(run, reader, None).eval()
         with torch.no_grad():
-            return rows, described.answers(module, reader.collate(rows))
+            return rows, opened.answer(module, reader.collate(rows))
 
     return answer
 
@@ -87,8 +87,8 @@ def test_the_input_stays_and_the_answer_has_a_place_of_its_own():
     row = {"tokens": ["a", "b"], "sentences": [["a"], ["b"]]}
     made = {"tokens": ["a", "b"], "sentences": [["a"], ["b"]], "label": 1}
     text = {"text": "a b", "label": "gold", "id": None}
-    assert answered(text, row, ("tokens", "sentences"), {"label": 1}) == text | {"prediction": made}
-    assert answered({"tokens": ["a"]}, row, ("tokens",), {}) == {"tokens": ["a"], "prediction": {}}
+    assert opened.answered(text, row, ("tokens", "sentences"), {"label": 1}) == text | {"prediction": made}
+    assert opened.answered({"tokens": ["a"]}, row, ("tokens",), {}) == {"tokens": ["a"], "prediction": {}}
 
 
 @pytest.mark.parametrize("task", TASKS)
