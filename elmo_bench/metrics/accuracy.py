@@ -16,22 +16,15 @@ NO_GOLD = "-"  # as SNLI marks pairs on which the annotators did not agree
 class Accuracy(AdditiveMetric):
     """The share of rows whose prediction equals the gold label; rows without a gold label are left out.
 
-    An example is a row with a gold label.
-
-    Args:
-        field: key of a row's label; the label is None or "-" if there is none.
+    An example is a row with a gold label; the "label" of the others is None or "-".
     """
 
     statistics = ("right", "total")
 
-    def __init__(self, field: str = "label"):
-        super().__init__()
-        self.field = field
-
     def update(self, predictions: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> None:
         """Counts one prediction for each row."""
         for predicted, row in self.tally.pairs(predictions, rows):
-            gold = row[self.field]
+            gold = row["label"]
             if gold not in (None, NO_GOLD):
                 self.tally.add(predicted == gold, 1, cluster=self.cluster(row))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmo_bench.metrics.f1 import COUNTS, precision_recall_f1
-from elmo_bench.metrics.items import AdditiveMetric
+from elmo_bench.metrics.f1 import F1Metric
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import Block, read_blocks, side_by_side
 from elmo_bench.text.tags import normal
@@ -17,14 +16,12 @@ if TYPE_CHECKING:  # `score` does not need torch
     from elmo_bench.task import Row
 
 
-class SpanMetric(AdditiveMetric):
+class SpanMetric(F1Metric):
     """A predicted span is correct if its type, first and last word are; counted over all sentences and types.
 
     Gold and predicted tags may be of different schemes, and malformed: both are read as by conlleval. An example
     is a sentence; rows with a "document" are clustered by it.
     """
-
-    statistics = COUNTS
 
     def update(self, predictions: Sequence[Sequence[str]], rows: Sequence[Row]) -> None:
         """Counts predicted tags, a list for each row, and rows with "tags"."""
@@ -36,11 +33,6 @@ class SpanMetric(AdditiveMetric):
             predicted, gold = set(get_entities(list(tags))), set(get_entities(list(row["tags"])))
             right = len(predicted & gold)
             self.tally.add(right, len(predicted) - right, len(gold) - right, cluster=self.cluster(row))
-
-    @staticmethod
-    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
-        """f1, precision and recall in percent; as with conlleval, each is 0 where it would divide by 0."""
-        return precision_recall_f1(totals)
 
 
 def score_spans(gold: Path | str, predictions: Path | str) -> dict[str, float]:

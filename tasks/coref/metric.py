@@ -142,11 +142,6 @@ class CorefMetric(AdditiveMetric):
         counts = [count for metric in METRICS.values() for count in metric(key, response)]
         self.tally.add(*counts, cluster=document)
 
-    @property
-    def counts(self) -> dict[str, Counts]:
-        """Of each of METRICS, summed over the documents."""
-        return summed(self.items().totals())
-
     @staticmethod
     def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
         """{muc,b3,ceafe}_{f1,precision,recall} and conll_*, their means, in percent."""

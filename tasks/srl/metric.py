@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.metrics.f1 import COUNTS, precision_recall_f1
-from elmo_bench.metrics.items import AdditiveMetric
+from elmo_bench.metrics.f1 import F1Metric
 from elmo_bench.text.columns import side_by_side
 from elmo_bench.text.conll2012 import ONLY_VERBS, WORD, Sentence, begins_with, read_documents
 from elmo_bench.text.tags import Span
@@ -71,14 +70,12 @@ def arguments(spans: Iterable[Span]) -> list[Argument]:
     return joined
 
 
-class SrlMetric(AdditiveMetric):
+class SrlMetric(F1Metric):
     """Arguments of all predicates together, V left out.
 
     An example is a proposition, a predicate with its arguments; those of one document are a cluster, or those of one
     sentence where documents are not known.
     """
-
-    statistics = COUNTS
 
     def update(self, predictions: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
         """Answers of `SrlHead.decode`, one a row, and rows with "predicates", "tags" and perhaps "inner"."""
@@ -107,11 +104,6 @@ class SrlMetric(AdditiveMetric):
                 fp += not right
         fn = sum(argument.label != LEFT_OUT for argument in left.values())
         self.tally.add(tp, fp, fn, cluster=cluster)
-
-    @staticmethod
-    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
-        """f1, precision and recall in percent; each is 0 where it would divide by 0."""
-        return precision_recall_f1(totals)
 
 
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:

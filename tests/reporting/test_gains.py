@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elmo_bench.metrics.f1 import precision_recall_f1
+from elmo_bench.metrics.f1 import F1Metric
 from elmo_bench.metrics.items import Items, smallest
 from elmo_bench.records import items, store
 from elmo_bench.reporting.section import Number
@@ -41,7 +41,7 @@ def sentences(seed: int, better: float = 0.0, n: int = 150, size: int = 1) -> It
 
 def saved(folder, seed, scored, where="none", **more):
     """A record on disk with its per-example results of both splits; its scores are theirs."""
-    metrics = precision_recall_f1(scored.totals())
+    metrics = F1Metric.from_totals(scored.totals())
     record = fake(where, seed, metrics={"dev": metrics, "test": metrics}, **more)
     record.config["task"]["metric"] = METRIC
     path = at(folder, record)
@@ -80,11 +80,11 @@ def few_draws(monkeypatch):
 
 def test_a_draw_of_clusters_is_scored_from_the_sums_of_its_items():
     scored = sentences(1, n=12, size=3)
-    one = evidence.Evidence(scored, precision_recall_f1, "f1")
+    one = evidence.Evidence(scored, F1Metric.from_totals, "f1")
     for draw, value in list(zip(resampling.cluster_draws(4), one.drawn, strict=True))[:50]:
         chosen = [i for cluster, times in enumerate(draw) for _ in range(times) for i in range(12) if i // 3 == cluster]
         totals = {name: float(values[chosen].sum()) for name, values in scored.statistics.items()}
-        assert value == precision_recall_f1(totals)["f1"]
+        assert value == F1Metric.from_totals(totals)["f1"]
 
 
 def test_the_permutation_test_is_exact_where_it_can_be():
@@ -92,7 +92,7 @@ def test_the_permutation_test_is_exact_where_it_can_be():
     one, other = (np.stack([draw.integers(0, 4, 6) for _ in range(3)], axis=1).astype(float) for _ in range(2))
 
     def f1(sums):
-        return np.array([precision_recall_f1(dict(zip(("tp", "fp", "fn"), row, strict=True)))["f1"] for row in sums])
+        return np.array([F1Metric.from_totals(dict(zip(("tp", "fp", "fn"), row, strict=True)))["f1"] for row in sums])
 
     def difference(swapped):
         a, b = np.where(swapped[:, None], other, one), np.where(swapped[:, None], one, other)
@@ -236,7 +236,7 @@ def test_the_cluster_that_carries_most_of_a_gain_by_brute_force(tmp_path):
     for left_out in range(15):
         kept = np.arange(150) // 10 != left_out
         scores = [
-            precision_recall_f1({name: float(values[kept].sum()) for name, values in scored.statistics.items()})["f1"]
+            F1Metric.from_totals({name: float(values[kept].sum()) for name, values in scored.statistics.items()})["f1"]
             for scored in (sentences(1, size=10), carried)
         ]
         without.append(scores[0] - scores[1])

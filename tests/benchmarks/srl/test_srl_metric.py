@@ -126,15 +126,7 @@ def test_tags_and_answers_of_a_batch():
     ("change", "line", "message"),
     [
         (lambda text: text.replace("\ta\t", "\tx\t"), 2, "'x' where"),
-        (
-            lambda text: text.replace("\n\n", "\nnw/m\t0\t6\tg\tXX\t*\t-\t-\t-\t-\t*\t*\t*\t-\n\n", 1),
-            8,
-            "the sentence ends",
-        ),
-        (lambda text: text.replace("\tf\t", "\t\t"), 7, "empty"),
-        (lambda text: text.partition("\n\n")[0] + "\n\n#end document\n", 7, "ends before the sentence"),
         (lambda text: text.replace("(A2*)", "(A2*"), 6, "never closed"),
-        (lambda text: text + text.replace("0001", "0002"), 18, "more sentences"),
     ],
 )
 def test_files_that_do_not_fit_are_named_with_their_line(tmp_path, change, line, message):

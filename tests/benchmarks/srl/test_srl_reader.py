@@ -1,7 +1,5 @@
 """SRL's reader: rows and tags from columns, choices, batches, raw text; faults by file and line."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -52,6 +50,7 @@ def test_a_row_for_every_predicate(data):
         ([1], "B-ARG0 B-V"),
     ]
     assert rows[0]["tokens"] == ["Ida", "was", "glad", "to", "give", "up"]
+    assert "inner" not in rows[0]  # as no argument lies inside another
     roles = [f"{b}-{r}" for r in ("ARG0", "ARG1", "C-V", "V") for b in "BI"]
     assert reader.vocabularies["labels"].items == ["O", *roles]
     assert sorted(reader.vocabularies["words"].items[2:]) == ["bo", "give", "glad", "ida", "sings", "to", "up", "was"]
@@ -135,19 +134,6 @@ def test_raw_text_with_its_predicates(data):
 def test_raw_text_that_is_none(data, raw):
     with pytest.raises(UserError):
         SrlReader(data()).from_text(**raw)
-
-
-def test_an_argument_inside_another_is_scored_and_not_learned(data, capsys):
-    verb = "x 0 1 sings VBZ * sing 01 - - * (V*"
-    given = data(train=(f"(ARG0*) -\n{verb})", f"(ARG0* -\n{verb}))"))
-    rows = rows_of(SrlReader(given), "train")
-    (row,) = [row for row in rows if row["inner"] != [["O"] * len(row["tokens"])]]
-    assert (row["tags"], row["inner"]) == ([["B-ARG0", "I-ARG0"]], [["O", "B-V"]])
-    where = Path(given["folder"], "train.conll")
-    assert f"srl train: 1 arguments lie inside others and are not learned, only scored ({where}:12)" in (
-        capsys.readouterr().err
-    )
-    assert "inner" not in rows_of(SrlReader(given), "dev")[0]
 
 
 def test_faults_of_the_page(data):
