@@ -136,13 +136,15 @@ class Document(NamedTuple):
         first, slash, _ = self.name.partition("/")
         return first if slash else "-"
 
-    def clusters(self) -> dict[str, list[tuple[int, int, int]]]:
-        """Cluster -> its mentions (sentence, start, end) with word numbers in the sentence, in text order."""
-        clusters: dict[str, list[tuple[int, int, int]]] = {}
-        for number, sentence in enumerate(self.sentences):
+    def clusters(self) -> list[list[list[int]]]:
+        """The mentions of each cluster in text order, as [first word, last word] counted over the document."""
+        clusters: dict[str, list[list[int]]] = {}
+        before = 0  # words of the sentences so far
+        for sentence in self.sentences:
             for cluster, start, end in sentence.mentions():
-                clusters.setdefault(cluster, []).append((number, start, end))
-        return clusters
+                clusters.setdefault(cluster, []).append([before + start, before + end - 1])
+            before += len(sentence.block.rows)
+        return list(clusters.values())
 
 
 def read_documents(paths: str | PathLike[str] | Iterable[Path], strict: bool = True) -> Iterator[Document]:
@@ -207,8 +209,16 @@ def _read_file(path: Path, strict: bool) -> Iterator[Document]:
 
 
 def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
-    """The documents with their words that `data` names for a split, see `named_files`; those of `with_words`."""
-    return with_words(read_documents(named_files(data, split)))
+    """The documents that `data` names for a split, below its `folder` if it has one; see `find_files`.
+
+    Raises:
+        UserError: nothing is named; as `find_files`, `read_documents` and `with_words`.
+    """
+    if data.get(split) is None:
+        raise UserError(f"no file is named for {split}: set task.data.{split}")
+    if "folder" in data and data["folder"] is None:
+        raise UserError("set task.data.folder to the folder of the CoNLL-2012 files (conll-2012/v4/data)")
+    return with_words(read_documents(find_files(data[split], data.get("folder"))))
 
 
 def with_words(documents: Iterable[Document]) -> Iterator[Document]:
@@ -258,19 +268,6 @@ def begins_with(path: str | PathLike[str], mark: str) -> bool:
     """Whether that is the first line of a file."""
     with open_text(path) as lines:
         return next(lines, "").rstrip() == mark.rstrip()
-
-
-def named_files(data: Mapping[str, Any], split: str) -> list[Path]:
-    """The files of a split: what `data` names for it, below its `folder` if it has one; see `find_files`.
-
-    Raises:
-        UserError: nothing is named, or as `find_files`.
-    """
-    if data.get(split) is None:
-        raise UserError(f"no file is named for {split}: set task.data.{split}")
-    if "folder" in data and data["folder"] is None:
-        raise UserError("set task.data.folder to the folder of the CoNLL-2012 files (conll-2012/v4/data)")
-    return find_files(data[split], data.get("folder"))
 
 
 def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLike[str] | None = None) -> list[Path]:

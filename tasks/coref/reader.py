@@ -108,19 +108,13 @@ class CorefReader:
         return [self._row(document) for document in read_split(self.data, split) if document.sentences]
 
     def _row(self, document: Document) -> Row:
-        sentences = [unslashed(sentence.words) for sentence in document.sentences]
-        starts = np.cumsum([0, *map(len, sentences)]).tolist()
-        clusters = [
-            [[starts[sentence] + first, starts[sentence] + end - 1] for sentence, first, end in mentions]
-            for mentions in document.clusters().values()
-        ]
         return {
             "document": document.name,
             "part": document.part,
             "genre": document.genre,
-            "sentences": sentences,
+            "sentences": [unslashed(sentence.words) for sentence in document.sentences],
             "speakers": [speaker for sentence in document.sentences for speaker in sentence.speakers],
-            "clusters": [cluster for cluster in clusters if len(cluster) > 1 or self.keep_singletons],
+            "clusters": [cluster for cluster in document.clusters() if len(cluster) > 1 or self.keep_singletons],
         }
 
     def _make_vocabularies(self, train: Sequence[Row]) -> None:

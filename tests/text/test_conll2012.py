@@ -58,8 +58,8 @@ def test_a_document_with_everything(file):
     assert ask.arguments == [Span("ARG0", 0, 1), Span("V", 1, 2), Span("ARG2", 2, 4), Span("ARG1", 4, 5)]
     assert (sing.index, sing.arguments[0]) == (4, Span("ARG0", 2, 4))
     assert first.sentences[1].predicates() == []
-    assert first.clusters() == {"0": [(0, 0, 1)], "1": [(0, 2, 5)], "2": [(0, 2, 4)], "3": [(0, 4, 6)]}
-    assert second.clusters() == {"0": [(0, 0, 1)]}
+    assert first.clusters() == [[[0, 0]], [[2, 4]], [[2, 3]], [[4, 5]]]
+    assert second.clusters() == [[[0, 0]]]
 
 
 def test_lemmas_without_frames_are_predicates_where_the_columns_say_so(file):
@@ -88,7 +88,7 @@ def test_sentences_end_where_documents_end_even_without_an_empty_line(file):
     assert [[len(s.words) for s in d.sentences] for d in documents] == [[6, 1], [1]]
 
 
-def test_files_are_streamed(file, monkeypatch):
+def test_files_are_streamed(file):
     path = file(GOLD + "#begin document (cut); part 000\n")
     documents = read_documents(path)
     assert [next(documents).part, next(documents).part] == ["000", "001"]
@@ -111,6 +111,7 @@ BAD = [
     (("ask   02", "-   -"), 2, "1 predicates but 2 columns"),
     (("made_0001); part 001", "made_0001); part 0"), 12, "again"),
     (("#end document\n#begin", "#begin"), 11, "before the one at line 1 ends"),
+    (("#end document\n#begin", "#end document\n#end document\n#begin"), 12, "without its '#begin document'"),
     (("#begin document (bc/made/00/made_0001); part 001\n", ""), 12, "outside any document"),
     (("#begin document (bc/made/00/made_0001); part 001", "#begin documents"), 12, "expected '#begin"),
     (("Bo   *   -", "Bo   *"), 9, "at least 12"),
@@ -172,11 +173,6 @@ def test_chains_come_in_the_order_in_which_the_reference_scorer_meets_them():
     assert brackets.chains(["(1(0", "-", "0)1)(2)"]) == [[Span("1", 0, 3)], [Span("0", 0, 3)], [Span("2", 2, 3)]]
     with pytest.raises(brackets.BracketError, match="never closed in its document"):
         brackets.chains(["(1"])
-
-
-def test_what_opens_in_a_cell_comes_before_what_closes():
-    """As in the reference scorer, so that a reader sees the mentions that are scored."""
-    assert brackets.mentions(["(0", "0)|(0", "0)"]) == [Span("0", 0, 3), Span("0", 1, 2)]
 
 
 def test_splits_by_folder_by_list_and_by_file(file, tmp_path):
