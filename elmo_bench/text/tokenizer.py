@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -103,6 +103,27 @@ def _form(piece: str) -> str:
     """A word without invisible characters such as soft hyphens, unless it has no others."""
     visible = "".join(char for char in piece if unicodedata.category(char) != "Cf")
     return unicodedata.normalize("NFC", visible or piece)
+
+
+def compounds(words: Sequence[Word], joints: Collection[str], clitics: bool) -> list[str]:
+    """The words, those that hyphens or the like join made one.
+
+    Args:
+        words: of a text.
+        joints: what joins the words on either side, if these touch it and are letters or digits there.
+        clitics: join to one that begins with another character, too, such as 's.
+    """
+    joined: list[list[str]] = []
+    for before, word, after in zip([None, *words], words, [*words[1:], None], strict=False):
+        if before is not None and before.end == word.start:
+            behind = before.form in joints and len(joined[-1]) > 1
+            joint = word.form in joints and after is not None and after.start == word.end and after.form[0].isalnum()
+            begun = before.form[-1].isalnum() and (clitics or joined[-1][0][0].isalnum())
+            if behind or (joint and begun):
+                joined[-1].append(word.form)
+                continue
+        joined.append([word.form])
+    return ["".join(parts) for parts in joined]
 
 
 def sentence_lengths(words: Sequence[Word]) -> list[int]:

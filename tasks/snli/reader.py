@@ -16,7 +16,7 @@ from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.rows import tables
 from elmo_bench.text.source import SPLITS, Source
-from elmo_bench.text.tokenizer import Word, words
+from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
 from .pairs import LABELS, Pair, read_pairs
@@ -29,8 +29,8 @@ class SnliReader:
     """A row is {"premise": [str], "hypothesis": [str], "label": str}.
 
     All texts, whatever their split or source, are tokenized in the same way: see `tokenize`.
-    Pairs without a gold label ("-") are always left out, pairs with an empty sentence in training only; `left_out`
-    counts both for each split, and `load` prints the counts.
+    Pairs without a gold label ("-") are always left out, pairs with an empty sentence in training only; `load` prints
+    how many.
 
     Vocabularies: "words", those of the training split that occur at least `min_count` times; "labels", the three
     labels.
@@ -50,7 +50,6 @@ class SnliReader:
         self.source = Source(data, native=(".jsonl", ".tsv"))
         self.lower, self.min_count, self.apart = lower, min_count, apart
         self.vocabularies: dict[str, Vocabulary] = {}
-        self.left_out: dict[str, int] = {}
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits and makes the vocabularies.
@@ -87,7 +86,6 @@ class SnliReader:
                 empty += 1
             else:
                 raise UserError("a sentence of the pair is empty; correct the file", pair.path, pair.line)
-        self.left_out[split] = unlabelled + empty
         if unlabelled or empty:
             print(f"snli {split}: left out {unlabelled} pairs without a gold label, {empty} with an empty sentence",
                   file=sys.stderr)  # fmt: skip
@@ -146,21 +144,8 @@ def tokenize(text: str, apart: bool = False) -> list[str]:
     As `elmo_bench.text.tokenizer`, but hyphenated compounds stay whole and all double quotes become `"`, as in SNLI's
     tokenized distributions (Penn Treebank style) and in the text that the open biLM was trained on.
     """
-    pieces = words(text, apart)
-    merged: list[list[str]] = []
-    for before, word in zip([None, *pieces], pieces, strict=False):
-        if before is not None and before.end == word.start and _joined(before, word, merged[-1], text):
-            merged[-1].append(word.form)
-        else:
-            merged.append(['"' if word.form in ("''", "``") else word.form])
-    return ["".join(parts) for parts in merged]
-
-
-def _joined(before: Word, word: Word, so_far: list[str], text: str) -> bool:
-    """Whether a hyphen, or the part after one, continues the compound of `so_far`, whose last word is `before`."""
-    if word.form == "-":
-        return before.form[-1].isalnum() and so_far[0][0].isalnum() and text[word.end : word.end + 1].isalnum()
-    return before.form == "-" and len(so_far) > 1 and word.form[0].isalnum()
+    cut = compounds(words(text, apart), joints="-", clitics=False)
+    return ['"' if word in ("''", "``") else word for word in cut]
 
 
 # The hub.

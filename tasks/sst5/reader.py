@@ -15,7 +15,7 @@ from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
 from elmo_bench.text.rows import tables
 from elmo_bench.text.source import SPLITS, Source, words_of_cell
-from elmo_bench.text.tokenizer import words
+from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -153,17 +153,7 @@ class Sst5Reader:
 
 def tokenize(text: str) -> list[str]:
     """The words of a text; words joined by a hyphen or a slash stay one word, as in the treebank."""
-    pieces = words(text)
-    tokens: list[list[str]] = []
-    for before, word, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
-        touches = before is not None and before.end == word.start
-        joint = word.form in ("-", "/") and after is not None and after.start == word.end and after.form[0].isalnum()
-        behind = before is not None and before.form in ("-", "/") and len(tokens[-1]) > 1  # a joining mark
-        if touches and (behind or (joint and tokens[-1][-1][-1].isalnum())):
-            tokens[-1].append(word.form)
-        else:
-            tokens.append([word.form])
-    return ["".join(parts) for parts in tokens]
+    return compounds(words(text), joints=("-", "/"), clitics=True)
 
 
 def _row(tree: Tree, index: int) -> Row:

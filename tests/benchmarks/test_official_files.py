@@ -8,7 +8,6 @@ import pytest
 from elmo_bench.text.tokenizer import words
 from tasks.coref.metric import score as score_coref
 from tasks.coref.reader import CorefReader
-from tasks.ner.metric import score as score_ner
 from tasks.ner.reader import NerReader
 from tasks.snli.reader import SnliReader
 from tasks.squad.paragraphs import Answer, placed
@@ -79,11 +78,6 @@ def test_a_place_of_each_split_is_told_and_a_long_list_is_cut(tmp_path, capsys):
     assert "(lines 2, 6, 10, 14, 18, 22, 26, 30, 34, 38 and 4 more)" in told
     assert "1 of 121 entities against iob1" in told
     assert "eng.testb (line 302)" in told
-
-
-def test_the_scorer_takes_the_official_files_too(tmp_path):
-    data = ner_data(tmp_path, "-DOCSTART- -X- O O\n\n" + ODD + IOB1)
-    assert score_ner(tmp_path / data["train"], tmp_path / data["train"])["f1"] == 100
 
 
 # CoNLL-2012: *.v4_gold_conll below nested folders.
@@ -178,10 +172,9 @@ def snli_line(label: str, premise: str, hypothesis: str) -> str:
 
 def test_pairs_without_agreement_other_keys_and_repeated_ids(tmp_path):
     text = snli_line("-", "Ida sings.", "") + snli_line("neutral", "Ida sings.", "n/a") * 2
-    reader = SnliReader(write(tmp_path, dict.fromkeys(("a.jsonl", "b.jsonl", "c.jsonl"), text)))
-    rows = reader.load()["test"].to_list()
+    named = write(tmp_path, dict.fromkeys(("a.jsonl", "b.jsonl", "c.jsonl"), text))
+    rows = SnliReader(named).load()["test"].to_list()
     assert rows == [{"premise": ["Ida", "sings", "."], "hypothesis": ["n", "/", "a"], "label": "neutral"}] * 2
-    assert reader.left_out == dict.fromkeys(SPLITS, 1)
 
 
 # SST: trees with the escapes of the Penn Treebank.
