@@ -13,10 +13,10 @@ from elmo_bench.text.tokens import Tokens
 from elmo_bench.text.vocabulary import Vocabulary
 
 
-def pad(rows: Sequence[Sequence[int]], value: int = 0) -> Tensor:
-    """Lists of ids -> (B, T) int64, padded at the end with `value`."""
+def pad(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Lists of ids -> (B, T) int64, padded at the end with 0."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    padded = np.full((len(rows), lengths.max(initial=0)), value, dtype=np.int64)
+    padded = np.zeros((len(rows), lengths.max(initial=0)), dtype=np.int64)
     padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.fromiter(chain.from_iterable(rows), np.int64)
     return torch.from_numpy(padded)
 

@@ -54,7 +54,7 @@ def _offline_unless_reachable() -> Iterator[bool]:
     import datasets.config
     import huggingface_hub.constants
 
-    before = offline_flags()
+    before = huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
     reachable = not any(before) and _reachable()
     if not reachable:
         huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
@@ -62,14 +62,6 @@ def _offline_unless_reachable() -> Iterator[bool]:
         yield reachable
     finally:
         huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
-
-
-def offline_flags() -> tuple[bool, bool]:
-    """The current offline mode of the two libraries, which read it from the environment at import."""
-    import datasets.config
-    import huggingface_hub.constants
-
-    return huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
 
 
 def _reachable(seconds: float = 5.0) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -111,10 +111,9 @@ class SquadReader:
         if self.train_questions is not None:
             paragraphs["train"] = chosen(paragraphs["train"], self.train_questions, self.draw)
         paragraphs["train"] = part.of(paragraphs["train"], "paragraphs", lambda paragraph: len(paragraph.questions))
-        counts = Counts()
-        splits = {"train": self._split(paragraphs.pop("train"), "train", counts)}
-        splits |= {split: self._split(paragraphs.pop(split), split) for split in ("dev", "test")}
-        self._make_vocabularies(counts.words)
+        words: Counter[str] = Counter()
+        splits = {split: self._split(paragraphs.pop(split), split, words) for split in ("train", "dev", "test")}
+        self._make_vocabularies(words)
         from datasets import DatasetDict
 
         return DatasetDict(splits)  # type: ignore[arg-type]
@@ -133,9 +132,10 @@ class SquadReader:
             paragraphs["train"], paragraphs["dev"] = parted(paragraphs["train"], self.held_out, self.draw)
         return paragraphs
 
-    def _split(self, paragraphs: Sequence[Paragraph], split: str, counts: Counts | None = None) -> Dataset:
+    def _split(self, paragraphs: Sequence[Paragraph], split: str, words: Counter[str]) -> Dataset:
+        """The table of a split; `words` counts those of training."""
         rows = self._rows(paragraphs, split)
-        dataset = mapped(rows if counts is None else map(counts.counted, rows), _features(ends=not self.apart))
+        dataset = mapped(counted(rows, words) if split == "train" else rows, _features(ends=not self.apart))
         off = self.off_borders[split]
         example = f", e.g. of question {off[0]}" if off else ""
         print(
@@ -290,24 +290,18 @@ def _features(ends: bool) -> Features:
     })  # fmt: skip
 
 
-class Counts:
-    """How often each word occurs in the questions, and in the paragraphs, of which each counts once.
+def counted(rows: Iterable[Row], words: Counter[str]) -> Iterator[Row]:
+    """The same rows; `words` gets those of the questions, and of the paragraphs, of which each counts once.
 
     Counted while the rows are made: the table of all would have to be read for it.
     """
-
-    def __init__(self) -> None:
-        self.words: Counter[str] = Counter()
-        self._texts: set[str] = set()
-
-    def counted(self, row: Row) -> Row:
-        """The same row."""
-        self.words.update(row["question"])
-        if row["text"] not in self._texts:
-            self._texts.add(row["text"])
-            for sentence in row["context"]:
-                self.words.update(sentence)
-        return row
+    texts: set[str] = set()
+    for row in rows:
+        words.update(row["question"])
+        if row["text"] not in texts:
+            texts.add(row["text"])
+            words.update(chain.from_iterable(row["context"]))
+        yield row
 
 
 def window(lengths: Sequence[int], span: Sequence[int], limit: int) -> tuple[int, int]:

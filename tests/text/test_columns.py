@@ -75,14 +75,6 @@ def test_widths_by_sentence(file):
     assert (error.value.path, error.value.line) == (path, 3)
 
 
-def test_it_is_a_stream(file):
-    blocks = read_blocks(file("a O\n\nb O\n\nbroken\n"))
-    assert next(blocks).column(0) == ["a"]
-    assert next(blocks).column(0) == ["b"]
-    with pytest.raises(UserError):
-        next(blocks)
-
-
 @pytest.mark.parametrize(
     ("content", "line", "words"),
     [

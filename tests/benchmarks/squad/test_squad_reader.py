@@ -288,7 +288,8 @@ def test_files_of_the_data_set_are_raw_text_too(folder):
     answers = [{"answer": str(i), "start": 0} for i in range(6)]
     written = reader.official(answers, rows)
     assert json.loads(written) == {row["id"]: str(i) for i, row in enumerate(rows)}
-    ids = [reader.from_text(context="x", question="y", id=id, title="t") for id in (None, "1", 7, "")]
+    gold = {"title": "t", "answers": {"text": ["x"], "answer_start": [0]}}  # as rows of the data set have it
+    ids = [reader.from_text(context="x", question="y", id=id, **gold) for id in (None, "1", 7, "")]
     assert json.loads(reader.official(answers[:4], ids)) == {"2": "0", "1": "1", "7": "2", "3": "3"}
     with pytest.raises(UserError, match='needs an "id" of its own'):
         reader.official(answers[:2], [{"id": "a"}, {"id": "a"}])
