@@ -298,18 +298,14 @@ def find_files(source: str | PathLike[str] | Iterable[str], folder: str | PathLi
 
 
 def _listed(path: Path, folder: Path) -> Iterator[Path]:
-    empty = True
     with open_text(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            name = line.strip()
-            if not name:
-                continue
-            empty = False
-            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                raise UserError(f"{name} leads out of {folder}; name a path below it", path, number)
-            yield from _named(name, folder, path, number)
-    if empty:
+        names = [(number, name) for number, line in enumerate(lines, start=1) if (name := line.strip())]
+    if not names:
         raise UserError("the list of files is empty", path)
+    for number, name in names:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise UserError(f"{name} leads out of {folder}; name a path below it", path, number)
+        yield from _named(name, folder, path, number)
 
 
 def _named(name: str, folder: Path, path: Path, line: int) -> list[Path]:

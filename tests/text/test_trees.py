@@ -5,7 +5,7 @@ import random
 import pytest
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
+from elmo_bench.text.trees import Node, Tree, TreeError, read_trees
 
 
 def test_a_tree_gives_its_words_and_phrases_the_sentence_last():
@@ -73,8 +73,3 @@ def test_a_file_names_the_line_at_fault(tmp_path):
     path.write_text("\n")
     with pytest.raises(UserError, match="contains no tree"):
         list(read_trees(path))
-
-
-def test_escapes_of_the_treebank_become_plain_text():
-    escaped = ["-LRB-", "-RRB-", "``", "''", "`", "and\\/or", "\\*\\*", "n't", "sci-fi", "'"]
-    assert [unescaped(word) for word in escaped] == ["(", ")", '"', '"', "'", "and/or", "**", "n't", "sci-fi", "'"]

@@ -5,18 +5,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from hydra.utils import instantiate
 
 from elmo_bench.commands.compare.score import score
-from elmo_bench.configuration import pages, schema
-from elmo_bench.identity import makers
-from elmo_bench.running.build import build
+from elmo_bench.configuration import pages
+from elmo_bench.running.launch import train
+from elmo_bench.system.errors import UserError
 from elmo_bench.trained import opened
 from elmo_bench.trained.prediction import predict
+from tests.benchmarks.test_contract import SIZES, batch_of, load, model
 
 pytestmark = pytest.mark.slow
 
-SIZES = "{lm:[300,50,50],ner:[40,12,12],srl:[30,10,10],coref:[6,4,3],snli:[60,20,20],squad:[8,4,4],sst:[60,20,20]}"
 TASKS = [task for task in pages.tasks() if "mini" in pages.scales(task)]
 
 
@@ -26,17 +25,10 @@ def answers(tmp_path_factory):
     root = tmp_path_factory.mktemp("mini")
 
     def answer(task):
-        cfg = pages.compose(
-            [f"task={task}", "scale=mini", "arm=baseline", f"scale.folder={root}", f"scale.sizes={SIZES}"]
-        )
-        run = schema.typed(cfg)
-        makers.make(run)
-        reader = instantiate(run.task.reader)
-        rows = [reader.load()["dev"][i] for i in range(4)]
-        torch.manual_seed(1)
-        module = build(run, reader, None).eval()
+        loaded = load(task, root)
+        batch = batch_of(loaded, "dev", 4)
         with torch.no_grad():
-            return rows, opened.answer(module, reader.collate(rows))
+            return batch.rows, opened.answer(model(loaded).eval(), batch)
 
     return answer
 
@@ -93,9 +85,9 @@ def test_the_input_stays_and_the_answer_has_a_place_of_its_own():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_file_of_the_data_set_is_predicted_written_and_scored_as_the_run_was(task, tmp_path):
-    record = bench_record(tmp_path / "mini", tmp_path, task)
+    checkpoint, record = trained(task, tmp_path)
     gold = str(pages.compose([f"task={task}", "scale=mini", f"scale.folder={tmp_path}/mini"]).task.data.test)
-    checkpoint, answers = str(tmp_path / "results" / record.checkpoint), str(tmp_path / "answers")
+    answers = str(tmp_path / "answers")
     assert predict(checkpoint, gold, answers, format="official") >= 3
     assert score(task, gold, answers) == pytest.approx(record.metrics["test"])
     assert predict(checkpoint, answers, answers + ".jsonl") >= 3 if task in ("ner", "coref", "srl") else True
@@ -103,13 +95,34 @@ def test_a_file_of_the_data_set_is_predicted_written_and_scored_as_the_run_was(t
     assert predict(checkpoint, answers, answers + ".2", format="official") == 0
 
 
-def bench_record(folder, root, task="snli"):
-    """A run of one epoch on a few rows."""
-    from elmo_bench.running.launch import train
-
-    return train(
+def trained(task, folder):
+    """A run of one epoch on a few rows: its checkpoint and its record."""
+    record = train(
         pages.compose([
-            f"task={task}", "scale=mini", f"scale.folder={folder}", f"scale.sizes={SIZES}", "arm=baseline",
-            "task.fit.epochs=1", "trainer=cpu", f"results_root={root}/results", f"cache_root={root}",
+            f"task={task}", "scale=mini", f"scale.folder={folder}/mini", f"scale.sizes={SIZES}", "arm=baseline",
+            "task.fit.epochs=1", "trainer=cpu", f"results_root={folder}/results", f"cache_root={folder}",
         ])
     )  # fmt: skip
+    return str(folder / "results" / record.checkpoint), record
+
+
+def test_answers_are_cut_from_raw_paragraphs_of_any_length(tmp_path):
+    checkpoint, _ = trained("squad", tmp_path)
+    asked, answers = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+
+    def answered(*rows):
+        asked.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        assert predict(checkpoint, str(asked), str(answers), batch_size=4) == len(rows)
+        return [json.loads(line) for line in answers.read_text().splitlines()]
+
+    context = "Ida \u201cBell\u201d sold a cart.  Tarvel  didn't."
+    long = "Ida sold a cart. " * 500  # 2,500 words, in windows of 1,000
+    short = {"context": "x", "question": "What?", "id": "q2"}
+    *found, last = answered(*({"context": text, "question": "Who sold?"} for text in (context, long)), short)
+    for line in found:
+        answer = line["prediction"]
+        assert line["context"][answer["start"] : answer["end"]] == answer["answer"]
+        assert 0 <= answer["score"] <= 1
+    assert last == short | {"prediction": {"id": "q2", "answer": "x", "start": 0, "end": 1, "score": 1.0}}
+    with pytest.raises(UserError, match=r"in\.jsonl:1: the context is empty"):
+        answered({"context": "", "question": "What?"})

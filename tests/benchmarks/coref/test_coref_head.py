@@ -1,11 +1,11 @@
-"""The coreference model as a whole: a plain forward pass, independence of padding, blocks, company; that it learns."""
+"""The coreference model as a whole: a plain forward pass, in blocks too; what it waits for; that it learns."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elmo_bench.nn.antecedents import marginal_loss
 from elmo_bench.task import Batch, Embedded
@@ -40,11 +40,10 @@ def batch_of(rows: list[dict]) -> Batch:
     return reader.collate(rows)
 
 
-def embedded(batch: Batch, size: int = 7, elmo: int = 0, extra: int = 0) -> dict[str, Embedded]:
-    """Random vectors, with something in the padding and `extra` columns of it."""
-    mask = nn.functional.pad(batch.texts["sentences"].mask, (0, extra))
-    x, second = torch.randn(*mask.shape, size), torch.randn(*mask.shape, elmo) if elmo else None
-    return {"sentences": Embedded(x, second, mask)}
+def embedded(batch: Batch) -> dict[str, Embedded]:
+    """Random vectors, with something in the padding."""
+    mask = batch.texts["sentences"].mask
+    return {"sentences": Embedded(torch.randn(*mask.shape, 7), None, mask)}
 
 
 def plain_scores(head: CorefHead, h: Tensor, own: Tensor, row: dict) -> tuple[list[tuple[int, int]], Tensor]:
@@ -79,12 +78,12 @@ def plain_scores(head: CorefHead, h: Tensor, own: Tensor, row: dict) -> tuple[li
     return kept, scores
 
 
-@pytest.mark.parametrize("own_size", [0, 4])
-def test_documents_are_scored_as_the_definitions_say(own_size):
+@pytest.mark.parametrize(("own_size", "blocks"), [(0, {}), (4, {"word_block": 2, "pair_block": 7})])
+def test_documents_are_scored_as_the_definitions_say(own_size, blocks):
     torch.manual_seed(1)
     clusters = [[[[0, 0], [3, 4], [6, 6]], [[1, 2], [5, 5]]], [[[0, 1], [2, 2]]]]
     batch = batch_of(rows([[4, 1, 3], [2, 2]], clusters))
-    head = CorefHead(7, 0, own_size, GENRES, top_span_ratio=0.9, max_antecedents=4, **SMALL)
+    head = CorefHead(7, 0, own_size, GENRES, top_span_ratio=0.9, max_antecedents=4, **SMALL, **blocks)
     texts = embedded(batch)
     scores = head(texts, batch)
     x = texts["sentences"].x[texts["sentences"].mask]
@@ -126,29 +125,6 @@ def test_a_step_waits_for_a_gpu_only_for_the_scores_that_prune():
         there = {name: Embedded._make(each) for name, each in parts.items()}
         head(there, batch.each(moved)).loss.backward()  # type: ignore[union-attr]
     assert +stand_in.waits == {"cpu": 2}
-
-
-def test_company_padding_and_blocks_change_nothing():
-    torch.manual_seed(3)
-    documents = rows([[4, 9, 2], [3], [5, 5, 1, 7]], [[], [], []])
-    batch = batch_of(documents)
-    head = CorefHead(7, 3, 4, GENRES, top_span_ratio=0.6, max_antecedents=5, **SMALL).eval()
-    texts = embedded(batch, elmo=3, extra=4)
-    text = texts["sentences"]
-    together = head(texts, batch)
-    answers = head.decode(together, batch)
-    sentence = 0
-    for i, row in enumerate(documents):
-        rows_ = slice(sentence, sentence + len(row["sentences"]))
-        sentence = rows_.stop
-        width = max(map(len, row["sentences"]))
-        assert text.elmo is not None
-        alone = Embedded(text.x[rows_, :width], text.elmo[rows_, :width], text.mask[rows_, :width])
-        head.spans.block, head.antecedents.block = (2, 7) if i else (4096, 131072)
-        single = batch_of([row])
-        scores = head({"sentences": alone}, single)
-        assert torch.allclose(scores.documents[0].scores, together.documents[i].scores, atol=1e-5)
-        assert head.decode(scores, single) == [answers[i]]
 
 
 def test_elmo_reaches_spans_through_the_encoder_and_not_through_heads():

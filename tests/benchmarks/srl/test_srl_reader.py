@@ -82,13 +82,6 @@ def test_words_are_counted_once_a_sentence(data):
     assert reader.vocabularies["words"].items[2:] == []  # "Ida" stands in one sentence of three predicates
 
 
-def test_folders_in_place_of_files(data, tmp_path):
-    given = data()
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "train.conll").rename(tmp_path / "a" / "b" / "made_0.v4_gold_conll")
-    assert len(SrlReader({**given, "train": "a"}).load()["train"]) == 4
-
-
 def test_batches(data):
     reader = SrlReader(data())
     rows = [rows_of(reader)[i] for i in (1, 3)]
@@ -126,10 +119,9 @@ def test_raw_text_with_its_predicates(data):
 
 @pytest.mark.parametrize(
     "raw",
-    [{}, {"text": "Ida sings"}, {"text": "", "predicates": []}, {"tokens": ["a", 1], "predicates": [0]},
-     {"tokens": "a b", "predicates": [0]}, {"text": "a b", "predicates": [2]}, {"text": "a b", "predicates": [-1]},
-     {"text": "a b", "predicates": [True]}, {"text": "a b", "predicates": 1}, {"text": "a b", "predicates": [1, 1]},
-     {"text": "a b", "predicates": [1], "lemmas": []}],
+    [{}, {"text": "Ida sings"}, {"text": "", "predicates": []}, {"text": "a b", "predicates": [2]},
+     {"text": "a b", "predicates": [-1]}, {"text": "a b", "predicates": [True]}, {"text": "a b", "predicates": 1},
+     {"text": "a b", "predicates": [1, 1]}, {"text": "a b", "predicates": [1], "lemmas": []}],
 )  # fmt: skip
 def test_raw_text_that_is_none(data, raw):
     with pytest.raises(UserError):
