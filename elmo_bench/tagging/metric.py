@@ -42,7 +42,7 @@ def score_spans(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         UserError: the files cannot be read, contain different sentences or words, or tags of an unknown scheme.
     """
     metric = SpanMetric()
-    for expected, predicted in side_by_side(gold, predictions, partial(read_blocks, minimum=2), lambda block: block):
+    for expected, predicted in side_by_side(gold, predictions, partial(read_blocks, minimum=2)):
         metric.update([_tags(predicted)], [{"tags": _tags(expected)}])
     return metric.compute()
 

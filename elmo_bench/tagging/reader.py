@@ -54,9 +54,6 @@ class TaggingReader:
         min_count: how often a word must occur to be in the vocabulary.
         char_min_count: the same for characters.
         char_limit: longer words are cut to this many characters.
-
-    Attributes:
-        repairs: for each split with tags that break its scheme, how many these are and where.
     """
 
     fields = ("tokens",)
@@ -76,7 +73,6 @@ class TaggingReader:
         self.data, self.source, self.scheme, self.lower = dict(data), Source(data), scheme, lower
         self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}
-        self.repairs: list[str] = []
 
     def load(self, part: Part = WHOLE) -> DatasetDict:
         """Reads all splits, makes the vocabularies, and prints which tags were repaired, if any.
@@ -91,10 +87,10 @@ class TaggingReader:
             sources = {split: self._from_hub(rows) for split, rows in self.source.load().items()}
         else:
             sources = {split: self._from_file(split) for split in SPLITS}
-        self.repairs = []
-        splits = {split: self._rows(sentences, split) for split, sentences in sources.items()}
-        if self.repairs:
-            print(f"tags repaired as conlleval reads them: {'; '.join(self.repairs)}", file=sys.stderr)
+        repairs: list[str] = []
+        splits = {split: self._rows(sentences, split, repairs) for split, sentences in sources.items()}
+        if repairs:
+            print(f"tags repaired as conlleval reads them: {'; '.join(repairs)}", file=sys.stderr)
         splits["train"] = part.of(splits["train"], "sentences")
         self._make_vocabularies(splits["train"], part)
         return tables(splits)
@@ -139,7 +135,8 @@ class TaggingReader:
                 raise UserError(f"task.data.tag_names has {len(names)} names, and {column} the number {wrong[0]}")
             yield Sentence(words, [names[i] if isinstance(i, int) else i for i in found], None, None)
 
-    def _rows(self, sentences: Iterator[Sentence], split: str) -> list[Row]:
+    def _rows(self, sentences: Iterator[Sentence], split: str, repairs: list[str]) -> list[Row]:
+        """The rows of a split; `repairs` gets how many tags break its scheme and where, if any do."""
         try:
             read = tags.TagReader(self.data.get("source_scheme", "auto"))
         except ValueError as error:
@@ -156,7 +153,7 @@ class TaggingReader:
         except tags.TagError as error:
             raise _fault(error, kept[error.sentence]) from None
         if settled.exceptions:
-            self.repairs.append(_repairs(settled, kept, split))
+            repairs.append(_repairs(settled, kept, split))
         return documents.with_documents(rows)
 
     def _make_vocabularies(self, train: Sequence[Row], part: Part) -> None:

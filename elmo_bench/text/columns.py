@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple, TypeVar
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 
-T = TypeVar("T")
 DOCSTART = "-DOCSTART-"
 _FIELDS = re.compile(r"[^ \t]+").findall  # not str.split: a no-break space may stand inside a word
 
@@ -112,14 +111,16 @@ def _check(row: list[str], width: int, minimum: int, path: Path, line: int) -> N
         raise UserError(f"column {row.index('')} (from 0) is empty; correct the file", path, line)
 
 
+B = TypeVar("B", bound=Block)
+
+
 def side_by_side(
     gold: Path | str,
     predictions: Path | str,
-    read: Callable[[Path | str], Iterable[T]],
-    block: Callable[[T], Block],
+    read: Callable[[Path | str], Iterable[B]],
     word: int = 0,
-) -> Iterator[tuple[T, T]]:
-    """The sentences of a gold file and of a file of predictions, in pairs.
+) -> Iterator[tuple[B, B]]:
+    """The sentences of a gold file and of a file of predictions, in pairs; `word` is the column of their words.
 
     Raises:
         UserError: the files have different sentences or words; the errors of `read`.
@@ -127,11 +128,11 @@ def side_by_side(
     last = 0
     for expected, predicted in zip_longest(read(gold), read(predictions)):
         if expected is None:
-            raise UserError(f"has more sentences than {gold}", predictions, block(predicted).lines[0])
+            raise UserError(f"has more sentences than {gold}", predictions, predicted.lines[0])
         if predicted is None:
-            raise UserError(f"ends before the sentence of {gold}:{block(expected).lines[0]}", predictions, last)
-        _check_words(block(expected), block(predicted), word)
-        last = block(predicted).lines[-1]
+            raise UserError(f"ends before the sentence of {gold}:{expected.lines[0]}", predictions, last)
+        _check_words(expected, predicted, word)
+        last = predicted.lines[-1]
         yield expected, predicted
 
 

@@ -46,23 +46,23 @@ class Predicate(NamedTuple):
     arguments: list[Span]  # by start, the outer one first; labels as in the file (ARG0, C-ARG1, R-ARG0, V)
 
 
-class Sentence(NamedTuple):
+class Sentence(Block):
     """One sentence; its bracket columns are parsed on demand, so faults in columns that are not used do no harm."""
 
-    block: Block  # rows as in the file, their lines, the file
+    __slots__ = ()
 
     @property
     def words(self) -> list[str]:
-        return self.block.column(WORD)
+        return self.column(WORD)
 
     @property
     def pos(self) -> list[str]:
-        return self.block.column(POS)
+        return self.column(POS)
 
     @property
     def speakers(self) -> list[str]:
         """Of every word; "-" if unknown."""
-        return self.block.column(SPEAKER)
+        return self.column(SPEAKER)
 
     def predicates(self) -> list[Predicate]:
         """By row. A word with a frame but no column is not annotated, and so no predicate.
@@ -70,9 +70,8 @@ class Sentence(NamedTuple):
         Raises:
             UserError: unbalanced brackets, a column that belongs to no predicate.
         """
-        block = self.block
-        columns = [block.column(i) for i in range(ARGUMENTS, len(block.rows[0]) - 1)]
-        lemmas, frames = block.column(LEMMA), block.column(FRAME)
+        columns = [self.column(i) for i in range(ARGUMENTS, len(self.rows[0]) - 1)]
+        lemmas, frames = self.column(LEMMA), self.column(FRAME)
         arguments = [self._read(column, brackets.spans) for column in columns]
         # A lemma without a frame marks a word with a known sense, or a predicate in a file without frames.
         rows = [i for i, frame in enumerate(frames) if frame != "-"]
@@ -90,13 +89,13 @@ class Sentence(NamedTuple):
         Raises:
             UserError: unbalanced brackets, a cluster with the same mention twice.
         """
-        return self._read(self.block.column(-1), _distinct_mentions)
+        return self._read(self.column(-1), _distinct_mentions)
 
     def _read(self, column: list[str], read: Callable[[Sequence[str]], list[Span]]) -> list[Span]:
         try:
             return read(column)
         except brackets.BracketError as error:
-            raise UserError(f"{error}; correct the file", self.block.path, self.block.lines[error.index]) from None
+            raise UserError(f"{error}; correct the file", self.path, self.lines[error.index]) from None
 
     def _mismatch(self, rows: list[int], arguments: list[list[Span]]) -> UserError:
         """The error at the first predicate that no column has as its V, else at the sentence."""
@@ -104,10 +103,10 @@ class Sentence(NamedTuple):
         lost = next((i for i in rows if i not in verbs), None) if len(arguments) < len(rows) else None
         numbers = f"{len(rows)} predicates but {len(arguments)} columns of arguments"
         if lost is None:
-            return UserError(f"the sentence has {numbers}; correct the file", self.block.path, self.block.lines[0])
+            return UserError(f"the sentence has {numbers}; correct the file", self.path, self.lines[0])
         word = self.words[lost]
         message = f"the predicate {word!r} has no column of arguments: the sentence has {numbers}; correct the file"
-        return UserError(message, self.block.path, self.block.lines[lost])
+        return UserError(message, self.path, self.lines[lost])
 
 
 def _distinct_mentions(column: Sequence[str]) -> list[Span]:
@@ -143,7 +142,7 @@ class Document(NamedTuple):
         for sentence in self.sentences:
             for cluster, start, end in sentence.mentions():
                 clusters.setdefault(cluster, []).append([before + start, before + end - 1])
-            before += len(sentence.block.rows)
+            before += len(sentence.rows)
         return list(clusters.values())
 
 
@@ -187,7 +186,7 @@ def _read_file(path: Path, strict: bool) -> Iterator[Document]:
                     document = None
                 document = document or Document(name, part, [], path, line)
             assert document is not None
-            document.sentences.append(Sentence(block))
+            document.sentences.append(Sentence(*block))
         elif _BEGINS.match(block.comments[0]):
             if document is not None:
                 raise UserError(f"a document begins before the one at line {document.line} ends", path, line)
@@ -224,12 +223,12 @@ def read_split(data: Mapping[str, Any], split: str) -> Iterator[Document]:
 def with_words(documents: Iterable[Document]) -> Iterator[Document]:
     """The documents. Raises `UserError` at one whose words are left out."""
     for document in documents:
-        for block, *_ in document.sentences:
-            if set(block.column(WORD)) == {SKELETON}:
+        for sentence in document.sentences:
+            if set(sentence.words) == {SKELETON}:
                 message = (
                     f"the words are missing, {SKELETON} stands for them; put in those of OntoNotes (skeleton2conll.sh)"
                 )
-                raise UserError(message, block.path, block.lines[0])
+                raise UserError(message, sentence.path, sentence.lines[0])
         yield document
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from elmo_bench.system.errors import UserError
@@ -23,17 +22,16 @@ def of_blocks(blocks: Sequence[Block]) -> list[str]:
     Raises:
         UserError: FILE.documents has another number of lines than the file has sentences, or an empty line.
     """
-    beside = blocks[0].path.with_name(f"{blocks[0].path.name}{ENDING}")
-    return _read(beside, blocks) if beside.is_file() else [f"document {block.document}" for block in blocks]
-
-
-def _read(path: Path, blocks: Sequence[Block]) -> list[str]:
-    names = [line.strip() for line in read_text(path).splitlines()]
+    path = blocks[0].path
+    beside = path.with_name(f"{path.name}{ENDING}")
+    if not beside.is_file():
+        return [f"document {block.document}" for block in blocks]
+    names = [line.strip() for line in read_text(beside).splitlines()]
     if len(names) != len(blocks):
-        expected = f"{blocks[0].path.name} has {len(blocks)} sentences"
-        raise UserError(f"{len(names)} lines, but {expected}; make it again or remove it", path)
+        expected = f"{path.name} has {len(blocks)} sentences"
+        raise UserError(f"{len(names)} lines, but {expected}; make it again or remove it", beside)
     if "" in names:
-        raise UserError("no name; each line names the document of a sentence", path, names.index("") + 1)
+        raise UserError("no name; each line names the document of a sentence", beside, names.index("") + 1)
     return names
 
 

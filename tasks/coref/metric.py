@@ -215,9 +215,8 @@ def _parts(path: Path) -> Iterator[tuple[tuple[str, str], Part]]:
     """The parts by name and number. Raises `UserError` as `read_documents`."""
     document = None
     for document in read_documents(path, strict=False):
-        blocks = [block for block, *_ in document.sentences]
-        cells = [cell for block in blocks for cell in block.column(-1)]
-        lines = [line for block in blocks for line in block.lines]
+        cells = [cell for sentence in document.sentences for cell in sentence.column(-1)]
+        lines = [line for sentence in document.sentences for line in sentence.lines]
         yield document.key, Part(f"({document.name}); part {document.part}", cells, lines, document.line)
     if document is None:
         raise UserError(f"holds no document; expected {EXPECTED}", path)

@@ -105,17 +105,13 @@ class CorefReader:
         print(coverage("task.data.train", known, len(named), what, least, mend), file=sys.stderr)
 
     def _rows(self, split: str) -> list[Row]:
-        return [self._row(document) for document in read_split(self.data, split) if document.sentences]
-
-    def _row(self, document: Document) -> Row:
-        return {
-            "document": document.name,
-            "part": document.part,
-            "genre": document.genre,
-            "sentences": [unslashed(sentence.words) for sentence in document.sentences],
-            "speakers": [speaker for sentence in document.sentences for speaker in sentence.speakers],
-            "clusters": [cluster for cluster in document.clusters() if len(cluster) > 1 or self.keep_singletons],
-        }
+        rows = []
+        for document in read_split(self.data, split):
+            if document.sentences:
+                row = _row(document)
+                clusters = [each for each in document.clusters() if len(each) > 1 or self.keep_singletons]
+                rows.append(row | {"sentences": list(map(unslashed, row["sentences"])), "clusters": clusters})
+        return rows
 
     def _make_vocabularies(self, train: Sequence[Row]) -> None:
         words = [word for row in train for sentence in row["sentences"] for word in sentence]
@@ -204,16 +200,7 @@ class CorefReader:
 
     def from_file(self, path: str) -> list[Row]:
         """A row without clusters for each part of a document. Raises `UserError` as `read_documents`."""
-        return [
-            {
-                "genre": document.genre,
-                "sentences": [sentence.words for sentence in document.sentences],
-                "speakers": [speaker for sentence in document.sentences for speaker in sentence.speakers],
-                "document": document.name,
-                "part": document.part,
-            }
-            for document in with_words(read_documents(path))
-        ]
+        return list(map(_row, with_words(read_documents(path))))
 
     def official(self, predictions: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         """A CoNLL-2012 file with the clusters; a document without a name gets its number."""
@@ -230,6 +217,17 @@ class CorefReader:
                 lines.append(write_sentence(name, part, {WORD: sentence, SPEAKER: speakers, -1: cells}))
             lines.append(END)
         return "".join(lines)
+
+
+def _row(document: Document) -> Row:
+    """A row without clusters, with the words as in the file."""
+    return {
+        "document": document.name,
+        "part": document.part,
+        "genre": document.genre,
+        "sentences": [sentence.words for sentence in document.sentences],
+        "speakers": [speaker for sentence in document.sentences for speaker in sentence.speakers],
+    }
 
 
 def unslashed(words: list[str]) -> list[str]:

@@ -118,7 +118,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     """
     metric, left_out = SrlMetric(), 0
     only_verbs = begins_with(predictions, ONLY_VERBS)
-    for expected, predicted in side_by_side(gold, predictions, _sentences, lambda sentence: sentence.block, WORD):
+    for expected, predicted in side_by_side(gold, predictions, _sentences, WORD):
         answers = {predicate.index: predicate for predicate in predicted.predicates()}
         for predicate in expected.predicates():
             answer = answers.get(predicate.index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -105,31 +105,26 @@ class SrlReader:
 
     def _rows(self, split: str) -> list[Row]:
         """The rows of a split; prints how many arguments lie inside others, if any."""
-        inside: list[str] = []
-        rows = list(self._read(split, inside))
+        rows: list[Row] = []
+        inside: list[str] = []  # places of arguments inside others
+        found = read_split(self.data, split)
+        sentences = ((document.name, sentence) for document in found for sentence in document.sentences)
+        for number, (document, sentence) in enumerate(sentences):
+            words, pos = sentence.words, sentence.pos
+            if split == "train" and (number % self.every or len(words) > (self.longest or len(words))):
+                continue
+            for predicate in sentence.predicates():
+                if self.chosen == "all" or is_verb(pos[predicate.index]):
+                    gold, inner, lines = _tags(sentence, predicate)
+                    inside += [f"{sentence.path}:{line}" for line in lines]
+                    row = {"tokens": words, "predicates": [predicate.index], "tags": [gold], "inner": [inner]}
+                    rows.append(row | {"sentence": number, "document": document})
         if not inside:
             return [{key: value for key, value in row.items() if key != "inner"} for row in rows]
         listed = ", ".join(inside[:LISTED]) + (f" and {len(inside) - LISTED} more" if len(inside) > LISTED else "")
         note = f"srl {split}: {len(inside)} arguments lie inside others and are not learned, only scored ({listed})"
         print(note, file=sys.stderr)
         return rows
-
-    def _read(self, split: str, inside: list[str]) -> Iterator[Row]:
-        """The rows; `inside` gets the places of arguments inside others."""
-        found = read_split(self.data, split)
-        sentences = ((document.name, sentence) for document in found for sentence in document.sentences)
-        for number, (document, sentence) in enumerate(sentences):
-            if split == "train" and (
-                number % self.every or len(sentence.words) > (self.longest or len(sentence.words))
-            ):
-                continue
-            words, pos = sentence.words, sentence.pos
-            for predicate in sentence.predicates():
-                if self.chosen == "all" or is_verb(pos[predicate.index]):
-                    gold, inner, lines = _tags(sentence, predicate)
-                    inside += [f"{sentence.block.path}:{line}" for line in lines]
-                    row = {"tokens": words, "predicates": [predicate.index], "tags": [gold], "inner": [inner]}
-                    yield row | {"sentence": number, "document": document}
 
     def collate(self, rows: Sequence[Row]) -> Batch:
         """Text field "tokens" with B lines, one per predicate; a row without predicates gives one line without a mark.
@@ -231,8 +226,8 @@ def _tags(sentence: Sentence, predicate: Predicate) -> tuple[list[str], list[str
         if not outer or argument.start >= outer[-1].end:
             outer.append(argument)
             continue
-        lines.append(sentence.block.lines[argument.start])
+        lines.append(sentence.lines[argument.start])
         if not inner or argument.start >= inner[-1].end:
             inner.append(argument)
-    length = len(sentence.block.rows)
+    length = len(sentence.rows)
     return tags.encode(outer, length, SCHEME), tags.encode(inner, length, SCHEME), lines

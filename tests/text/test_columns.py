@@ -106,13 +106,6 @@ def test_missing_and_damaged_files(file, tmp_path):
         assert error.value.path == path
 
 
-def test_a_column_that_a_row_lacks(file):
-    (block,) = read_blocks(file("a O\nb O\n"))
-    with pytest.raises(UserError, match="column 3") as error:
-        block.column(3)
-    assert error.value.line == 1
-
-
 # Tags.
 
 
@@ -125,11 +118,6 @@ def test_conversions_between_schemes():
     for tags in same.values():
         for scheme, expected in same.items():
             assert convert(tags.split(), scheme) == expected.split()
-
-
-def test_convert_repairs_as_conlleval_reads():
-    assert convert("O I-PER I-LOC".split(), "iob2") == "O B-PER B-LOC".split()
-    assert convert("B-PER B-PER".split(), "bioes") == "S-PER S-PER".split()
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_a_document_with_everything(file):
     sentence = first.sentences[0]
     assert sentence.words == ["Ida", "asked", "Bo", "to", "sing", "case"]
     assert sentence.pos[1] == "VBD"
-    assert sentence.block.lines == [2, 3, 4, 5, 6, 7]
+    assert sentence.lines == [2, 3, 4, 5, 6, 7]
     assert [s.speakers[0] for s in first.sentences] == ["Host#1", "Bo"]
     ask, sing = sentence.predicates()
     assert (ask.index, ask.lemma, ask.frame) == (1, "ask", "02")

@@ -64,7 +64,7 @@ def test_the_label_is_the_most_probable_one(task, names, answers):
         assert answer.described["label"] == answer.prediction
 
 
-def test_mentions_are_the_words_of_the_clusters(answers):
+def test_mentions_are_the_words_of_the_clusters():
     from elmo_bench.task import Batch
     from tasks.coref.head import CorefHead
 

@@ -148,7 +148,7 @@ def test_broken_tags_can_be_read_as_the_scorer_reads_them(data):
 def test_what_else_a_user_can_get_wrong(data):
     with pytest.raises(UserError, match="no span"):
         NerReader(data("a\tO\n")).load()
-    with pytest.raises(UserError, match="column 5"):
+    with pytest.raises(UserError, match="train:1: column 5 is missing"):
         NerReader(data(tag_column=5)).load()
     with pytest.raises(UserError, match="choose bioes or iob2"):
         NerReader({}, scheme="iob3")

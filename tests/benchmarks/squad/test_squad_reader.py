@@ -3,7 +3,6 @@
 import copy
 import json
 import lzma
-import random
 
 import pytest
 from datasets import Dataset, DatasetDict
@@ -133,21 +132,6 @@ def test_words_and_characters_by_number(folder):
 def test_windows_of_whole_sentences(span, limit, expected):
     """Of sentences of 5, 4, 3 and 2 words."""
     assert window([5, 4, 3, 2], span, limit) == expected
-
-
-def test_windows_keep_the_answer_and_no_more_than_is_allowed():
-    draw = random.Random(2)
-    for _ in range(500):
-        lengths = [draw.randint(1, 6) for _ in range(draw.randint(1, 7))]
-        total, limit = sum(lengths), draw.randint(1, 30)
-        begin = draw.randrange(total)
-        end = draw.randrange(begin, total)
-        first, last = window(lengths, (begin, end), limit)
-        skipped, kept = sum(lengths[:first]), sum(lengths[first:last])
-        assert skipped <= begin <= end < skipped + kept
-        needed = [i for i in range(len(lengths)) if sum(lengths[: i + 1]) > begin and sum(lengths[:i]) <= end]
-        assert kept <= limit or (first, last) == (needed[0], needed[-1] + 1)
-        assert kept == total or kept + max(lengths) > limit or (first, last) == (needed[0], needed[-1] + 1)
 
 
 def test_long_contexts_are_bounded_in_training_alone(folder):
