@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.bilm.lm import load_lm
-from elmo_bench.commands.compare import report
 from elmo_bench.commands.use import embed, predict
 from elmo_bench.layers.bilm import BilmLayers
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.mini.data import ensure_data
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
+from elmo_bench.reporting.pages import report
 from elmo_bench.trained import heads
 from tests.drill import scene
 from tests.running.test_train import result

@@ -11,6 +11,7 @@ from elmo_bench.configuration import pages
 from elmo_bench.records import store, studies
 from elmo_bench.records.record import Record, without_seed
 from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.reporting.pages.report import MARKS, embedded, refresh
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.statistics.scores import ranges
 from elmo_bench.reporting.tables import tables
@@ -135,7 +136,7 @@ def test_runs_of_one_group_must_have_the_same_metrics_and_layers(tmp_path):
     for other in others:
         save(tmp_path, fake(seed=1), fake(seed=2, **other))
         with pytest.raises(UserError, match=f"{fake(seed=1).run} and {fake(seed=2).run} .* other metrics or layers"):
-            report.refresh(tmp_path)
+            refresh(tmp_path)
 
 
 def test_the_commit_is_null_where_there_is_no_git(monkeypatch):
@@ -167,11 +168,11 @@ def row(text, start):
 
 
 def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(results):
-    report.refresh(results)
+    refresh(results)
     first = [(results / name).read_bytes() for name in ("README.md", "report.html")]
     assert b"<script" not in first[1]
     assert b"+ELMo (input; layers=last)" in first[1]
-    report.refresh(results)
+    refresh(results)
     assert [(results / name).read_bytes() for name in ("README.md", "report.html")] == first
     text = pages_of(results)
     real, mini = text.split("## ner, scale mini")
@@ -214,16 +215,16 @@ def test_every_bilm_has_a_row_of_its_own(tmp_path):
 
 
 def test_tables_replace_what_stands_between_the_marks(results):
-    first, last = report.MARKS
+    first, last = MARKS
     found = tables.overview(by_scale(store.read_all(results)))
-    page = report.embedded(f"before\n{first}\n\nold\n\n{last}\nafter\n", found)
+    page = embedded(f"before\n{first}\n\nold\n\n{last}\nafter\n", found)
     assert page.startswith(f"before\n{first}\n\n{pages.note('open')}\n\n| task |")
     lacking = "Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=mini`)."
     assert page.endswith(f"|\n\n{lacking}\n\n{last}\nafter\n")
     assert "old" not in page
-    assert report.embedded(page, found) == page
+    assert embedded(page, found) == page
     with pytest.raises(UserError, match="lacks the markers"):
-        report.embedded(f"{first} alone", found)
+        embedded(f"{first} alone", found)
 
 
 def test_further_metrics_and_memory_stand_below_the_table(tmp_path):
@@ -231,7 +232,7 @@ def test_further_metrics_and_memory_stand_below_the_table(tmp_path):
         scores = {"f1": 60.0, "recall": recall}
         save(tmp_path, fake("none", seed, metrics={"dev": scores, "test": scores}, peak_memory_mib=peak))
     save(tmp_path, fake("input"))
-    report.refresh(tmp_path)
+    refresh(tmp_path)
     lines = pages_of(tmp_path).splitlines()
     assert "- baseline: test recall 51.00 ± 1.41; peak memory 1,200 MiB." in lines
     assert not any(line.startswith("- +ELMo (input), biLM open: ") for line in lines)
@@ -243,7 +244,7 @@ def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
             ("none", phrases, 70.0), ("input", phrases, 72.0), ("input", {"elmo.layers": "last"}, 60.0)]  # fmt: skip
     for i, (where, changes, f1) in enumerate(runs):
         save(tmp_path, fake(where, 1, f1, group=str(i), variant=changes))
-    report.refresh(tmp_path)
+    refresh(tmp_path)
     (table,) = [section for section in tables.sections(store.read_all(tmp_path)) if "gains" in section.title]
     assert [(row[1], row[4]) for row in table.rows] == [
         ("baseline", "+4.00"),
@@ -252,13 +253,13 @@ def test_elmo_is_compared_with_every_baseline_of_the_same_settings(tmp_path):
 
 
 def test_without_records_the_report_says_so(tmp_path):
-    assert report.refresh(tmp_path) == []
+    assert refresh(tmp_path) == []
     assert "No run is recorded" in pages_of(tmp_path)
 
 
 def test_pages_and_the_terminal_show_what_records_say_as_text(tmp_path, capsys):
     save(tmp_path, fake("input", variant={"elmo.layers": "<b>|x[/red]"}))
-    report.show(report.refresh(tmp_path))
+    report.show(refresh(tmp_path))
     assert "<b>" not in (tmp_path / "report.html").read_text()
     assert "<b>" not in pages_of(tmp_path)
     assert "&lt;b>\\|x[/red]" in pages_of(tmp_path)
@@ -268,7 +269,7 @@ def test_pages_and_the_terminal_show_what_records_say_as_text(tmp_path, capsys):
 def test_studies_have_a_page_of_their_own(results):
     study = StudyRecord("mini", "mine", "A <study>", "of it", [Cell("bank", "form", 50.0, 0)])
     studies.write(study, results)
-    report.refresh(results)
+    refresh(results)
     text = (results / "studies.md").read_text()
     assert "## A &lt;study>" in text
     assert row(text, "bank, layer 0") == ["bank, layer 0", "50.00"]
@@ -278,7 +279,7 @@ def test_studies_have_a_page_of_their_own(results):
 def test_the_control_stands_beside_no_figure_of_the_paper(tmp_path):
     untrained = {"name": "untrained", "sha256": "0", "tuned": False}
     save(tmp_path, fake("none", 1, 80.0), fake("input", 1, 81.0, bilm=untrained, variant={"bilm": "untrained"}))
-    report.refresh(tmp_path)
+    refresh(tmp_path)
     text = pages_of(tmp_path)
     assert row(text, "+ELMo (input; biLM untrained)")[5] == ""
     assert row(text, "+ELMo (input; biLM untrained), biLM untrained")[1:5] == ["baseline", "1", "+1.00", "+1.00"]

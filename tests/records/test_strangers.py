@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from elmo_bench.commands.compare import report
 from elmo_bench.records import store
 from elmo_bench.records.record import without_seed
 from elmo_bench.records.shape import KEYS
+from elmo_bench.reporting.pages import report
 from elmo_bench.reporting.statistics.findings import evaluated
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import replication

@@ -8,12 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from elmo_bench.commands.compare import report
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
 from elmo_bench.records.studies import Cell, StudyRecord
 from elmo_bench.reporting.charts import curves, forest, heat, svg
-from elmo_bench.reporting.pages import answer, cost, html, pictures
+from elmo_bench.reporting.pages import answer, cost, html, pictures, report
 from elmo_bench.reporting.section import Section
 from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.reporting.statistics.outcomes import by_scale, compared

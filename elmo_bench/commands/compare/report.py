@@ -9,13 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from elmo_bench.reporting.pages.report import MARKS, embedded, refresh
-from elmo_bench.reporting.section import Section
 from elmo_bench.system import places
 from elmo_bench.system.terminal.command import Argument, Command
 
-__all__ = ["COMMAND", "MARKS", "embedded", "main", "refresh", "show"]
+if TYPE_CHECKING:  # `--help` does not import it
+    from elmo_bench.reporting.section import Section
 
 COMMAND = Command(
     (Argument("results_root", "folder with runs/; by default results/own/", None, "FOLDER"),),
@@ -48,6 +48,8 @@ def show(sections: Sequence[Section]) -> None:
 
 def main() -> None:
     """The entry point."""
+    from elmo_bench.reporting.pages.report import refresh
+
     results_root = Path(COMMAND.parse()["results_root"] or places.OWN)
     ours = places.CHECKOUT and places.is_evidence(results_root)
     sections = refresh(results_root, places.ROOT / "README.md" if ours else None)

@@ -17,10 +17,7 @@ from elmo_bench.commands.compare import report
 from elmo_bench.records import store
 from elmo_bench.records.query import is_main
 from elmo_bench.reporting.tables import tables
-from elmo_bench.reporting.tables.beside import beside
 from elmo_bench.sweeps import request
-from elmo_bench.sweeps.local import run_missing
-from elmo_bench.sweeps.plan import plan
 from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
@@ -61,9 +58,14 @@ def main() -> None:
     if wanted.recorded:
         show_recorded(wanted)
         return
+    from elmo_bench.reporting.pages.report import refresh
+    from elmo_bench.reporting.tables.beside import beside
+    from elmo_bench.sweeps.local import run_missing
+    from elmo_bench.sweeps.plan import plan
+
     outcome = run_missing(plan(wanted))
     if records := outcome.recorded:
-        report.refresh(outcome.plan.config.results_root)
+        refresh(outcome.plan.config.results_root)
         report.show(tables.sections(records))
         report.show([] if places.is_evidence(outcome.plan.config.results_root) else beside(records))
     if outcome.plan.runs:

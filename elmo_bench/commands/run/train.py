@@ -55,8 +55,7 @@ def main() -> None:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
-    from elmo_bench.configuration.composing import settled
-    from elmo_bench.running.launch import train
+    from elmo_bench.configuration.pages import settled
 
     failed: list[Exception] = []
 
@@ -67,6 +66,8 @@ def main() -> None:
             children.end_with_parent()
         elif not _in_process():  # a job of a cluster does not end with the command that has queued it
             os.environ.pop(children.PARENT, None)
+        from elmo_bench.running.launch import train  # not for `--cfg job`, nor for a wrong key
+
         try:
             record = train(settled(cfg))
         except Exception as error:

@@ -6,6 +6,7 @@ loader counts what a document comes to once all aliases are written out. Hydra u
 
 from __future__ import annotations
 
+from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -39,9 +40,10 @@ class Loader(_utils.get_yaml_loader()):
                     None, None, f"*{event.anchor} stands inside of what it stands for", event.start_mark
                 )
             return node
-        parts = [] if isinstance(node, yaml.ScalarNode) else node.value
-        inner = [one for part in parts for one in (part if isinstance(part, tuple) else (part,))]
-        self._sizes[node] = 1 + sum(self._sizes[one] for one in inner)
+        inner = () if isinstance(node, yaml.ScalarNode) else node.value
+        if isinstance(node, yaml.MappingNode):
+            inner = chain.from_iterable(inner)  # pairs
+        self._sizes[node] = 1 + sum(map(self._sizes.__getitem__, inner))
         if self._sizes[node] > limits.NODES:
             problem = f"more than {limits.NODES:,} values, those of aliases written out"
             raise ComposerError(None, None, problem, event.start_mark)
