@@ -9,11 +9,12 @@ import io
 import lzma
 import os
 import secrets
+import shutil
 import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -170,45 +171,57 @@ def replacement(path: str | PathLike[str]) -> Iterator[Path]:
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a device or a pipe"
         raise Refused(f"is {kind}; give the name of a file", path)
-    with writing(path), _own(path.with_name(f".{path.name}.partial")) as beside:
+    with writing(path), partial(path) as beside:
         mode = stat.S_IMODE(beside.stat().st_mode)
-        try:
-            yield beside
-            beside.chmod(mode)  # a library may have put a file of its own there
-            _sync(beside)
-            os.replace(beside, path)
-            _sync_folder(path.parent)
-        finally:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
+        yield beside
+        beside.chmod(mode)  # a library may have put a file of its own there
+        _sync(beside)
+        os.replace(beside, path)
+        with suppress(PermissionError):  # of a folder that may be written to, but not read
+            _sync(path.parent)
 
 
 @contextmanager
-def _own(common: Path) -> Iterator[Path]:
-    """A temporary file of this process alone, locked as long as it is in use; those of killed processes go."""
-    for other in common.parent.glob(f"{glob.escape(common.stem)}~????????.partial"):
-        with suppress(OSError), open(other, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            other.unlink()
-    with _claimed(common) as file:
-        yield Path(file.name)
+def partial(path: Path, folder: bool = False) -> Iterator[Path]:
+    """A new file, or folder, beside a path: of this process alone, locked while it is in use, and gone afterwards.
+
+    Those that killed processes have left are removed first. The owner alone may write to it, whatever the umask: what
+    is made of it may be trusted (`owners.others`).
+    """
+    for other in path.parent.glob(f".{glob.escape(path.name)}~????????.partial"):
+        with suppress(OSError), _locked(other):
+            _remove(other)
+    with ExitStack() as held:
+        own = None
+        while own is None or not own.exists():  # another process may have removed it before it was locked
+            own = path.with_name(f".{path.name}~{secrets.token_hex(4)}.partial")
+            if folder:
+                own.mkdir(0o755)
+            else:
+                os.close(os.open(own, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+            with suppress(OSError):  # not every disk has locks
+                held.enter_context(_locked(own))
+        held.callback(_remove, own)
+        yield own
 
 
-def _claimed(common: Path) -> IO[bytes]:
-    """A new file with a random name, locked; tried again where another process removed it before it was locked."""
-    while True:
-        path = common.with_name(f"{common.stem}~{secrets.token_hex(4)}.partial")
-        file = open(path, "xb", opener=_private)  # noqa: SIM115 (closed by the caller)
-        with suppress(OSError):  # not every disk has locks
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.exists():
-            return file
-        file.close()
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Raises `OSError` where another process holds the lock, or where a link leads elsewhere."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
-def _private(path: str, flags: int) -> int:
-    """Opens a file that its owner alone may write, whatever the umask: it may be trusted (`owners.others`)."""
-    return os.open(path, flags, 0o644)
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 @contextmanager
@@ -232,20 +245,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Waits until the content of a file is on the disk: a renamed file may otherwise be empty after a power failure."""
+    """Waits until the content of a file, or the names in a folder, are on the disk.
+
+    A renamed file may otherwise be empty, or have its old name, after a power failure.
+    """
     descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes a rename in a folder durable, on systems that can open folders."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
     try:
         os.fsync(descriptor)
     finally:

@@ -6,11 +6,9 @@ Single files go through `files.replacement`, which writes beside them.
 from __future__ import annotations
 
 import errno
-import fcntl
 import glob
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -18,7 +16,7 @@ from pathlib import Path
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import writing
-from elmo_bench.system.storage.files import write_text
+from elmo_bench.system.storage.files import partial, write_text
 
 TAG = "CACHEDIR.TAG"  # of a folder that can be made again, by which backups know it too: https://bford.info/cachedir
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by elmo-bench, which removes this folder.\n"
@@ -58,8 +56,11 @@ def begun(folder: Path, marker: str) -> bytes | None:
     Raises:
         Refused: it could not be; tried here by making a folder beside it.
     """
-    with writing(folder), _beside(Path(os.path.realpath(folder))), suppress(FileNotFoundError):
-        folder.stat()
+    place = Path(os.path.realpath(folder))
+    with writing(folder):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with partial(place, folder=True), suppress(FileNotFoundError):
+            folder.stat()
     return mark(folder, marker)
 
 
@@ -89,43 +90,19 @@ def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
         Refused: as `files.replacement`.
     """
     folder = Path(os.path.realpath(folder))
-    with writing(folder), _beside(folder) as partial:
-        yield partial
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with writing(folder), partial(folder, folder=True) as beside:
+        yield beside
         try:
-            os.rename(partial, folder)  # the place is free, or an empty folder
+            os.rename(beside, folder)  # the place is free, or an empty folder
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             if mark(folder, marker) != before:
                 raise UserError("somebody else has made it meanwhile; give another output", folder) from None
-            for name in sorted(os.listdir(partial), key=lambda name: name == marker):
-                os.replace(partial / name, folder / name)
-
-
-@contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    for other in folder.parent.glob(f".{glob.escape(folder.name)}~????????.partial"):
-        with suppress(OSError), _locked(other):
-            shutil.rmtree(other, ignore_errors=True)
-    partial = Path(tempfile.mkdtemp(".partial", f".{folder.name}~", folder.parent))
-    partial.chmod(0o755)
-    try:
-        with _locked(partial):
-            yield partial
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Raises `OSError` where another process holds the lock."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
+            for name in sorted(os.listdir(beside), key=lambda name: name == marker):
+                os.replace(beside / name, folder / name)
 
 
 # Folders of what is fetched or made on the way, and removed at the end.
