@@ -48,7 +48,7 @@ def _block(name: str, cls: type) -> str:
             for kind, value in bounds.get(each.name.rpartition(".")[2], {}).items()
             if value is not None
         ]
-        default = "its file's" if each.default is REQUIRED else f"`{shown(each.default) or '[]'}`"
+        default = "its file's" if each.default == REQUIRED else f"`{shown(each.default) or '[]'}`"
         rows.append((f"`{each.name}`", default, "; ".join([each.meaning, *limits])))
     return _table(("key", "default", "meaning"), rows)
 

@@ -54,7 +54,10 @@ def _home(own: Path | None) -> str:
     else:
         elmo_bench.__path__.append(str(places.BROUGHT))
         name = INSIDE
-    for folder in places.own_code(own):
+    folders = [] if own is None else [own]
+    if own is not None and own.name == "conf":  # as in a checkout, whose code lies beside it
+        folders.append(own.parent)
+    for folder in folders:
         if (folder / TASKS).is_dir():
             import_module(name).__path__.append(str(folder / TASKS))
         sys.path.append(str(folder))
@@ -63,11 +66,8 @@ def _home(own: Path | None) -> str:
 
 def _ours() -> bool:
     """Whether `import tasks` gives the tasks of this project."""
-    there = sys.modules.get(TASKS)
-    found = getattr(there, "__path__", ()) if there else _search(TASKS)
-    return any(os.path.isdir(place) and os.path.samefile(place, places.BROUGHT / TASKS) for place in found)
-
-
-def _search(name: str) -> list[str]:
-    spec = find_spec(name)
-    return list(spec.submodule_search_locations or ()) if spec else []
+    if TASKS in sys.modules:
+        found = getattr(sys.modules[TASKS], "__path__", None)
+    else:
+        found = (spec := find_spec(TASKS)) and spec.submodule_search_locations
+    return any(os.path.isdir(place) and os.path.samefile(place, places.BROUGHT / TASKS) for place in found or ())

@@ -96,34 +96,28 @@ def own() -> Path | None:
     return folder
 
 
-def take_own(arguments: list[str]) -> list[str]:
-    """The arguments of a command without `-cd FOLDER`, which is remembered."""
-    rest: list[str] = []
-    given = iter(arguments)
+def take_own(arguments: list[str]) -> None:
+    """Takes `-cd FOLDER` out of the arguments of a command; it is remembered."""
+    given = iter([*arguments])
+    arguments.clear()
     for argument in given:
         flag, equals, value = argument.partition("=")
         if flag in FLAGS:
             os.environ[FOLDER] = os.path.abspath(value if equals else next(given, ""))
             own()
         else:
-            rest.append(argument)
-    return rest
-
-
-def own_pages(folder: Path | None) -> Path | None:
-    """The files in a folder of one's own: `conf/` in it, as in a checkout, or the folder itself, as Hydra has it."""
-    return folder and (folder / "conf" if (folder / "conf").is_dir() else folder)
-
-
-def own_code(folder: Path | None) -> list[Path]:
-    """Where the code of a folder of one's own is imported from: the folder, and what holds it if it is a `conf/`."""
-    return [] if folder is None else [folder, *([folder.parent] if folder.name == "conf" else [])]
+            arguments.append(argument)
 
 
 def conf() -> list[Path]:
-    """The folders of configuration files: the user's own, if there is one, then those of the project."""
-    pages = own_pages(own())
-    return [CONF] if pages is None else [pages, CONF]
+    """The folders of configuration files: the user's own, if there is one, then those of the project.
+
+    The user's own is `conf/` in their folder, as in a checkout, or the folder itself, as Hydra has it.
+    """
+    folder = own()
+    if folder is None:
+        return [CONF]
+    return [folder / "conf" if (folder / "conf").is_dir() else folder, CONF]
 
 
 def page(group: str, name: str) -> Path:

@@ -4,10 +4,10 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import h5py
@@ -15,15 +15,16 @@ import pytest
 from omegaconf import OmegaConf
 
 from elmo_bench import __main__, __version__
+from elmo_bench.configuration import pages, schema
+from elmo_bench.identity.identity import Identity
+from elmo_bench.records import store
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import (
-    REQUIRED,
     Argument,
     Command,
     HelpSection,
     choice,
-    described,
     flag,
     printed,
     whole,
@@ -116,11 +117,10 @@ print(json.dumps([texts, heavy]))
 
 
 def test_a_run_has_every_key_with_its_default():
-    from elmo_bench.configuration import pages
-
     text = command("train").help()
     for line in ("elmo.lambda=0.0 ", "elmo.where=input ", "task.fit.epochs=VALUE ", "trainer.threads=null "):
         assert f"\n  {line}" in text
+    assert "\n  logger.wandb.project=elmo_bench" in text  # of a block that may be null
     assert "(none, input, output, both)" in text
     cfg = pages.compose()
     for argument in command("train").arguments:
@@ -128,6 +128,35 @@ def test_a_run_has_every_key_with_its_default():
             value = OmegaConf.select(cfg, argument.name)
             shown = value.name if argument.name in ("task", "scale") else "none" if value == {} else value
             assert argument.default == shown, argument.name
+
+
+LOADED = """
+import json, sys
+from elmo_bench import __main__
+heavy = {"torch", "pytorch_lightning", "datasets", "pandas", "wandb", "h5py", "gensim", "matplotlib", "scipy"}
+loaded = {}
+for what, arguments in json.loads(sys.argv[1]).items():
+    sys.argv = ["elmo-bench", "train", *arguments]
+    try:
+        __main__.main()
+    except SystemExit as end:
+        loaded[f"status of {what}"] = end.code
+    loaded[what] = sorted(heavy & set(sys.modules))
+print(json.dumps(loaded))
+"""
+
+
+def test_help_errors_and_recorded_runs_load_nothing_that_trains(tmp_path):
+    chosen = ["task=ner", f"results_root={tmp_path}", "seed=1"]
+    path = store.place(tmp_path, "mini", "ner", Identity(schema.typed(pages.compose(chosen))).run)
+    path.parent.mkdir(parents=True)
+    shutil.copy(places.ROOT / "results" / "runs" / "mini" / "ner" / path.name, path)
+    calls = {"help": ["--help"], "a wrong key": ["sed=1"], "a wrong page": ["task=nre"], "a recorded run": chosen}
+    done = python("-c", LOADED, json.dumps(calls))
+    assert "not run again" in done.stdout, done.stderr
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert [loaded[f"status of {what}"] for what in ("a wrong key", "a wrong page")] == [2, 2]
+    assert [loaded[what] for what in calls] == [[]] * 4
 
 
 # Declarations.
@@ -187,32 +216,6 @@ def test_long_meanings_are_wrapped_and_long_terms_stand_alone():
     text = printed(HelpSection("S", [("k", "word " * 40), ("t" * 50, "meaning")]))
     assert all(len(line) <= 100 for line in text.splitlines())
     assert text.splitlines()[-2:] == ["  " + "t" * 50, "     meaning"]
-
-
-@dataclass
-class Inner:
-    penalty: float = field(default=0.5, metadata={"help": "of weights"})
-    kind: str | None = field(default=None, metadata={"help": "sort"})
-
-
-@dataclass
-class Outer:
-    path: str = field(default="???", metadata={"help": "a file"})
-    where: str = field(default="in", metadata={"help": "place", "choices": ("in", True)})
-    inner: Inner | None = None
-    hidden: int = 1
-
-
-def test_the_fields_of_dataclasses_are_arguments():
-    found = {argument.name: argument for argument in described(Outer, "x.", {"penalty": "lambda"})}
-    assert list(found) == ["x.path", "x.where", "x.inner.lambda", "x.inner.kind"]
-    assert found["x.path"].default is REQUIRED
-    assert [argument.usage for argument in found.values()] == [
-        "x.path=VALUE", "x.where=in", "x.inner.lambda=0.5", "x.inner.kind=null"
-    ]  # fmt: skip
-    assert [argument.meaning for argument in found.values()] == [
-        "a file", "place (in, true)", "of weights", "sort"
-    ]  # fmt: skip
 
 
 # As a wheel installs it.

@@ -21,12 +21,7 @@ FILES = ("FILE", "FOLDER", "TEXT")  # how the placeholders of paths begin
 WIDTH = 100  # of a help text, in characters
 
 
-class _Required:
-    def __repr__(self) -> str:
-        return "REQUIRED"
-
-
-REQUIRED = _Required()  # the default of a required argument
+REQUIRED = "???"  # the default of a required argument, as OmegaConf has it
 
 
 @dataclass(frozen=True)
@@ -103,7 +98,7 @@ class Command:
     def run(self, main: Callable[[], T], name: str = "", summary: str = "") -> T | None:
         """Prints the help if an argument is `--help`; else runs the entry point as `console.report` does."""
         if any(argument.partition("=")[0] in places.FLAGS for argument in sys.argv[1:]):
-            console.report(_take_folder)
+            console.report(lambda: places.take_own(sys.argv))
         if any(argument in HELP for argument in sys.argv[1:]):
             return console.report(lambda: print(self.help(name, summary)))
         return console.report(main, self.again)
@@ -116,11 +111,20 @@ class Command:
         Raises:
             UserError: an argument without "=", an unknown or missing key, an invalid value, an output that is an input.
         """
-        required = [argument.name for argument in self.arguments if argument.default is REQUIRED]
-        optional = [argument.name for argument in self.arguments if argument.default is not REQUIRED]
-        given = console.arguments(sys.argv[1:] if argv is None else argv, required, optional)
-        DEBUG.read(given.get("debug", "false"))
-        values = {a.name: a.read(given[a.name]) if a.name in given else a.default for a in self.arguments}
+        known = {argument.name: argument for argument in (*self.arguments, DEBUG)}
+        values = {name: argument.default for name, argument in known.items()}
+        for given in sys.argv[1:] if argv is None else argv:
+            key, equals, value = given.partition("=")
+            if not equals:
+                hint = f"give {key}=VALUE" if key in known else console.choices(key, [*known])
+                raise UserError(f"{given}: arguments are written key=value; {hint}")
+            if key not in known:
+                raise UserError(f"{key}: there is no such argument; {console.choices(key, [*known])}")
+            values[key] = known[key].read(value)
+        required = [argument.name for argument in self.arguments if argument.default == REQUIRED]
+        if missing := [f"{name}=..." for name in required if values[name] in (REQUIRED, "")]:
+            raise UserError(f"missing argument{'s' * (len(missing) > 1)} {', '.join(missing)}")
+        del values[DEBUG.name]
         if output := values.get(OUTPUT):
             outputs.apart(output, [values[a.name] for a in self.arguments if a.names_files and a.name != OUTPUT])
         return values
@@ -132,7 +136,7 @@ class Command:
             UserError: an invalid value.
         """
         own = {a.name.removeprefix("+"): a for a in self.arguments if a.name.removeprefix("+") in names}
-        values = {name: None if a.default is REQUIRED else a.default for name, a in own.items()}
+        values = {name: None if a.default == REQUIRED else a.default for name, a in own.items()}
         others = []
         for argument in argv:
             key, equals, value = argument.partition("=")
@@ -147,7 +151,7 @@ class Command:
         arguments = [*self.arguments, DEBUG]
         examples = [(self.calls[0].format(name=name, given=line).rstrip(), what) for line, what in self.examples]
         listed = HelpSection(
-            "Arguments", [(a.usage, a.meaning + " (required)" * (a.default is REQUIRED)) for a in arguments]
+            "Arguments", [(a.usage, a.meaning + " (required)" * (a.default == REQUIRED)) for a in arguments]
         )
         sections = [listed, HelpSection("Examples", examples, 0), *self.more()]
         notes = [note if "\n" in note else textwrap.fill(note, WIDTH) for note in self.notes]
@@ -157,14 +161,10 @@ class Command:
 
     def usage(self, name: str) -> str:
         """The first lines: the syntax of the command."""
-        required = [a.usage for a in self.arguments if a.default is REQUIRED]
+        required = [a.usage for a in self.arguments if a.default == REQUIRED]
         optional = ["[KEY=VALUE ...]"] if self.overrides or len(required) < len(self.arguments) else []
         given = " ".join([*required, *optional])
         return "Usage: {}\n   or: {}".format(*(call.format(name=name, given=given).rstrip() for call in self.calls))
-
-
-def _take_folder() -> None:
-    sys.argv[1:] = places.take_own(sys.argv[1:])
 
 
 # Parsers of values.
@@ -253,7 +253,7 @@ def pages(groups: Sequence[str]) -> HelpSection:
 def _default(field: Any) -> Any:
     if field.default_factory is not MISSING:
         return field.default_factory()
-    return REQUIRED if field.default is MISSING or field.default == "???" else field.default
+    return REQUIRED if field.default is MISSING else field.default
 
 
 def shown(value: Any) -> str:

@@ -71,20 +71,16 @@ def _reported(main: Callable[[], T]) -> T:
         if full:
             traceback.print_exc()
         show(error)
-        _flush()
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _mute()
         sys.exit(next(_causes(error, UserError), UserError).status)
     finally:
         for name, value in before.items():
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-
-
-def _flush() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _mute()
 
 
 def _mute() -> None:
@@ -118,27 +114,6 @@ def _causes(error: BaseException | None, kind: type[E]) -> Iterator[E]:
         if isinstance(error, kind):
             yield error
         error = error.__cause__
-
-
-def arguments(argv: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:
-    """The `key=value` arguments of a command without a configuration.
-
-    Raises:
-        UserError: an argument without "=", an unknown or missing key.
-    """
-    values: dict[str, str] = {}
-    known = [*required, *optional, "debug"]
-    for argument in argv:
-        key, equals, value = argument.partition("=")
-        if not equals:
-            hint = f"give {key}=VALUE" if key in known else choices(key, known)
-            raise UserError(f"{argument}: arguments are written key=value; {hint}")
-        if key not in known:
-            raise UserError(f"{key}: there is no such argument; {choices(key, known)}")
-        values[key] = value
-    if missing := [key for key in required if not values.get(key)]:
-        raise UserError(f"missing argument{'s' * (len(missing) > 1)} {', '.join(f'{key}=...' for key in missing)}")
-    return values
 
 
 def choices(name: str, known: Sequence[str]) -> str:
