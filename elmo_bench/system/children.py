@@ -8,8 +8,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from elmo_bench.system import start
 
@@ -26,16 +24,6 @@ def python(module: str, *arguments: str) -> list[str]:
 def environment() -> dict[str, str]:
     """What to add to the environment of a process that this one starts."""
     return {PARENT: str(os.getpid())}
-
-
-@contextmanager
-def naming_parent() -> Iterator[None]:
-    """In the block, what a library starts is told the id of its parent; it must call `end_with_parent` itself."""
-    os.environ.update(environment())
-    try:
-        yield
-    finally:
-        os.environ.pop(PARENT, None)
 
 
 def end_with_parent(parent: int | None = None) -> None:

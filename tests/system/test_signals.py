@@ -53,18 +53,13 @@ def python(code: str, *arguments: str, before: str = "") -> subprocess.Popen[str
     )  # fmt: skip
 
 
-def signalled(number: int, capsys) -> tuple[int, str]:
-    """Exit status and stderr of a command that is signalled."""
-    with pytest.raises(SystemExit) as ended:
-        console.report(lambda: (os.kill(os.getpid(), number), time.sleep(20)), "it goes on")
-    return int(str(ended.value)), capsys.readouterr().err
-
-
 @pytest.mark.parametrize("number", STATUS)
 def test_a_signal_is_one_line(number, capsys):
     before = [signal.getsignal(one) for one in STATUS]
     name = "" if number == signal.SIGINT else f" ({number.name})"
-    assert signalled(number, capsys) == (STATUS[number], f"interrupted{name}; it goes on\n")
+    with pytest.raises(SystemExit) as ended:
+        console.report(lambda: (os.kill(os.getpid(), number), time.sleep(20)), "it goes on")
+    assert (ended.value.code, capsys.readouterr().err) == (STATUS[number], f"interrupted{name}; it goes on\n")
     assert [signal.getsignal(one) for one in STATUS] == before
     assert signal.set_wakeup_fd(-1) == -1
 

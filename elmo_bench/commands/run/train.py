@@ -81,8 +81,11 @@ def main() -> None:
 
     _check_flags()
     sys.argv += [part for folder in places.conf()[:-1] for part in ("--config-dir", str(folder))]
-    with children.naming_parent():
+    os.environ.update(children.environment())  # for what a launcher starts, which calls `end_with_parent` itself
+    try:
         command()
+    finally:
+        os.environ.pop(children.PARENT, None)
     if failed:
         raise failed[0]
 

@@ -51,14 +51,13 @@ def heard(advice: str = _Command.advice) -> Iterator[None]:
         return
     _Command.running, _Command.received, _Command.advice = True, None, advice
     before = {number: signal.signal(number, _interrupt) for number in HEARD if _default(number)}
-    watch = _Watch()
-    try:
-        yield
-    finally:
-        for number, handler in before.items():  # first: from here on a signal finds nothing to interrupt
-            signal.signal(number, handler)
-        watch.stop()
-        _Command.running = False
+    with _watched():
+        try:
+            yield
+        finally:
+            for number, handler in before.items():  # first: from here on a signal finds nothing to interrupt
+                signal.signal(number, handler)
+            _Command.running = False
 
 
 def at_once() -> None:
@@ -86,25 +85,25 @@ def _interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
 
-class _Watch:
-    """A thread that the system tells of a signal even while the main thread is in a long call."""
+@contextmanager
+def _watched() -> Iterator[None]:
+    """In the block, the system tells a thread of a signal even while the main thread is in a long call."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before, done = signal.set_wakeup_fd(writing, warn_on_full_buffer=False), threading.Event()
+    threading.Thread(target=_watch, args=(reading, done), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        done.set()
+        os.close(writing)
 
-    def __init__(self) -> None:
-        self.reading, self.writing = os.pipe()
-        os.set_blocking(self.writing, False)
-        self.before = signal.set_wakeup_fd(self.writing, warn_on_full_buffer=False)
-        self.stopped = threading.Event()
-        threading.Thread(target=self._work, daemon=True).start()
 
-    def stop(self) -> None:
-        signal.set_wakeup_fd(self.before)
-        self.stopped.set()
-        os.close(self.writing)
-
-    def _work(self) -> None:
-        with open(self.reading, "rb", buffering=0) as pipe:
-            while number := pipe.read(1):
-                if number[0] in HEARD and _default(number[0]):
-                    break
-        if number and not self.stopped.wait(GRACE):
-            end(_Command.received or number[0])
+def _watch(reading: int, done: threading.Event) -> None:
+    with open(reading, "rb", buffering=0) as pipe:
+        while number := pipe.read(1):
+            if number[0] in HEARD and _default(number[0]):
+                break
+    if number and not done.wait(GRACE):
+        end(_Command.received or number[0])
