@@ -138,16 +138,18 @@ def compose(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
     Raises:
         The same errors as the command; `console.report` turns them into one line.
     """
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+
     parsed = [parse(text) for text in overrides]
     values = [override for override in parsed if _is_value(override)]
     chosen = tuple(text for text, override in zip(overrides, parsed, strict=True) if not _is_value(override))
     cfg = copy.deepcopy(_by_pages(_state(), name, chosen))
-    _apply(values, cfg)
+    ConfigLoaderImpl._apply_overrides_to_config(values, cfg)
     return settled(cfg) if "arm" in cfg else cfg
 
 
-def by_hydra(overrides: Sequence[str] = (), name: str = "train", hydra: bool = False) -> DictConfig:
-    """The same by Hydra alone; with Hydra's own block if `hydra`."""
+def by_hydra(overrides: Sequence[str] = (), name: str = "train") -> DictConfig:
+    """The same by Hydra alone."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -156,7 +158,7 @@ def by_hydra(overrides: Sequence[str] = (), name: str = "train", hydra: bool = F
     further = [f"hydra.searchpath=['file://{folder}']" for folder in places.conf()[:-1]]
     try:
         with initialize_config_dir(str(places.CONF), version_base="1.3"):
-            return hydra_compose(name, [*further, *overrides], return_hydra_config=hydra)
+            return hydra_compose(name, [*further, *overrides])
     finally:
         GlobalHydra.instance().hydra = running
 
@@ -188,12 +190,6 @@ def _parser() -> Any:
 def parse(text: str) -> Any:
     """One override as Hydra reads it."""
     return _parser().parse_overrides([text])[0]
-
-
-def _apply(values: Sequence[Any], cfg: DictConfig) -> None:
-    from hydra._internal.config_loader_impl import ConfigLoaderImpl
-
-    ConfigLoaderImpl._apply_overrides_to_config(list(values), cfg)
 
 
 def _is_value(override: Any) -> bool:

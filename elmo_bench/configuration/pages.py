@@ -58,16 +58,12 @@ def title(task: str) -> str:
 
 def own_bilm(scale: str) -> str | None:
     """The name of a scale's own biLM, as its configuration file says."""
-    return _written(_scale(scale), "scale.bilm")
+    return _written(places.page("scale", scale), "scale.bilm")
 
 
 def note(scale: str) -> str | None:
     """What the numbers of a scale mean, as its configuration file says."""
-    return _written(_scale(scale), "scale.note")
-
-
-def _scale(name: str) -> Path:
-    return places.page("scale", name)
+    return _written(places.page("scale", scale), "scale.note")
 
 
 def _written(path: Path, key: str, default: Any = None) -> Any:

@@ -547,8 +547,9 @@ def check(block: Any, prefix: str = "") -> None:
             raise UserError(f"{name}=null: a value is needed")
     if isinstance(block, TrainerConfig):
         checks.whole(block.devices, f"{prefix}devices", 1, 64)
-        if block.limit_batches is not None:
-            _check_batches(block.limit_batches, f"{prefix}limit_batches")
+        batches = block.limit_batches  # a number of them, or a share of all
+        if batches is not None and not (isinstance(batches, float) and 0 < batches < 1):
+            checks.whole(batches, f"{prefix}limit_batches", 1)
         if not isinstance(block.fast_dev_run, bool):
             checks.whole(block.fast_dev_run, f"{prefix}fast_dev_run", 1)
 
@@ -565,10 +566,3 @@ def _within(each: dataclasses.Field, value: Any, name: str) -> None:
         raise UserError(f"{name}={as_typed(value)}: a {kind.__name__} is needed")
     else:
         checks.finite(value, name)
-
-
-def _check_batches(value: Any, name: str) -> None:
-    """Batches of an epoch: a number of them, or a share of all."""
-    if isinstance(value, float) and 0 < value < 1:
-        return
-    checks.whole(value, name, 1)

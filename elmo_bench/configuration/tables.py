@@ -151,27 +151,29 @@ def table(sweep: str) -> Table:
 
 @cache
 def _table(path: Path, changed: int) -> Table:
-    block = pages.read(path).get("table") or {"title": path.stem, "note": "Dev."}
+    made = _made(path, "table", pages.read(path).get("table") or {"title": path.stem, "note": "Dev."})
     try:
-        made: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Table), block))
         for finding in made.findings:
             _check(finding, made)
-    except OmegaConfBaseException as error:
-        raise UserError(f"table: {str(error).splitlines()[0]}", path) from None
     except UserError as error:
         raise UserError(f"table.findings: {error}", path) from None
     return made
+
+
+def _made(path: Path, key: str, block: Any) -> Table:
+    """The table that a block of a file describes, which stands there under a key."""
+    try:
+        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Table), block))  # type: ignore[return-value]
+    except OmegaConfBaseException as error:
+        raise UserError(f"{key}: {str(error).splitlines()[0]}", path) from None
 
 
 def of_studies() -> dict[str, list[Finding]]:
     """The findings that each study of the biLM decides, by its file in conf/analysis/."""
     found = {}
     for path in sorted((places.CONF / "analysis").glob("*.yaml")):
-        try:
-            block = OmegaConf.merge(OmegaConf.structured(Table), {"findings": pages.read(path).get("findings") or []})
-            found[path.stem] = OmegaConf.to_object(block).findings  # type: ignore[union-attr]
-        except OmegaConfBaseException as error:
-            raise UserError(f"findings: {str(error).splitlines()[0]}", path) from None
+        block = {"findings": pages.read(path).get("findings") or []}
+        found[path.stem] = _made(path, "findings", block).findings
     return found
 
 

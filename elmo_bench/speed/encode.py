@@ -29,9 +29,9 @@ Batch = Sequence[Sentence]
 Encode = Callable[[Batch], list[Tensor]]
 
 
-def batches_of(sentences: Sequence[Sentence], size: int = BATCH) -> list[Batch]:
+def batches_of(sentences: Sequence[Sentence]) -> list[Batch]:
     """Consecutive batches; a last incomplete one is left out."""
-    return [sentences[i : i + size] for i in range(0, len(sentences) - size + 1, size)]
+    return [sentences[i : i + BATCH] for i in range(0, len(sentences) - BATCH + 1, BATCH)]
 
 
 def speed(bilm: BiLM, batches: Sequence[Batch], rounds: int) -> dict[str, Any]:

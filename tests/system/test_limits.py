@@ -17,7 +17,7 @@ from elmo_bench.commands.run import train
 from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.tables import Table
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.storage import hashing, json_text, limits
+from elmo_bench.system.storage import hashing, json_text, limits, yaml_text
 from elmo_bench.system.storage.files import open_text, read_text
 from elmo_bench.text import brackets
 from elmo_bench.text.columns import read_blocks
@@ -43,6 +43,7 @@ def lines_of(path) -> list[str]:
 OPENERS = {
     "text": lines_of,
     "whole": read_text,
+    "yaml": yaml_text.read,
     "digest": hashing.sha256,
     "digest of the content": hashing.content_sha256,
     "options": Options.read,
@@ -56,7 +57,7 @@ OPENERS = {
 
 @pytest.fixture
 def irregular(tmp_path):
-    """A pipe, a socket, a device, and a link that leads nowhere."""
+    """A folder, a pipe, a socket, a device, and a link that leads nowhere."""
     os.mkfifo(tmp_path / "pipe")
     os.mkfifo(tmp_path / "pipe.npy")
     (tmp_path / "words").write_text("a\n")
@@ -66,14 +67,14 @@ def irregular(tmp_path):
         os.chdir(tmp_path)  # the name of a socket must be short
         one.bind("socket")
         os.chdir(here)
-        yield {"pipe": tmp_path / "pipe", "socket": tmp_path / "socket", "device": Path("/dev/zero"),
-               "link": tmp_path / "link"}  # fmt: skip
+        yield {"folder": tmp_path, "pipe": tmp_path / "pipe", "socket": tmp_path / "socket",
+               "device": Path("/dev/zero"), "link": tmp_path / "link"}  # fmt: skip
 
 
 @pytest.mark.parametrize("opener", OPENERS)
 def test_what_is_no_regular_file_is_never_opened(irregular, opener):
     for kind, path in irregular.items():
-        if opener == "matrix" and kind != "pipe":
+        if (opener == "matrix" and kind != "pipe") or (opener == "digest of the content" and kind == "folder"):
             continue
         with pytest.raises(
             UserError, match="a link to .*gone, where there is no file" if kind == "link" else "regular"

@@ -56,7 +56,8 @@ def main() -> None:
     figures = measured(Path(place) if place else None, given["only"])
     if given["write"]:
         target = Path(given["results_root"] or places.OWN) / "bench.json"
-        write(target, figures)
+        circumstances = machine.circumstances("cpu")  # that they were measured in
+        files.write_text(target, json_text.dumps({**figures, **circumstances}, indent=1) + "\n")
         print(f"written to {target}", file=sys.stderr)
 
 
@@ -77,8 +78,3 @@ def measured(data_root: Path | None, only: list[str] | None) -> dict[str, Any]:
         figures = bench(PLAN, data_root, only, lambda part: bar.update(task, description=part, advance=1))
     show(figures, Console())
     return figures
-
-
-def write(target: Path, figures: dict[str, Any]) -> None:
-    """Saves the figures with the machine and the code version that they were measured on."""
-    files.write_text(target, json_text.dumps({**figures, **machine.circumstances("cpu")}, indent=1) + "\n")

@@ -67,12 +67,8 @@ def _check_nesting(value: Any) -> None:
         containers = [node for node in level if isinstance(node, dict | list)]
         if not containers:
             return
-        level = [part for node in containers for part in _parts(node)]
+        level = [part for node in containers for part in (node.values() if isinstance(node, dict) else node)]
     raise ValueError(f"not readable JSON (nested more than {limits.NESTING} deep)")
-
-
-def _parts(node: dict[str, Any] | list[Any]) -> Any:
-    return node.values() if isinstance(node, dict) else node
 
 
 def _check_characters(value: Any) -> None:
