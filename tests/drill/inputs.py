@@ -218,7 +218,7 @@ def study(path: Path) -> None:
     place = docs.STUDY.place(path.parent)
     place.parent.mkdir(parents=True)
     shutil.move(path, place)
-    studies.sections(read_studies(path.parent))
+    list(map(studies.section, read_studies(path.parent)))
 
 
 def senses(path: Path, keys: Path | None = None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench import mini
+from elmo_bench.mini import data as mini
 from elmo_bench.system import places
 from tests.mini.test_mini import SMALL
 
