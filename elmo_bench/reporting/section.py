@@ -1,12 +1,10 @@
-"""The parts of a results page: chapters of sentences, tables whose numbers name their runs, and charts."""
+"""Tables of results, whose numbers name their runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
-
-from elmo_bench.reporting.charts.svg import Chart
 
 
 class Run(NamedTuple):
@@ -66,22 +64,6 @@ class Section(NamedTuple):
         """The section as Markdown, below a heading of this level."""
         parts = [f"{'#' * level} {self.title}", self.note, pipes(self.header, self.rows)]
         return "\n\n".join(parts + (["\n".join(f"- {line}" for line in self.remarks)] if self.remarks else []))
-
-
-class Chapter(NamedTuple):
-    """A part of the page with a line in the list of contents.
-
-    Attributes:
-        words: above everything else.
-        more: words in a fold: how the numbers are computed.
-    """
-
-    anchor: str
-    title: str
-    words: Sequence[str]
-    tables: Sequence[Section] = ()
-    charts: Sequence[Chart] = ()
-    more: Sequence[str] = ()
 
 
 def pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

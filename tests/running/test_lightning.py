@@ -119,6 +119,7 @@ def test_the_head_is_compiled_and_the_checkpoint_is_as_without(bench, monkeypatc
 
 
 def test_a_recorded_point_of_a_wandb_sweep_logs_its_metrics_into_the_sweeps_run(bench, monkeypatch):
+    wandb = pytest.importorskip("wandb")
     record = bench.train(*INDEFINITE, "task.fit.epochs=2")
     monkeypatch.setenv("WANDB_SWEEP_ID", "sweep1")
     monkeypatch.setenv("WANDB_RUN_ID", "point7")
@@ -128,3 +129,4 @@ def test_a_recorded_point_of_a_wandb_sweep_logs_its_metrics_into_the_sweeps_run(
     assert opening["run_id"] == "point7"
     assert [row["dev/accuracy"] for row in rows] == record.dev_scores
     assert summary(part)["summary"]["dev/accuracy"] == record.metrics["dev"]["accuracy"]
+    wandb.teardown()  # it keeps the variables of its first run for all of the process

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from elmo_bench.reporting.charts.forest import forest
-from elmo_bench.reporting.section import Chapter, Number, Section
+from elmo_bench.reporting.pages.chapter import Chapter
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.gains import Gain, verdict
 from elmo_bench.reporting.statistics.outcomes import Comparison, Scales, compared

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from elmo_bench.records.record import Record
 from elmo_bench.records.times import COMPUTING, in_time, typical
-from elmo_bench.reporting.section import Chapter, Number, Section
+from elmo_bench.reporting.pages.chapter import Chapter
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales

@@ -12,8 +12,9 @@ from elmo_bench.reporting.charts.forest import forest
 from elmo_bench.reporting.charts.svg import drawn
 from elmo_bench.reporting.pages import pictures
 from elmo_bench.reporting.pages.answer import answer
+from elmo_bench.reporting.pages.chapter import Chapter
 from elmo_bench.reporting.pages.cost import cost
-from elmo_bench.reporting.section import Chapter, Number, Section
+from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics.findings import RULE, UNTESTED, Evaluated
 from elmo_bench.reporting.statistics.gains import READING
 from elmo_bench.reporting.statistics.outcomes import Comparison, Scales, compared

@@ -9,7 +9,7 @@ from elmo_bench.records.studies import StudyRecord
 from elmo_bench.reporting.charts import curves
 from elmo_bench.reporting.charts.heat import heat_map
 from elmo_bench.reporting.charts.svg import Chart
-from elmo_bench.reporting.section import Chapter
+from elmo_bench.reporting.pages.chapter import Chapter
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales, compared, newest_record
