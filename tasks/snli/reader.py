@@ -144,7 +144,7 @@ def tokenize(text: str, apart: bool = False) -> list[str]:
     As `elmo_bench.text.tokenizer`, but hyphenated compounds stay whole and all double quotes become `"`, as in SNLI's
     tokenized distributions (Penn Treebank style) and in the text that the open biLM was trained on.
     """
-    cut = compounds(words(text, apart), joints="-", clitics=False)
+    cut = compounds(words(text, apart), joints=("-",), clitics=False)
     return ['"' if word in ("''", "``") else word for word in cut]
 
 

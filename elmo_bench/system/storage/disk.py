@@ -107,9 +107,14 @@ class _Steady:
         self._attempt(lambda: self.file.seek(offset, whence))  # may write what is buffered
         return offset if whence == 0 or self.error else self.file.tell()
 
-    def __getattr__(self, name: str) -> Any:
-        """`tell`, `read` and `readinto`, which write nothing."""
-        return getattr(self.file, name)
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        return self.file.read(size)
+
+    def readinto(self, buffer: Any) -> int:
+        return self.file.readinto(buffer)  # type: ignore[attr-defined]
 
     def check(self) -> None:
         """Raises the first error, so that no more is computed for a file that will not come."""
