@@ -49,8 +49,8 @@ def altered(source: Path, right: str, wrong: str, folder: Path) -> Path:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """With `-n auto`, one process more than cores: some tests wait for a server or for another process."""
-    return cores() + 1
+    """With `-n auto`, two processes more than cores: some tests wait for a server or for another process."""
+    return cores() + 2
 
 
 @pytest.fixture(scope="session", autouse=True)

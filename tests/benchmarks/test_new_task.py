@@ -5,6 +5,7 @@ import re
 import runpy
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,9 @@ def test_a_task_is_four_files_and_a_page_of_fewer_than_150_lines():
 def test_it_passes_the_contract_and_the_rules_of_the_layout(project):
     files, rules = ("benchmarks/test_contract.py", "project/test_layout.py"), "chunking or no_task or tasks_import"
     files = [f"tests/{name}" for name in files]
-    tests = python(project, "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", rules)
+    # A process of its own: a fork would have the tests that this pytest has collected.
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files, "-k", rules]
+    tests = subprocess.run(command, cwd=project, env=clean_environment(), capture_output=True, text=True, check=False)
     assert tests.returncode == 0, tests.stdout
     assert int(re.search(r"(\d+) passed", tests.stdout)[1]) >= 16
 

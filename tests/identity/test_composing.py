@@ -35,12 +35,11 @@ def same(one, other):
 
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_the_points_of_every_sweep_are_as_hydra_composes_them(sweep):
-    """Of those with the same pages, the first and the last: Hydra takes half a second for each."""
-    of_pages: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    """Of those with the same pages the last, which differs most: Hydra takes a quarter of a second for each."""
+    of_pages = {}
     for point in points(sweep, seeds=(1,)):
-        chosen = tuple(one for one in point if one.startswith(("arm=", "bilm=", "vectors=")))
-        of_pages.setdefault(chosen, []).append(tuple(point))
-    for point in {each for alike in of_pages.values() for each in (alike[0], alike[-1])}:
+        of_pages[tuple(one for one in point if one.startswith(("arm=", "bilm=", "vectors=")))] = point
+    for point in of_pages.values():
         run = [f"+sweep={sweep}", "data_root=x", *point]
         same(pages.compose(run), settled(composing.by_hydra(run)))
 

@@ -58,6 +58,9 @@ PLACEHOLDERS = {
     r"^(make .*)\bTASK=all\b": r"\1TASK=ner",  # all tasks are typed without make
     r"trainer\.devices=4": "trainer.devices=2",
     r"bilm=small": "bilm=open",
+    r"\bseed=1,2,3": "seed=1",  # further seeds are further points, which differ in nothing else
+    r"\bseeds=3": "seeds=1",
+    r"\btrain \+sweep=": "train seed=1 +sweep=",
 }
 # By command: what is typed behind it.
 SHORTER = {
