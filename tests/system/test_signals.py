@@ -64,6 +64,25 @@ def test_a_signal_is_one_line(number, capsys):
     assert signal.set_wakeup_fd(-1) == -1
 
 
+TWICE = """
+import os, signal, time
+from elmo_bench.system.terminal import console
+def main():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(9)
+    finally:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+console.report(main, "go on")
+"""
+
+
+def test_a_second_signal_says_nothing_more():
+    with python(TWICE) as command:
+        assert command.communicate(timeout=PATIENCE)[1] == "interrupted (SIGTERM); go on\n"
+
+
 def test_what_a_library_makes_of_an_interrupt_is_the_same_line(capsys):
     def wrap(error: type[BaseException]):
         def main():

@@ -101,9 +101,7 @@ def _watched() -> Iterator[None]:
 
 
 def _watch(reading: int, done: threading.Event) -> None:
-    with open(reading, "rb", buffering=0) as pipe:
+    with open(reading, "rb", buffering=0) as pipe:  # to its end: a second signal is written into it, too
         while number := pipe.read(1):
-            if number[0] in HEARD and _default(number[0]):
-                break
-    if number and not done.wait(GRACE):
-        end(_Command.received or number[0])
+            if number[0] in HEARD and _default(number[0]) and not done.wait(GRACE):
+                end(_Command.received or number[0])
