@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_bench.analysis.corpora.inventory import Word, frequencies
-from elmo_bench.analysis.corpora.senses import Instance, Sentence
+from elmo_bench.analysis.corpora.senses import Instance, SenseSentence
 
 GROUP = 2048  # sentences given to the source of layers at once: bounds the memory
 TIE = 1e-5  # cosines no further apart are equal: layer 0 gives a form the same vector in every sentence
@@ -37,7 +37,7 @@ class Means(NamedTuple):
     rows: dict[Word, dict[str, int]]
 
 
-def occurrences(source: Any, sentences: Sequence[Sentence], what: str) -> Iterator[tuple[int, Instance, Tensor]]:
+def occurrences(source: Any, sentences: Sequence[SenseSentence], what: str) -> Iterator[tuple[int, Instance, Tensor]]:
     """The number of its sentence, and the vectors (L, W), of every instance; numbers rounded to float16."""
     chosen = [i for i, sentence in enumerate(sentences) if sentence.instances]
     groups = [chosen[at : at + GROUP] for at in range(0, len(chosen), GROUP)]
@@ -51,7 +51,7 @@ def occurrences(source: Any, sentences: Sequence[Sentence], what: str) -> Iterat
                     yield group[i], one, layers[:, one.start : one.end].mean(dim=1)
 
 
-def means(source: Any, sentences: Sequence[Sentence]) -> Means:
+def means(source: Any, sentences: Sequence[SenseSentence]) -> Means:
     """The mean of every sense that occurs in the sentences; an instance with several keys counts for each."""
     row = count()
     rows = {word: {key: next(row) for key, _ in keys.most_common()} for word, keys in frequencies(sentences).items()}
@@ -102,7 +102,7 @@ def f1(sums: np.ndarray) -> np.ndarray:
 
 
 def disambiguate(
-    source: Any, train: Sequence[Sentence], test: Sequence[Sentence], first: Mapping[Word, str]
+    source: Any, train: Sequence[SenseSentence], test: Sequence[SenseSentence], first: Mapping[Word, str]
 ) -> np.ndarray:
     """(L, sentences, 3) the counts of each layer of a source: right and attempted answers, and instances."""
     known = means(source, train)
@@ -113,7 +113,7 @@ def disambiguate(
     return counts
 
 
-def first_sense(test: Sequence[Sentence], first: Mapping[Word, str]) -> np.ndarray:
+def first_sense(test: Sequence[SenseSentence], first: Mapping[Word, str]) -> np.ndarray:
     """(sentences, 3) the counts of the baseline that gives every word its first sense."""
     counts = np.zeros((len(test), 3))
     for i, sentence in enumerate(test):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError
 
 if TYPE_CHECKING:  # `--help` does not import them
@@ -82,17 +82,17 @@ def place(query: dict[str, str]) -> Query:
     return Query(sentence, sentence.index(word))
 
 
-def _cells(corpus: Sequence[list[str]], query: Query, found: list[list[Neighbour]]) -> Iterator[Cell]:
+def _cells(corpus: Sequence[list[str]], query: Query, found: list[list[Neighbour]]) -> Iterator[StudyCell]:
     asked = _around(*query, AROUND)
     for layer, near in enumerate(found):
         words = [corpus[one.sentence][one.token] for one in near]
         if near:
-            yield Cell(asked, "cosine, nearest", near[0].cosine, layer)
-            yield Cell(asked, "cosine, last", near[-1].cosine, layer)
+            yield StudyCell(asked, "cosine, nearest", near[0].cosine, layer)
+            yield StudyCell(asked, "cosine, last", near[-1].cosine, layer)
         same = sum(word.lower() == query.word.lower() for word in words)
-        yield Cell(asked, "same word", same, layer, n=len(near))
+        yield StudyCell(asked, "same word", same, layer, n=len(near))
         shown = [_around(corpus[one.sentence], one.token, AROUND if layer else 0) for one in near[:SHOWN]]
-        yield Cell(asked, "neighbours", 0, layer, text=" / ".join(shown))
+        yield StudyCell(asked, "neighbours", 0, layer, text=" / ".join(shown))
 
 
 def _around(sentence: Sequence[str], token: int, width: int) -> str:

@@ -18,13 +18,13 @@ from hydra.utils import instantiate
 
 from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import OverlapConfig
-from elmo_bench.bilm.corpus import Source, numbered, sources
+from elmo_bench.bilm.corpus import TextSource, numbered, sources
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity.makers import maker
 from elmo_bench.identity.missing import check_text
 from elmo_bench.records import studies
-from elmo_bench.records.studies import LONG, SHARED, Cell, StudyRecord
+from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.system import machine
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256
 from elmo_bench.task import Reader
@@ -112,7 +112,7 @@ class OverlapRequest:
     """
 
     runs: list[RunConfig]
-    text: list[Source]
+    text: list[TextSource]
     settings: OverlapConfig
 
     @classmethod
@@ -183,10 +183,10 @@ def _counts(hashed: Hashed, whole: np.ndarray, running: np.ndarray, n: int) -> d
     }
 
 
-def _cells(task: str, split: str, counts: Mapping[str, int]) -> list[Cell]:
-    cells = [Cell(task, quantity, count, split=split) for quantity, count in counts.items()]
+def _cells(task: str, split: str, counts: Mapping[str, int]) -> list[StudyCell]:
+    cells = [StudyCell(task, quantity, count, split=split) for quantity, count in counts.items()]
     if counts[LONG]:
-        cells.append(Cell(task, "in common, %", 100 * counts[SHARED] / counts[LONG], split=split, n=counts[LONG]))
+        cells.append(StudyCell(task, "in common, %", 100 * counts[SHARED] / counts[LONG], split=split, n=counts[LONG]))
     return cells
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from elmo_bench.records.studies import Cell
+from elmo_bench.records.studies import StudyCell
 from elmo_bench.reporting.statistics.intervals import Arm, spread
 from elmo_bench.reporting.statistics.resampling import resampled_sums
 
@@ -30,23 +30,23 @@ class Score:
         drawn = np.stack([statistic(resampled_sums(table)) for table in tables]) if self.clusters > 1 else None
         self.arm = Arm(scores, scores[:, None], 0) if drawn is None else Arm(scores, drawn, self.clusters)
 
-    def cell(self, source: str, quantity: str, layer: int | None = None, paper: float | None = None) -> Cell:
+    def cell(self, source: str, quantity: str, layer: int | None = None, paper: float | None = None) -> StudyCell:
         """The score with its interval."""
         zero = Arm(np.zeros(self.arm.size), np.zeros((self.arm.size, 1)), 0)
-        return self._cell(zero, Cell(source, quantity, 0.0, layer, paper=paper))
+        return self._cell(zero, StudyCell(source, quantity, 0.0, layer, paper=paper))
 
-    def minus(self, other: Score, one: Cell, less: Cell) -> Cell:
+    def minus(self, other: Score, one: StudyCell, less: StudyCell) -> StudyCell:
         """The difference of two layers on the same examples."""
         paper = None if one.paper is None or less.paper is None else one.paper - less.paper
-        return self._cell(other.arm, Cell(one.source, one.quantity, 0.0, one.layer, less.layer, paper=paper))
+        return self._cell(other.arm, StudyCell(one.source, one.quantity, 0.0, one.layer, less.layer, paper=paper))
 
-    def _cell(self, control: Arm, about: Cell) -> Cell:
+    def _cell(self, control: Arm, about: StudyCell) -> StudyCell:
         value, found = float(self.arm.scores.mean() - control.scores.mean()), spread(self.arm, control)
         given = vars(about) | {"value": value, "n": self.items, "clusters": self.clusters}
         if found is not None:
             low, high = found.around(value)
             given |= {"low": low, "high": high, "degrees": found.degrees}
-        return Cell(**given)
+        return StudyCell(**given)
 
 
 def by_document(table: np.ndarray, documents: Sequence[str | None]) -> np.ndarray:

@@ -17,14 +17,14 @@ from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import StudyConfig, files, missing_data
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, VectorSetConfig
-from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.identity import makers
 from elmo_bench.identity.missing import missing_layers
 from elmo_bench.identity.settings import identifying
 from elmo_bench.identity.vector_files import locate
 from elmo_bench.layers.build import open_source
 from elmo_bench.records import store, studies
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system import machine
 from elmo_bench.system.errors import UserError, check_missing
 from elmo_bench.system.storage.hashing import MEMORY, content_sha256
@@ -95,7 +95,7 @@ class Study(Generic[T]):
         return {name: {"sha256": source.sha256, **source.settings} for name, source in sources.items()}
 
     @cached_property
-    def vectors(self) -> tuple[VectorSetConfig, Table | None] | None:
+    def vectors(self) -> tuple[VectorSetConfig, VectorFiles | None] | None:
         """The static word vectors that the settings name, and their files if they are here; None if none are named."""
         if (name := getattr(self.settings, "vectors", None)) is None:
             return None
@@ -119,11 +119,11 @@ class Study(Generic[T]):
         own |= {"version": self.settings.version, "data_sha256": self.data_sha256}
         return own | {"bilms": list(self.bilms.values())}
 
-    def record(self, table: int, what: str, note: str, cells: list[Cell]) -> StudyRecord:
+    def record(self, table: int, what: str, note: str, cells: list[StudyCell]) -> StudyRecord:
         """What was measured, as it is shown; `write` adds what the result depends on."""
         return StudyRecord(self.run.scale.name, self.name, what, note.strip(), cells, self.run.bilm.name, table)
 
-    def by_layer(self, name: str, quantity: str, scores: Sequence[Score], layers: bool = True) -> list[Cell]:
+    def by_layer(self, name: str, quantity: str, scores: Sequence[Score], layers: bool = True) -> list[StudyCell]:
         """The scores of all layers of a source; of the biLM itself also the top layer's minus layer 1's."""
         figures = (self.settings.paper or {}).get(quantity, {})
         ours = self.of_bilm and name == self.run.bilm.name

@@ -7,14 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.vocabulary import coverage
 
 if TYPE_CHECKING:  # `--help` does not import them
     import numpy as np
 
-    from elmo_bench.analysis.corpora.senses import Sentence
+    from elmo_bench.analysis.corpora.senses import SenseSentence
     from elmo_bench.analysis.settings import WsdConfig
     from elmo_bench.analysis.study import Study
 
@@ -27,7 +27,7 @@ FIRST = "first sense"
 HARDLY = 0.1  # the share of the words from which on an inventory is taken to be meant for a text
 
 
-def load(settings: WsdConfig) -> tuple[list[Sentence], list[Sentence]]:
+def load(settings: WsdConfig) -> tuple[list[SenseSentence], list[SenseSentence]]:
     """The sentences of train and test. Raises `UserError` for malformed files, or a file without senses."""
     loaded = [_sentences(settings, split) for split in ("train", "test")]
     for split, sentences in zip(("train", "test"), loaded, strict=True):
@@ -36,7 +36,7 @@ def load(settings: WsdConfig) -> tuple[list[Sentence], list[Sentence]]:
     return loaded[0], loaded[1]
 
 
-def _sentences(settings: WsdConfig, split: str) -> list[Sentence]:
+def _sentences(settings: WsdConfig, split: str) -> list[SenseSentence]:
     from elmo_bench.analysis.corpora import senses as corpora
 
     path, senses = getattr(settings, split), getattr(settings, f"{split}_senses")
@@ -65,7 +65,7 @@ def measure(study: Study[WsdConfig]) -> StudyRecord:
     return study.record(5, "word senses", note, cells)
 
 
-def _first(settings: WsdConfig, train: list[Sentence], test: list[Sentence]) -> dict[tuple[str, str], str]:
+def _first(settings: WsdConfig, train: list[SenseSentence], test: list[SenseSentence]) -> dict[tuple[str, str], str]:
     """The first senses: of the inventory, whose keys are then required, or of the training text."""
     from elmo_bench.analysis.corpora import inventory
 
@@ -84,7 +84,7 @@ def _first(settings: WsdConfig, train: list[Sentence], test: list[Sentence]) -> 
     return first
 
 
-def _cells(study: Study[WsdConfig], name: str, counts: np.ndarray, documents: list[str | None]) -> list[Cell]:
+def _cells(study: Study[WsdConfig], name: str, counts: np.ndarray, documents: list[str | None]) -> list[StudyCell]:
     """Of one source of layers, or of the first senses, which have none."""
     from elmo_bench.analysis.disambiguation import f1, scores
     from elmo_bench.analysis.resampling import Score
@@ -92,5 +92,5 @@ def _cells(study: Study[WsdConfig], name: str, counts: np.ndarray, documents: li
     cells = study.by_layer(name, "F1", [Score(each[None], documents, f1) for each in counts], name != FIRST)
     for number, each in enumerate(counts):
         layer = None if name == FIRST else number
-        cells += [Cell(name, quantity, value, layer) for quantity, value in scores(each).items()]
+        cells += [StudyCell(name, quantity, value, layer) for quantity, value in scores(each).items()]
     return cells

@@ -23,14 +23,14 @@ UNKNOWN = "<UNK>"
 MARKS = (SENTENCE_BEGIN, SENTENCE_END, UNKNOWN)
 
 
-class Source(NamedTuple):
+class TextSource(NamedTuple):
     """A text file and how many tokens to use from its beginning (None: all)."""
 
     path: Path
     tokens: int | None = None
 
 
-def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[Source]:
+def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[TextSource]:
     """The files of a list of (path, tokens) under a folder.
 
     A path may be a pattern (`news.en-*`) or a folder: all of its files in order of their names, hidden ones left out.
@@ -39,7 +39,7 @@ def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[Source]:
     Raises:
         UserError: no file matches, or a number of tokens is given for several files.
     """
-    listed: list[Source] = []
+    listed: list[TextSource] = []
     for name, tokens in text:
         path = root / name
         files = [path]
@@ -51,7 +51,7 @@ def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[Source]:
             raise UserError("no such text; check the path and data_root", path)
         if tokens is not None and len(files) > 1:
             raise UserError(f"{tokens} tokens of {len(files)} files: name one file, or take all (null)", path)
-        listed += [Source(file, tokens) for file in files]
+        listed += [TextSource(file, tokens) for file in files]
     return listed
 
 
@@ -81,7 +81,7 @@ class Corpus:
     ends: np.ndarray
 
     @classmethod
-    def read(cls, sources: Sequence[Source], seed: int | None = None) -> Corpus:
+    def read(cls, sources: Sequence[TextSource], seed: int | None = None) -> Corpus:
         """Reads the sources in order and shuffles the sentences (seed None: no shuffling).
 
         Raises:
@@ -169,7 +169,7 @@ def most_frequent(counts: Counter[str], size: int | None = None, least: int = 1)
     return [*MARKS, *words][:size]
 
 
-def numbered(source: Source) -> Corpus:
+def numbered(source: TextSource) -> Corpus:
     """One source, with its types in order of first appearance.
 
     Raises:
@@ -183,7 +183,7 @@ def numbered(source: Source) -> Corpus:
     return Corpus(list(ids), np.frombuffer(tokens, dtype=np.int32), np.frombuffer(ends, dtype=np.int64))
 
 
-def _sentences(source: Source) -> Iterator[list[str]]:
+def _sentences(source: TextSource) -> Iterator[list[str]]:
     taken = 0
     with open_text(source.path) as file:
         for words in filter(None, map(str.split, file)):

@@ -407,7 +407,7 @@ class RunConfig:
     logger: LoggerConfig = field(default_factory=LoggerConfig)
     launcher: Any = field(default=None, metadata={"identity": False})
     sweeper: Any = field(default=None, metadata={"identity": False})
-    table: Any = field(default=None, metadata={"identity": False})  # of a file in conf/sweep (`tables.Table`)
+    table: Any = field(default=None, metadata={"identity": False})  # of a file in conf/sweep (`tables.SweepTable`)
 
     @property
     def places(self) -> Places:

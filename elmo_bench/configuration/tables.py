@@ -73,7 +73,7 @@ class Finding:
 
 
 @dataclass
-class Table:
+class SweepTable:
     """The table of a sweep.
 
     Attributes:
@@ -137,7 +137,7 @@ def sweeps() -> list[str]:
     return sorted(places.named("sweep"), key=lambda name: (not name.startswith("table"), not name.startswith("figure")))
 
 
-def table(sweep: str) -> Table:
+def table(sweep: str) -> SweepTable:
     """The table of a sweep, not to be changed.
 
     Raises:
@@ -150,7 +150,7 @@ def table(sweep: str) -> Table:
 
 
 @cache
-def _table(path: Path, changed: int) -> Table:
+def _table(path: Path, changed: int) -> SweepTable:
     made = _made(path, "table", pages.read(path).get("table") or {"title": path.stem, "note": "Dev."})
     try:
         for finding in made.findings:
@@ -160,10 +160,10 @@ def _table(path: Path, changed: int) -> Table:
     return made
 
 
-def _made(path: Path, key: str, block: Any) -> Table:
+def _made(path: Path, key: str, block: Any) -> SweepTable:
     """The table that a block of a file describes, which stands there under a key."""
     try:
-        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Table), block))  # type: ignore[return-value]
+        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SweepTable), block))  # type: ignore[return-value]
     except OmegaConfBaseException as error:
         raise UserError(f"{key}: {str(error).splitlines()[0]}", path) from None
 
@@ -177,7 +177,7 @@ def of_studies() -> dict[str, list[Finding]]:
     return found
 
 
-def _check(finding: Finding, table: Table) -> None:
+def _check(finding: Finding, table: SweepTable) -> None:
     """Raises `UserError` for a value that a finding cannot have."""
     if finding.measure not in MEASURES:
         raise UserError(f"measure={finding.measure}: {choices(finding.measure, MEASURES)}")

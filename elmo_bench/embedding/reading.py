@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.system.storage.files import decode, open_member, open_text
 from elmo_bench.system.storage.integrity import UNREADABLE
 
 
-def read(table: Table, words: Container[str], size: int) -> dict[str, Tensor]:
+def read(table: VectorFiles, words: Container[str], size: int) -> dict[str, Tensor]:
     """The rows (size,) of those `words` that a table has, exactly as written; the first of a repeated word.
 
     Rows of other words are not kept, so that memory is bounded by `words`.

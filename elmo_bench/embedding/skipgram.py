@@ -78,7 +78,7 @@ def train(wanted: Mapping[str, Any], path: Path) -> None:
     console = Console(stderr=True)
     console.print("word vectors: reading the text of the biLM", style="dim")
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
-        sentences = Sentences(wanted, bar)
+        sentences = ReadSentences(wanted, bar)
         console.print(f"word vectors: {wanted['epochs']} passes over {sentences.total:,} tokens", style="dim")
         model = Word2Vec(
             sentences, sg=1, workers=1, vector_size=wanted["size"],
@@ -87,13 +87,15 @@ def train(wanted: Mapping[str, Any], path: Path) -> None:
     write(path, model.wv.index_to_key, model.wv.vectors)
 
 
-class Sentences:
+class ReadSentences:
     """The sentences that the biLM has read, in the same order; can be iterated several times."""
 
     def __init__(self, wanted: Mapping[str, Any], bar: Any):
-        from elmo_bench.bilm.corpus import Corpus, Source
+        from elmo_bench.bilm.corpus import Corpus, TextSource
 
-        corpus = Corpus.read([Source(Path(path), tokens) for path, tokens in wanted["text"]], wanted["read"]["seed"])
+        corpus = Corpus.read(
+            [TextSource(Path(path), tokens) for path, tokens in wanted["text"]], wanted["read"]["seed"]
+        )
         self.types = [word.lower() for word in corpus.types] if wanted["lower"] else corpus.types
         self.tokens, self.ends = corpus.tokens, corpus.ends
         self.chosen = np.flatnonzero(seen(corpus.ends, **{k: wanted["read"][k] for k in ("tokens", "rows", "steps")}))

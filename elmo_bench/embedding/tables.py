@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Table(NamedTuple):
+class VectorFiles(NamedTuple):
     """The files of a table of word vectors."""
 
     vectors: Path  # words and numbers in GloVe's text format; with `words`, only numbers (text or .npy)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from elmo_bench.embedding.reading import read
-from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.vocabulary import Vocabulary, coverage
 
@@ -72,7 +72,7 @@ def word_embedding(
     """
     check_rules(missing, lookup)
     if vectors is None and path is not None:
-        found = find(Table(Path(path)), vocabulary.items, size, Lookup(rule=lookup, unit=unit))
+        found = find(VectorFiles(Path(path)), vocabulary.items, size, Lookup(rule=lookup, unit=unit))
         vectors = [Columns(found, size, missing)]
     table = nn.Embedding(len(vocabulary), size, padding_idx=0)
     with torch.no_grad():
@@ -98,7 +98,7 @@ def check_rules(missing: str, lookup: str) -> None:
         raise UserError(f"task.words.lookup={lookup}: choose exact or lower")
 
 
-def find(table: Table, words: Iterable[str], size: int, lookup: Lookup) -> dict[str, Tensor]:
+def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) -> dict[str, Tensor]:
     """The vectors (size,) of those `words` that a table has, looked up as `lookup` says.
 
     Raises:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmo_bench.configuration.schema import VectorSetConfig
-from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import Columns, Lookup, check_rules, find
 from elmo_bench.task import Reader
 from elmo_bench.text.vocabulary import Vocabulary
@@ -20,13 +20,13 @@ class WordTable(NamedTuple):
     """A table of word vectors, and how a run looks its words up in it."""
 
     name: str
-    files: Table
+    files: VectorFiles
     size: int  # dimension
     missing: str  # "random" or "zero": the vectors of words that it lacks
     lookup: Lookup
 
 
-def _table(name: str, files: Table, size: int, words: Mapping[str, Any], own: Mapping[str, Any]) -> WordTable:
+def _table(name: str, files: VectorFiles, size: int, words: Mapping[str, Any], own: Mapping[str, Any]) -> WordTable:
     """A table with its `own` rules, and where these are null those of the task's `words` block."""
     defaults = {"lookup": "exact", "missing": "random", "unit": False}
     rules = {key: words.get(key, value) if own.get(key) is None else own[key] for key, value in defaults.items()}
@@ -52,7 +52,7 @@ class WordsUsed(NamedTuple):
 
 def look_up(
     words: Mapping[str, Any],
-    sets: Sequence[tuple[VectorSetConfig, Table]],
+    sets: Sequence[tuple[VectorSetConfig, VectorFiles]],
     trained: Path | None,
     reader: Reader,
     splits: DatasetDict,
@@ -75,7 +75,7 @@ def look_up(
 
 
 def _tables(
-    words: Mapping[str, Any], sets: Sequence[tuple[VectorSetConfig, Table]], trained: Path | None
+    words: Mapping[str, Any], sets: Sequence[tuple[VectorSetConfig, VectorFiles]], trained: Path | None
 ) -> tuple[str, list[WordTable]]:
     """Where the vectors come from, and the tables that are read."""
     if sets:
@@ -83,7 +83,7 @@ def _tables(
     path = trained or words.get("path")
     if path is None:
         return "random", []
-    table = _table(Path(path).name, Table(Path(path)), words["size"], words, {})
+    table = _table(Path(path).name, VectorFiles(Path(path)), words["size"], words, {})
     return "text" if trained else "file", [table]
 
 

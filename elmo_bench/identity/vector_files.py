@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from elmo_bench.configuration.schema import RunConfig, VectorSetConfig
-from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 
 
-def located(run: RunConfig) -> list[tuple[VectorSetConfig, Table]]:
+def located(run: RunConfig) -> list[tuple[VectorSetConfig, VectorFiles]]:
     """The vector sets of a run with their files. Raises `UserError` if those of a set are not here."""
     pairs = []
     for block in run.sets:
@@ -22,22 +22,22 @@ def located(run: RunConfig) -> list[tuple[VectorSetConfig, Table]]:
     return pairs
 
 
-def locate(wanted: VectorSetConfig, root: str | None) -> Table | None:
+def locate(wanted: VectorSetConfig, root: str | None) -> VectorFiles | None:
     """The files of a vector set below `root`, else those of the package that has it; None if it is not here."""
     words = wanted.words and Path(root or "", wanted.words)
     for name in wanted.files:
         vectors = Path(root or "", name)
         if vectors.is_file() and (not words or words.is_file()):
-            return Table(vectors, words or None)
+            return VectorFiles(vectors, words or None)
     return _packaged(wanted)
 
 
-def _packaged(wanted: VectorSetConfig) -> Table | None:
+def _packaged(wanted: VectorSetConfig) -> VectorFiles | None:
     if wanted.package is None:
         return None
     folder = places.packaged(wanted.package)
     vectors, words = (folder / name for name in wanted.package_files)
-    return Table(vectors, words) if vectors.is_file() and words.is_file() else None
+    return VectorFiles(vectors, words) if vectors.is_file() and words.is_file() else None
 
 
 def missing(wanted: VectorSetConfig, root: str | None) -> str:

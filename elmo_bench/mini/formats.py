@@ -12,9 +12,9 @@ from elmo_bench.mini.language.morphology import capitalised
 from elmo_bench.mini.language.phrases import ENTITY, MENTION, Sentence
 from elmo_bench.mini.language.sentences import news
 from elmo_bench.mini.language.world import World
-from elmo_bench.mini.opinions import Reviews, Tree
+from elmo_bench.mini.opinions import OpinionTree, Reviews
 from elmo_bench.mini.passages import Passage, Passages, detokenized
-from elmo_bench.mini.scenes import LABELS, Pair, Scenes
+from elmo_bench.mini.scenes import LABELS, ScenePair, Scenes
 from elmo_bench.mini.stories import Stories
 from elmo_bench.system.storage import json_text
 from elmo_bench.text.brackets import write_mentions, write_spans
@@ -78,7 +78,7 @@ def _conll(split: str, documents: list[list[list[list[str]]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _snli(split: str, items: list[Pair]) -> str:
+def _snli(split: str, items: list[ScenePair]) -> str:
     rows = [f"{pair.label}\t{pair.premise.text}\t{pair.hypothesis.text}" for pair in items]
     return "\n".join(["gold_label\tsentence1\tsentence2", *rows]) + "\n"
 
@@ -101,7 +101,7 @@ def _squad(split: str, items: list[Passage]) -> str:
     return json_text.dumps({"version": "1.1", "data": articles}, ensure_ascii=False) + "\n"
 
 
-def _sst(split: str, items: list[Tree]) -> str:
+def _sst(split: str, items: list[OpinionTree]) -> str:
     return "\n".join(capitalised(str(tree)) for tree in items) + "\n"
 
 
@@ -118,7 +118,7 @@ class Format(NamedTuple):
 
     path: str
     source: Callable[[Chance, World], Any]
-    told: Callable[[Any], Iterable[Sentence | Tree]]
+    told: Callable[[Any], Iterable[Sentence | OpinionTree]]
     text: Callable[[str, list[Any]], str]
     labels: int = 0
 

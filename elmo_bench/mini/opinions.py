@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.english import REVIEWS
 from elmo_bench.mini.language.morphology import article, capitalised, inflected
-from elmo_bench.mini.language.world import Source, World
+from elmo_bench.mini.language.world import World, WorldSampler
 
 # The words with a value: the list that each is drawn from, and the tag of its form.
 OPINIONS = {
@@ -26,12 +26,12 @@ OPINIONS = {
 }
 
 
-class Tree(NamedTuple):
+class OpinionTree(NamedTuple):
     """A binary tree: a word, or two trees, with a value from -4 to 4."""
 
     value: int
     word: str = ""
-    children: tuple[Tree, ...] = ()
+    children: tuple[OpinionTree, ...] = ()
 
     @property
     def label(self) -> int:
@@ -83,7 +83,7 @@ OPERATORS = {
 }
 
 
-class Reviews(Source):
+class Reviews(WorldSampler):
     """Draws reviews."""
 
     def __init__(self, chance: Chance, world: World):
@@ -91,33 +91,33 @@ class Reviews(Source):
         self._kind_said = ""  # the last, which is not said again at once: the ending has a good ending
         self._topic = ""  # of what the clause is about: told, made, or empty for the whole
 
-    def draw(self, label: int | None = None) -> Tree:
+    def draw(self, label: int | None = None) -> OpinionTree:
         """A sentence with its full stop, of this label if one is given."""
         while True:
             side = self.chance.one_of((1, -1))
             whole = self._rule("NEUTRAL" if self.chance.happens(0.15) else "REVIEW", side)
             if label in (None, whole.label):
-                return Tree(whole.value, "", (whole, Tree(0, ".")))
+                return OpinionTree(whole.value, "", (whole, OpinionTree(0, ".")))
 
-    def _rule(self, name: str, side: int) -> Tree:
+    def _rule(self, name: str, side: int) -> OpinionTree:
         if name == "CLAUSE":
             self._topic = ""
         weights, templates = zip(*REVIEWS["rules"][name], strict=True)
         return self._grown(templates[self.chance.weighted(dict(enumerate(weights)))], side)
 
-    def _grown(self, template: Any, side: int) -> Tree:
+    def _grown(self, template: Any, side: int) -> OpinionTree:
         """The tree of a template."""
         if isinstance(template, str):
             return self._leaf(template, side)
         ((operator, (left, right)),) = template.items() if isinstance(template, dict) else [("sum", template)]
         if operator == "agree":
             second = self._grown(right, side)
-            first = Tree(0, article(next(second.words()))) if left == "ARTICLE" else self._grown(left, side)
+            first = OpinionTree(0, article(next(second.words()))) if left == "ARTICLE" else self._grown(left, side)
         else:
             first, second = self._grown(left, side), self._grown(right, side)
-        return Tree(OPERATORS[operator](first.value, second.value), "", (first, second))
+        return OpinionTree(OPERATORS[operator](first.value, second.value), "", (first, second))
 
-    def _leaf(self, template: str, side: int) -> Tree:
+    def _leaf(self, template: str, side: int) -> OpinionTree:
         name = template.removeprefix("-")
         side = -side if template != name else side
         if name in REVIEWS["rules"]:
@@ -125,20 +125,20 @@ class Reviews(Source):
         if name in OPINIONS:
             kind, tag = OPINIONS[name]
             word, value = self.world.opinions[kind, side, self._topic].draw(self.chance)
-            return Tree(value, inflected(word, tag))
+            return OpinionTree(value, inflected(word, tag))
         if name == "NAME":
             return self._name()
         if name == "THING":
             group = self.chance.one_of(("person", "place", "animal"))
-            return Tree(0, self.lexicon.nouns[group].draw(self.chance).form)
+            return OpinionTree(0, self.lexicon.nouns[group].draw(self.chance).form)
         if name == "KIND":
             self._topic = self.chance.one_of(list(REVIEWS["kinds"]))
             kinds = REVIEWS["kinds"][self._topic].split()
             self._kind_said = self.chance.one_of([kind for kind in kinds if kind != self._kind_said])
-            return Tree(0, self._kind_said)
-        return Tree(0, self.chance.one_of(template.split("|")))
+            return OpinionTree(0, self._kind_said)
+        return OpinionTree(0, self.chance.one_of(template.split("|")))
 
-    def _name(self) -> Tree:
+    def _name(self) -> OpinionTree:
         entity = self.world.entities[self.chance.one_of(("composition", "person"))].draw(self.chance)
-        words = (Tree(0, word) for word in (entity.name if self.chance.happens(0.4) else entity.short))
-        return reduce(lambda before, word: Tree(0, "", (before, word)), words)
+        words = (OpinionTree(0, word) for word in (entity.name if self.chance.happens(0.4) else entity.short))
+        return reduce(lambda before, word: OpinionTree(0, "", (before, word)), words)

@@ -16,7 +16,7 @@ from elmo_bench.mini.language.events import Event, Events, Filler
 from elmo_bench.mini.language.lexicon import Frame
 from elmo_bench.mini.language.phrases import ENTITY, Phrase, Sentence, Word, phrase, sentence
 from elmo_bench.mini.language.voices import Discourse, Voice
-from elmo_bench.mini.language.world import Entity, Source, World
+from elmo_bench.mini.language.world import Entity, World, WorldSampler
 
 ASKED = {"ARGM-LOC": "where", "ARGM-TMP": "when"}
 
@@ -33,7 +33,7 @@ class Passage(NamedTuple):
     told: list[Sentence]
 
 
-class Passages(Source):
+class Passages(WorldSampler):
     """Draws passages."""
 
     def __init__(self, chance: Chance, world: World):

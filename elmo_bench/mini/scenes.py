@@ -25,7 +25,7 @@ LABELS = ("entailment", "neutral", "contradiction")
 Change = Callable[[Event], Event]
 
 
-class Pair(NamedTuple):
+class ScenePair(NamedTuple):
     """A premise (sentence1), a hypothesis (sentence2) and the label, with the scenes behind the sentences."""
 
     label: str
@@ -48,14 +48,14 @@ class Scenes(Events):
         self._clauses = Clauses(chance, Voice(chance))
         self._actions = [frame for frame in self.lexicon.frames.values() if frame.action]
 
-    def draw(self, label: int | None = None) -> Pair:
+    def draw(self, label: int | None = None) -> ScenePair:
         """A pair of different sentences, with this label if one is given."""
         name = LABELS[self.chance.below(3) if label is None else label]
         while (pair := self._pair(name)).premise.text == pair.hypothesis.text:
             pass
         return pair
 
-    def _pair(self, label: str) -> Pair:
+    def _pair(self, label: str) -> ScenePair:
         hypothesis = self._hypothesis()
         negated = self.chance.happens(0.15)
         premise = self._special(hypothesis)
@@ -68,7 +68,7 @@ class Scenes(Events):
         passive = premise.object is not None and self.chance.happens(0.15)
         told = self._clauses.clause(premise, Style("progressive", passive))
         said = self._clauses.clause(hypothesis, Style("progressive", negated=negated))
-        return Pair(label, sentence(told), sentence(said), (premise, hypothesis), negated)
+        return ScenePair(label, sentence(told), sentence(said), (premise, hypothesis), negated)
 
     # The hypothesis, and a more detailed scene that entails it.
 

@@ -12,9 +12,9 @@ from elmo_bench.mini.language.chance import Chance
 from elmo_bench.mini.language.events import Event, Events, Filler, fits
 from elmo_bench.mini.language.lexicon import Frame
 from elmo_bench.mini.language.phrases import Sentence
-from elmo_bench.mini.language.sentences import Sentences
+from elmo_bench.mini.language.sentences import SentenceWriter
 from elmo_bench.mini.language.voices import Discourse
-from elmo_bench.mini.language.world import Entity, Source, World
+from elmo_bench.mini.language.world import Entity, World, WorldSampler
 
 
 class CastEvents(Events):
@@ -48,13 +48,13 @@ class CastEvents(Events):
         return filler
 
 
-class Stories(Source):
+class Stories(WorldSampler):
     """Draws stories."""
 
     def draw(self) -> list[Sentence]:
         """The sentences of one."""
         voice = Discourse(self.chance)
-        sentences, told = Sentences(CastEvents(self.chance, self.world), voice, "story"), []
+        sentences, told = SentenceWriter(CastEvents(self.chance, self.world), voice, "story"), []
         for _ in range(self.chance.between(6, 10)):
             voice.new_sentence()
             told.append(sentences.draw())

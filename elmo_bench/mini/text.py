@@ -14,11 +14,11 @@ from elmo_bench.mini.language.events import Common
 from elmo_bench.mini.language.morphology import capitalised, inflected
 from elmo_bench.mini.language.phrases import Sentence, Word, sentence
 from elmo_bench.mini.language.voices import description
-from elmo_bench.mini.language.world import Source, World
-from elmo_bench.mini.opinions import Tree
+from elmo_bench.mini.language.world import World, WorldSampler
+from elmo_bench.mini.opinions import OpinionTree
 
 
-class PlainText(Source):
+class PlainText(WorldSampler):
     """Draws lines of text."""
 
     def __init__(self, chance: Chance, world: World):
@@ -32,12 +32,12 @@ class PlainText(Source):
             kind = self.chance.weighted(GRAMMAR["text"])
             piece = [self._statement()] if kind == "statement" else FORMATS[kind].told(self._sources[kind].draw())
             for told in piece:
-                if isinstance(told, Tree):
+                if isinstance(told, OpinionTree):
                     yield self._advised(told), told.text, []
                 else:
                     yield told.text, told.text, [(i, word.sense) for i, word in enumerate(told.words) if word.sense]
 
-    def _advised(self, review: Tree) -> str:
+    def _advised(self, review: OpinionTree) -> str:
         """A review, mostly with what follows from it, which no tree has: the acting is dull , so skip it."""
         *words, stop = review.words()
         said = " ".join(words)

@@ -31,7 +31,7 @@ DIGITS = 4  # after the point, of the numbers in a file
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     """One number of a study; or a text, such as the words near a word, where `value` is 0.
 
     Attributes:
@@ -85,7 +85,7 @@ class StudyRecord:
     study: str
     what: str
     note: str
-    cells: list[Cell]
+    cells: list[StudyCell]
     bilm: str = ""
     table: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class StudyRecord:
         """Its path."""
         return Path(results_root) / "analysis" / self.scale / self.study / f"{self.id}.json"
 
-    def find(self, quantity: str, source: str, layer: int | None = None, minus: int | None = None) -> list[Cell]:
+    def find(self, quantity: str, source: str, layer: int | None = None, minus: int | None = None) -> list[StudyCell]:
         """The numbers of a quantity of a source; `minus` asks for a difference of two layers."""
         wanted = (quantity, source, layer, minus)
         return [cell for cell in self.cells if (cell.quantity, cell.source, cell.layer, cell.minus) == wanted]
@@ -124,9 +124,9 @@ def dumps(record: StudyRecord, more: Mapping[str, Any]) -> str:
     return sealed(in_lines({**page, **more, "cells": [*map(_plain, record.cells)]}, ["cells"]))
 
 
-def _plain(cell: Cell) -> dict[str, Any]:
+def _plain(cell: StudyCell) -> dict[str, Any]:
     """What a cell has beside its defaults."""
-    given = {each.name: value for each in fields(Cell) if (value := getattr(cell, each.name)) != each.default}
+    given = {each.name: value for each in fields(StudyCell) if (value := getattr(cell, each.name)) != each.default}
     return {key: round(value, DIGITS) if isinstance(value, float) else value for key, value in given.items()}
 
 
@@ -150,8 +150,8 @@ def read(path: Path) -> StudyRecord:
     page = read_sealed(path, "study", REMEDY, always=True)
     if wrong := fault(page, STUDY):
         raise Misfit(f"not a study of this version: {wrong}; {REMEDY}", path)
-    known = [each.name for each in fields(Cell)]
-    cells = [Cell(**{key: cell[key] for key in known if key in cell}) for cell in page["cells"]]
+    known = [each.name for each in fields(StudyCell)]
+    cells = [StudyCell(**{key: cell[key] for key in known if key in cell}) for cell in page["cells"]]
     values: dict[str, Any] = {key: page[key] for key in STUDY}
     values["cells"] = cells
     record = StudyRecord(**values)

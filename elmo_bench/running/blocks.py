@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # `--help` does not import it
     import torch
 
 
-class Given(NamedTuple):
+class PassedArguments(NamedTuple):
     """The arguments that the framework passes, besides those in the configuration file."""
 
     positional: int = 0
@@ -29,14 +29,14 @@ class Given(NamedTuple):
 
 
 GIVEN = {
-    "reader": Given(),
-    "words": Given(1),  # the vocabulary
-    "chars": Given(1),  # the number of characters
-    "head": Given(0, ("input_size", "elmo_size", "vocabularies"), ("own_size",)),
-    "metric": Given(),
-    "optimizer": Given(1),  # the parameters
-    "schedule.scheduler": Given(1),  # the optimizer
-    "average": Given(0, ("device",)),
+    "reader": PassedArguments(),
+    "words": PassedArguments(1),  # the vocabulary
+    "chars": PassedArguments(1),  # the number of characters
+    "head": PassedArguments(0, ("input_size", "elmo_size", "vocabularies"), ("own_size",)),
+    "metric": PassedArguments(),
+    "optimizer": PassedArguments(1),  # the parameters
+    "schedule.scheduler": PassedArguments(1),  # the optimizer
+    "average": PassedArguments(0, ("device",)),
 }
 
 NEEDED = "reader", "head", "metric"
@@ -59,14 +59,14 @@ def check_blocks(task: TaskConfig) -> None:
         _check(f"task.{part}", block, given)
 
 
-def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
+def _check(place: str, block: Mapping[str, Any], given: PassedArguments | None) -> None:
     """Checks one block and those inside it; `given` is None if the other arguments are not known."""
     target = block.get("_target_")
     try:
         signature = inspect.signature(_locate(str(target)))  # hydra.utils.get_object would also log its errors
     except Exception as error:  # whatever an import raises
         raise UserError(f"{place}._target_={target}: cannot be imported ({' '.join(str(error).split())})") from error
-    positional, named, optional = given or Given()
+    positional, named, optional = given or PassedArguments()
     named += tuple(name for name in optional if name in signature.parameters)
     known = [name for name in _names(signature)[positional:] if name not in named]
     keys = [key for key in block if not str(key).startswith("_")]
@@ -85,7 +85,7 @@ def _check(place: str, block: Mapping[str, Any], given: Given | None) -> None:
     except TypeError as error:
         raise UserError(f"{place}: {target}: {error}") from error
     for key, inner in _inner(block):
-        _check(f"{place}.{key}", inner, None if inner.get("_partial_") else Given())
+        _check(f"{place}.{key}", inner, None if inner.get("_partial_") else PassedArguments())
 
 
 def _check_numbers(name: str, value: Any, annotation: str) -> None:

@@ -88,7 +88,7 @@ def started(size: int, task: dict[str, Any], folder: Path) -> Iterator[Rank]:
         return
     rank = Rank(0, size, find_free_network_port())
     others = [_start(rank._replace(number=number), task, folder) for number in range(1, size)]
-    watch = Watch(others)
+    watch = RankWatch(others)
     try:
         yield rank
         for other in others:
@@ -131,7 +131,7 @@ def _ended(number: int, process: subprocess.Popen[bytes], folder: Path) -> UserE
     return kind(f"the process of device {number} {how}{reason}; running the command again resumes the run; see {log}")
 
 
-class Watch:
+class RankWatch:
     """Watches the other ranks: where rank 0 waits for one that has ended, and does not notice, the process is ended."""
 
     def __init__(self, others: list[subprocess.Popen[bytes]]):

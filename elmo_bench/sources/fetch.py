@@ -17,7 +17,7 @@ from elmo_bench.system.storage.hashing import sha256
 Problem = str | None  # what is wrong with a file, or nothing
 
 
-class Places(NamedTuple):
+class SourcePlaces(NamedTuple):
     """Where sources come from and go to.
 
     Args:
@@ -33,7 +33,7 @@ class Places(NamedTuple):
     patience: Patience = Patience()
 
 
-def obtain(source: Source, places: Places) -> Path:
+def obtain(source: Source, places: SourcePlaces) -> Path:
     """The folder of a source, with the content that its configuration file names.
 
     Raises:
@@ -60,7 +60,7 @@ def missing(sources: Iterable[Source], offline: Path) -> list[str]:
     ]
 
 
-def _single(source: Source, places: Places) -> Path:
+def _single(source: Source, places: SourcePlaces) -> Path:
     """The folder of a file with an address of its own, or of what is needed of it if it is an archive."""
     path = _fetched(source.name, source, places)
     if not source.members:
@@ -71,13 +71,13 @@ def _single(source: Source, places: Places) -> Path:
     return folder
 
 
-def _files(source: Source, places: Places) -> Path:
+def _files(source: Source, places: SourcePlaces) -> Path:
     for name in source.downloads():
         _fetched(name, source, places)
     return (places.offline or places.downloads) / source.name
 
 
-def _archive(source: Source, places: Places) -> Path:
+def _archive(source: Source, places: SourcePlaces) -> Path:
     name = f"{source.name}.tar.gz"
     path = _fetched(name, source, places)
     if wrong := _wrong_archive(source, path, places.downloads / source.name):
@@ -87,7 +87,7 @@ def _archive(source: Source, places: Places) -> Path:
     return places.downloads / source.name
 
 
-def _fetched(name: str, source: Source, places: Places) -> Path:
+def _fetched(name: str, source: Source, places: SourcePlaces) -> Path:
     """One file of a source, as it comes from a server, checked as far as its digest is known."""
     url, digest = source.downloads()[name]
     path = (places.offline or places.downloads) / name
@@ -100,7 +100,7 @@ def _fetched(name: str, source: Source, places: Places) -> Path:
     return path
 
 
-def _download(name: str, url: str, digest: str | None, source: Source, places: Places) -> None:
+def _download(name: str, url: str, digest: str | None, source: Source, places: SourcePlaces) -> None:
     """From the mirror, if there is one and it has the right file, else from the public address."""
 
     def accept(part: Path) -> Problem:

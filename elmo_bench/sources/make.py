@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hydra.utils import get_object
 
-from elmo_bench.sources.fetch import Places, obtain
+from elmo_bench.sources.fetch import SourcePlaces, obtain
 from elmo_bench.sources.pages import DataSet
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
@@ -36,7 +36,7 @@ def _is_right(path: Path, digest: str | None) -> bool:
         return False
 
 
-def make(page: DataSet, root: Path, places: Places) -> None:
+def make(page: DataSet, root: Path, places: SourcePlaces) -> None:
     """Fetches the sources of a data set, and writes its files.
 
     Args:

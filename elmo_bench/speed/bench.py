@@ -25,7 +25,7 @@ from elmo_bench.speed.inputs import Sentence
 STEPS = 6  # batches of each task
 
 
-class Plan(NamedTuple):
+class BenchPlan(NamedTuple):
     """What is measured: sizes with their numbers of batches, and the amounts for the other parts."""
 
     sizes: dict[str, tuple[Options, int]]
@@ -37,10 +37,10 @@ class Plan(NamedTuple):
     growth: int = 16  # sentences, for the smallest of four sizes, each twice the one before
 
 
-PLAN = Plan({"small": (inputs.small(), 6), "original": (inputs.original(), 3)})
+PLAN = BenchPlan({"small": (inputs.small(), 6), "original": (inputs.original(), 3)})
 
 
-def bench(plan: Plan, data_root: Path | None, only: Sequence[str], step: Callable[[str], None]) -> dict[str, Any]:
+def bench(plan: BenchPlan, data_root: Path | None, only: Sequence[str], step: Callable[[str], None]) -> dict[str, Any]:
     """The figures of some parts, methods of `Bench`, and the seconds that each took; `step` is called before each."""
     with tempfile.TemporaryDirectory() as folder:
         parts = Bench(plan, data_root, Path(folder))
@@ -56,7 +56,7 @@ def bench(plan: Plan, data_root: Path | None, only: Sequence[str], step: Callabl
 class Bench:
     """The parts of the benchmark: each method measures one, and returns its figures by the names that are saved."""
 
-    def __init__(self, plan: Plan, data_root: Path | None, folder: Path):
+    def __init__(self, plan: BenchPlan, data_root: Path | None, folder: Path):
         self.plan, self.data_root, self.folder = plan, data_root, folder
         self.first = next(iter(plan.sizes))
         self.bilm = cache(lambda size: BiLM.from_files(*self.files(size), state="zero"))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from elmo_bench.records import store
 from elmo_bench.sweeps import local
 from elmo_bench.sweeps.clusters import settings, slurm
-from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, Journal, Preparation, first_line
+from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, JobJournal, Preparation, first_line
 from elmo_bench.sweeps.clusters.settings import ClusterSettings
 from elmo_bench.sweeps.clusters.slurm import Queued
 from elmo_bench.sweeps.plan import Plan, Planned
@@ -49,7 +49,7 @@ class Submission(NamedTuple):
         return journal(self.folder, run).jobs
 
 
-class Row(NamedTuple):
+class QueueRow(NamedTuple):
     """One run in the status: its state (`STATES`), its title, and what is known beside it."""
 
     state: str
@@ -61,7 +61,7 @@ class Status(NamedTuple):
     """How far a sweep is."""
 
     sweep: str
-    rows: Sequence[Row]
+    rows: Sequence[QueueRow]
 
     def lines(self) -> list[str]:
         """A line of counts, and one for each run that is not recorded."""
@@ -153,9 +153,9 @@ def _fetch(new: Sequence[Planned]) -> None:
             instantiate(run.task.reader).load()
 
 
-def journal(folder: Path, run: str) -> Journal:
+def journal(folder: Path, run: str) -> JobJournal:
     """Of the jobs of a run."""
-    return Journal(folder / f"{run}.jobs")
+    return JobJournal(folder / f"{run}.jobs")
 
 
 def cluster_folder(results_root: Path) -> Path:
@@ -184,26 +184,26 @@ def status(results_root: Path) -> list[Status]:
     for submission in submissions(results_root):
         last |= {run: (submission, run) for run in submission.runs}
     there = slurm.queue() if last else {}
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[QueueRow]] = {}
     for submission, run in last.values():
         rows.setdefault(submission.sweep, []).append(_row(submission, run, there))
     return [Status(sweep, found) for sweep, found in rows.items()]
 
 
-def _row(submission: Submission, run: str, there: Mapping[str, Queued]) -> Row:
+def _row(submission: Submission, run: str, there: Mapping[str, Queued]) -> QueueRow:
     title, jobs = submission.runs[run]["title"], submission.jobs(run)
     if Path(submission.runs[run]["record"]).is_file():
-        return Row("recorded", title)
+        return QueueRow("recorded", title)
     starts = journal(submission.folder, run).starts
     again = f", start {starts}" if starts > 1 else ""
     if running := [job for job in jobs if job in there and not there[job].waits]:
-        return Row("running", title, f" (job {running[0]}{again})")
+        return QueueRow("running", title, f" (job {running[0]}{again})")
     if waiting := [job for job in jobs if job in there]:
-        return Row("waiting", title, f" (job {waiting[0]}, {there[waiting[0]].reason})")
+        return QueueRow("waiting", title, f" (job {waiting[0]}, {there[waiting[0]].reason})")
     if (submission.folder / CANCELLED).exists():
-        return Row("cancelled", title)
+        return QueueRow("cancelled", title)
     log = _log(submission.folder, jobs[::-1])
-    return Row("failed", title, f": {slurm.last_line(log)}; log: {log}" if log else ": ended before it began")
+    return QueueRow("failed", title, f": {slurm.last_line(log)}; log: {log}" if log else ": ended before it began")
 
 
 def _log(folder: Path, jobs: Sequence[str]) -> Path | None:

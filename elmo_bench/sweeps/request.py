@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from elmo_bench.configuration import pages, tables
-from elmo_bench.configuration.tables import Setting, Table
+from elmo_bench.configuration.tables import Setting, SweepTable
 from elmo_bench.identity.identity import relative
 from elmo_bench.sweeps import pages as sweeps
 from elmo_bench.system.errors import UserError
@@ -48,7 +48,7 @@ class SweepRequest(NamedTuple):
     cluster: Sequence[str] = ()
 
     @property
-    def table(self) -> Table:
+    def table(self) -> SweepTable:
         """What its configuration file says of it."""
         return tables.table(self.sweep)
 
@@ -132,7 +132,7 @@ def of(given: Mapping[str, Any], overrides: Sequence[str], sweep: str | None = N
     return SweepRequest(name, tasks, scale, given["seeds"], given["jobs"], *flags, others, on, cluster)
 
 
-def _tasks(task: str, table: Table, scale: str) -> list[str]:
+def _tasks(task: str, table: SweepTable, scale: str) -> list[str]:
     """The tasks that are asked for; all: those that the sweep is for and that offer the scale."""
     if task != "all":
         return [pages.page(task).stem]

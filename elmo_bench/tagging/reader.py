@@ -17,7 +17,7 @@ from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import sentence_of
 from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS, Source, words_of_cell
+from elmo_bench.text.source import SPLITS, DataSource, words_of_cell
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LISTED = 10  # the most places that a message lists
 
 
-class Sentence(NamedTuple):
+class TaggedSentence(NamedTuple):
     """One sentence as in its source, with its file and lines."""
 
     tokens: list[str]
@@ -70,7 +70,7 @@ class TaggingReader:
     ):
         if scheme not in ("bioes", "iob2"):
             raise UserError(f"task.reader.scheme={scheme}: choose bioes or iob2")
-        self.data, self.source, self.scheme, self.lower = dict(data), Source(data), scheme, lower
+        self.data, self.source, self.scheme, self.lower = dict(data), DataSource(data), scheme, lower
         self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}
 
@@ -95,11 +95,11 @@ class TaggingReader:
         self._make_vocabularies(splits["train"], part)
         return tables(splits)
 
-    def _from_file(self, split: str) -> Iterator[Sentence]:
+    def _from_file(self, split: str) -> Iterator[TaggedSentence]:
         word, tag = self.data.get("word_column", 0), self.data.get("tag_column", -1)
         blocks = self._blocks(self.source.path(split))
         for block, document in zip(blocks, documents.of_blocks(blocks), strict=True):
-            yield Sentence(block.column(word), block.column(tag), block.path, block.lines, document)
+            yield TaggedSentence(block.column(word), block.column(tag), block.path, block.lines, document)
 
     def _blocks(self, path: Path | str) -> list[Block]:
         """Raises `UserError` as `read_blocks`; the message names the key that leaves comments out, if it has any."""
@@ -112,7 +112,7 @@ class TaggingReader:
                 raise UserError(message, error.path, error.line) from None
             raise
 
-    def _from_hub(self, split: Dataset) -> Iterator[Sentence]:
+    def _from_hub(self, split: Dataset) -> Iterator[TaggedSentence]:
         """Of a table. Tags are words, or numbers whose names are in its features or in `task.data.tag_names`."""
         column = self.hub_tags if self.hub_tags in split.column_names else "tags"
         if lacking := {"tokens", column} - {*split.column_names}:
@@ -133,15 +133,15 @@ class TaggingReader:
                 )
             if wrong := [i for i in found if isinstance(i, int) and not 0 <= i < len(names)]:
                 raise UserError(f"task.data.tag_names has {len(names)} names, and {column} the number {wrong[0]}")
-            yield Sentence(words, [names[i] if isinstance(i, int) else i for i in found], None, None)
+            yield TaggedSentence(words, [names[i] if isinstance(i, int) else i for i in found], None, None)
 
-    def _rows(self, sentences: Iterator[Sentence], split: str, repairs: list[str]) -> list[Row]:
+    def _rows(self, sentences: Iterator[TaggedSentence], split: str, repairs: list[str]) -> list[Row]:
         """The rows of a split; `repairs` gets how many tags break its scheme and where, if any do."""
         try:
             read = tags.TagReader(self.data.get("source_scheme", "auto"))
         except ValueError as error:
             raise UserError(f"task.data.source_scheme={self.data['source_scheme']}: {error}") from None
-        kept: list[Sentence] = []
+        kept: list[TaggedSentence] = []
         rows = []
         try:
             for sentence in sentences:
@@ -206,14 +206,14 @@ def _remarks(path: Path | str, line: int) -> bool:
         return any(text.startswith("#") for text in islice(lines, max(line - 2, 0), line))
 
 
-def _fault(error: tags.TagError, sentence: Sentence) -> UserError:
+def _fault(error: tags.TagError, sentence: TaggedSentence) -> UserError:
     """The error of a user whose file has these tags."""
     if sentence.lines:
         return UserError(str(error), sentence.path, sentence.lines[error.index])
     return UserError(f"{error} (sentence {error.sentence}, token {error.index})")
 
 
-def _repairs(settled: tags.Settled, sentences: Sequence[Sentence], split: str) -> str:
+def _repairs(settled: tags.Settled, sentences: Sequence[TaggedSentence], split: str) -> str:
     """How many entities break the scheme of a split, and at which lines of its file, as part of a message."""
     number, path = len(settled.exceptions), sentences[0].path
     places = [_place(sentences[i], i, token) for i, token in settled.exceptions[:LISTED]]
@@ -223,5 +223,5 @@ def _repairs(settled: tags.Settled, sentences: Sequence[Sentence], split: str) -
     return f"{broken} in {path or split} ({unit} {', '.join(places)}{more})"
 
 
-def _place(sentence: Sentence, number: int, token: int) -> str:
+def _place(sentence: TaggedSentence, number: int, token: int) -> str:
     return str(sentence.lines[token]) if sentence.lines else f"sentence {number} token {token}"

@@ -46,7 +46,7 @@ class Predicate(NamedTuple):
     arguments: list[Span]  # by start, the outer one first; labels as in the file (ARG0, C-ARG1, R-ARG0, V)
 
 
-class Sentence(Block):
+class ConllSentence(Block):
     """One sentence; its bracket columns are parsed on demand, so faults in columns that are not used do no harm."""
 
     __slots__ = ()
@@ -120,7 +120,7 @@ class Document(NamedTuple):
 
     name: str
     part: str  # as in the file: "000"
-    sentences: list[Sentence]
+    sentences: list[ConllSentence]
     path: Path
     line: int  # its first line
 
@@ -186,7 +186,7 @@ def _read_file(path: Path, strict: bool) -> Iterator[Document]:
                     document = None
                 document = document or Document(name, part, [], path, line)
             assert document is not None
-            document.sentences.append(Sentence(*block))
+            document.sentences.append(ConllSentence(*block))
         elif _BEGINS.match(block.comments[0]):
             if document is not None:
                 raise UserError(f"a document begins before the one at line {document.line} ends", path, line)

@@ -19,7 +19,7 @@ TABLES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json"}
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
 
 
-class Source:
+class DataSource:
     """The `data` of a task's configuration for one scale.
 
     Args:

@@ -53,7 +53,7 @@ _ENDS = {".", "!", "?", "..", "...", "…"}
 _CLOSERS = {'"', "'", "''", ")", "]", "}"}
 
 
-class Word(NamedTuple):
+class TextWord(NamedTuple):
     """A word, composed (NFC), with curly quotes made straight, and its characters [start, end) of the text."""
 
     form: str
@@ -61,7 +61,7 @@ class Word(NamedTuple):
     end: int
 
 
-def words(text: str, apart: bool = False) -> list[Word]:
+def words(text: str, apart: bool = False) -> list[TextWord]:
     """The words of a text, in order; every character that is not white space belongs to one.
 
     Args:
@@ -70,16 +70,16 @@ def words(text: str, apart: bool = False) -> list[Word]:
             as the labelled texts of SQuAD and SNLI have been cut so far.
     """
     if text.isascii():
-        return [Word(match.group(), *match.span()) for match in (_APART if apart else _WHOLE).finditer(text)]
+        return [TextWord(match.group(), *match.span()) for match in (_APART if apart else _WHOLE).finditer(text)]
     if apart:
-        return [Word(match.group().translate(_STRAIGHT), *match.span()) for match in _APART.finditer(text)]
+        return [TextWord(match.group().translate(_STRAIGHT), *match.span()) for match in _APART.finditer(text)]
     straight = seen = text.translate(_STRAIGHT)
     if marked := not _marks().isdisjoint(text):
         seen = "".join(map(_seen, straight))
     if marked or not unicodedata.is_normalized("NFC", text):
         spans = [match.span() for match in _WHOLE.finditer(seen)]
-        return [Word(_form(straight[start:end]), start, end) for start, end in spans]
-    return [Word(match.group(), *match.span()) for match in _WHOLE.finditer(straight)]
+        return [TextWord(_form(straight[start:end]), start, end) for start, end in spans]
+    return [TextWord(match.group(), *match.span()) for match in _WHOLE.finditer(straight)]
 
 
 @cache
@@ -105,7 +105,7 @@ def _form(piece: str) -> str:
     return unicodedata.normalize("NFC", visible or piece)
 
 
-def compounds(words: Sequence[Word], joints: Collection[str], clitics: bool) -> list[str]:
+def compounds(words: Sequence[TextWord], joints: Collection[str], clitics: bool) -> list[str]:
     """The words, those that hyphens or the like join made one.
 
     Args:
@@ -126,7 +126,7 @@ def compounds(words: Sequence[Word], joints: Collection[str], clitics: bool) -> 
     return ["".join(parts) for parts in joined]
 
 
-def sentence_lengths(words: Sequence[Word]) -> list[int]:
+def sentence_lengths(words: Sequence[TextWord]) -> list[int]:
     """How many words each sentence has.
 
     A sentence ends at . ! ? and any closing quotes or brackets, if a space and then anything but a lower-case letter
@@ -146,13 +146,13 @@ def sentence_lengths(words: Sequence[Word]) -> list[int]:
     return [*lengths, len(words) - begin] if begin < len(words) else lengths
 
 
-def _initial(words: Sequence[Word], i: int) -> bool:
+def _initial(words: Sequence[TextWord], i: int) -> bool:
     """Whether the full stop at i follows a single capital letter, as in "J. Smith"."""
     before = words[i - 1] if i else None
     return before is not None and len(before.form) == 1 and before.form.isupper() and before.end == words[i].start
 
 
-def covering(words: Sequence[Word], start: int, end: int) -> tuple[int, int, bool]:
+def covering(words: Sequence[TextWord], start: int, end: int) -> tuple[int, int, bool]:
     """The first and last word that the characters [start, end) touch, and whether these are whole words.
 
     White space at either end of the characters is ignored.

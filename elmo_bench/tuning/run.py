@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_bench.bilm.card import CARD, is_private, read_card
-from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import has_softmax, read_lm, read_vocabulary, softmax_files
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import is_of, pretrain
@@ -92,7 +92,7 @@ def _train(
 def _perplexity(files: tuple[Path, Path], folder: Path) -> dict[str, Any]:
     """The perplexity of a biLM on dev, as its card will have it after the tuning."""
     lm, words = read_lm(*files)
-    corpus = Corpus.read([Source(folder / DEV)])
+    corpus = Corpus.read([TextSource(folder / DEV)])
     return lm.perplexity(corpus, words, name=DEV)
 
 

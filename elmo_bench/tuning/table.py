@@ -12,7 +12,7 @@ import numpy as np
 from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.records import store, studies
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.statistics.intervals import Spread
 from elmo_bench.system.errors import UserError
 from elmo_bench.tuning.text import DEV
@@ -50,30 +50,31 @@ def write(runs: Sequence[RunConfig]) -> StudyRecord:
     return studies.write(replace(record, cells=sorted([*kept, *new], key=lambda cell: cell.source)), root)
 
 
-def _earlier(path: Path) -> list[Cell]:
+def _earlier(path: Path) -> list[StudyCell]:
     try:
         return studies.read(path).cells if path.is_file() else []
     except store.Misfit:
         return []
 
 
-def cells(task: str, card: dict, paper: dict) -> list[Cell]:
+def cells(task: str, card: dict, paper: dict) -> list[StudyCell]:
     """The numbers of a task, from the card of its tuned biLM.
 
     Args:
         paper: its perplexities in the paper, before and after.
     """
-    text, found = card["text"], [
-        Cell(task, "words read", card["text"]["train"]["words"]), Cell(task, "vocabulary", card["text"]["vocabulary"]),
+    text = card["text"]
+    found = [
+        StudyCell(task, "words read", text["train"]["words"]), StudyCell(task, "vocabulary", text["vocabulary"]),
     ]  # fmt: skip
-    found.append(Cell(task, "unknown, %", 100 * text["dev"]["unknown"] / text["dev"]["words"]))
+    found.append(StudyCell(task, "unknown, %", 100 * text["dev"]["unknown"] / text["dev"]["words"]))
     measured = {"before": card["before"][DEV], "after": card["perplexity"][DEV]}
     for when, known in measured.items():
-        found += [Cell(task, f"{when}, {way}", known[way], n=known["tokens"]) for way in ("forward", "backward")]
-        found.append(Cell(task, when, known["mean"], n=known["tokens"], paper=paper.get(when)))
+        found += [StudyCell(task, f"{when}, {way}", known[way], n=known["tokens"]) for way in ("forward", "backward")]
+        found.append(StudyCell(task, when, known["mean"], n=known["tokens"], paper=paper.get(when)))
     change = _lowered(*(known["mean"] for known in measured.values()))
     theirs = _lowered(paper["before"], paper["after"]) if paper.get("after") else None
-    return [*found, Cell(task, LOWERED, change, paper=theirs, **interval(change, **measured))]
+    return [*found, StudyCell(task, LOWERED, change, paper=theirs, **interval(change, **measured))]
 
 
 def interval(change: float, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def summed(totals: Mapping[str, float]) -> dict[str, Counts]:
 # Files.
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """The coreference column of a part of a document."""
 
     name: str  # with its number
@@ -190,7 +190,7 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
         print(f"{predictions}: not in {gold} and so not scored: {', '.join(unknown)}", file=sys.stderr)
     metric, left_out, without = CorefMetric(), 0, begins_with(predictions, NO_SINGLETONS)
     for name, part in key.items():
-        answer = response.get(name, Part("", [], [], 0))
+        answer = response.get(name, DocumentPart("", [], [], 0))
         if part.cells and answer.cells and len(part.cells) != len(answer.cells):
             message = (
                 f"document {part.name} has {len(answer.cells)} words where {gold}:{part.begin} has {len(part.cells)}"
@@ -211,18 +211,18 @@ def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:
     return metric.compute()
 
 
-def _parts(path: Path) -> Iterator[tuple[tuple[str, str], Part]]:
+def _parts(path: Path) -> Iterator[tuple[tuple[str, str], DocumentPart]]:
     """The parts by name and number. Raises `UserError` as `read_documents`."""
     document = None
     for document in read_documents(path, strict=False):
         cells = [cell for sentence in document.sentences for cell in sentence.column(-1)]
         lines = [line for sentence in document.sentences for line in sentence.lines]
-        yield document.key, Part(f"({document.name}); part {document.part}", cells, lines, document.line)
+        yield document.key, DocumentPart(f"({document.name}); part {document.part}", cells, lines, document.line)
     if document is None:
         raise UserError(f"holds no document; expected {EXPECTED}", path)
 
 
-def _read(part: Part, path: Path, distinct: bool = False) -> Chains:
+def _read(part: DocumentPart, path: Path, distinct: bool = False) -> Chains:
     """The chains, in the order in which the scorer meets them; `distinct` refuses a mention twice in a chain."""
     try:
         found = brackets.chains(part.cells)

@@ -15,7 +15,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS, Source
+from elmo_bench.text.source import SPLITS, DataSource
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -47,7 +47,7 @@ class SnliReader:
     fields = ("premise", "hypothesis")
 
     def __init__(self, data: Mapping[str, Any], lower: bool = False, min_count: int = 1, apart: bool = True):
-        self.source = Source(data, native=(".jsonl", ".tsv"))
+        self.source = DataSource(data, native=(".jsonl", ".tsv"))
         self.lower, self.min_count, self.apart = lower, min_count, apart
         self.vocabularies: dict[str, Vocabulary] = {}
 
@@ -151,7 +151,7 @@ def tokenize(text: str, apart: bool = False) -> list[str]:
 # The hub.
 
 
-def _hub_pairs(split: Dataset, source: Source) -> Iterator[Pair]:
+def _hub_pairs(split: Dataset, source: DataSource) -> Iterator[Pair]:
     """Labels are words, "-" or null for none; or numbers in the order of the features' names or LABELS, -1 for none."""
     names = ("label", "premise", "hypothesis")
     if not {*names} <= {*split.column_names}:

@@ -14,7 +14,7 @@ from elmo_bench.system.storage.json_text import read as read_json
 SLACK = 2  # characters by which an answer may be away from its place
 
 
-class Answer(NamedTuple):
+class AnswerSpan(NamedTuple):
     """A part of the context, `context[start : start + len(text)] == text`, apart from the kind of white space."""
 
     text: str
@@ -26,7 +26,7 @@ class Question(NamedTuple):
 
     id: str
     text: str
-    answers: list[Answer]
+    answers: list[AnswerSpan]
 
 
 class Paragraph(NamedTuple):
@@ -81,7 +81,7 @@ def _checked(question: Question, context: str, path: Any, answered: bool) -> Que
     for text, start in question.answers:
         if not text.strip():
             raise UserError(f"{where} an answer is empty", path)
-        answer = placed(Answer(text, start), context)
+        answer = placed(AnswerSpan(text, start), context)
         if answer is None:
             place = context.find(text)
             hint = "nowhere" if place < 0 else f"at {place}"
@@ -90,7 +90,7 @@ def _checked(question: Question, context: str, path: Any, answered: bool) -> Que
     return question._replace(answers=answers)
 
 
-def placed(answer: Answer, context: str) -> Answer | None:
+def placed(answer: AnswerSpan, context: str) -> AnswerSpan | None:
     """The answer where the context has it, at most SLACK characters away from its `start`; None if it is not there.
 
     Any white space equals any other, and spaces at either end of the answer may be missing in the context.
@@ -102,7 +102,7 @@ def placed(answer: Answer, context: str) -> Answer | None:
     for form in (text, text.strip()):
         places = [i for i in near if _plain(context[i : i + len(form)]) == _plain(form)]
         if places:
-            return Answer(form, min(places, key=lambda place: abs(place - start)))
+            return AnswerSpan(form, min(places, key=lambda place: abs(place - start)))
     return None
 
 
@@ -129,7 +129,7 @@ def _question(qa: Any, place: str, path: Any) -> Question:
     return Question(
         id,
         _get(qa, "question", str, place, path),
-        [Answer(_get(a, "text", str, place, path), _get(a, "answer_start", int, place, path)) for a in answers],
+        [AnswerSpan(_get(a, "text", str, place, path), _get(a, "answer_start", int, place, path)) for a in answers],
     )
 
 
@@ -154,7 +154,7 @@ def from_hub(rows: Iterable[Mapping[str, Any]], name: str) -> list[Paragraph]:
     for row in rows:
         try:
             texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
-            question = Question(row["id"], row["question"], [Answer(*a) for a in zip(texts, starts, strict=True)])
+            question = Question(row["id"], row["question"], [AnswerSpan(*a) for a in zip(texts, starts, strict=True)])
             key = row["title"], row["context"]
         except (KeyError, TypeError, ValueError):
             columns = ", ".join(row)

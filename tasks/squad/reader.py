@@ -17,8 +17,8 @@ from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.rows import mapped
-from elmo_bench.text.source import Source
-from elmo_bench.text.tokenizer import Word
+from elmo_bench.text.source import DataSource
+from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 
 from .paragraphs import Paragraph, chosen, from_hub, parted, read_paragraphs
@@ -32,7 +32,7 @@ HUB_SPLITS = {"train": "train", "test": "validation"}
 class Context(NamedTuple):
     """The words of a paragraph and the lengths of its sentences."""
 
-    words: list[Word]
+    words: list[TextWord]
     sentences: list[int]  # number of words in each
     apart: bool  # as `tokenizer.words` takes it
 
@@ -88,7 +88,7 @@ class SquadReader:
     ):
         if sequence not in ("sentence", "paragraph"):
             raise UserError(f"task.reader.sequence={sequence}: choose sentence or paragraph")
-        self.source, self.sequence = Source(data, "task.data.train=FILE and test=FILE"), sequence
+        self.source, self.sequence = DataSource(data, "task.data.train=FILE and test=FILE"), sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count
         self.char_min_count, self.char_limit, self.apart = char_min_count, char_limit, apart

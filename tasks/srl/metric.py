@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_bench.metrics.f1 import F1Metric
 from elmo_bench.text.columns import side_by_side
-from elmo_bench.text.conll2012 import ONLY_VERBS, WORD, Sentence, begins_with, read_documents
+from elmo_bench.text.conll2012 import ONLY_VERBS, WORD, ConllSentence, begins_with, read_documents
 from elmo_bench.text.tags import Span
 
 if TYPE_CHECKING:  # `score` needs no torch
@@ -20,42 +20,42 @@ LEFT_OUT = "V"  # the predicate itself
 
 
 @dataclass(eq=False)
-class Argument:
+class ScoredArgument:
     """An argument as the scorer sees it: one phrase, or several of which the later ones are labelled C-."""
 
     label: str
     start: int
     end: int  # the word after its last
-    pieces: list[Argument] = field(default_factory=list)  # none where it is one phrase
+    pieces: list[ScoredArgument] = field(default_factory=list)  # none where it is one phrase
 
     @property
     def place(self) -> tuple[int, int]:
         return self.start, self.end
 
-    def equals(self, gold: Argument) -> bool:
+    def equals(self, gold: ScoredArgument) -> bool:
         """Whether it counts as right, its extent being right: the label and every piece."""
         mine, theirs = ([piece.place for piece in argument.pieces] for argument in (self, gold))
         return self.label == gold.label and sorted(mine) == sorted(set(theirs))
 
 
-def arguments(spans: Iterable[Span]) -> list[Argument]:
+def arguments(spans: Iterable[Span]) -> list[ScoredArgument]:
     """The arguments of a predicate whose phrases are `spans`, by start and the outer one first.
 
     C-X continues the X before it that began last; without one it is an X. R-X stands for itself. Phrases of one extent
     count once, the innermost. A phrase with others inside is taken to consist of them, as the scorer takes it.
     """
-    phrases: dict[tuple[int, int], Argument] = {}
-    around: list[Argument] = []
+    phrases: dict[tuple[int, int], ScoredArgument] = {}
+    around: list[ScoredArgument] = []
     for label, start, end in spans:
-        phrase = Argument(label, start, end)
+        phrase = ScoredArgument(label, start, end)
         while around and around[-1].end <= start:
             around.pop()
         if around:
             around[-1].pieces.append(phrase)
         around.append(phrase)
         phrases[phrase.place] = phrase
-    joined: list[Argument] = []
-    latest: dict[str, Argument] = {}
+    joined: list[ScoredArgument] = []
+    latest: dict[str, ScoredArgument] = {}
     for phrase in sorted(phrases.values(), key=lambda phrase: (phrase.start, -phrase.end)):
         label = phrase.label.removeprefix("C-")
         whole = latest.get(label)
@@ -64,7 +64,7 @@ def arguments(spans: Iterable[Span]) -> list[Argument]:
             joined.append(phrase)
             latest[label] = phrase
         else:
-            whole.pieces = whole.pieces or [Argument(label, *whole.place)]
+            whole.pieces = whole.pieces or [ScoredArgument(label, *whole.place)]
             whole.pieces.append(phrase)
             whole.end = phrase.end
     return joined
@@ -138,5 +138,5 @@ def is_verb(pos: str) -> bool:
     return pos.startswith("VB")
 
 
-def _sentences(path: Path | str) -> Iterator[Sentence]:
+def _sentences(path: Path | str) -> Iterator[ConllSentence]:
     return (sentence for document in read_documents(path) for sentence in document.sentences)

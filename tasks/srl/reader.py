@@ -21,8 +21,8 @@ from elmo_bench.text.conll2012 import (
     LEMMA,
     ONLY_VERBS,
     WORD,
+    ConllSentence,
     Predicate,
-    Sentence,
     begin,
     read_documents,
     read_split,
@@ -216,7 +216,7 @@ class SrlReader:
         return "".join([*lines, END]) if lines else ""
 
 
-def _tags(sentence: Sentence, predicate: Predicate) -> tuple[list[str], list[str], list[int]]:
+def _tags(sentence: ConllSentence, predicate: Predicate) -> tuple[list[str], list[str], list[int]]:
     """IOB2 tags of the arguments that lie in no other, those of the others, and the lines at which these begin.
 
     A word has one label, so that the model learns the outer argument alone; the metric counts both.

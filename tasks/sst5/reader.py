@@ -14,7 +14,7 @@ from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
 from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS, Source, words_of_cell
+from elmo_bench.text.source import SPLITS, DataSource, words_of_cell
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary
@@ -61,7 +61,7 @@ class Sst5Reader:
         self.train_sentences = data.get("train_sentences")
         if self.train_sentences is not None:
             whole(self.train_sentences, "task.data.train_sentences", least=1)
-        self.source, self.phrases, self.long = Source(data), phrases, long
+        self.source, self.phrases, self.long = DataSource(data), phrases, long
         self.lower, self.min_count, self.unescape = lower, min_count, unescape
         self.vocabularies: dict[str, Vocabulary] = {}
 

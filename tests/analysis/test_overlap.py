@@ -5,7 +5,7 @@ import pytest
 
 from elmo_bench.analysis import overlap
 from elmo_bench.analysis.overlap import of_sentences
-from elmo_bench.records.studies import LONG, SHARED, Cell, StudyRecord
+from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.reporting.tables import remarks
 from elmo_bench.system.errors import UserError
 
@@ -59,7 +59,7 @@ def test_dev_that_was_read_is_said_beside_its_scores():
     counts = {("squad", "dev"): (100, 40), ("squad", "test"): (900, 2)}
     counts |= {("ner", split): (900, 2) for split in ("dev", "test")}
     cells = [
-        Cell(task, quantity, count, split=split)
+        StudyCell(task, quantity, count, split=split)
         for (task, split), both in counts.items()
         for quantity, count in zip((LONG, SHARED), both, strict=True)
     ]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from elmo_bench.analysis.corpora import inventory
-from elmo_bench.analysis.corpora.senses import Instance, Sentence, read_columns, read_mini, read_xml
+from elmo_bench.analysis.corpora.senses import Instance, SenseSentence, read_columns, read_mini, read_xml
 from elmo_bench.analysis.disambiguation import Means, counted, disambiguate, f1, first_sense, means, nearest, scores
 from elmo_bench.analysis.resampling import Score
 from elmo_bench.analysis.wsd import _first
@@ -135,7 +135,7 @@ def test_generated_senses_are_those_of_the_split(tmp_path):
 
 def test_first_senses_by_number_else_by_frequency():
     def sentence(word, key, numbers=()):
-        return Sentence(["x"], [Instance(0, 1, (word, "n"), (key,), numbers, 1)])
+        return SenseSentence(["x"], [Instance(0, 1, (word, "n"), (key,), numbers, 1)])
 
     numbered = [sentence("a", "a%2", ("2",)), sentence("a", "a%2", ("2",)), sentence("a", "a%1", ("1",))]
     later = [sentence("b", "b%2", ("2",))]  # its sense 1 does not occur
@@ -149,7 +149,7 @@ def test_an_index_gives_first_senses_and_refuses_other_keys(tmp_path):
     )
     numbers = inventory.read_index(path)
     assert inventory.first_of_index(numbers) == {("bank", "n"): BANK[0], ("big", "a"): "big%5:00:00:x:00"}
-    sentences = [Sentence(["bank"], [Instance(0, 1, ("bank", "n"), ("bank%1:00:00::",), (), 7)])]
+    sentences = [SenseSentence(["bank"], [Instance(0, 1, ("bank", "n"), ("bank%1:00:00::",), (), 7)])]
     with pytest.raises(UserError, match=r"gold\.txt:7: the sense key bank%1:00:00:: is not in index\.sense"):
         inventory.check_keys(sentences, numbers, path, tmp_path / "gold.txt")
     malformed(r"index\.sense:1: expected a sense key", inventory.read_index, write(path, "bank%1 12 x 1\n"))
@@ -159,7 +159,7 @@ def test_an_index_gives_first_senses_and_refuses_other_keys(tmp_path):
 def test_an_inventory_says_how_many_words_it_has_and_is_refused_where_that_is_none(tmp_path, capsys, first):
     path = write(tmp_path / "index.sense", f"{BANK[0]} 1 {first} 20\r\n{BANK[1]} 2 {first + 1 + (first == 0)} 5\r\n")
     settings: Any = SimpleNamespace(inventory=str(path), train="a", test="a", train_senses=None, test_senses=None)
-    sentences = [Sentence(["bank"], [Instance(0, 1, ("bank", "n"), BANK[:1], (), 1)])] * 3
+    sentences = [SenseSentence(["bank"], [Instance(0, 1, ("bank", "n"), BANK[:1], (), 1)])] * 3
     if first:
         assert _first(settings, sentences, sentences) == {("bank", "n"): BANK[0]}
         assert "index.sense has 3 of the 3 first senses of the words of test (100.0%)" in capsys.readouterr().err
@@ -177,7 +177,7 @@ def test_answers_are_those_of_the_nearest_mean_in_each_layer():
         words = [chance.sample(forms, 4) for _ in range(number)]
         at = [(chance.randrange(3), chance.choice("abc")) for _ in words]
         return [
-            Sentence(each, [Instance(start, start + 2, ("lemma", "n"), (sense,), (), 1)])
+            SenseSentence(each, [Instance(start, start + 2, ("lemma", "n"), (sense,), (), 1)])
             for each, (start, sense) in zip(words, at, strict=True)
         ]
 
@@ -202,7 +202,7 @@ def test_answers_are_those_of_the_nearest_mean_in_each_layer():
 
 def test_equally_near_means_give_the_most_frequent_sense_and_unknown_words_none():
     source = Source({"x": torch.tensor([[0.3, 0.7]])})
-    train = [Sentence(["x"], [Instance(0, 1, ("x", "n"), (key,), (), 1)]) for key in ("x%1", "x%2", "x%2")]
+    train = [SenseSentence(["x"], [Instance(0, 1, ("x", "n"), (key,), (), 1)]) for key in ("x%1", "x%2", "x%2")]
     known = means(source, train)
     assert nearest(known, ("x", "n"), source.vectors["x"]) == ["x%2"]
     assert nearest(known, ("x", "v"), source.vectors["x"]) is None
@@ -218,8 +218,10 @@ def test_the_score_is_precision_over_attempts_and_recall_over_all():
 
 def test_words_that_train_lacks_get_their_first_sense():
     source = Source({"x": torch.tensor([[0.3, 0.7]])})
-    train = [Sentence(["x"], [Instance(0, 1, ("x", "n"), ("x%1",), (), 1)])]
-    test = [Sentence(["x"], [Instance(0, 1, ("y", "n"), ("y%1",), (), 1), Instance(0, 1, ("z", "n"), ("z%1",), (), 1)])]
+    train = [SenseSentence(["x"], [Instance(0, 1, ("x", "n"), ("x%1",), (), 1)])]
+    test = [
+        SenseSentence(["x"], [Instance(0, 1, ("y", "n"), ("y%1",), (), 1), Instance(0, 1, ("z", "n"), ("z%1",), (), 1)])
+    ]
     first = {("y", "n"): "y%1"}
     assert disambiguate(source, train, test, first)[0].tolist() == [[1, 1, 2]]
     assert first_sense(test, first).tolist() == [[1, 1, 2]]
@@ -253,12 +255,12 @@ def test_the_difference_of_layers_is_over_documents_and_says_what_it_shows():
     cell = two.minus(one, cells[1], cells[0])
     assert (cell.n, cell.clusters, cell.layer, cell.minus) == (7, 3, 2, 1)
     assert (cell.value, cell.paper) == (pytest.approx(300 / 7), pytest.approx(-0.5))
-    shown = studies.Cell("mine", "F1", 1.5, 2, 1, low=0.5, high=2.5, n=7, clusters=3, paper=-0.5)
+    shown = studies.StudyCell("mine", "F1", 1.5, 2, 1, low=0.5, high=2.5, n=7, clusters=3, paper=-0.5)
     assert in_words(shown) == (
         "mine, F1: layer 2 is better than layer 1 (layer 2 minus layer 1: +1.50 [+0.50, +2.50], 7 examples in 3 "
         "clusters); in the paper layer 1 is."
     )
-    assert "no layer is shown" in in_words(studies.Cell("mine", "F1", 0.1, 2, 1, low=-0.5, high=0.7))
+    assert "no layer is shown" in in_words(studies.StudyCell("mine", "F1", 0.1, 2, 1, low=-0.5, high=0.7))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tasks.coref.metric import score as score_coref
 from tasks.coref.reader import CorefReader
 from tasks.ner.reader import NerReader
 from tasks.snli.reader import SnliReader
-from tasks.squad.paragraphs import Answer, placed
+from tasks.squad.paragraphs import AnswerSpan, placed
 from tasks.squad.reader import SquadReader
 from tasks.srl.reader import SrlReader
 from tasks.sst5.reader import Sst5Reader
@@ -198,23 +198,23 @@ BORN, ROMA, FAR = map(CONTEXT.index, ("born", "Roma", "far"))
 @pytest.mark.parametrize(
     ("text", "start", "expected"),
     [
-        ("born", BORN, Answer("born", BORN)),
-        ("born", BORN - 1, Answer("born", BORN)),
-        ("born", BORN + 2, Answer("born", BORN)),
-        (" Roma", ROMA - 1, Answer(" Roma", ROMA - 1)),
-        (" Roma ", ROMA, Answer(" Roma ", ROMA - 1)),
-        (" far ", FAR, Answer("far", FAR)),  # a full stop follows
-        ("Ida Bell", 0, Answer("Ida Bell", 0)),
-        ("Ida Bell was born", 1, Answer("Ida Bell was born", 0)),
-        ("Ida\u00a0Bell", 0, Answer("Ida\u00a0Bell", 0)),
+        ("born", BORN, AnswerSpan("born", BORN)),
+        ("born", BORN - 1, AnswerSpan("born", BORN)),
+        ("born", BORN + 2, AnswerSpan("born", BORN)),
+        (" Roma", ROMA - 1, AnswerSpan(" Roma", ROMA - 1)),
+        (" Roma ", ROMA, AnswerSpan(" Roma ", ROMA - 1)),
+        (" far ", FAR, AnswerSpan("far", FAR)),  # a full stop follows
+        ("Ida Bell", 0, AnswerSpan("Ida Bell", 0)),
+        ("Ida Bell was born", 1, AnswerSpan("Ida Bell was born", 0)),
+        ("Ida\u00a0Bell", 0, AnswerSpan("Ida\u00a0Bell", 0)),
         ("born", BORN + 3, None),
         ("Roma", -1, None),
         ("Bo", 0, None),
     ],
 )
 def test_an_answer_is_found_within_two_characters_whatever_its_white_space(text, start, expected):
-    assert placed(Answer(text, start), CONTEXT) == expected
-    assert placed(Answer("a", 3), "a b a a") == Answer("a", 4)  # of two places the nearer
+    assert placed(AnswerSpan(text, start), CONTEXT) == expected
+    assert placed(AnswerSpan("a", 3), "a b a a") == AnswerSpan("a", 4)  # of two places the nearer
 
 
 def test_answers_off_their_place_repeated_questions_and_unusual_white_space(tmp_path):

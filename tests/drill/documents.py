@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import StudyCell, StudyRecord
 
 DOCUMENTS = "web-1\nweb-1\nmail 2\n"  # of the sentences of COLUMNS
 COLUMNS = """\
@@ -100,7 +100,7 @@ OPTIONS = {
 }  # fmt: skip
 SENTENCES = "the crow sat by the lamp .\nMira left\n\nher ferry , héron and all , has gone\nthe lamp glows\n"
 VOCABULARY = "<S>\n</S>\n<UNK>\nthe\nlamp\ncrow\nferry\n"
-CELL = Cell("a", "F1", 1.5, 2, 1, low=0.5, high=2.5, n=9, clusters=3)
+CELL = StudyCell("a", "F1", 1.5, 2, 1, low=0.5, high=2.5, n=9, clusters=3)
 STUDY = StudyRecord("mini", "wsd", "T", "n", [CELL], "mini")
 PREDICT = {
     "ner": [{"tokens": ["Mira", "left"]}, {"text": "The Tolk Works ."}],

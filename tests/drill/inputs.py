@@ -23,13 +23,13 @@ from elmo_bench.analysis.corpora import inventory
 from elmo_bench.analysis.corpora import senses as sense_corpora
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.bilm.characters import character_table
-from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.options import Options
 from elmo_bench.commands.compare import score
 from elmo_bench.commands.use.embed import embed
 from elmo_bench.embedding.reading import read as read_table
-from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.records.studies import dumps
 from elmo_bench.records.studies import read_all as read_studies
 from elmo_bench.reporting.tables import studies
@@ -173,7 +173,7 @@ scorer_of = cache(score.find)
 
 def table(vectors: Path, words: Path | None = None) -> None:
     """Word vectors."""
-    found = read_table(Table(vectors, words), {*docs.WORDS, "²", ""}, 4)
+    found = read_table(VectorFiles(vectors, words), {*docs.WORDS, "²", ""}, 4)
     assert all(row.shape == (4,) and torch.isfinite(row).all() for row in found.values())
     content_sha256(vectors)
 
@@ -186,7 +186,7 @@ def options(path: Path) -> None:
 
 def text(path: Path) -> None:
     """The text of a biLM, also counted and as the two streams."""
-    corpus = Corpus.read([Source(path)], seed=1)
+    corpus = Corpus.read([TextSource(path)], seed=1)
     assert corpus.counts.total() == len(corpus.tokens)
     forward, backward = corpus.streams(corpus.vocabulary(20))
     assert len(forward.inputs) == len(backward.targets) == len(corpus.tokens) + len(corpus.ends)

@@ -18,7 +18,7 @@ from elmo_bench.commands.use import predict
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding.reading import read
-from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.vectors import Columns, Lookup, find, word_embedding
 from elmo_bench.identity import vector_files
 from elmo_bench.identity.arms import variant
@@ -51,7 +51,7 @@ def rows(table, lookup, size=2, words=("Ba", "ba", "De", "gi")):
 def text(tmp_path):
     """A table with capitals, in GloVe's format."""
     (tmp_path / "v.txt").write_text("Ba 3 4\nba 0 2\nde 5 0\nnowhere 1 1\n")
-    return Table(tmp_path / "v.txt")
+    return VectorFiles(tmp_path / "v.txt")
 
 
 # How words are looked up.
@@ -92,11 +92,11 @@ def test_a_rule_that_there_is_not_is_refused(key, value):
 def test_words_and_numbers_may_be_in_two_files(tmp_path):
     (tmp_path / "words.lst").write_text("de\nba\nde\n")
     (tmp_path / "numbers.txt").write_text("1 2 \n3 4 \n5 6 \n")
-    table = Table(tmp_path / "numbers.txt", tmp_path / "words.lst")
+    table = VectorFiles(tmp_path / "numbers.txt", tmp_path / "words.lst")
     assert rows(table, Lookup(cased=False)) == {"Ba": [3, 4], "ba": [3, 4], "De": [1, 2]}
     np.save(tmp_path / "numbers.npy", np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32))
     parquet.write_table(pa.table({"index": ["de", "ba", "de"]}), tmp_path / "words.parquet")
-    packed = Table(tmp_path / "numbers.npy", tmp_path / "words.parquet")
+    packed = VectorFiles(tmp_path / "numbers.npy", tmp_path / "words.parquet")
     assert rows(packed, Lookup(cased=False)) == rows(table, Lookup(cased=False))
 
 
@@ -116,7 +116,7 @@ def test_two_files_that_do_not_fit_are_an_error(tmp_path, file, content, message
     (tmp_path / "words.lst").write_text("ba\n")
     (tmp_path / file).write_bytes(content)
     with pytest.raises(UserError, match=message) as caught:
-        rows(Table(tmp_path / file, tmp_path / "words.lst"), Lookup())
+        rows(VectorFiles(tmp_path / file, tmp_path / "words.lst"), Lookup())
     assert caught.value.path == tmp_path / file
 
 
@@ -139,7 +139,7 @@ def test_truncated_and_flipped_downloads_are_one_error(tmp_path, name):
     """Where a format has a checksum, a flipped bit is found or changes nothing; .npy has none, and is in the record."""
     chance, path = random.Random(name), tmp_path / name
     (tmp_path / "words.lst").write_text("".join(f"w{i}\n" for i in range(200)))
-    table = Table(path, tmp_path / "words.lst" if name == "v.npy" else None)
+    table = VectorFiles(path, tmp_path / "words.lst" if name == "v.npy" else None)
     download(path)
     content = path.read_bytes()
     whole = read(table, {"w7"}, 2)["w7"]
@@ -163,13 +163,13 @@ def test_a_parquet_file_that_is_none_or_has_other_columns_is_one_error(tmp_path)
     np.save(tmp_path / "m.npy", np.ones((2, 2), dtype=np.float32))
     parquet.write_table(pa.table({"word": ["ba", "de"]}), words)
     content = words.read_bytes()
-    assert set(read(Table(tmp_path / "m.npy", words), {"ba"}, 2)) == {"ba"}
+    assert set(read(VectorFiles(tmp_path / "m.npy", words), {"ba"}, 2)) == {"ba"}
     parquet.write_table(pa.table({"word": [1, 2]}), words)
     others = [words.read_bytes(), *(content[:length] for length in (0, 4, len(content) // 2, len(content) - 1))]
     for other in others:
         words.write_bytes(other)
         with pytest.raises(UserError, match=r"words\.parquet: (cannot be read|its first column)") as caught:
-            read(Table(tmp_path / "m.npy", words), {"ba"}, 2)
+            read(VectorFiles(tmp_path / "m.npy", words), {"ba"}, 2)
         assert "\n" not in str(caught.value)
 
 
@@ -183,15 +183,15 @@ def test_a_matrix_of_other_values_is_an_error(tmp_path, matrix, message):
     (tmp_path / "words.lst").write_text("ba\n")
     np.save(tmp_path / "m.npy", matrix)
     with pytest.raises(UserError, match=message):
-        read(Table(tmp_path / "m.npy", tmp_path / "words.lst"), {"ba"}, 2)
+        read(VectorFiles(tmp_path / "m.npy", tmp_path / "words.lst"), {"ba"}, 2)
 
 
 def test_numbers_that_32_bits_cannot_hold_are_an_error_and_large_ones_keep_their_direction(tmp_path):
     (tmp_path / "v.txt").write_text("ba 3e20 4e20\nde 1e39 1\n")
-    unit = find(Table(tmp_path / "v.txt"), ["ba"], 2, Lookup(unit=True))["ba"]
+    unit = find(VectorFiles(tmp_path / "v.txt"), ["ba"], 2, Lookup(unit=True))["ba"]
     assert unit.tolist() == pytest.approx([0.6, 0.8])
     with pytest.raises(UserError, match=r"v\.txt:2: a number is not finite, or beyond 32 bits"):
-        read(Table(tmp_path / "v.txt"), {"de"}, 2)
+        read(VectorFiles(tmp_path / "v.txt"), {"de"}, 2)
 
 
 def test_a_file_is_preferred_to_the_package_that_has_the_same_vectors(tmp_path, monkeypatch):

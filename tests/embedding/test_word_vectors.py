@@ -16,7 +16,7 @@ from elmo_bench.configuration.schema import typed
 from elmo_bench.embedding import skipgram
 from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.skipgram import SkipgramVectors, seen
-from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.embedding.words import distinct
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_vectors
@@ -63,7 +63,7 @@ def made(cfg) -> Path:
 
 
 def vectors(path) -> dict[str, torch.Tensor]:
-    return read(Table(path), {"Ba", "ba", "de", "gi", "ko", "mu", "once"}, 4)
+    return read(VectorFiles(path), {"Ba", "ba", "de", "gi", "ko", "mu", "once"}, 4)
 
 
 def test_the_sentences_that_count_as_read_are_those_whose_mark_was_read():

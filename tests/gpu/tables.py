@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from elmo_bench.speed.tables import Table
+from elmo_bench.speed.tables import BenchTable
 from tests.gpu import steps
 
 Parts = Mapping[str, Mapping[str, Any]]  # of a device, by their names
@@ -31,24 +31,28 @@ TABLES = {
 }  # fmt: skip
 
 
-def of_device(parts: Parts) -> list[Table]:
+def of_device(parts: Parts) -> list[BenchTable]:
     """One table for each kind of part that was measured."""
     made = [_roof(parts), *(_table(parts, kind) for kind in TABLES), _table1(parts)]
     return [table for table in made if table.rows]
 
 
-def _roof(parts: Parts) -> Table:
+def _roof(parts: Parts) -> BenchTable:
     found = [part for part in parts.values() if "roof" in part]
     rows = [
         [precision, f"{max(part['roof'][precision] for part in found) / 1e12:,.2f}"]
         for precision in (found[0]["roof"] if found else ())
     ]
-    return Table(f"Best rates of this device ({found[0]['device'] if found else ''})", ("product", "TFLOP/s"), rows)
+    return BenchTable(
+        f"Best rates of this device ({found[0]['device'] if found else ''})", ("product", "TFLOP/s"), rows
+    )
 
 
-def _table(parts: Parts, kind: str) -> Table:
+def _table(parts: Parts, kind: str) -> BenchTable:
     title, columns = TABLES[kind]
-    return Table(title, [*columns], [[text.format(**row) for text in columns.values()] for row in _rows(parts, kind)])
+    return BenchTable(
+        title, [*columns], [[text.format(**row) for text in columns.values()] for row in _rows(parts, kind)]
+    )
 
 
 def _rows(parts: Parts, kind: str) -> list[dict[str, Any]]:
@@ -61,8 +65,8 @@ def _rows(parts: Parts, kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def _table1(parts: Parts) -> Table:
+def _table1(parts: Parts) -> BenchTable:
     found = _rows(parts, "steps")
     tasks = list(dict.fromkeys(row["task"] for row in found))
     rows = [[precision, f"{hours:,.1f}"] for precision, hours in steps.table1(found).items() if tasks]
-    return Table(f"Table 1, all arms and seeds, at most: {', '.join(tasks)}", ("precision", "device hours"), rows)
+    return BenchTable(f"Table 1, all arms and seeds, at most: {', '.join(tasks)}", ("precision", "device hours"), rows)

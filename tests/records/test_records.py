@@ -10,7 +10,7 @@ from elmo_bench.commands.compare import report
 from elmo_bench.configuration import pages
 from elmo_bench.records import store, studies
 from elmo_bench.records.record import Record, without_seed
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.pages.report import MARKS, embedded, refresh
 from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.statistics.scores import ranges
@@ -267,7 +267,7 @@ def test_pages_and_the_terminal_show_what_records_say_as_text(tmp_path, capsys):
 
 
 def test_studies_have_a_page_of_their_own(results):
-    study = StudyRecord("mini", "mine", "A <study>", "of it", [Cell("bank", "form", 50.0, 0)])
+    study = StudyRecord("mini", "mine", "A <study>", "of it", [StudyCell("bank", "form", 50.0, 0)])
     studies.write(study, results)
     refresh(results)
     text = (results / "studies.md").read_text()

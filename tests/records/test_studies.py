@@ -5,16 +5,18 @@ import json
 import pytest
 
 from elmo_bench.records import studies
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.json_text import sealed
 
-STUDY = StudyRecord("mini", "wsd", "senses", "", [Cell("a", "F1", 1.23456, 2, 1, low=1)], "mini", 5, {"sentences": 3})
+STUDY = StudyRecord(
+    "mini", "wsd", "senses", "", [StudyCell("a", "F1", 1.23456, 2, 1, low=1)], "mini", 5, {"sentences": 3}
+)
 
 
 def test_a_study_is_read_as_it_was_written_and_names_its_cells_shortly(tmp_path):
     made = studies.write(STUDY, tmp_path, {"seconds": 3.5})
-    assert made.cells == [Cell("a", "F1", 1.2346, 2, 1, low=1)]
+    assert made.cells == [StudyCell("a", "F1", 1.2346, 2, 1, low=1)]
     assert studies.read_all(tmp_path) == [made]
     assert (made.title, made.settings) == ("Table 5: senses, scale mini, biLM mini", {"sentences": 3})
     page = json.loads(made.place(tmp_path).read_text())

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from elmo_bench.configuration.tables import Column, Finding, Table
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.configuration.tables import Column, Finding, SweepTable
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.statistics import findings
-from elmo_bench.reporting.statistics.findings import Evaluated, Row, evaluated, verdict
+from elmo_bench.reporting.statistics.findings import Evaluated, FindingRow, evaluated, verdict
 from elmo_bench.reporting.tables import replication
 from tests.records.test_records import fake
 
@@ -48,7 +48,7 @@ def row(monkeypatch, records, more, less=None, **finding):
     """Of a single finding of one table at scale open, whose task is NER."""
     one = Finding("It helps", "section 9", {"ner": "+1"}, more, less, **finding)
     monkeypatch.setattr(findings.tables, "sweeps", lambda: ["mine"])
-    monkeypatch.setattr(findings.tables, "table", lambda sweep: Table(columns=COLUMNS, findings=[one]))
+    monkeypatch.setattr(findings.tables, "table", lambda sweep: SweepTable(columns=COLUMNS, findings=[one]))
     monkeypatch.setattr(findings.tables, "of_studies", dict)
     monkeypatch.setattr(findings.tables, "in_order", list)
     ((found),) = evaluated(records, "open", [])
@@ -132,18 +132,18 @@ def test_updates_may_be_lost_and_runs_that_never_pass_are_counted(monkeypatch):
     assert (said(never, never, never).value, said(never, never, never).verdict) == (None, "not shown")
 
 
-def of_rows(*rows: Row, region: tuple[float | None, float | None] = (0, None)) -> Evaluated:
+def of_rows(*rows: FindingRow, region: tuple[float | None, float | None] = (0, None)) -> Evaluated:
     return Evaluated(Finding("It helps", "section 9", region=list(region)), "open", "", [*rows])
 
 
-def judged(task: str, value: float, error: float = 1.0) -> Row:
+def judged(task: str, value: float, error: float = 1.0) -> FindingRow:
     return findings._judged(Finding(), task, value, findings.Spread(error, 20))
 
 
 def test_the_verdicts_of_a_page_are_corrected_as_a_family():
     """As `false_discovery_control` corrects them: 0.04 of three is above 0.05, and 0.06 was not shown before."""
     found = [of_rows(judged("ner", 9.0), judged("snli", 2.2)), of_rows(judged("srl", -9.0), judged("squad", 0.5))]
-    found += [of_rows(judged("coref", 0.1), Row("sst5", None, None, "not tested"))]
+    found += [of_rows(judged("coref", 0.1), FindingRow("sst5", None, None, "not tested"))]
     rows = findings.discoveries(found)
     p = [row.p or 0 for _, row, _ in rows]
     assert [corrected for *_, corrected in rows] == pytest.approx(stats.false_discovery_control(p))
@@ -151,7 +151,7 @@ def test_the_verdicts_of_a_page_are_corrected_as_a_family():
         "With p corrected for the 5 tested rows (Benjamini-Hochberg), 1 of 2 shown rows remain (not It helps, SNLI) "
         "and 1 of 1 contradicted rows remain."
     )
-    assert replication.families([of_rows(Row("sst5", None, None, "not tested"))], []) == ""
+    assert replication.families([of_rows(FindingRow("sst5", None, None, "not tested"))], []) == ""
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def study(bilm, *cells, **settings):
 
 
 def layers(bilm, quantity, value):
-    return Cell(bilm, quantity, value, 2, 1, low=value - 0.2, high=value + 0.2, n=900, clusters=30)
+    return StudyCell(bilm, quantity, value, 2, 1, low=value - 0.2, high=value + 0.2, n=900, clusters=30)
 
 
 ASKED = {"quantity": "XPOS", "layer": 2, "minus": 1, "region": [None, 0], "paper": {"": "-0.5"}}
@@ -218,8 +218,8 @@ def test_two_studies_of_one_biLM_are_two_rows(monkeypatch):
 
 
 def test_each_task_has_a_row_of_its_own(monkeypatch):
-    lowered = [Cell(task, "lowered, %", value) for task, value in (("ner", 50.0), ("snli", 60.0))]
-    cells = [Cell("ner", "before", 200.0, paper=103.2), *lowered]
+    lowered = [StudyCell(task, "lowered, %", value) for task, value in (("ner", 50.0), ("snli", 60.0))]
+    cells = [StudyCell("ner", "before", 200.0, paper=103.2), *lowered]
     request = {"quantity": "lowered, %", "unit": "%", "paper": {"ner": "55 %", "sst5": "40 %"}}
     listed = [StudyRecord("open", "tuning", "", "", cells, "open", 7)]
     one, other = of_study(monkeypatch, "tuning", listed, **request)

@@ -10,7 +10,7 @@ import pytest
 
 from elmo_bench.configuration import pages
 from elmo_bench.records import store
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.charts import curves, forest, heat, svg
 from elmo_bench.reporting.pages import answer, cost, html, pictures, report
 from elmo_bench.reporting.section import Section
@@ -222,8 +222,12 @@ def test_the_heat_map_marks_weights_far_from_an_even_share(others, none, small, 
 
 def study(table: int, what: str, quantity: str, **layers: list[float]) -> StudyRecord:
     """A study with the scores of the layers of some sources, and a difference, which is no layer."""
-    cells = [Cell(name, quantity, x, i, n=9) for name, scores in layers.items() for i, x in enumerate(scores)]
-    extra = [Cell("first", quantity, 60.0, n=9), Cell("open", quantity, 1.0, 2, 1, n=9), Cell("open", "recall", 1.0, 0)]
+    cells = [StudyCell(name, quantity, x, i, n=9) for name, scores in layers.items() for i, x in enumerate(scores)]
+    extra = [
+        StudyCell("first", quantity, 60.0, n=9),
+        StudyCell("open", quantity, 1.0, 2, 1, n=9),
+        StudyCell("open", "recall", 1.0, 0),
+    ]
     return StudyRecord("open", f"table{table}", what, "", [*cells, *extra], next(iter(layers)), table)
 
 

@@ -13,7 +13,7 @@ from elmo_bench.configuration import schema
 from elmo_bench.configuration.schema import TrainerConfig
 from elmo_bench.running import build, fit, ranks, run
 from elmo_bench.running.module import BenchModule
-from elmo_bench.running.ranks import Rank, Watch
+from elmo_bench.running.ranks import Rank, RankWatch
 from elmo_bench.sweeps.clusters import attempt
 from elmo_bench.sweeps.clusters.local import Job, run_jobs
 from elmo_bench.system import machine
@@ -173,7 +173,7 @@ def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again
     left = []
     monkeypatch.setattr(ranks, "GRACE", 0.0)
     monkeypatch.setattr(ranks.os, "_exit", left.append)
-    watch = Watch([ended])
+    watch = RankWatch([ended])
     while not left:
         pass
     watch.stop()
@@ -186,7 +186,7 @@ def test_a_rank_that_was_killed_ends_the_run_with_a_status_that_is_started_again
         console.report(main)
     assert end.value.code == status
     command = [sys.executable, "-c", f"raise SystemExit({status})"]
-    tried = attempt.Attempt("a run", command, tmp_path / "record", attempt.Journal(tmp_path / "x.jobs"), 3)
+    tried = attempt.Attempt("a run", command, tmp_path / "record", attempt.JobJournal(tmp_path / "x.jobs"), 3)
     if status == 2:
         assert tried() is None  # nothing follows
     else:

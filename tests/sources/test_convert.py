@@ -181,6 +181,6 @@ def test_the_sources_give_the_files_of_the_page(name, tmp_path):
     page = CONVERTED[name]
     if absent := fetch.missing(page.sources.values(), Path(SOURCES)):
         pytest.skip(f"not in ELMO_BENCH_SOURCES: {absent[0]}")
-    places = fetch.Places(tmp_path, Path(SOURCES))
+    places = fetch.SourcePlaces(tmp_path, Path(SOURCES))
     texts = get_object(str(page.convert))({key: fetch.obtain(source, places) for key, source in page.sources.items()})
     assert {key: hashlib.sha256(text.encode()).hexdigest() for key, text in texts.items()} == page.files

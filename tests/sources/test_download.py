@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from elmo_bench.sources.download import Patience, download
-from elmo_bench.sources.fetch import Places, obtain
+from elmo_bench.sources.fetch import SourcePlaces, obtain
 from elmo_bench.sources.pages import Source
 from elmo_bench.system.errors import UserError
 from tests.faulty_server import serving
@@ -107,13 +107,13 @@ def test_the_rest_alone_is_fetched_again(server, tmp_path):
 def test_a_mirror_is_asked_first_and_the_public_address_where_it_fails(server, tmp_path, capsys):
     source = Source(url=f"{server.address}/good/a.bin", sha256=DIGEST)
     for mirror in ("missing", "wrong", "good"):
-        places = Places(tmp_path / mirror, mirror=f"{server.address}/{mirror}", patience=QUICK)
+        places = SourcePlaces(tmp_path / mirror, mirror=f"{server.address}/{mirror}", patience=QUICK)
         assert (obtain(source, places) / "a.bin").read_bytes() == CONTENT
     assert capsys.readouterr().err.count("the public address is tried") == 2
 
 
 def test_what_is_there_is_not_fetched_again_unless_it_is_damaged(server, tmp_path):
-    source, places = Source(url=f"{server.address}/good/a.bin", sha256=DIGEST), Places(tmp_path, patience=QUICK)
+    source, places = Source(url=f"{server.address}/good/a.bin", sha256=DIGEST), SourcePlaces(tmp_path, patience=QUICK)
     server.asked.clear()
     obtain(source, places)
     obtain(source, places)

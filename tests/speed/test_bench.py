@@ -73,7 +73,7 @@ def test_all_figures_of_a_tiny_plan(monkeypatch, forked):
     monkeypatch.setattr(SHAPES, ((8, 16, 32), (4, 4, 4)))
     monkeypatch.setattr("elmo_bench.speed.inputs.FILTERS", [[1, 4], [3, 8]])
     sizes = {"a": (official(8, 4, 1), 2), "b": (official(12, 6, 2), 1)}
-    plan = bench.Plan(sizes, 2, 40, (), tasks=False, growth=2)
+    plan = bench.BenchPlan(sizes, 2, 40, (), tasks=False, growth=2)
     told: list[str] = []
     measured = json.loads(json.dumps(bench.bench(plan, None, list(PARTS), told.append)))
     assert told == list(PARTS) == list(tables.SHOWN) == list(measured["seconds"])

@@ -11,7 +11,7 @@ import pytest
 from elmo_bench.commands.run.sweep import wanted
 from elmo_bench.sweeps import queued
 from elmo_bench.sweeps.clusters import settings, slurm
-from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, Journal, first_line
+from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, JobJournal, first_line
 from elmo_bench.sweeps.clusters.slurm import Queued
 from elmo_bench.system.errors import UserError
 
@@ -72,7 +72,7 @@ def test_a_job_starts_a_python_that_imports_nothing_from_its_folder(tmp_path, mo
 def attempt(tmp_path):
     """Of a command that fails."""
     command = [sys.executable, "-c", "raise SystemExit(1)"]
-    return Attempt("a run", command, tmp_path / "record", Journal(tmp_path / "x.jobs"), 3)
+    return Attempt("a run", command, tmp_path / "record", JobJournal(tmp_path / "x.jobs"), 3)
 
 
 def started(attempt: Attempt, **changes: str) -> str:

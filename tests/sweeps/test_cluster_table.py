@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, Journal, first_line
+from elmo_bench.sweeps.clusters.attempt import CANCELLED, RUNS, Attempt, JobJournal, first_line
 from elmo_bench.system import children, places
 from elmo_bench.system.errors import Interrupted, UserError
 from tests.conftest import PATIENCE
@@ -45,7 +45,7 @@ def attempt_of(row: Row, folder: Path) -> Attempt:
     """A run that ends as the row says when it is started first, and is recorded when it is started again."""
     (folder / RUNS).write_text("x\n")
     program = PROGRAM.format(folder, f"exit {row.how}" if isinstance(row.how, int) else "exec sleep 600")
-    return Attempt("a run", ["sh", "-c", program], folder / "record", Journal(folder / "x.jobs"), 3)
+    return Attempt("a run", ["sh", "-c", program], folder / "record", JobJournal(folder / "x.jobs"), 3)
 
 
 class Job:

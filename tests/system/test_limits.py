@@ -15,7 +15,7 @@ from elmo_bench.bilm.weights import load_weights
 from elmo_bench.commands.compare import score
 from elmo_bench.commands.run import train
 from elmo_bench.embedding.reading import read
-from elmo_bench.embedding.tables import Table
+from elmo_bench.embedding.tables import VectorFiles
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import hashing, json_text, limits, yaml_text
 from elmo_bench.system.storage.files import open_text, read_text
@@ -48,8 +48,8 @@ OPENERS = {
     "digest of the content": hashing.content_sha256,
     "options": Options.read,
     "weights": lambda path: load_weights(None, None, path),  # type: ignore[arg-type]
-    "vectors": lambda path: read(Table(path), {"a"}, 2),
-    "matrix": lambda path: read(Table(path.with_name("pipe.npy"), path.with_name("words")), {"a"}, 2),
+    "vectors": lambda path: read(VectorFiles(path), {"a"}, 2),
+    "matrix": lambda path: read(VectorFiles(path.with_name("pipe.npy"), path.with_name("words")), {"a"}, 2),
     "score": lambda path: score.score("snli", str(path), str(path)),
     "predict": lambda path: list(prediction.read_lines(str(path))),
 }
@@ -107,7 +107,7 @@ def test_a_line_has_a_bound_however_small_it_is_packed(tmp_path, suffix):
     else:
         path.write_bytes(PACKERS.get(suffix, bytes)(content))
     with pytest.raises(UserError, match=r"16 MiB|200 times"):
-        read(Table(path), {"b"}, 1) if suffix == ".zip" else lines_of(path)
+        read(VectorFiles(path), {"b"}, 1) if suffix == ".zip" else lines_of(path)
 
 
 def test_a_file_that_unpacks_to_gigabytes_ends_in_one_line(tmp_path):
@@ -237,7 +237,7 @@ def test_an_archive_that_is_locked_is_an_error(tmp_path):
     for place in (content.find(b"PK\x03\x04") + 6, content.find(b"PK\x01\x02") + 8):
         content[place] |= 1  # "encrypted"
     path.write_bytes(content)
-    for opener in (lambda path: read(Table(path), {"a"}, 2), hashing.content_sha256):
+    for opener in (lambda path: read(VectorFiles(path), {"a"}, 2), hashing.content_sha256):
         with pytest.raises(UserError, match="cannot be read"):
             opener(path)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from elmo_bench.analysis.corpora.senses import Sentence, check_key
+from elmo_bench.analysis.corpora.senses import SenseSentence, check_key
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 
@@ -15,7 +15,7 @@ TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 
 Word = tuple[str, str]  # lemma and part of speech
 
 
-def first_senses(sentences: Sequence[Sentence]) -> dict[Word, str]:
+def first_senses(sentences: Sequence[SenseSentence]) -> dict[Word, str]:
     """The first sense of the words of a corpus, by its sense numbers; where it has none, the most frequent sense.
 
     A word whose sense 1 does not occur has none.
@@ -28,7 +28,7 @@ def first_senses(sentences: Sequence[Sentence]) -> dict[Word, str]:
     return first | {word: keys.most_common(1)[0][0] for word, keys in counts.items() if word not in numbered}
 
 
-def frequencies(sentences: Iterable[Sentence]) -> dict[Word, Counter[str]]:
+def frequencies(sentences: Iterable[SenseSentence]) -> dict[Word, Counter[str]]:
     """How often each word has each of its senses."""
     counts: dict[Word, Counter[str]] = {}
     for sentence in sentences:
@@ -64,7 +64,7 @@ def _word(key: str) -> Word:
     return lemma, TYPES.get(sense[:1], sense[:1])
 
 
-def check_keys(sentences: Sequence[Sentence], numbers: dict[str, int], inventory: Path, gold: Path) -> None:
+def check_keys(sentences: Sequence[SenseSentence], numbers: dict[str, int], inventory: Path, gold: Path) -> None:
     """Raises `UserError` naming the first sense key of a corpus that the inventory lacks."""
     for sentence in sentences:
         for instance in sentence.instances:

@@ -46,7 +46,7 @@ class Instance(NamedTuple):
     line: int
 
 
-class Sentence(NamedTuple):
+class SenseSentence(NamedTuple):
     """Words, those of them that have a sense, and the document that they stand in, where that is known."""
 
     words: list[str]
@@ -62,7 +62,7 @@ def part_of_speech(tag: str) -> str:
 # Plain columns.
 
 
-def read_columns(path: Path) -> Iterator[Sentence]:
+def read_columns(path: Path) -> Iterator[SenseSentence]:
     """The sentences of a column file.
 
     Raises:
@@ -70,7 +70,7 @@ def read_columns(path: Path) -> Iterator[Sentence]:
     """
     for block, document in in_comments(read_blocks(path, comment="# ", minimum=5)):
         starts = [i for i, row in enumerate(block.rows) if row[3] not in (NONE, INSIDE)]
-        yield Sentence([row[0] for row in block.rows], [_instance(block, start) for start in starts], document)
+        yield SenseSentence([row[0] for row in block.rows], [_instance(block, start) for start in starts], document)
 
 
 def _instance(block: Block, start: int) -> Instance:
@@ -96,7 +96,7 @@ def check_key(key: str, path: Path, line: int) -> None:
 # XML.
 
 
-def read_xml(path: Path, gold: Path) -> list[Sentence]:
+def read_xml(path: Path, gold: Path) -> list[SenseSentence]:
     """The sentences of an XML file, with the senses of its gold key file.
 
     Raises:
@@ -134,7 +134,7 @@ class _Parser:
 
     def __init__(self, path: Path, keys: Mapping[str, tuple[tuple[str, ...], int]]):
         self.path, self.keys = path, keys
-        self.sentences: list[Sentence] = []
+        self.sentences: list[SenseSentence] = []
         self.seen: set[str] = set()
         self._attributes: dict[str, str] | None = None  # of the open wf or instance
         self._text = ""
@@ -162,7 +162,7 @@ class _Parser:
         if name == "text":
             self._document = attributes.get("id")
         elif name == "sentence":
-            self.sentences.append(Sentence([], [], self._document))
+            self.sentences.append(SenseSentence([], [], self._document))
         elif name in ("wf", "instance"):
             if not self.sentences or self._attributes is not None:
                 raise self._fault(f"a {name} element outside a sentence, or in another")
@@ -199,14 +199,14 @@ class _Parser:
 # Generated text.
 
 
-def read_mini(path: Path, senses: Path) -> list[Sentence]:
+def read_mini(path: Path, senses: Path) -> list[SenseSentence]:
     """The sentences of a split of generated text, with the senses that are listed for it.
 
     Raises:
         UserError: a malformed line of the list, or a place that the text does not have.
     """
     with open_text(path) as lines:
-        sentences = [Sentence(line.split(), []) for line in lines]
+        sentences = [SenseSentence(line.split(), []) for line in lines]
     with open_text(senses) as lines:
         for number, line in enumerate(lines, start=1):
             split, *fields = line.rstrip("\n").split("\t")
@@ -215,7 +215,7 @@ def read_mini(path: Path, senses: Path) -> list[Sentence]:
     return sentences
 
 
-def _add(sentences: list[Sentence], fields: list[str], path: Path, line: int) -> None:
+def _add(sentences: list[SenseSentence], fields: list[str], path: Path, line: int) -> None:
     try:
         sentence, token, lemma, key = int(fields[0]), int(fields[1]), *fields[2:]
         if not (0 <= sentence < len(sentences) and 0 <= token < len(sentences[sentence].words)):

@@ -21,21 +21,21 @@ class Sample(NamedTuple):
     log_negatives: Tensor  # (K,)
 
 
-class Batch(NamedTuple):
+class UpdateInput(NamedTuple):
     """One update's input for both directions."""
 
     words: Words  # what they read
     ids: Tensor  # (R,) int64: vocabulary ids of all targets and negatives
     samples: list[Sample]  # one per direction; the targets are time-major, as the LSTM's packed rows
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> UpdateInput:
         """The batch on a device, copied while a GPU computes."""
         return self.each(lambda part: part.to(device, non_blocking=True))
 
-    def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+    def each(self, change: Callable[[Tensor], Tensor]) -> UpdateInput:
         """With every tensor changed."""
         words = Words(*(list(map(change, parts)) for parts in self.words))
-        return Batch(words, change(self.ids), [Sample(*map(change, sample)) for sample in self.samples])
+        return UpdateInput(words, change(self.ids), [Sample(*map(change, sample)) for sample in self.samples])
 
 
 class Batcher:
@@ -62,7 +62,7 @@ class Batcher:
         self.types, self.vocabulary, self.negatives, self.seed = types, vocabulary, negatives, seed
         self.each, self.share = each, share
 
-    def make(self, chunks: tuple[Chunk, Chunk], update: int) -> Batch:
+    def make(self, chunks: tuple[Chunk, Chunk], update: int) -> UpdateInput:
         """The batch of one update, determined by the chunks and the update's number."""
         drawn = self._draw(update)
         ids = torch.cat([*(chunk.targets for chunk in chunks), *(sample.ids for sample in drawn)]).unique()
@@ -72,7 +72,7 @@ class Batcher:
             expected = log_expected(targets, self.vocabulary, sample.tries)
             places, negatives = torch.searchsorted(ids, targets), torch.searchsorted(ids, sample.ids)
             samples.append(Sample(places, negatives, expected, sample.log_expected))
-        return Batch(self.types.distinct(*(chunk.inputs[self.share] for chunk in chunks)), ids, samples)
+        return UpdateInput(self.types.distinct(*(chunk.inputs[self.share] for chunk in chunks)), ids, samples)
 
     def _draw(self, update: int) -> list[Negatives]:
         """A sample for each direction, or the same sample twice."""

@@ -25,7 +25,7 @@ MESSAGE = 1 << 20  # numbers from which on gradients are sent: each message has 
 
 
 @dataclass(frozen=True)
-class Group:
+class ProcessGroup:
     """This process's rank in the group; a group of one unless started by torchrun."""
 
     rank: int = 0
@@ -34,7 +34,7 @@ class Group:
     _sent: list[tuple[Tensor, list[Tensor], Any]] = field(default_factory=list)  # messages: values, gradients, work
 
     @classmethod
-    def join(cls, device: torch.device) -> Group:
+    def join(cls, device: torch.device) -> ProcessGroup:
         """Joins the processes that torchrun started with this one."""
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             return cls()

@@ -21,7 +21,7 @@ from safetensors.torch import save
 from elmo_bench.bilm.card import CARD, write_card
 from elmo_bench.bilm.corpus import Corpus, sources
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
-from elmo_bench.bilm.pretraining.parallel import Group, choose_device
+from elmo_bench.bilm.pretraining.parallel import ProcessGroup, choose_device
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.system.errors import UserError
@@ -63,7 +63,7 @@ def pretrain(
         The model card; empty in all processes except the first.
     """
     folder, place = work / recipe.key(root), choose_device(device)
-    group = Group.join(place)
+    group = ProcessGroup.join(place)
     outputs.apart(output, recipe.files(root))
     written = work / "outputs" / fingerprint(os.path.realpath(output))  # one lock, whatever links lead to it
     with (

@@ -10,7 +10,7 @@ from torch import Tensor
 from elmo_bench.bilm.kernels.lstm import States
 from elmo_bench.bilm.lm import BidirectionalLM, sampled_nll
 from elmo_bench.bilm.lstm import cell
-from elmo_bench.bilm.pretraining.batches import Batch
+from elmo_bench.bilm.pretraining.batches import UpdateInput
 
 
 class Dropout:
@@ -27,7 +27,7 @@ class Dropout:
         return x * mask / (1 - self.p)
 
 
-def touched(lm: BidirectionalLM, batch: Batch) -> list[Tensor]:
+def touched(lm: BidirectionalLM, batch: UpdateInput) -> list[Tensor]:
     """The softmax's rows (R, P) and biases (R, 1) that the update reads, as leaf tensors that collect gradients."""
     tables = (lm.softmax.weight, lm.softmax_bias.weight)
     return [table.detach()[batch.ids].requires_grad_() for table in tables]
@@ -35,7 +35,7 @@ def touched(lm: BidirectionalLM, batch: Batch) -> list[Tensor]:
 
 def loss(
     lm: BidirectionalLM,
-    batch: Batch,
+    batch: UpdateInput,
     rows: list[Tensor],
     states: States,
     drop: Callable[[Tensor], Tensor] = lambda x: x,

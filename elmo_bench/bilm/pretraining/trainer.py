@@ -40,9 +40,9 @@ from elmo_bench.bilm.lstm import State, cell
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import optimisers, step
-from elmo_bench.bilm.pretraining.batches import Batch, Batcher
+from elmo_bench.bilm.pretraining.batches import Batcher, UpdateInput
 from elmo_bench.bilm.pretraining.journal import Journal, entry
-from elmo_bench.bilm.pretraining.parallel import Group
+from elmo_bench.bilm.pretraining.parallel import ProcessGroup
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, bfloat16_pays
@@ -59,7 +59,7 @@ from elmo_bench.text.vocabulary import coverage
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"
 HARDLY = 0.1  # the share of the running words from which on a vocabulary is taken to be meant for a text
 REMEDY = "force=true trains from the start"
-CPU, ALONE = torch.device("cpu"), Group()
+CPU, ALONE = torch.device("cpu"), ProcessGroup()
 
 
 class Trainer:
@@ -87,7 +87,7 @@ class Trainer:
         every: float = 300.0,
         compile: bool = False,
         device: torch.device = CPU,
-        group: Group = ALONE,
+        group: ProcessGroup = ALONE,
         wandb: dict[str, Any] | None = None,
     ):
         self.recipe, self.root, self.folder, self.every = recipe, root, folder, every
@@ -223,7 +223,7 @@ class Trainer:
         self.lm.load_state_dict(earlier.state_dict())
         return updates
 
-    def _step(self, batch: Batch) -> torch.Tensor:
+    def _step(self, batch: UpdateInput) -> torch.Tensor:
         """One update; returns the sampled loss of this process's rows."""
         recipe, rate = self.recipe, self.recipe.rate(self.update, self.first)
         rows = step.touched(self.lm, batch)
@@ -269,7 +269,7 @@ class Trainer:
         seed = (self.recipe.seed * 1_000_003 + self.update) * self.group.size + self.group.rank
         return step.Dropout(self.recipe.dropout, seed, self.device)
 
-    def _batches(self) -> Iterator[Batch]:
+    def _batches(self) -> Iterator[UpdateInput]:
         numbered = zip(count(self.update), self._chunks(), strict=False)
         return ahead(pinned(self.batcher.make(pair, update), self.device) for update, pair in numbered)
 

@@ -81,14 +81,14 @@ def _roots(given: dict[str, Any]) -> dict[str, Path]:
 
 def _fetching(given: dict[str, Any], downloads: Path):
     from elmo_bench.sources.download import Patience
-    from elmo_bench.sources.fetch import Places
+    from elmo_bench.sources.fetch import SourcePlaces
 
     offline = given["source"]
     if offline is not None and not Path(offline).is_dir():
         raise UserError("no such folder; source=FOLDER must name the one that holds the archives", offline)
     if given["mirror"] is not None and not given["mirror"].startswith(("http://", "https://")):
         raise UserError(f"mirror={given['mirror']}: an address begins with https:// or http://")
-    return Places(downloads, Path(offline) if offline else None, given["mirror"], Patience(stall=given["stall"]))
+    return SourcePlaces(downloads, Path(offline) if offline else None, given["mirror"], Patience(stall=given["stall"]))
 
 
 def _make_all(chosen, roots: dict[str, Path], fetching) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from elmo_bench.mini.language.english import GRAMMAR, THINGS, WORDS
 from elmo_bench.mini.language.lexicon import Frame, Noun, Slot, Verb
 from elmo_bench.mini.language.phrases import Phrase, Word, phrase
-from elmo_bench.mini.language.world import Entity, Source
+from elmo_bench.mini.language.world import Entity, WorldSampler
 
 INDEFINITE = "some"  # a plural without determiner or number word: bakers
 
@@ -73,7 +73,7 @@ def _named(filler: Filler) -> tuple[str, ...]:
     return entity.short if entity else ()
 
 
-class Events(Source):
+class Events(WorldSampler):
     """Draws events."""
 
     def event(self, frame: Frame | None = None, subject: Filler | None = None, plain: bool = False) -> Event:

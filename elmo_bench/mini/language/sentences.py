@@ -18,7 +18,7 @@ from elmo_bench.mini.language.voices import Voice, description, name, possessive
 from elmo_bench.mini.language.world import TYPES, Entity, World
 
 
-class Sentences(Clauses):
+class SentenceWriter(Clauses):
     """Draws sentences.
 
     Args:
@@ -164,6 +164,6 @@ class Sentences(Clauses):
         return phrase(as_subject(subject, state), Word(form, tag, "", state), about)
 
 
-def news(chance: Chance, world: World) -> Sentences:
+def news(chance: Chance, world: World) -> SentenceWriter:
     """Sentences of the news, each of which stands alone."""
-    return Sentences(Events(chance, world), Voice(chance, "news", definite=0.4), "news")
+    return SentenceWriter(Events(chance, world), Voice(chance, "news", definite=0.4), "news")

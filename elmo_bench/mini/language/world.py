@@ -86,7 +86,7 @@ class World:
         return Entity(noun, name, name if cls == "place" else (base,), "", home)
 
 
-class Source:
+class WorldSampler:
     """What draws from the world of a seed.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from elmo_bench.configuration.tables import Column, Setting, Table, in_order
+from elmo_bench.configuration.tables import Column, Setting, SweepTable, in_order
 from elmo_bench.records.query import normal
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics.groups import Group, of_setting
@@ -126,7 +126,7 @@ def _columns(request: SweepRequest) -> list[Column]:
     return shown + [Column(in_words(each), each) for each in others]
 
 
-def _has(column: Column, table: Table, given: Sequence[Setting], scale: str) -> bool:
+def _has(column: Column, table: SweepTable, given: Sequence[Setting], scale: str) -> bool:
     """Whether the sweep has a column's runs, or those of both columns of a gain."""
     settings = [column.of] if column.of is not None else [table.setting(title) for title in column.gain]
     rows = [row.of for row in table.rows] or [{}]

@@ -7,9 +7,9 @@ from statistics import fmean
 from typing import NamedTuple
 
 from elmo_bench.configuration import pages, tables
-from elmo_bench.configuration.tables import Finding, Setting, Table
+from elmo_bench.configuration.tables import Finding, Setting, SweepTable
 from elmo_bench.records.record import Record
-from elmo_bench.records.studies import Cell, StudyRecord, of
+from elmo_bench.records.studies import StudyCell, StudyRecord, of
 from elmo_bench.reporting.statistics import efficiency
 from elmo_bench.reporting.statistics.gains import error_reduction, gain
 from elmo_bench.reporting.statistics.groups import Group, compared, of_setting
@@ -27,7 +27,7 @@ RULE = (
 )
 
 
-class Row(NamedTuple):
+class FindingRow(NamedTuple):
     """A finding at one task and scale.
 
     Attributes:
@@ -68,7 +68,7 @@ class Evaluated(NamedTuple):
     finding: Finding
     scale: str
     command: str
-    rows: list[Row]
+    rows: list[FindingRow]
 
 
 def evaluated(records: Sequence[Record], scale: str, studies: Sequence[StudyRecord]) -> list[Evaluated]:
@@ -95,7 +95,7 @@ def evaluated(records: Sequence[Record], scale: str, studies: Sequence[StudyReco
     return found
 
 
-def discoveries(found: Sequence[Evaluated]) -> list[tuple[Evaluated, Row, float]]:
+def discoveries(found: Sequence[Evaluated]) -> list[tuple[Evaluated, FindingRow, float]]:
     """The tested rows of a scale, each with its p corrected for their number (Benjamini and Hochberg 1995)."""
     from scipy.stats import false_discovery_control
 
@@ -112,7 +112,7 @@ def verdict(low: float, high: float, bounds: Bounds) -> str:
     return CONTRADICTED if high < least or most < low else OPEN
 
 
-def _row(finding: Finding, table: Table, task: str, records: Sequence[Record]) -> Row:
+def _row(finding: Finding, table: SweepTable, task: str, records: Sequence[Record]) -> FindingRow:
     more = table.setting(finding.more)
     if finding.measure in WEIGHTS:
         return _of_weights(finding, task, records, more)
@@ -138,24 +138,24 @@ def _judged(
     groups: tuple[Group, ...] = (),
     unit: str = "points",
     note: str = "",
-) -> Row:
+) -> FindingRow:
     """The row of a difference, with its verdict; not shown where an arm has one seed."""
     if any(len(group.records) < 2 for group in groups):
-        return Row(task, value, spread, OPEN, groups, unit, "one seed in an arm")
+        return FindingRow(task, value, spread, OPEN, groups, unit, "one seed in an arm")
     if spread is None:
-        return Row(task, value, None, OPEN, groups, unit, note)
+        return FindingRow(task, value, None, OPEN, groups, unit, note)
     judged, p = verdict(*spread.around(value), finding.bounds), spread.p(value, finding.bounds)
-    return Row(task, value, spread, judged, groups, unit, note, p)
+    return FindingRow(task, value, spread, judged, groups, unit, note, p)
 
 
-def _untested(task: str, note: str = "") -> Row:
-    return Row(task, None, None, UNTESTED, note=note)
+def _untested(task: str, note: str = "") -> FindingRow:
+    return FindingRow(task, None, None, UNTESTED, note=note)
 
 
 # Values of single runs.
 
 
-def _of_updates(finding: Finding, task: str, found: tuple[Group, Group]) -> Row:
+def _of_updates(finding: Finding, task: str, found: tuple[Group, Group]) -> FindingRow:
     """The mean percentage of updates saved, of the runs that pass the baseline's best; without an interval if some
     never do."""
     more, less = found
@@ -167,7 +167,7 @@ def _of_updates(finding: Finding, task: str, found: tuple[Group, Group]) -> Row:
     if not saved or len(passing) == len(saved):
         return _over_seeds(finding, task, passing, found, "%")
     never = f"{len(saved) - len(passing)} of {len(saved)} never passes"
-    return Row(task, fmean(passing) if passing else None, None, OPEN, found, "%", never)
+    return FindingRow(task, fmean(passing) if passing else None, None, OPEN, found, "%", never)
 
 
 WEIGHTS = {
@@ -177,7 +177,7 @@ WEIGHTS = {
 }
 
 
-def _of_weights(finding: Finding, task: str, records: Sequence[Record], more: Setting) -> Row:
+def _of_weights(finding: Finding, task: str, records: Sequence[Record], more: Setting) -> FindingRow:
     found = of_setting(records, more)
     if found is None or finding.place not in found.first.layer_weights:
         return _untested(task)
@@ -185,7 +185,9 @@ def _of_weights(finding: Finding, task: str, records: Sequence[Record], more: Se
     return _over_seeds(finding, task, values, (found,), "")
 
 
-def _over_seeds(finding: Finding, task: str, values: Sequence[float], groups: tuple[Group, ...], unit: str) -> Row:
+def _over_seeds(
+    finding: Finding, task: str, values: Sequence[float], groups: tuple[Group, ...], unit: str
+) -> FindingRow:
     """The mean of one value a seed."""
     if not values:
         return _untested(task, "no seed in common")
@@ -195,7 +197,7 @@ def _over_seeds(finding: Finding, task: str, values: Sequence[float], groups: tu
 # Studies of the biLM.
 
 
-def _of_study(finding: Finding, studies: Sequence[StudyRecord]) -> list[Row]:
+def _of_study(finding: Finding, studies: Sequence[StudyRecord]) -> list[FindingRow]:
     """A row for each number of the quantity in each of these studies of one biLM, and for each that is lacking.
 
     Several studies of one biLM differ in their settings, and each has a row that names its record.
@@ -210,13 +212,13 @@ def _of_study(finding: Finding, studies: Sequence[StudyRecord]) -> list[Row]:
     return rows + [_untested(task, finding.untested) for task in lacking]
 
 
-def _spread_of(cell: Cell) -> Spread | None:
+def _spread_of(cell: StudyCell) -> Spread | None:
     if cell.low is None or cell.high is None:
         return None
     return Spread.of_interval(cell.low, cell.high, cell.degrees or max(1, (cell.clusters or 2) - 1))
 
 
-def _said(study: StudyRecord, cell: Cell, several: bool) -> str:
+def _said(study: StudyRecord, cell: StudyCell, several: bool) -> str:
     """The examples behind a number, or the figures that it was computed from beside the paper's, and its record."""
     beside = [
         f"{each.quantity} {each.value:.1f} (the paper: {each.paper:g})"

@@ -18,14 +18,14 @@ from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.storage.files import write_text
 
 
-class Table(NamedTuple):
+class TableFile(NamedTuple):
     """A table with those that stand below it, and the path of its file."""
 
     sections: list[Section]
     path: Path
 
 
-def write(outcome: SweepOutcome) -> Table:
+def write(outcome: SweepOutcome) -> TableFile:
     """Writes the table of a sweep: the tasks asked for, and others that have runs of their own in it.
 
     Raises:
@@ -34,7 +34,7 @@ def write(outcome: SweepOutcome) -> Table:
     request, root = outcome.plan.request, outcome.plan.config.results_root
     made = content(request, list(outcome.records.values()))
     assert made is not None  # the tasks asked for are in it
-    table = Table(_sections(made), Path(root) / _name(request))
+    table = TableFile(_sections(made), Path(root) / _name(request))
     write_text(table.path, markdown(table.sections))
     return table
 

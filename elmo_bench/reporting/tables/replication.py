@@ -19,7 +19,7 @@ from elmo_bench.reporting.statistics.findings import (
     UNTESTED,
     VERDICTS,
     Evaluated,
-    Row,
+    FindingRow,
     discoveries,
 )
 from elmo_bench.reporting.statistics.gains import p_in_words, verdict
@@ -74,7 +74,7 @@ def _remaining(kind: str, corrected: Sequence[tuple[str, float]]) -> str:
     return f"{len(corrected) - len(lost)} of {len(corrected)} {kind} remain" + f" (not {'; '.join(lost)})" * bool(lost)
 
 
-def _named(each: Evaluated, row: Row) -> str:
+def _named(each: Evaluated, row: FindingRow) -> str:
     return ", ".join(filter(None, [each.finding.finding, row.task and title(row.task)]))
 
 
@@ -105,7 +105,7 @@ def _cells(each: Evaluated, columns: Sequence[str]) -> list[str]:
     return [_cell(each, by_task[task]) if task in by_task else "" for task in columns]
 
 
-def _cell(each: Evaluated, row: Row) -> Number:
+def _cell(each: Evaluated, row: FindingRow) -> Number:
     """The difference, and in its fold the interval, the seeds and the command."""
     paper = each.finding.paper.get(row.task, "")
     text = f"{MARKS[row.verdict]} {_measured(row)[0]}".strip() or "–"
@@ -133,7 +133,7 @@ def _detail(each: Evaluated) -> list[str]:
     return [f"### {each.finding.finding}", about, pipes(ROWS, rows)]
 
 
-def _measured(row: Row) -> tuple[str, str]:
+def _measured(row: FindingRow) -> tuple[str, str]:
     """The difference and its interval, "+3.06" and "+1.04 to +5.07"; empty where they are not known."""
     digits, unit = (1, " %") if row.unit == "%" else (2, "")
     value = "" if row.value is None else f"{row.value:+.{digits}f}{unit}"
@@ -148,7 +148,7 @@ def _region(bounds: Bounds) -> str:
     return f"below {most:g}" if isinf(least) else f"from {least:g} to {most:g}"
 
 
-def _verdict(row: Row, bounds: Bounds) -> str:
+def _verdict(row: FindingRow, bounds: Bounds) -> str:
     """The verdict; if the finding is not shown, what such runs could have shown, and what else must be known."""
     could = _power(row.spread, bounds, row.unit) if row.verdict == OPEN and row.spread and row.p is not None else ""
     return "; ".join(filter(None, [row.verdict, could, row.note]))
@@ -172,7 +172,7 @@ def _short(number: float) -> str:
     return f"{float(f'{number:.2g}'):g}"
 
 
-def runs(row: Row, scale: str) -> str:
+def runs(row: FindingRow, scale: str) -> str:
     """Links to the records of the compared runs, one a seed."""
     return " against ".join(", ".join(_link(record, scale) for record in group.records) for group in row.groups)
 

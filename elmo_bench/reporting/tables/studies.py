@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elmo_bench.records.studies import Cell, StudyRecord
+from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.section import Section
 
 Row = tuple[str, str, int | None, int | None]  # what the cells of a row have in common
@@ -23,14 +23,14 @@ def section(record: StudyRecord) -> Section:
     return Section(record.title, record.note, header, rows, said)
 
 
-def _columns(cells: Sequence[Cell]) -> list[tuple[str, bool]]:
+def _columns(cells: Sequence[StudyCell]) -> list[tuple[str, bool]]:
     """Each quantity, and again, as True, where the paper has figures of it."""
     known = {cell.quantity for cell in cells if cell.paper is not None}
     names = dict.fromkeys(cell.quantity for cell in cells)
     return [(name, paper) for name in names for paper in (False, True) if not paper or name in known]
 
 
-def _row(cell: Cell) -> Row:
+def _row(cell: StudyCell) -> Row:
     return cell.source, cell.split, cell.layer, cell.minus
 
 
@@ -40,13 +40,13 @@ def _name(row: Row) -> str:
     return ", ".join(filter(None, [source, split, of_layer]))
 
 
-def _shown(cell: Cell | None, paper: bool) -> str:
+def _shown(cell: StudyCell | None, paper: bool) -> str:
     if cell is None or (paper and cell.paper is None):
         return ""
     return f"{cell.paper:{'+' if cell.minus is not None else ''}.4g}" if paper else number(cell)
 
 
-def number(cell: Cell) -> str:
+def number(cell: StudyCell) -> str:
     """ "93.42 [93.01, 93.83]", a difference with its sign, "1,958", "3 of 10"; a text as it is."""
     sign = "+" if cell.minus is not None else ""
     if cell.text:
@@ -57,7 +57,7 @@ def number(cell: Cell) -> str:
     return f"{cell.value:{sign}.2f}{interval}"
 
 
-def in_words(cell: Cell) -> str:
+def in_words(cell: StudyCell) -> str:
     """Which of two layers is better, if the interval of their difference shows it, and which is in the paper."""
     upper, lower = f"layer {cell.layer}", f"layer {cell.minus}"
     if cell.low is None or cell.high is None or cell.low <= 0 <= cell.high:

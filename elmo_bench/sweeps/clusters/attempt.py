@@ -39,7 +39,7 @@ def first_line(folder: Path, attempts: int) -> str:
 
 
 @dataclass(frozen=True)
-class Journal:
+class JobJournal:
     """The jobs of one run, in a file of lines `queued ID`, `queued ID after ID` and `started ID`.
 
     The first line is added where the run is submitted, the others by its jobs (`start.sh`). It is kept on the file
@@ -85,7 +85,7 @@ class Attempt:
     title: str
     command: Sequence[str]
     record: Path
-    journal: Journal
+    journal: JobJournal
     attempts: int
 
     def __call__(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.corpus import Corpus, Source, Stream
+from elmo_bench.bilm.corpus import Corpus, Stream, TextSource
 from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, chunks, log_expected, sampled_nll
 from elmo_bench.system.errors import UserError
 from tests.reference_bilm import Files, ReferenceBiLM, near, write_random
@@ -50,18 +50,18 @@ def test_streams_of_any_text(sentences):
 
 
 def test_a_vocabulary_holds_the_most_frequent_words(text):
-    corpus = Corpus.read([Source(text("b a a c\nc a <UNK> <UNK> <UNK>\n"))])
+    corpus = Corpus.read([TextSource(text("b a a c\nc a <UNK> <UNK> <UNK>\n"))])
     assert corpus.vocabulary(100) == ["<S>", "</S>", "<UNK>", "a", "c", "b"]
     assert corpus.vocabulary(4) == ["<S>", "</S>", "<UNK>", "a"]
 
 
 def test_sources_are_read_in_part_and_shuffled(text):
     sentences = "".join(f"w{i} x{i}\n" for i in range(20))
-    places = [Source(text(sentences, "a.txt"), 7), Source(text("end\n", "b.txt"))]
+    places = [TextSource(text(sentences, "a.txt"), 7), TextSource(text("end\n", "b.txt"))]
     corpus = Corpus.read(places)
     assert [corpus.types[i] for i in corpus.tokens] == ["w0", "x0", "w1", "x1", "w2", "x2", "end"]  # whole sentences
     assert corpus.ends.tolist() == [2, 4, 6, 7]
-    shuffled = [Corpus.read([Source(places[0].path)], seed) for seed in (1, 1, 2)]
+    shuffled = [Corpus.read([TextSource(places[0].path)], seed) for seed in (1, 1, 2)]
     orders = [[corpus.types[i] for i in corpus.tokens] for corpus in shuffled]
     assert orders[0] == orders[1] != orders[2]
     assert sorted(orders[0]) == sorted(sentences.split())
@@ -74,7 +74,7 @@ def test_sources_are_read_in_part_and_shuffled(text):
 def test_text_that_cannot_be_used(text, content, tokens):
     path = text(content)
     with pytest.raises(UserError) as caught:
-        Corpus.read([Source(path, tokens)])
+        Corpus.read([TextSource(path, tokens)])
     assert caught.value.path == path
 
 
@@ -194,7 +194,7 @@ def reference_outputs(reference: ReferenceBiLM, words: list[str], direction: int
 def test_perplexity_is_that_of_brute_force(tmp_path, text, rows, steps):
     files: Files = write_random(tmp_path / "bilm")
     sentences = [f"the w{i % 5} saw a w{i % 3} ." for i in range(12)]
-    corpus = Corpus.read([Source(text("\n".join(sentences)))])
+    corpus = Corpus.read([TextSource(text("\n".join(sentences)))])
     vocabulary = corpus.vocabulary(8)
     torch.manual_seed(0)
     lm = BidirectionalLM(BiLM.from_files(*files), len(vocabulary))
@@ -220,6 +220,6 @@ def test_perplexity_is_that_of_brute_force(tmp_path, text, rows, steps):
 
 def test_a_text_of_one_word_has_a_perplexity(tmp_path, text):
     lm = BidirectionalLM(BiLM.from_files(*write_random(tmp_path)), 4)
-    found = lm.perplexity(Corpus.read([Source(text("word\n"))]), ["<S>", "</S>", "<UNK>", "word"])
+    found = lm.perplexity(Corpus.read([TextSource(text("word\n"))]), ["<S>", "</S>", "<UNK>", "word"])
     assert found["tokens"] == 2
     assert found["mean"] > 1

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import load_lm
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.bilm.pretraining.run import pretrain
@@ -57,7 +57,7 @@ def recipe(**changes) -> Recipe:
 def test_it_learns_the_grammar(root):
     torch.manual_seed(0)
     trainer = Trainer(recipe(tokens=250 * 48), root, root / "work")
-    heldout = Corpus.read([Source(root / "dev.txt")])
+    heldout = Corpus.read([TextSource(root / "dev.txt")])
     before = trainer.lm.perplexity(heldout, trainer.words)
     trainer.fit()
     after = trainer.lm.perplexity(heldout, trainer.words)
@@ -114,7 +114,7 @@ def test_what_pretraining_writes_is_a_biLM(root):
     assert json.loads((output / "card.json").read_text()) == json.loads(json.dumps(card))
     assert (card["updates"], card["tokens_seen"]) == (40, 40 * 48)
     lm, words = load_lm(output)
-    found, carded = lm.perplexity(Corpus.read([Source(root / "dev.txt")]), words), card["perplexity"]["dev.txt"]
+    found, carded = lm.perplexity(Corpus.read([TextSource(root / "dev.txt")]), words), card["perplexity"]["dev.txt"]
     assert found["pieces"] == [pytest.approx(pieces, abs=1e-5) for pieces in carded["pieces"]]
     assert {**found, "pieces": None} == pytest.approx({**carded, "pieces": None})
     layers = BiLM.from_files(output / "options.json", output / "weights.hdf5").encode([["the", "dogs", "bite"]])[0]

@@ -138,7 +138,7 @@ def test_gradients_are_sent_while_backward_computes_those_before_them(monkeypatc
 
     monkeypatch.setattr(dist, "all_reduce", summed)
     monkeypatch.setattr(parallel, "MESSAGE", message)
-    group = parallel.Group(0, 2)
+    group = parallel.ProcessGroup(0, 2)
     group.average_during_backward([first, second])
     for _ in range(2):
         first.grad = second.grad = None

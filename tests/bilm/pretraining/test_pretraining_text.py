@@ -2,7 +2,7 @@
 
 import pytest
 
-from elmo_bench.bilm.corpus import Corpus, Source, sources
+from elmo_bench.bilm.corpus import Corpus, TextSource, sources
 from elmo_bench.commands.bilm import vocabulary
 from elmo_bench.system.errors import UserError
 
@@ -32,12 +32,12 @@ def test_a_pattern_without_files_and_a_share_of_many_are_refused(tmp_path):
         sources(tmp_path, [("c*.txt", None)])
     with pytest.raises(UserError, match="name one file"):
         sources(tmp_path, [("*.txt", 5)])
-    assert sources(tmp_path, [("a*.txt", 5)]) == [Source(tmp_path / "a.txt", 5)]
+    assert sources(tmp_path, [("a*.txt", 5)]) == [TextSource(tmp_path / "a.txt", 5)]
 
 
 def test_a_given_vocabulary_is_put_in_order_of_frequency(tmp_path):
     (tmp_path / "a.txt").write_text("b a a\nc a c\n")
-    corpus = Corpus.read([Source(tmp_path / "a.txt")])
+    corpus = Corpus.read([TextSource(tmp_path / "a.txt")])
     found = corpus.by_frequency(["b", "<UNK>", "absent", "c", "</S>", "a", "<S>"])
     assert found == ["<S>", "</S>", "<UNK>", "a", "c", "b", "absent"]
 

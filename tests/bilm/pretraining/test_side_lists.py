@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import read_vocabulary
 from elmo_bench.bilm.pretraining.run import make_recipe
 from elmo_bench.bilm.pretraining.trainer import Trainer
@@ -26,7 +26,7 @@ def test_ends_of_lines_and_spaces_are_no_part_of_a_word(text, words):
     (text / "words.txt").write_bytes(words.encode())
     read = read_vocabulary(text / "words.txt", 5)
     assert read == WORDS.split()
-    assert Corpus.read([Source(text / "text.txt", None)]).unknown(read)[0] == 150  # saw, a, cat
+    assert Corpus.read([TextSource(text / "text.txt", None)]).unknown(read)[0] == 150  # saw, a, cat
 
 
 @pytest.mark.parametrize("change", [("the", "the 800"), ("the", "le")])

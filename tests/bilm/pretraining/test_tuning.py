@@ -13,7 +13,7 @@ from hydra.utils import instantiate
 from safetensors.torch import load_file, save_file
 
 from elmo_bench.bilm import BiLM
-from elmo_bench.bilm.corpus import Corpus, Source
+from elmo_bench.bilm.corpus import Corpus, TextSource
 from elmo_bench.bilm.lm import BidirectionalLM, load_lm
 from elmo_bench.bilm.pretraining.run import export
 from elmo_bench.bilm.pretraining.trainer import Trainer
@@ -174,7 +174,9 @@ def test_tuning_learns_and_tells_what_it_did(bench, whole):
     assert set(before) == {"forward", "backward", "mean", "tokens", "pieces"}
     assert before["tokens"] == after["tokens"] > 100
     lm, words = load_lm(whole)
-    assert before == lm.perplexity(Corpus.read([Source(next(bench.folder.glob("cache/tuning/*/text/dev.txt")))]), words)
+    assert before == lm.perplexity(
+        Corpus.read([TextSource(next(bench.folder.glob("cache/tuning/*/text/dev.txt")))]), words
+    )
     assert card["parent"] == {"name": "custom", "sha256": BiLM.from_files(*paths(whole)).sha256}
     assert card["text"]["vocabulary"] == 8
     assert card["text"]["dev"]["unknown"] == 0
