@@ -34,14 +34,10 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("sweep", SWEEPS)
-def test_the_points_of_every_sweep_are_as_hydra_composes_them(sweep):
-    """Of those with the same pages the last, which differs most: Hydra takes a quarter of a second for each."""
-    of_pages = {}
-    for point in points(sweep, seeds=(1,)):
-        of_pages[tuple(one for one in point if one.startswith(("arm=", "bilm=", "vectors=")))] = point
-    for point in of_pages.values():
-        run = [f"+sweep={sweep}", "data_root=x", *point]
-        same(pages.compose(run), settled(composing.by_hydra(run)))
+def test_a_point_of_every_sweep_is_as_hydra_composes_it(sweep):
+    """The last, which differs most: Hydra takes a quarter of a second for each."""
+    run = [f"+sweep={sweep}", "data_root=x", *points(sweep, seeds=(1,))[-1]]
+    same(pages.compose(run), settled(composing.by_hydra(run)))
 
 
 def test_every_kind_of_override():

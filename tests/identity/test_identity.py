@@ -106,15 +106,14 @@ def test_a_new_key_with_a_default_changes_no_identity(bench, monkeypatch, place)
 
 
 def test_another_scales_page_changes_no_identity(bench):
-    tasks = [task for task in pages.tasks() if "mini" in pages.scales(task)][:2]
-    first = {task: id_at_mini(task) for task in tasks}
-    for page in (bench.conf / "task" / task / f"{scale}.yaml" for task in tasks for scale in ("open", "paper")):
-        page.write_text(page.read_text() + "\nelmo: {dropout: 0.123}\n")
-    assert {task: id_at_mini(task) for task in tasks} == first
+    def id_at(scale):
+        return fingerprint(settings(schema.typed(pages.compose(["task=ner", f"scale={scale}", "data_root=x"]))))
 
-
-def id_at_mini(task):
-    return fingerprint(settings(schema.typed(pages.compose([f"task={task}"]))))
+    first = {scale: id_at(scale) for scale in ("mini", "open")}
+    page = bench.conf / "task" / "ner" / "open.yaml"
+    page.write_text(page.read_text() + "\nelmo: {dropout: 0.123}\n")
+    assert id_at("mini") == first["mini"]
+    assert id_at("open") != first["open"]
 
 
 def test_the_defaults_that_identities_leave_out_are_pinned():
@@ -201,7 +200,8 @@ def test_digests_of_large_files_are_remembered_until_the_file_changes(tmp_path, 
 @pytest.mark.parametrize("task", pages.tasks())
 def test_what_the_project_makes_itself_is_named_by_its_recipe(task, tmp_path):
     """On a machine that has neither the data nor the biLM nor the vectors, the id is known; nothing is made for it."""
-    for change in ("arm=baseline", "arm=elmo", "bilm=untrained", "bilm=tuned", "vectors=random"):
+    changes = ("bilm=untrained", "bilm=tuned", "vectors=random") if task == "ner" else ()  # of which no task is other
+    for change in ("arm=baseline", "arm=elmo", *changes):
         cfg = pages.compose([f"task={task}", change, f"cache_root={tmp_path}"])
         described = Identity(schema.typed(cfg)).settings
         assert str(tmp_path) not in json.dumps(described)
@@ -227,8 +227,7 @@ def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
     assert label("input", variant(where)) == "+ELMo (input)"
 
 
-@pytest.mark.parametrize("task", ["snli", "sst5", "toy"])
-@pytest.mark.parametrize("scale", ["open", "paper"])
+@pytest.mark.parametrize(("task", "scale"), [("snli", "paper"), ("sst5", "open"), ("toy", "open")])
 def test_the_baseline_is_one_switch_with_one_id(bench, task, scale):
     """What a task's baseline has otherwise than its model with ELMo stands in its file, whichever way it is chosen."""
     chosen = [f"task={task}", f"scale={scale}", "data_root=x", "vectors=random"]

@@ -57,13 +57,14 @@ def test_the_notebook_is_the_tutorial():
 
 
 def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch):
-    """Its two runs are recorded already: `make pages` trains them."""
+    """Its two runs and its study are recorded already: `make pages` makes them."""
     pytest.importorskip("nbclient")
     for arm in ("baseline", "elmo"):
         run = Identity(schema.typed(compose(["task=snli", f"arm={arm}", "seed=1"]))).run
         there, recorded = (store.place(root, "mini", "snli", run) for root in (tmp_path / "tutorial", RECORDED))
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(recorded, there)
+    shutil.copytree(RECORDED / "analysis/mini/pos", tmp_path / "tutorial/analysis/mini/pos")
     monkeypatch.setattr(tutorial, "PASSING", rf"{tutorial.PASSING}|.* not run again")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     shown = tutorial.executed(tmp_path, clean_environment() | {"IPYTHONDIR": str(tmp_path / "ipython")})

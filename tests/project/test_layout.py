@@ -177,11 +177,6 @@ def test_make_says_in_one_line_what_is_not_there(arguments):
     assert result.stdout == ""
 
 
-@needs_make
-def test_a_table_of_the_bilm_alone_is_a_command_of_its_own():
-    assert "start.py -m elmo_bench analysis.wsd 'scale=open'" in make("-n", "table", "N=5", "SCALE=open").stdout
-
-
 def test_every_requirement_is_pinned_to_a_version_in_its_range():
     lines = (ROOT / "constraints.txt").read_text(encoding="utf8").splitlines()
     pins = {str(canonicalize_name(line.partition("==")[0])): line.partition("==")[2] for line in lines if "==" in line}
@@ -246,6 +241,7 @@ PLUGINS = {
 }
 
 
+@cache
 def installed(choice: str) -> bool:
     """Whether Hydra has the plugin that a choice of pages needs, which is an extra."""
     return choice not in PLUGINS or f"hydra-{PLUGINS[choice]}" in packages_distributions().get("hydra_plugins", [])

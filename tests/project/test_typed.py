@@ -58,9 +58,11 @@ PLACEHOLDERS = {
     r"^(make .*)\bTASK=all\b": r"\1TASK=ner",  # all tasks are typed without make
     r"trainer\.devices=4": "trainer.devices=2",
     r"bilm=small": "bilm=open",
+    r"(sweep=.*)task=all": r"\1task=ner",  # all tasks are typed with `reproduce`
+    r"\bfraction=0\.1,1": "fraction=0.1",
     r"\bseed=1,2,3": "seed=1",  # further seeds are further points, which differ in nothing else
     r"\bseeds=3": "seeds=1",
-    r"\btrain \+sweep=": "train seed=1 +sweep=",
+    r"\btrain \+sweep=table2": "train seed=1 elmo={layers:last} +sweep=table2",  # one point of those of the sweep
 }
 # By command: what is typed behind it.
 SHORTER = {

@@ -110,14 +110,6 @@ def test_no_flipped_bit_of_a_record_is_read(tmp_path):
     assert all("git checkout" in line for line in said)
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
-def test_a_number_that_is_none_is_refused(tmp_path, value):
-    path = tmp_path / "x.json"
-    path.write_text(store.dumps(fake(f1=77.5)).replace("77.5", value))
-    with pytest.raises(UserError, match=r"x\.json: not a"):
-        store.read(path)
-
-
 def test_the_report_stops_at_a_damaged_record(results, monkeypatch, capsys):
     path = at(results, fake("input"))
     path.write_text(path.read_text().replace("89.0", "99.0"))

@@ -12,7 +12,6 @@ from elmo_bench.records.record import without_seed
 from elmo_bench.records.shape import KEYS
 from elmo_bench.reporting.pages import report
 from elmo_bench.reporting.statistics.findings import evaluated
-from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import replication
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
@@ -48,15 +47,6 @@ def test_a_record_in_the_folder_of_another_scale_or_task_is_none_of_it(tmp_path,
     (tmp_path / place).mkdir(parents=True)
     shutil.copy(at(tmp_path, ONE), tmp_path / place)
     assert "the record of another place" in left_out(tmp_path, capsys)
-
-
-def test_five_seeds_and_their_copies_are_five_seeds(tmp_path, capsys):
-    save(tmp_path, *(fake(where, seed, 80.0 + seed) for where in ("none", "input") for seed in range(1, 6)))
-    for path in sorted(tmp_path.glob("runs/*/*/*.json")):
-        shutil.copy(path, path.with_name(f"{path.stem} copy.json"))
-    (outcome,) = by_scale(store.read_all(tmp_path))["open"]
-    assert [len(group.records) for group in outcome.groups] == [5, 5]
-    assert len(capsys.readouterr().err.splitlines()) == 10
 
 
 OUTSIDE: list[dict[str, Any]] = [

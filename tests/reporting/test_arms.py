@@ -1,7 +1,6 @@
 """The paper's comparison: whatever data, vectors or model are used, its two arms stand in the row of their task."""
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -77,44 +76,40 @@ DATA = {"ner": ner, "srl": conll2012, "coref": conll2012, "snli": snli, "sst5": 
 WORDS = ["Ida", "ida", "Bell", "bell", "sang", "in", "Roma", "roma", "well", "was", "she", ".", "rain", "where", "far"]
 
 
-@pytest.fixture
-def quick(tmp_path, monkeypatch):
-    """The pages with a single epoch, so that it is no change to them."""
+@pytest.mark.usefixtures("one_thread")
+def test_the_papers_own_files_fill_the_rows_of_their_tasks(tmp_path, monkeypatch):
+    """Files in a folder of the user's, the official layout of the biLM, and word vectors other than the paper's."""
     conf = shutil.copytree(places.CONF, tmp_path / "conf")
-    for path in conf.glob("task/*/paper.yaml"):
+    for path in conf.glob("task/*/paper.yaml"):  # a single epoch, which is no change to the page
         path.write_text(re.sub(r"epochs: \d+", "epochs: 1", path.read_text()))
-        os.utime(path, (0, 0))  # unchanged from test to test, so that what Hydra composed serves them all
     monkeypatch.setattr(places, "CONF", conf)
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
-
-
-@pytest.mark.usefixtures("quick", "one_thread")
-@pytest.mark.parametrize("task", DATA)
-def test_the_papers_own_files_fill_the_row_of_their_task(task, tmp_path):
-    """Files in a folder of the user's, the official layout of the biLM, and word vectors other than the paper's."""
     bilm = write_random(tmp_path / "bilm")
     vectors = tmp_path / "vectors" / "glove.6B.50d.txt"
     vectors.parent.mkdir()
     random = np.random.default_rng(1)
     vectors.write_text("".join(f"{word} {' '.join(f'{x:.3f}' for x in random.normal(size=50))}\n" for word in WORDS))
-    given = [
-        f"task={task}", "scale=paper", "vectors=glove.6B.50d", *DATA[task](tmp_path / "data"), "trainer=cpu",
-        f"bilm.options={bilm.options}", f"bilm.weights={bilm.weights}", f"vectors_root={vectors.parent}",
-        f"cache_root={tmp_path}/cache", f"results_root={tmp_path}/results",
+    shared = [
+        "scale=paper", "vectors=glove.6B.50d", "trainer=cpu", f"bilm.options={bilm.options}",
+        f"bilm.weights={bilm.weights}", f"vectors_root={vectors.parent}", f"cache_root={tmp_path}/cache",
+        f"results_root={tmp_path}/results",
     ]  # fmt: skip
-    for arm in ("baseline", "elmo"):
-        record = train(pages.compose([*given, f"arm={arm}"]))
-        assert (record.arm, record.variant) == (arm, {"vectors": "glove.6B.50d"})
+    for task, write in DATA.items():
+        given = [f"task={task}", *shared, *write(tmp_path / "data" / task)]
+        for arm in ("baseline", "elmo"):
+            record = train(pages.compose([*given, f"arm={arm}"]))
+            assert (record.arm, record.variant) == (arm, {"vectors": "glove.6B.50d"}), task
     (table,) = tables.overview(by_scale(store.read_all(tmp_path / "results")))
-    ((name, _, named, without, with_elmo, gain, _),) = table.rows
-    assert (name, named, table.remarks) == (task, "glove.6B.50d", [])
-    assert without.endswith("(1)")
-    assert with_elmo.endswith("(1)")
-    assert gain
+    assert table.remarks == []
+    assert {row[0] for row in table.rows} == {*DATA}
     page.refresh(tmp_path / "results")
-    (row,) = json.loads((tmp_path / "results" / "report.json").read_text())["answer"]["tables"][0]["rows"]
-    assert row[0] == task
-    assert row[1]["text"] == gain.partition(" ")[0]
+    rows = json.loads((tmp_path / "results" / "report.json").read_text())["answer"]["tables"][0]["rows"]
+    for (name, _, named, without, with_elmo, gain, _), shown in zip(table.rows, rows, strict=True):
+        assert named == "glove.6B.50d"
+        assert without.endswith("(1)")
+        assert with_elmo.endswith("(1)")
+        assert gain
+        assert (shown[0], shown[1]["text"]) == (name, gain.partition(" ")[0])
 
 
 # Labels.

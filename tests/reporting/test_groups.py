@@ -22,22 +22,19 @@ def names(*records):
     return [group.name for group in in_groups(records)]
 
 
-def test_groups_of_one_name_say_in_what_they_differ():
-    two = [
-        fake(group=group, settings={"seed": 1, "bilm": {"weights": f"sha256:{sha256}"}})
-        for group, sha256 in (("a", MINE), ("b", OTHER))
-    ]
-    assert names(*two) == ["+ELMo (input); bilm.weights=cccccccc", "+ELMo (input); bilm.weights=d5d5d5d5"]
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ({"bilm": {"weights": f"sha256:{MINE}"}}, {"bilm": {"weights": f"sha256:{OTHER}"}},
+         ("bilm.weights=cccccccc", "bilm.weights=d5d5d5d5")),
+        ({"task": {"batch": {"batch_size": 8}}}, {"task": {"batch": {"batch_size": 16}, "clip": 5.0}},
+         ("task.batch.batch_size=8; task.clip=null", "task.batch.batch_size=16; task.clip=5.0")),
+    ],
+)  # fmt: skip
+def test_groups_of_one_name_say_in_what_their_settings_differ(one, other, told):
+    two = [fake(settings={"seed": 1, "data": MINE, **settings}) for settings in (one, other)]
+    assert names(*two) == [f"+ELMo (input); {differs}" for differs in told]
     assert names(two[0], fake("none")) == ["+ELMo (input)", "baseline"]
-
-
-def test_settings_of_the_record_tell_groups_apart():
-    one = fake(group="a", settings={"seed": 1, "task": {"batch": {"batch_size": 8}}, "data": MINE})
-    two = fake(group="b", settings={"seed": 1, "task": {"batch": {"batch_size": 16}, "clip": 5.0}, "data": MINE})
-    assert names(one, two) == [
-        "+ELMo (input); task.batch.batch_size=8; task.clip=null",
-        "+ELMo (input); task.batch.batch_size=16; task.clip=5.0",
-    ]
 
 
 def test_many_settings_are_cut_short():
@@ -87,9 +84,9 @@ def one_cell(seed=1, sha256=MINE, data_sha256=MINE, **more):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("other", "mark"), [({"sha256": OTHER}, "biLM d5d5d5d5"), ({"data_sha256": OTHER}, "data d5d5d5d5")]
+    ("other", "mark", "group"),
+    [({"sha256": OTHER}, "biLM d5d5d5d5", None), ({"data_sha256": OTHER}, "data d5d5d5d5", "another")],
 )
-@pytest.mark.parametrize("group", [None, "another"])
 def test_records_that_claim_one_cell_have_a_row_each(tmp_path, other, mark, group):
     """Whatever group the other names, it neither joins the runs nor hides them."""
     runs = [one_cell(seed, f1=58.0 + seed) for seed in (1, 2, 3)]

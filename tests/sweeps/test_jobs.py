@@ -43,7 +43,8 @@ def test_what_a_user_can_mend_is_the_error_of_a_job_and_the_others_still_run(cap
     wrong = "import sys; print('error: a.txt:3: no tag', file=sys.stderr); sys.exit(2)"
     killed = "import sys; print('error: device 1 was killed', file=sys.stderr); sys.exit(75)"  # another start mends it
     jobs = [job("wrong", wrong), job("killed", killed), job("crash", "1 / 0"), job("right", "print('done')")]
-    errors = run_jobs(jobs, 1)
+    *errors, ended = run_jobs([*jobs, job("ended", "import os; os.kill(os.getpid(), 9)")], 1)
+    assert "ended: was killed by SIGKILL" in str(ended)
     assert [error and (type(error), str(error)) for error in errors] == [
         (UserError, "a.txt:3: no tag"),
         (Interrupted, "device 1 was killed"),
@@ -54,11 +55,6 @@ def test_what_a_user_can_mend_is_the_error_of_a_job_and_the_others_still_run(cap
     assert "crash: ZeroDivisionError: division by zero" in out
     assert "right: done" in out
     assert "no tag" not in out
-
-
-def test_a_killed_job_is_an_error():
-    (error,) = run_jobs([job("killed", "import os; os.kill(os.getpid(), 9)")], 1)
-    assert "killed: was killed by SIGKILL" in str(error)
 
 
 def test_each_job_has_its_share_of_the_cores(capsys, monkeypatch):

@@ -10,7 +10,6 @@ import pytest
 from elmo_bench.running import ranks
 from elmo_bench.speed import device
 from elmo_bench.sweeps import local
-from elmo_bench.system.places import ROOT
 from tests.conftest import PATIENCE
 
 SCORE = ("score", "task=sst5", "gold=gold", "predictions=gold")
@@ -43,11 +42,6 @@ def test_a_job_imports_the_code_of_its_parent_and_nothing_from_the_current_folde
     assert said(folder, *local.TRAIN[:-1], *SCORE, PYTHONPATH=other) == '{"accuracy": 100.0}\n'
     shown = said(folder, *local.TRAIN[:-1], "prepare", "task=nosuch")
     assert shown.startswith("error: task=nosuch: there is no such task")
-
-
-@pytest.mark.slow
-def test_python_m_is_the_same_as_the_console_command(folder):
-    assert said(folder, sys.executable, "-m", "elmo_bench", *SCORE, PYTHONPATH=str(ROOT)) == '{"accuracy": 100.0}\n'
 
 
 def test_ranks_and_measurements_are_started_like_jobs(tmp_path, monkeypatch):

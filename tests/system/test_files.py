@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elmo_bench.system.storage.files import replacement, replacing
+from elmo_bench.system.storage.files import replacing
 
 
 def names(folder: Path) -> list[str]:
@@ -52,13 +52,6 @@ def test_what_is_renamed_is_on_the_disk(tmp_path, monkeypatch):
         file.write("four")
     assert done[:2] == [4, "renamed"]
     assert len(done) == 3  # the folder, which holds the new name
-
-
-def test_a_library_may_write_to_the_path_itself(tmp_path):
-    with replacement(tmp_path / "x") as beside:
-        assert beside.parent == tmp_path
-        beside.write_text("new")
-    assert names(tmp_path) == ["x"]
 
 
 def test_a_folder_that_is_missing_is_not_made(tmp_path):

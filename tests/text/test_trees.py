@@ -1,7 +1,5 @@
 """Trees from lines, and what is said of lines that are none."""
 
-import random
-
 import pytest
 
 from elmo_bench.system.errors import UserError
@@ -16,23 +14,6 @@ def test_a_tree_gives_its_words_and_phrases_the_sentence_last():
     assert Tree.parse("(1(0 not)(3 good))").words == ["not", "good"]
     assert Tree.parse("(S (1 a) (B b) (0 c))").nodes[-1] == Node("S", 0, 3)
     assert Tree.parse("(2 1\u00a01\\/2)").words == ["1\u00a01\\/2"]  # a no-break space is part of a word
-
-
-def test_random_trees_come_back():
-    draw = random.Random(1)
-
-    def grow(depth: int) -> tuple[str, int]:
-        if depth == 0 or draw.random() < 0.2:
-            return f"({draw.randint(0, 4)} w{draw.randint(0, 9)})", 1
-        parts = [grow(depth - 1) for _ in range(draw.randint(1, 3))]
-        return f"({draw.randint(0, 4)} {' '.join(text for text, _ in parts)})", 1 + sum(n for _, n in parts)
-
-    for _ in range(100):
-        text, nodes = grow(5)
-        tree = Tree.parse(text)
-        assert len(tree.nodes) == nodes
-        assert tree.nodes[-1][1:] == (0, len(tree.words))
-        assert [part for part in text.replace("(", " ").replace(")", " ").split() if part[0] == "w"] == tree.words
 
 
 def test_a_deep_tree_needs_no_stack():

@@ -60,11 +60,6 @@ def test_documents_are_named_beside_the_file(data):
         assert (error.value.path, error.value.line) == (beside, line)
 
 
-def test_tags_of_another_scheme_and_letter_give_the_same(data):
-    train = "Ida\tx\tS-PER\nRoma\tx\tS-PER\nin\tx\tO\nBell\tx\tU-LOC\n"
-    assert NerReader(data(train)).load()["train"]["tags"][:] == [["S-PER", "S-PER", "O", "S-LOC"]]
-
-
 def test_columns_by_number_and_comments(data):
     train = "# sent_id = 1\n1\tIda\tB-PER\t_\n2\tsings\tO\t_\n"
     reader = NerReader(data(train, train, train, word_column=1, tag_column=2, comment="#"))

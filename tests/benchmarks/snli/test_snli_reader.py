@@ -148,14 +148,6 @@ def test_vocabularies_come_from_train_alone(data):
     assert {"A", "a", "tall"} & set(cased.vocabularies["words"].items) == {"A", "tall"}
 
 
-def test_collate(data):
-    reader = SnliReader(data())
-    rows = reader.load()["train"].to_list()
-    batch = reader.collate(rows)
-    assert tuple(batch.texts) == reader.fields
-    assert batch.labels["label"].tolist() == [0, 2, 1]
-
-
 # Faults.
 
 HEADER = "gold_label\tsentence1\tsentence2\n"

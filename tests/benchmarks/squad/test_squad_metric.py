@@ -125,7 +125,6 @@ def test_during_training_it_is_the_same(tmp_path):
     for id in golds:
         metric.update([{"answer": found[id], "start": 0, "end": 1}], [{"answers": golds[id]}])
     assert metric.compute() == score(*files(tmp_path, golds, found))
-    assert SquadMetric().compute() == {"exact_match": 0.0, "f1": 0.0}
 
 
 TWICE = '{"data": [{"paragraphs": [{"qas": [QA, QA]}]}]}'.replace("QA", '{"id": "q7", "answers": [{"text": "x"}]}')
@@ -158,7 +157,3 @@ def test_real_answers_score_full_marks(data_root, tmp_path):
     found = {question.id: question.answers[0].text for part in read_paragraphs(path) for question in part.questions}
     (tmp_path / "all.json").write_text(json.dumps(found))
     assert score(path, tmp_path / "all.json") == {"exact_match": 100.0, "f1": 100.0}
-    (tmp_path / "all.json").write_text(json.dumps(dict.fromkeys(found, "the")))
-    scores = score(path, tmp_path / "all.json")
-    assert scores["f1"] == 0
-    assert 0 < scores["exact_match"] < 0.1  # a few gold answers are nothing but an article
