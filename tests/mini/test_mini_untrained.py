@@ -62,7 +62,7 @@ def test_missing_options_are_named(block, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("scale", ["mini", "open", "paper"])
+@pytest.mark.parametrize("scale", ["mini", "open"])
 def test_every_scale_has_the_control(scale):
     cfg = pages.compose(["task=ner", f"scale={scale}", "bilm=untrained"])
     own = pages.compose(["task=ner", f"scale={scale}"])

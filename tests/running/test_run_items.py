@@ -131,7 +131,7 @@ def left(results: Path) -> tuple[Record, Path, Path]:
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_run_keeps_its_items_and_its_predictions_for_test_in_the_order_of_the_splits(bench):
-    bench.train("elmo.where=both")
+    bench.train("elmo.where=both", "task.fit.epochs=1")
     record, path, work = left(bench.results)
     items = run_items.read(path)
     run_items.check(items, record.metrics, toy.ToyMetric.from_totals)
@@ -164,11 +164,11 @@ def _with_size(data, size: int):
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_half_finished_run_without_its_items_says_what_to_do(bench):
-    (bench.died() / DEV).unlink()
+    (bench.died("task.fit.epochs=1") / DEV).unlink()
     with pytest.raises(
         UserError, match=r"dev\.items\.npz: no such file of per-example results; start the run again with force=true"
     ):
-        bench.train()
+        bench.train("task.fit.epochs=1")
     assert not list(bench.results.rglob("runs/*"))
-    bench.train("force=true")
+    bench.train("task.fit.epochs=1", "force=true")
     assert left(bench.results)[1].is_file()
