@@ -5,8 +5,6 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import EMAWeightAveraging
 
-from elmo_bench.commands.use.predict import predict
-from elmo_bench.embedding.model import Model
 from elmo_bench.running.callbacks import LIGHTNINGS, averaging
 from elmo_bench.running.module import BenchModule
 
@@ -72,19 +70,6 @@ def test_averages_are_scored_kept_tested_and_recorded(bench, watched):
     for place in ("input", "output"):  # the record's layer weights are those of the model that it scores
         w = epochs[-1][f"representation.elmo.mixes.{place}.w"]
         assert record.layer_weights[place][-1] == pytest.approx(w.softmax(0).tolist(), abs=1e-5)
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_predictions_come_from_the_averages(bench, watched, monkeypatch, tmp_path):
-    record = bench.train(AVERAGE, "task.fit.epochs=2", "task.optimizer.lr=0.05")
-    *epochs, _ = watched["scored"]
-    used: list[dict[str, torch.Tensor]] = []
-    forward = Model.forward
-    monkeypatch.setattr(Model, "forward", lambda self, batch: used.append(self.state_dict()) or forward(self, batch))
-    (tmp_path / "in.jsonl").write_text('{"tokens": ["ba", "de"]}\n')
-    files = str(bench.results / record.checkpoint), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")
-    predict(*files, task="toy")
-    same(used[0], epochs[record.epoch - 1], exactly=True)
 
 
 def test_averages_in_a_few_operations_are_lightnings_bit_for_bit():

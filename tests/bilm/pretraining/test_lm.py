@@ -149,21 +149,6 @@ def test_a_sample_of_everything_is_the_full_softmax(logits):
         torch.testing.assert_close(a, b)
 
 
-def test_the_sampled_normaliser_is_right_on_average():
-    """exp(loss) = 1 + (other words) / (true word): its mean over samples is that of the full softmax."""
-    torch.manual_seed(0)
-    h, weight, bias, targets = torch.randn(1, 3), torch.randn(200, 3), torch.randn(200), torch.tensor([7])
-    generator, total, draws = np.random.default_rng(0), 0.0, 1000
-    for _ in range(draws):
-        drawn = Negatives.draw(50, 200, generator)
-        rows = torch.cat([targets, drawn.ids])
-        # the target is always there: it is not corrected, so that only the negatives' correction is seen
-        loss = sampled_nll(h, weight[rows], bias[rows], targets, torch.zeros(1), drawn.ids, drawn.log_expected)
-        total += math.exp(loss.item())
-    expected = math.exp(F.cross_entropy(h @ weight.t() + bias, targets).item())
-    assert abs(total / draws / expected - 1) < 0.05  # the number of tries is itself drawn: not quite 0
-
-
 def test_the_target_is_corrected_like_the_sample(logits):
     h, weight, bias, targets = logits
     negatives = torch.tensor([1, 4, 3, 7])
