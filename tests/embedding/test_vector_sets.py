@@ -347,12 +347,6 @@ NAMED = {  # with their dimension, and whether they are trained
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("task", NAMED)
-def test_scale_paper_has_the_vectors_of_the_paper(task):
-    shown = typed(f"task={task}", "scale=paper")
-    assert (shown.vectors.label, shown.task.words["size"], shown.task.words["trainable"]) == NAMED[task]
-
-
 def test_scale_paper_looks_words_up_as_the_reference_does():
     squad, coref = typed("task=squad", "scale=paper").task.words, typed("task=coref", "scale=paper").task.words
     assert (squad["lookup"], squad["missing"]) == ("lower", "zero")
@@ -397,8 +391,9 @@ def nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("task", NAMED)
-def test_all_that_the_paper_scale_lacks_is_listed_at_once(task, nothing, monkeypatch):
+def test_scale_paper_has_the_vectors_of_the_paper_and_all_that_it_lacks_is_listed_at_once(task, nothing, monkeypatch):
     both, baseline = typed(f"task={task}", *nothing), typed(f"task={task}", *nothing, "arm=baseline")
+    assert (both.vectors.label, both.task.words["size"], both.task.words["trainable"]) == NAMED[task]
     for part in [*MISSING[task], *WEIGHTS]:
         assert part in said(both)
     head, *lines = said(both).splitlines()

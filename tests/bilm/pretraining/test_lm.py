@@ -49,12 +49,6 @@ def test_streams_of_any_text(sentences):
         assert words_of(corpus, vocabulary, stream) == (" ".join(inputs), " ".join(targets))
 
 
-def test_a_vocabulary_holds_the_most_frequent_words(text):
-    corpus = Corpus.read([Source(text("b a a c\nc a <UNK> <UNK> <UNK>\n"))])
-    assert corpus.vocabulary(100) == ["<S>", "</S>", "<UNK>", "a", "c", "b"]
-    assert corpus.vocabulary(4) == ["<S>", "</S>", "<UNK>", "a"]
-
-
 def test_sources_are_read_in_part_and_shuffled(text):
     sentences = "".join(f"w{i} x{i}\n" for i in range(20))
     places = [Source(text(sentences, "a.txt"), 7), Source(text("end\n", "b.txt"))]
