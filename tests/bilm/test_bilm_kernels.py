@@ -212,23 +212,23 @@ def test_torchs_own_operations_take_one_thread(small, monkeypatch, set_threads):
 def team(tmp_path_factory):
     """A program in which a team takes turns, at most as many as it is told: prints members, turns, wrong turns."""
 
-    @cache
-    def made(*flags: str) -> str:
-        folder = tmp_path_factory.mktemp("team")
-        done = compiled(*flags, f"{compiled_once}/team.o", "-o", f"{folder}/team")
-        if done.returncode:
-            pytest.skip(f"the compiler has no {' '.join(flags)}: {done.stderr[-200:]}")
-        return f"{folder}/team"
+    folder = tmp_path_factory.mktemp("team")
+    (folder / "team.cpp").write_text(TEAM)
+    name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
 
     def compiled(*options: str) -> subprocess.CompletedProcess[str]:
-        name = next(name for name in compiler.COMPILERS if name and shutil.which(name))
-        return subprocess.run([name, "-pthread", *options], capture_output=True, text=True, timeout=PATIENCE)
+        command = [name, "-pthread", *options]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
 
-    compiled_once = tmp_path_factory.mktemp("object")
-    (compiled_once / "team.cpp").write_text(TEAM)
-    options = "-std=c++17", "-O1", f"-I{compiler.SOURCE.parent}", "-c", f"{compiled_once}/team.cpp"
-    compiled(*options, "-o", f"{compiled_once}/team.o").check_returncode()
-    return made
+    @cache
+    def linked(*flags: str) -> Path:
+        done = compiled(*flags, "team.o", "-o", f"team{len(flags)}")
+        if done.returncode:
+            pytest.skip(f"the compiler has no {' '.join(flags)}: {done.stderr[-200:]}")
+        return folder / f"team{len(flags)}"
+
+    compiled("-std=c++17", "-O1", f"-I{compiler.SOURCE.parent}", "-c", "team.cpp").check_returncode()
+    return linked
 
 
 TEAM = r"""

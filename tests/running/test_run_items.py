@@ -14,7 +14,6 @@ from elmo_bench.records import items as run_items
 from elmo_bench.records import store
 from elmo_bench.records.items import DEV, PREDICTIONS
 from elmo_bench.records.record import Record
-from elmo_bench.running import run
 from elmo_bench.system.errors import UserError
 from tests import toy
 from tests.damage import refusals
@@ -143,23 +142,6 @@ def test_a_run_keeps_its_items_and_its_predictions_for_test_in_the_order_of_the_
     metric.update([json.loads(line) for line in (work / PREDICTIONS).read_text().splitlines()], rows["test"])
     assert metric.compute() == record.metrics["test"]
     same(metric.items().in_row_order(np.arange(40)), items["test"])
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_items_do_not_depend_on_how_rows_were_batched(bench):
-    """The head sees each row alone, so that one epoch scores the same however dev and test are cut into batches."""
-    bench.train("task.fit.epochs=1")
-    expected = left(bench.results)[1].read_bytes()
-    whole = run.Data._whole
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run.Data, "_whole", lambda data, split: whole(_with_size(data, 3), split))
-        bench.train("task.fit.epochs=1", f"results_root={bench.folder}/other")
-    assert left(bench.folder / "other")[1].read_bytes() == expected
-
-
-def _with_size(data, size: int):
-    data.sampler = type(data.sampler)(data.sampler.func, **{**data.sampler.keywords, "batch_size": size})
-    return data
 
 
 @pytest.mark.usefixtures("stand_in")
