@@ -149,7 +149,7 @@ def test_a_run_with_vectors_of_the_text_says_so(text):
 def test_words_of_dev_and_test_that_the_file_has_are_known(bench, stand_in, built):
     (bench.data / "toy" / "test.txt").write_text("ba/B fresh/A odd/B\n")
     (bench.folder / "v.txt").write_text("ba 1 1 1 1\nfresh 2 2 2 2\nnowhere 3 3 3 3\n")
-    record = bench.train("elmo.where=none", f"+task.words.path={bench.folder}/v.txt")
+    record = bench.train("elmo.where=none", f"+task.words.path={bench.folder}/v.txt", "task.fit.epochs=1")
     words = built[0].vocabularies["words"]
     assert "fresh" in words
     assert "odd" not in words

@@ -150,7 +150,7 @@ def broken_off(step):
 
 
 def test_predictions_are_those_of_the_run_where_the_text_is_the_same(bench, files):
-    record = bench.train(*bilm(files), "bilm.state=carry")
+    record = bench.train(*bilm(files), "bilm.state=carry", "task.fit.epochs=1")
     rows = toy.read(bench.data / "toy" / "test.txt")
     (bench.folder / "in.jsonl").write_text("".join(json.dumps({"tokens": row["tokens"]}) + "\n" for row in rows))
     output = bench.folder / "out.jsonl"

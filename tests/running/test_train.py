@@ -82,18 +82,18 @@ def test_a_run_is_the_same_with_a_cache_and_without_with_room_and_without_and_wi
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_recorded_run_is_not_run_again_unless_forced(bench, monkeypatch, capsys):
-    first = bench.train()
+    first = bench.train("task.fit.epochs=1")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "_train", None)
-        assert bench.train("trainer.threads=1", "logger=wandb", "debug=true") == first
+        assert bench.train("task.fit.epochs=1", "trainer.threads=1", "logger=wandb", "debug=true") == first
     assert "not run again" in capsys.readouterr().out
-    assert result(bench.train("force=true")) == result(first)
-    other = bench.train("seed=2")
+    assert result(bench.train("task.fit.epochs=1", "force=true")) == result(first)
+    other = bench.train("task.fit.epochs=1", "seed=2")
     assert (other.run != first.run, other.group) == (True, first.group)
     assert other.layer_weights != first.layer_weights
     monkeypatch.setattr(run, "run_once", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        bench.train("force=true")
+        bench.train("task.fit.epochs=1", "force=true")
 
 
 @pytest.mark.parametrize("changes", [EVERYTHING, ("fraction=0.5",)], ids=["everything", "fraction"])
@@ -200,8 +200,8 @@ def test_gradients_are_clipped(bench, monkeypatch, by, bound):
 
 @pytest.mark.usefixtures("stand_in")
 def test_the_baseline_needs_no_bilm(bench):
-    bare = bench.train("elmo.where=none", "bilm=none")
-    same = bench.compose("elmo.where=none", "elmo.lambda=0.5", "bilm.weights=/nowhere/at/all")
+    bare = bench.train("elmo.where=none", "bilm=none", "task.fit.epochs=1")
+    same = bench.compose("elmo.where=none", "elmo.lambda=0.5", "bilm.weights=/nowhere/at/all", "task.fit.epochs=1")
     assert launch.train(same).run == bare.run
     assert bare.bilm == {"name": None, "sha256": None, "tuned": False}
     assert bare.layer_weights == bare.gamma == {}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.bilm.corpus import Corpus, Source, Stream
-from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, chunks, log_expected, sampled_nll
+from elmo_bench.bilm.lm import BidirectionalLM, Negatives, WordTypes, log_expected, sampled_nll
 from elmo_bench.system.errors import UserError
 from tests.reference_bilm import Files, ReferenceBiLM, near, write_random
 
@@ -70,16 +70,6 @@ def test_text_that_cannot_be_used(text, content, tokens):
     with pytest.raises(UserError) as caught:
         Corpus.read([Source(path, tokens)])
     assert caught.value.path == path
-
-
-def test_chunks_walk_through_parallel_pieces():
-    stream = Stream(np.arange(23), np.arange(23) + 100)
-    found = list(chunks(stream, 3, 2))
-    assert [chunk.inputs.tolist() for chunk in found[:2]] == [[[0, 1], [7, 8], [14, 15]], [[2, 3], [9, 10], [16, 17]]]
-    assert found[0].targets.tolist() == [100, 107, 114, 101, 108, 115]  # step by step, as the LSTM's rows
-    assert len(found) == 3
-    again = list(chunks(stream, 3, 2, first=2))
-    assert [chunk.inputs.tolist() for chunk in again] == [found[2].inputs.tolist()]
 
 
 def test_distinct_types_are_encoded_once_and_found_again(tmp_path):
