@@ -7,8 +7,6 @@ what a test kills.
 from __future__ import annotations
 
 import importlib
-import io
-import json
 import os
 import runpy
 import signal
@@ -19,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 
 from hydra.core.global_hydra import GlobalHydra
@@ -27,11 +26,10 @@ from elmo_bench import __main__
 from elmo_bench.layers import bilm
 from elmo_bench.sweeps import local
 from elmo_bench.system import children, places
-from elmo_bench.system.terminal import console
 from tests import fakes
 
-if TYPE_CHECKING:  # imports Lightning, which takes a new process seconds
-    from elmo_bench.running.ranks import Rank
+if TYPE_CHECKING:
+    import pytest
 
 
 def stand_in() -> None:
@@ -105,6 +103,8 @@ SECONDS = 900  # as PATIENCE of conftest.py, which takes longer to import
 class Fork:
     """An action in a fork of this process, killed after SECONDS, with the methods of `subprocess.Popen` that we use."""
 
+    stdin: IO[bytes]
+
     def __init__(self, action: Callable[[], None], environment: Mapping[str, str]):
         importlib.import_module("elmo_bench.running.run")  # with all that trains: once, not again in every fork
         self.out, self.said = (tempfile.TemporaryFile("w+", errors="surrogateescape") for _ in range(2))  # noqa: SIM115
@@ -172,20 +172,29 @@ def anew(
     return subprocess.CompletedProcess([name, *arguments], *Fork(act, environment).finish())
 
 
-def forked_rank(rank: Rank, task: dict[str, Any], folder: Path) -> Fork:
-    """In place of `ranks._start`: a further device of a run as a fork of this process."""
-    from elmo_bench.running import worker
+def forked_ranks(patch: pytest.MonkeyPatch) -> list[Fork]:
+    """From now on the further devices of a run are forks of this process; the list has those that are started."""
+    from elmo_bench.running import ranks
 
-    def follow() -> None:
-        with open(folder / f"rank{rank.number}.log", "wb") as log:
-            os.dup2(log.fileno(), 1)
-            os.dup2(log.fileno(), 2)
-        sys.stdin = io.StringIO(json.dumps(given))
-        console.report(worker.main)
+    forks: list[Fork] = []
 
-    folder.mkdir(parents=True, exist_ok=True)
-    given = {"rank": rank, "parent": os.getpid(), **task}
-    return Fork(follow, os.environ)
+    def start(command: Sequence[str], stdout: IO[bytes], **_: Any) -> Fork:
+        read, write = os.pipe()
+
+        def follow() -> None:
+            os.close(write)
+            os.dup2(stdout.fileno(), 1)
+            os.dup2(stdout.fileno(), 2)
+            sys.stdin = os.fdopen(read)
+            runpy.run_module(command[-1], run_name="__main__")
+
+        forks.append(fork := Fork(follow, os.environ))
+        os.close(read)
+        fork.stdin = os.fdopen(write, "wb")
+        return fork
+
+    patch.setattr(ranks, "subprocess", SimpleNamespace(Popen=start, PIPE=None, STDOUT=None))
+    return forks
 
 
 def _inside(action: Any, environment: Mapping[str, str], out: IO[str], said: IO[str]) -> None:

@@ -38,15 +38,6 @@ needs_compiler = pytest.mark.skipif(
 setattr(base, "parse", lru_cache(maxsize=4096)(grammar_parser.parse))  # noqa: B010
 
 
-def altered(source: Path, right: str, wrong: str, folder: Path) -> Path:
-    """A copy of a C++ source, with the headers beside it, that has other text in one place or more."""
-    texts = {path.name: path.read_text() for path in (source, *source.parent.glob("*.h"))}
-    assert any(right in text for text in texts.values())
-    for name, text in texts.items():
-        (folder / name).write_text(text.replace(right, wrong))
-    return folder / source.name
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """With `-n auto`, two processes more than cores: some tests wait for a server or for another process."""

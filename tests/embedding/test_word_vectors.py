@@ -149,7 +149,7 @@ def test_a_run_with_vectors_of_the_text_says_so(text):
 def test_words_of_dev_and_test_that_the_file_has_are_known(bench, stand_in, built):
     (bench.data / "toy" / "test.txt").write_text("ba/B fresh/A odd/B\n")
     (bench.folder / "v.txt").write_text("ba 1 1 1 1\nfresh 2 2 2 2\nnowhere 3 3 3 3\n")
-    record = bench.train("elmo.where=none", f"+task.words.path={bench.folder}/v.txt")
+    record = bench.train("elmo.where=none", f"+task.words.path={bench.folder}/v.txt", "task.fit.epochs=1")
     words = built[0].vocabularies["words"]
     assert "fresh" in words
     assert "odd" not in words
@@ -203,12 +203,11 @@ def test_table_1_compares_models_on_the_vectors_of_the_scale(text):
     assert (console.explain(error) or "").startswith("arm=text: choose from baseline, elmo")
 
 
-@pytest.mark.parametrize("task", pages.tasks())
-@pytest.mark.parametrize("scale", ["mini", "open"])
+@pytest.mark.parametrize(
+    ("task", "scale"), [*((task, "mini") for task in pages.tasks() if "mini" in pages.scales(task)), ("ner", "open")]
+)
 def test_every_task_takes_vectors_of_the_text_as_it_looks_its_words_up(task, scale):
     run = typed(pages.compose([f"task={task}", f"scale={scale}", "vectors=text", "data_root=data"]))
-    if scale not in run.task.scales:
-        pytest.skip(f"{task} does not offer scale={scale}")
     check_vectors(run)
     assert run.vectors.size == run.task.words["size"]
     assert run.vectors.lower is bool(run.task.reader.get("lower", False))

@@ -1,8 +1,6 @@
 """The command that does all that needs a GPU, here on a CPU."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -172,8 +170,7 @@ def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(data):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_one_line_says_so(tmp_path):
-    command = [sys.executable, "-m", "tests.gpu", f"results_root={tmp_path}"]
-    done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True)
+    done = anew(ROOT, "tests.gpu", [f"results_root={tmp_path}"], clean_environment())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: device=cuda: there is no GPU here")
     assert len(done.stderr.splitlines()) == 1

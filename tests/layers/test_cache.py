@@ -17,6 +17,7 @@ from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import frozen_layers
 from tests import tiny_bilm
 from tests.conftest import PATIENCE
+from tests.damage import flipped
 from tests.fakes import FakeBiLM
 
 SENTENCES = [["the", "cat", "sat"], ["a"], ["Zürich", "is", "far", "away", "."], [], ["the", "cat", "sat"]]
@@ -84,10 +85,6 @@ def test_sources_do_not_share_numbers(bilm, tmp_path):
     assert len(folders) == 7
 
 
-def flipped(content: bytes, place: int) -> bytes:
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-
-
 DAMAGES = {
     "truncated data": ("bin", lambda content: content[:-10]),
     "empty data": ("bin", lambda content: b""),
@@ -127,8 +124,7 @@ def test_no_flipped_bit_anywhere_changes_a_layer(tmp_path):
         shutil.rmtree(cache.folder)
         shutil.copytree(whole, cache.folder)
         file = draw.choice(sorted(path for path in cache.folder.iterdir() if path.stat().st_size))
-        content = file.read_bytes()
-        file.write_bytes(flipped(content, draw.randrange(len(content))))
+        file.write_bytes(flipped(file.read_bytes(), draw))
         opened = ActivationCache(source, tmp_path / "cache")
         assert torch.equal(opened.layers(SENTENCES), expected)
         opened.prepare(SENTENCES)
@@ -154,32 +150,33 @@ def test_damage_where_nothing_can_be_written_is_computed_around(tmp_path, monkey
     assert "cannot be written" in second
 
 
-def test_layers_that_others_could_have_written_are_not_read(bilm, tmp_path, monkeypatch, capsys):
-    expected = bilm.layers(SENTENCES)
+@pytest.fixture
+def theirs(bilm, tmp_path) -> Path:
+    """Layers of another source in the folder of the biLM's, with checksums that match."""
     ActivationCache(FakeBiLM(), tmp_path / "cache").prepare(SENTENCES)
-    (theirs,) = (tmp_path / "cache").iterdir()
-    theirs.rename(ActivationCache(bilm, tmp_path / "cache").folder)  # theirs, with checksums that match
-    cache = ActivationCache(bilm, tmp_path / "cache")
+    (made,) = (tmp_path / "cache").iterdir()
+    return made.rename(ActivationCache(bilm, tmp_path / "cache").folder)
+
+
+def test_layers_that_others_could_have_written_are_not_read(bilm, theirs, tmp_path, capsys):
+    expected = bilm.layers(SENTENCES)
     for number in (0o777, 0o757):
-        cache.folder.chmod(number)
+        theirs.chmod(number)
         cache = ActivationCache(bilm, tmp_path / "cache")
         cache.prepare(SENTENCES)
         torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
         said = capsys.readouterr().err
-        assert f"no layers are kept in {cache.folder}: other users may write to it (chmod go-w)" in said
+        assert f"no layers are kept in {theirs}: other users may write to it (chmod go-w)" in said
 
 
 @pytest.mark.parametrize("suffix", [".bin", ".npz"])
-def test_a_shard_that_others_could_have_written_is_computed_again(bilm, tmp_path, capsys, suffix):
+def test_a_shard_that_others_could_have_written_is_computed_again(bilm, theirs, tmp_path, capsys, suffix):
     """The folder is this user's alone by now; the file was written when it was not."""
     expected = bilm.layers(SENTENCES)
-    ActivationCache(FakeBiLM(), tmp_path / "cache").prepare(SENTENCES)
-    (theirs,) = (tmp_path / "cache").iterdir()
-    theirs.rename(folder := ActivationCache(bilm, tmp_path / "cache").folder)
-    (file,) = folder.glob(f"*{suffix}")
+    (file,) = theirs.glob(f"*{suffix}")
     file.chmod(0o666)
     cache = ActivationCache(bilm, tmp_path / "cache")
-    assert f"damaged layers, or such as others could have written, in {folder}" in capsys.readouterr().err
+    assert f"damaged layers, or such as others could have written, in {theirs}" in capsys.readouterr().err
     torch.testing.assert_close(cache.layers(SENTENCES), expected, atol=2e-3, rtol=2e-3)
     cache.prepare(SENTENCES)
     ActivationCache(bilm, tmp_path / "cache").read([])

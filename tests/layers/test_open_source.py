@@ -1,10 +1,7 @@
 """From a `bilm:` block to a source of layers: the class that it names, with the block's own keys as arguments."""
 
-from dataclasses import dataclass, field
-
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.layers.bilm import BilmLayers
@@ -34,18 +31,6 @@ def test_the_page_names_the_source_and_gives_its_arguments(block):
     torch.testing.assert_close(source.layers(SENTENCES), expected, rtol=0, atol=0)
     other = open_source({"_target_": "tests.fakes.FakeBiLM", "name": "fake", "seed": 4})
     torch.testing.assert_close(other.layers(SENTENCES), FakeBiLM(seed=4).layers(SENTENCES), rtol=0, atol=0)
-
-
-@dataclass
-class Block:
-    seed: int = 4
-    name: str = "fake"
-    _target_: str = field(default="tests.fakes.FakeBiLM")
-
-
-@pytest.mark.parametrize("made", [Block(), OmegaConf.structured(Block), OmegaConf.create(vars(Block()))])
-def test_the_block_may_be_a_dataclass_or_of_omegaconf(made):
-    assert open_source(made).sha256 == FakeBiLM(seed=4).sha256
 
 
 def test_a_cache_is_made_where_it_is_asked_for_and_the_source_allows_it(block, tmp_path):

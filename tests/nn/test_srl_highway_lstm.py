@@ -131,13 +131,13 @@ def test_one_dropout_mask_for_all_steps_of_a_layer_and_none_at_test(monkeypatch)
 def test_a_compiled_step_is_the_step(monkeypatch):
     """The one function that a GPU takes compiled, whatever the number of sentences.
 
-    By Dynamo and its derivatives alone: the C++ of torch's own backend takes long, and a GPU runs none of it.
+    By Dynamo alone: torch's own backend takes long, and on a GPU the step of SRL is compared with the CPU's.
     """
     torch.manual_seed(6)
     model = AlternatingHighwayLSTM(40, 30, 2, dropout=0.1)
     x, mask = batch([4, 9, 2, 7], 40, torch.float32)
     found = []
-    for made in (highway_lstm.cell, torch.compile(highway_lstm.cell, dynamic=True, backend="aot_eager")):
+    for made in (highway_lstm.cell, torch.compile(highway_lstm.cell, dynamic=True, backend="eager")):
         monkeypatch.setattr(highway_lstm, "compiled", lambda function, device, made=made: made)
         torch.manual_seed(7)
         out = model(x, mask)

@@ -1,16 +1,10 @@
 """Averaged weights (an exponential moving average): against sums by hand, and wherever a run uses its weights."""
 
-import time
-
 import pytest
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import EMAWeightAveraging
 
-from elmo_bench.commands.use.predict import predict
-from elmo_bench.embedding.model import Model
-from elmo_bench.metrics.items import AdditiveMetric
-from elmo_bench.records import store
 from elmo_bench.running.callbacks import LIGHTNINGS, averaging
 from elmo_bench.running.module import BenchModule
 
@@ -76,53 +70,6 @@ def test_averages_are_scored_kept_tested_and_recorded(bench, watched):
     for place in ("input", "output"):  # the record's layer weights are those of the model that it scores
         w = epochs[-1][f"representation.elmo.mixes.{place}.w"]
         assert record.layer_weights[place][-1] == pytest.approx(w.softmax(0).tolist(), abs=1e-5)
-
-
-class Later(AdditiveMetric):
-    """A metric that every epoch beats the one before in, in whatever process."""
-
-    statistics = ("accuracy",)
-
-    def update(self, predictions, rows):
-        if not len(self.items()):
-            self.tally.add(time.time())
-
-    @staticmethod
-    def from_totals(totals):
-        return dict(totals)
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_killed_a_run_goes_on_with_both_copies(bench):
-    changes = ("elmo.where=both", AVERAGE, "task.fit.epochs=4", f"task.metric._target_={__name__}.Later")
-    whole = bench.train(*changes)
-    torn = f"results_root={bench.folder}/torn"
-    assert bench.command("train", *bench.overrides(torn, *changes), STOP="2,3").returncode == -9
-    done = bench.command("train", *bench.overrides(torn, *changes))
-    assert done.returncode == 0, done.stderr
-    (path,) = (bench.folder / "torn").rglob("runs/*/*/*.json")
-    resumed = store.read(path)
-    assert (resumed.epoch, resumed.updates) == (4, 20)
-    assert resumed.layer_weights == whole.layer_weights
-    assert resumed.history["loss"] == whole.history["loss"]
-    one, other = (
-        torch.load(root / record.checkpoint, weights_only=True)["state_dict"]
-        for root, record in ((bench.results, whole), (bench.folder / "torn", resumed))
-    )
-    same(one, other, exactly=True)
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_predictions_come_from_the_averages(bench, watched, monkeypatch, tmp_path):
-    record = bench.train(AVERAGE, "task.fit.epochs=2", "task.optimizer.lr=0.05")
-    *epochs, _ = watched["scored"]
-    used: list[dict[str, torch.Tensor]] = []
-    forward = Model.forward
-    monkeypatch.setattr(Model, "forward", lambda self, batch: used.append(self.state_dict()) or forward(self, batch))
-    (tmp_path / "in.jsonl").write_text('{"tokens": ["ba", "de"]}\n')
-    files = str(bench.results / record.checkpoint), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")
-    predict(*files, task="toy")
-    same(used[0], epochs[record.epoch - 1], exactly=True)
 
 
 def test_averages_in_a_few_operations_are_lightnings_bit_for_bit():

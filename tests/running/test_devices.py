@@ -1,7 +1,4 @@
-"""Several devices: processes on the CPU (gloo) that share the batches of a run.
-
-The first test starts a new process, as users do; in the others it is a fork.
-"""
+"""Several devices: processes on the CPU (gloo), here forks, that share the batches of a run."""
 
 import itertools
 import json
@@ -11,7 +8,6 @@ import time
 
 import pytest
 import torch
-from hydra.errors import HydraException
 from hydra.utils import instantiate
 
 from elmo_bench.configuration import schema
@@ -20,9 +16,8 @@ from elmo_bench.running import ranks
 from elmo_bench.running.build import build
 from elmo_bench.running.ranks import Rank, started
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal import console
 from elmo_bench.text.batching import BucketSampler
-from tests.command import forked_rank
+from tests.command import forked_ranks
 
 pytestmark = pytest.mark.slow
 
@@ -31,8 +26,10 @@ TWO = ("trainer.devices=2", "elmo.where=none", "task.head.dropout=0.0")
 
 
 @pytest.mark.parametrize("accelerator", ["cpu", pytest.param("gpu", marks=pytest.mark.gpu(2))])
-def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator):
+def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator, monkeypatch):
     """One update of two processes is one of a process that sees both batches."""
+    if accelerator == "cpu":  # a GPU cannot be forked
+        forked_ranks(monkeypatch)
     plain = ("task.optimizer._target_=torch.optim.SGD", "task.optimizer.lr=1.0", "task.clip.value=null")
     limits = "task.fit.epochs=1", "trainer.limit_batches=1"
     record = bench.train(*TWO, *plain, *limits, f"trainer.accelerator={accelerator}")
@@ -62,7 +59,7 @@ LONG = (*TWO, "task.fit.epochs=12")
 def whole(shared_bench):
     """The record of a run on two devices."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranks, "_start", forked_rank)
+        forked_ranks(patch)
         return shared_bench.train(*LONG)
 
 
@@ -85,9 +82,7 @@ def test_every_row_is_scored_once_and_predictions_are_complete(shared_bench, who
 @pytest.fixture
 def others(monkeypatch):
     """The processes of the other ranks, as they are started."""
-    processes = []
-    monkeypatch.setattr(ranks, "_start", lambda *given: processes.append(forked_rank(*given)) or processes[-1])
-    return processes
+    return forked_ranks(monkeypatch)
 
 
 def test_a_killed_rank_ends_the_run_in_one_line_and_the_run_is_resumed(bench, whole, others):
@@ -122,13 +117,7 @@ def test_an_error_of_a_rank_is_told_by_the_first(tmp_path, others):
         fail()
 
 
-def test_a_rank_ends_with_the_first(tmp_path):
+def test_a_rank_ends_with_the_first(tmp_path, others):
     task = {"parent": 1, "config": {}, "folder": "", "vectors": None}
-    assert forked_rank(Rank(1, 2, 1), task, tmp_path).wait() == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("wrong", ["0", "auto", "[1,3]"])
-def test_other_numbers_are_refused(bench, wrong):
-    with pytest.raises((UserError, HydraException)) as caught:
-        schema.typed(bench.compose(f"trainer.devices={wrong}"))
-    assert "trainer.devices" in (console.explain(caught.value) or "")
+    ranks._start(Rank(1, 2, 1), task, tmp_path)
+    assert others[0].wait() == -signal.SIGKILL

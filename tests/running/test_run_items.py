@@ -14,7 +14,6 @@ from elmo_bench.records import items as run_items
 from elmo_bench.records import store
 from elmo_bench.records.items import DEV, PREDICTIONS
 from elmo_bench.records.record import Record
-from elmo_bench.running import run
 from elmo_bench.system.errors import UserError
 from tests import toy
 from tests.damage import refusals
@@ -131,7 +130,7 @@ def left(results: Path) -> tuple[Record, Path, Path]:
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_run_keeps_its_items_and_its_predictions_for_test_in_the_order_of_the_splits(bench):
-    bench.train("elmo.where=both")
+    bench.train("elmo.where=both", "task.fit.epochs=1")
     record, path, work = left(bench.results)
     items = run_items.read(path)
     run_items.check(items, record.metrics, toy.ToyMetric.from_totals)
@@ -146,29 +145,12 @@ def test_a_run_keeps_its_items_and_its_predictions_for_test_in_the_order_of_the_
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_items_do_not_depend_on_how_rows_were_batched(bench):
-    """The head sees each row alone, so that one epoch scores the same however dev and test are cut into batches."""
-    bench.train("task.fit.epochs=1")
-    expected = left(bench.results)[1].read_bytes()
-    whole = run.Data._whole
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run.Data, "_whole", lambda data, split: whole(_with_size(data, 3), split))
-        bench.train("task.fit.epochs=1", f"results_root={bench.folder}/other")
-    assert left(bench.folder / "other")[1].read_bytes() == expected
-
-
-def _with_size(data, size: int):
-    data.sampler = type(data.sampler)(data.sampler.func, **{**data.sampler.keywords, "batch_size": size})
-    return data
-
-
-@pytest.mark.usefixtures("stand_in")
 def test_a_half_finished_run_without_its_items_says_what_to_do(bench):
-    (bench.died() / DEV).unlink()
+    (bench.died("task.fit.epochs=1") / DEV).unlink()
     with pytest.raises(
         UserError, match=r"dev\.items\.npz: no such file of per-example results; start the run again with force=true"
     ):
-        bench.train()
+        bench.train("task.fit.epochs=1")
     assert not list(bench.results.rglob("runs/*"))
-    bench.train("force=true")
+    bench.train("task.fit.epochs=1", "force=true")
     assert left(bench.results)[1].is_file()

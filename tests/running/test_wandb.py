@@ -288,43 +288,31 @@ def test_a_record_that_has_changed_replaces_its_offline_run(tmp_path):
     assert len(published(tmp_path)) == 1
 
 
-def test_a_run_that_was_logged_while_it_trained_is_not_published_again(tmp_path):
-    save(tmp_path, finished())
-    work = store.work(tmp_path, "open", "ner", finished().run)
-    (work / "wandb" / f"offline-run-20260101_000000-{finished().run}").mkdir(parents=True)
-    assert publish(tmp_path) == {publishing.LOGGED: 1}
-
-
-def test_what_the_server_has_is_not_published_again(tmp_path, monkeypatch):
-    save(tmp_path, finished(1), finished(2))
-    record = finished(1)
+def test_what_was_logged_in_training_or_is_on_the_server_is_not_published_again(tmp_path, monkeypatch):
+    first, second, third = map(finished, (1, 2, 3))
+    save(tmp_path, first, second, third)
+    work = store.work(tmp_path, "open", "ner", second.run)
+    (work / "wandb" / f"offline-run-20260101_000000-{second.run}").mkdir(parents=True)
     monkeypatch.setattr(publishing, "has_key", lambda: True)
-    monkeypatch.setattr(publishing, "on_server", lambda *_: {record.run: wandb_record.digest(record)})
-    assert publish(tmp_path) == {publishing.THERE: 1, publishing.WRITTEN: 1}
+    monkeypatch.setattr(publishing, "on_server", lambda *_: {first.run: wandb_record.digest(first)})
+    assert publish(tmp_path) == {publishing.THERE: 1, publishing.LOGGED: 1, publishing.WRITTEN: 1}
 
 
-def test_publish_says_how_to_upload(call, bench, tmp_path):
+def test_publish_says_how_long_it_takes_and_how_to_upload(call, tmp_path):
     version = OmegaConf.load(pages.page("ner")).task.version  # the command reads the file, too
-    save(tmp_path / "mine", finished(version=version))
+    save(tmp_path / "mine", *(finished(seed, version=version) for seed in (1, 2, 3)))
     status, out, err = call(command, f"results_root={tmp_path}/mine", "project=p")
     assert status == 0, err
     assert out.splitlines() == [
-        "W&B, project p: runs: 1 written",
+        "W&B, project p: runs: 3 written",
         f"offline; to upload, with a key: wandb sync {tmp_path}/mine/wandb/offline-run-*",
     ]
+    assert re.search(r"^1 of 3 runs took \d+ s: the others take about \d+ s$", err, re.MULTILINE)
+    status, out, err = call(command, f"results_root={tmp_path}/mine", "project=p")  # nothing is left to write
+    assert (status, "the others take" in err, "3 already there" in out) == (0, False, True)
     status, _, err = call(command, f"results_root={tmp_path}/none")
     assert (status, err.count("\n")) == (2, 1)
     assert "no run is recorded here" in err
-
-
-def test_publish_says_how_long_it_takes(call, tmp_path):
-    version = OmegaConf.load(pages.page("ner")).task.version
-    save(tmp_path, *(finished(seed, version=version) for seed in (1, 2, 3)))
-    status, _, err = call(command, f"results_root={tmp_path}", "project=p")
-    assert status == 0, err
-    assert re.search(r"^1 of 3 runs took \d+ s: the others take about \d+ s$", err, re.MULTILINE)
-    status, out, err = call(command, f"results_root={tmp_path}", "project=p")  # nothing is left to write
-    assert (status, "the others take" in err, "3 already there" in out) == (0, False, True)
 
 
 # The workspace and the report.
@@ -371,13 +359,26 @@ def test_a_dashboard_that_w_and_b_does_not_save_is_one_line(tmp_path, monkeypatc
 
 
 def test_dashboards_are_made_once_and_then_replaced(tmp_path, monkeypatch):
+    saved = []
+
+    class Made:
+        def __init__(self, sections, url="new"):
+            self.sections, self.url = sections, url
+
+        @classmethod
+        def from_url(cls, url):
+            return cls("old", url)
+
+        def save(self):
+            saved.append((self.sections, self.url))
+            return self
+
     for name in ("workspace", "report"):
-        monkeypatch.setattr(dashboards, name, lambda *_, name=name: name)
-    monkeypatch.setattr(dashboards, "saved", lambda made, url: url or f"https://{made}")
+        monkeypatch.setattr(dashboards, name, lambda *_, name=name: Made(name, f"https://{name}"))
     urls = {"workspace": "https://workspace", "report": "https://report"}
-    assert publishing.publish_dashboards([finished()], tmp_path, "p", "me") == urls
-    monkeypatch.setattr(dashboards, "saved", lambda made, url: f"{url}/again")
-    assert publishing.publish_dashboards([finished()], tmp_path, "p", "me")["report"] == "https://report/again"
+    for _ in range(2):
+        assert publishing.publish_dashboards([finished()], tmp_path, "p", "me") == urls
+    assert saved == [*urls.items()] * 2
 
 
 def test_a_variant_belongs_to_the_sweep_that_makes_it():
@@ -385,23 +386,6 @@ def test_a_variant_belongs_to_the_sweep_that_makes_it():
                "ner_loss": {"task.head.loss": "sum"}, "others": {"task.fit.epochs": 3}}  # fmt: skip
     for page, variant in changes.items():
         assert wandb_record.group(fake(variant=variant)) == f"{page}/open/ner"
-
-
-def test_a_dashboard_is_saved_in_the_place_of_its_earlier_self():
-    class Made:
-        def __init__(self, sections, url="new"):
-            self.sections, self.url = sections, url
-
-        @classmethod
-        def from_url(cls, url):
-            return cls(["old"], url)
-
-        def save(self):
-            self.kept = self.sections
-            return self
-
-    assert dashboards.saved(Made(["a"]), None) == "new"
-    assert dashboards.saved(Made(["b"]), "there") == "there"
 
 
 def test_names_are_cut_to_what_the_server_takes():

@@ -117,7 +117,7 @@ def test_without_kernels_torch_alone_computes(tmp_path):
         near(a, b)
 
 
-def test_a_process_of_its_own_prints_its_figures(tmp_path):
+def test_a_process_of_its_own_prints_its_figures(tmp_path, forked):
     assert device.in_own_process("memory", "corpus", *write_random(tmp_path), 2, None) > 50  # MiB
 
 

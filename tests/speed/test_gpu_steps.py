@@ -90,8 +90,10 @@ def test_a_step_in_bf16_is_finite_and_near_that_in_32_bits(case_of, place):
     assert error(found, gradient) < 0.3
 
 
-@pytest.mark.parametrize("precision", ["16-mixed", "bf16-mixed"])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("place", "precision"),
+    [("cpu", "16-mixed"), *(pytest.param("cuda", each, marks=pytest.mark.gpu) for each in ("16-mixed", "bf16-mixed"))],
+)
 def test_an_epoch_in_16_bits(case_of, place, precision):
     """By Lightning, with the task's optimizer and clipping."""
     case, losses = case_of(place), []

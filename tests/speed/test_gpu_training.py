@@ -26,7 +26,7 @@ def pretrained(folder: Path, place: str, compile: bool = False, bfloat16: bool =
     sentences, _ = read_sentences(None, 60)
     folder.mkdir()
     (folder / "text.txt").write_text("".join(" ".join(sentence) + "\n" for sentence in sentences), encoding="utf-8")
-    recipe = Recipe(OPTIONS, [("text.txt", None)], [], 50, 100 * 4 * 5, rows=4, steps=5, negatives=8, bfloat16=bfloat16)
+    recipe = Recipe(OPTIONS, [("text.txt", None)], [], 50, 50 * 4 * 5, rows=4, steps=5, negatives=8, bfloat16=bfloat16)
     Trainer(recipe, folder, folder / "run", 1e9, compile, device=torch.device(place)).fit()
     with open(folder / "run" / "log.csv", encoding="utf-8") as file:
         return [float(row["loss"]) for row in csv.DictReader(file)]
@@ -40,15 +40,15 @@ def eager(tmp_path_factory) -> Callable[[str], list[float]]:
 
 @pytest.mark.gpu
 def test_a_pretraining_is_the_cpus(eager):
-    assert len(eager("cpu")) == 2
+    assert len(eager("cpu")) == 1
     assert eager("cuda") == pytest.approx(eager("cpu"), rel=1e-3)
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_compiled_pretraining_is_the_eager_one(place, eager, tmp_path, monkeypatch):
-    """On a CPU by Dynamo and its derivatives alone: the C++ of torch's own backend takes long to compile."""
+    """On a CPU by Dynamo alone: the derivatives and the C++ of torch's own backend take long to compile."""
     if place == "cpu":
-        monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
+        monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     assert pretrained(tmp_path / "found", place, compile=True) == pytest.approx(eager(place), rel=1e-3)
 
 

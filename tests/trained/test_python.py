@@ -15,7 +15,7 @@ from tests.conftest import PATIENCE, clean_environment
 pytestmark = pytest.mark.slow
 
 HEAVY = {"torch", "pytorch_lightning", "datasets", "pandas", "sklearn", "wandb", "omegaconf"}
-ROWS = [{"text": "Ida Berg sang in Oslo ."}, {"tokens": ["Rain"]}, {"text": " ".join(["Oslo is large ."] * 400)}]
+ROWS = [{"text": "Ida Berg sang in Oslo ."}, {"tokens": ["Rain"]}, {"text": " ".join(["Oslo is large ."] * 100)}]
 
 
 def python(code: str, **changes: str) -> str:
@@ -100,7 +100,7 @@ def test_a_model_that_is_not_there_is_one_line(name, told):
 
 
 def test_a_run_is_trained_and_its_model_and_its_scores_are_found_again(bench, stand_in):
-    record = elmo_bench.train("toy", bench.overrides("seed=7"))
+    record = elmo_bench.train("toy", bench.overrides("seed=7", "task.fit.epochs=1"))
     assert (record.task, record.seed, record.arm) == ("toy", 7, "elmo")
     for name in (record.run, bench.results / record.checkpoint):
         trained = elmo_bench.load(name, task="toy", results=bench.results)

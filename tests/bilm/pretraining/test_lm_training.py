@@ -56,8 +56,8 @@ def recipe(**changes) -> Recipe:
 
 def test_it_learns_the_grammar(root):
     torch.manual_seed(0)
-    trainer = Trainer(recipe(tokens=250 * 48), root, root / "work")
-    heldout = Corpus.read([TextSource(root / "dev.txt")])
+    trainer = Trainer(recipe(tokens=200 * 48), root, root / "work")
+    heldout = Corpus.read([Source(root / "dev.txt")])
     before = trainer.lm.perplexity(heldout, trainer.words)
     trainer.fit()
     after = trainer.lm.perplexity(heldout, trainer.words)

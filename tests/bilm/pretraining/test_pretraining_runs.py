@@ -3,15 +3,17 @@
 import csv
 import hashlib
 import json
+import os
 import random
 import signal
 import socket
-import time
 from pathlib import Path
+from unittest.mock import Mock, call
 
 import pytest
 
 from elmo_bench.bilm.pretraining.journal import Journal, entry
+from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm import pretrain
 from elmo_bench.mini import MiniData
 from elmo_bench.system.storage.integrity import load_checkpoint
@@ -28,8 +30,6 @@ SMALL = {
     "vocabulary": 60, "tokens": 4800, "rows": 8, "steps": 3, "negatives": 8, "lr": 0.02, "warmup": 5, "seed": 3,
 }  # fmt: skip
 RECIPE = [f"recipe.{key}={value}" for key, value in SMALL.items()]
-
-
 FEW = "recipe.tokens=480"  # twenty updates
 
 
@@ -87,23 +87,27 @@ def losses(place: Path) -> list[float]:
     return [float(row["loss"]) for row in log(place)]
 
 
-def test_a_training_killed_three_times_equals_an_undisturbed_one(place, unbroken):
+def test_a_training_killed_three_times_equals_an_undisturbed_one(place, unbroken, monkeypatch):
     """Byte for byte, and its log is that of one training."""
     for mark in sorted(random.Random(5).sample(range(20, 180), 3)):
-        process = forked(place, "every=0")
-        while process.poll() is None:
-            found = list((place / "cache" / "pretrain").glob("*/checkpoint.pt"))
-            if found and load_checkpoint(found[0], "")["update"] >= mark:
-                process.kill()
-                break
-            time.sleep(0.05)  # every look reads a checkpoint
-        assert process.finish()[0] == -signal.SIGKILL
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "_step", killed_at(mark, Trainer._step))
+            assert forked(place, "every=0").finish()[0] == -signal.SIGKILL
     code, text = inside(place)
     assert code == 0, text
     assert "resuming after update" in text
     assert content(place / "out") == content(unbroken / "out")
     logged, whole = ([list(row.values())[:4] for row in log(folder)] for folder in (place, unbroken))
     assert logged == whole
+
+
+def killed_at(update, step):
+    """A step of a training that is killed from within, before this update."""
+
+    def killing(self, batch):
+        return step(self, batch) if self.update != update else os.kill(os.getpid(), signal.SIGKILL)
+
+    return killing
 
 
 def test_changed_text_is_another_run_and_force_trains_anew(place):
@@ -271,14 +275,17 @@ def test_two_processes_follow_the_loss_of_one_with_the_joint_batch(place, tmp_pa
     assert (place / "two" / "card.json").is_file()
 
 
-def test_the_journal_goes_to_wandb_without_asking(tmp_path, monkeypatch):
-    """Offline without a key; what was written after a checkpoint is dropped and comes again."""
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+def test_the_journal_goes_to_wandb_too(tmp_path, monkeypatch):
+    """What was written after a checkpoint is dropped and comes again."""
+    logged = Mock()
+    monkeypatch.setattr("elmo_bench.bilm.pretraining.journal.opened", logged)
     journal = Journal(tmp_path / "log.csv", {"project": "elmo_bench_test"})
     for update in (50, 100):
         journal.write(entry(update, 1280, 5.0, 2.0, 30.0, 200))
     journal.close()
-    assert list((tmp_path / "wandb").glob("offline-run-*"))
+    assert logged.call_args == call(tmp_path, project="elmo_bench_test")
+    assert [each.kwargs["step"] for each in logged().log.call_args_list] == [50, 100]
+    logged().close.assert_called_once_with()
     journal.shorten(60)
     header, line = (tmp_path / "log.csv").read_text().splitlines()
     assert header.split(",")[:5] == ["update", "tokens", "loss", "perplexity", "tokens_a_second"]

@@ -166,7 +166,7 @@ def test_the_text_has_whole_sentences(mini):
 
 
 def test_tuning_learns_and_tells_what_it_did(bench, whole):
-    code, said = command(bench, whole, "bilm.tuning.epochs=10", RARELY)
+    code, said = command(bench, whole, "bilm.tuning.epochs=7", RARELY)
     assert code == 0, said
     card = json.loads((bench.folder / "tuned" / "card.json").read_text())
     before, after = card["before"]["dev.txt"], card["perplexity"]["dev.txt"]
@@ -218,7 +218,7 @@ def test_at_learning_rate_0_no_bit_changes(bench, whole):
 
 
 def test_a_biLM_without_softmax_gets_one_and_is_itself_unchanged(bench, official):
-    tuned = made(bench, official, "bilm.tuning.lr=0", "bilm.tuning.softmax.epochs=8", RARELY)
+    tuned = made(bench, official, "bilm.tuning.lr=0", "bilm.tuning.softmax.epochs=4", RARELY)
     theirs, ours = (BiLM.from_files(*paths(folder)).state_dict() for folder in (official, tuned))
     assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
     card = json.loads((tuned / "card.json").read_text())
