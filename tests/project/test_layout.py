@@ -73,6 +73,13 @@ def test_json_is_written_in_one_place_which_refuses_what_is_not_finite():
     assert [path.name for path in files if "json.dump" in path.read_text(encoding="utf8")] == ["json_text.py"]
 
 
+def test_a_class_name_stands_for_one_thing():
+    files = [path for top in ("elmo_bench", "tasks") for path in (ROOT / top).rglob("*.py")]
+    nodes = (node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert [name for name, number in names.items() if number > 1] == []
+
+
 def test_the_framework_knows_no_task_and_no_task_knows_another():
     modules = imports("elmo_bench", "tasks").items()
     assert [(module, name) for module, names in modules for name in names if forbidden(module, name)] == []

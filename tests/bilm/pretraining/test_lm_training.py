@@ -57,7 +57,7 @@ def recipe(**changes) -> Recipe:
 def test_it_learns_the_grammar(root):
     torch.manual_seed(0)
     trainer = Trainer(recipe(tokens=200 * 48), root, root / "work")
-    heldout = Corpus.read([Source(root / "dev.txt")])
+    heldout = Corpus.read([TextSource(root / "dev.txt")])
     before = trainer.lm.perplexity(heldout, trainer.words)
     trainer.fit()
     after = trainer.lm.perplexity(heldout, trainer.words)
