@@ -152,7 +152,7 @@ def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block
         "elmo.where=input",
     )
     path.write_text(head + "table: {colums: []}\n")
-    with pytest.raises(UserError, match=r"mine.yaml: table: Key 'colums' not in 'Table'"):
+    with pytest.raises(UserError, match=r"mine.yaml: table: Key 'colums' not in 'SweepTable'"):
         tables.table("mine")
     finding = "{finding: x, more: b, less: a, paper: {ner: ''}}"
     columns = "columns: [{title: a, of: {}}], "
