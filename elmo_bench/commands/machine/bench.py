@@ -37,7 +37,7 @@ COMMAND = Command(
     ),
     (
         "Random weights of the official sizes, fp32, all cores, batches of 32 sentences of 5 to 50 tokens; also memory "
-        "and training steps of each task's model, and pretraining. It takes about six minutes. "
+        "and training steps of each task's model, and pretraining. It takes six to fifteen minutes. "
         "Run nothing else meanwhile: on a busy machine, ratios stay meaningful, but shares of the best product do not.",
     ),
     more=lambda: [HelpSection("Parts", list(PARTS.items()))],
