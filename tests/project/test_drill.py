@@ -14,7 +14,7 @@ from tests.conftest import clean_environment
 from tests.damage import damage
 from tests.drill.__main__ import main
 from tests.drill.tally import SHOWN
-from tests.drill.trial import EQUAL, FAULT, ONE_LINE, Area, conduct, of_error
+from tests.drill.trial import EQUAL, FAULT, ONE_LINE, Area, chance, conduct, of_error
 
 pytestmark = pytest.mark.slow
 
@@ -81,6 +81,11 @@ def test_every_outcome_has_its_column_and_a_fault_its_command(drill):
         assert row(printed, area) == [2, 0, 0, 2]
         assert f"{area}, trial 1:" in printed
         assert told in drill("--area", area, "--trial", "1")[1]
+
+
+def test_a_trial_is_its_seeds_alone():
+    assert chance(1, "a", 2).random() == chance(1, "a", 2).random()
+    assert len({chance(*each).random() for each in ((1, "a", 2), (2, "a", 2), (1, "b", 2), (1, "a", 3))}) == 4
 
 
 def test_one_line_for_the_user_is_no_fault_and_a_traceback_is_one():

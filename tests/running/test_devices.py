@@ -1,4 +1,7 @@
-"""Several devices: processes on the CPU (gloo), here forks, that share the batches of a run."""
+"""Several devices: processes on the CPU (gloo) that share the batches of a run.
+
+The first test starts a new process, as users do; in the others it is a fork.
+"""
 
 import itertools
 import json
@@ -26,10 +29,8 @@ TWO = ("trainer.devices=2", "elmo.where=none", "task.head.dropout=0.0")
 
 
 @pytest.mark.parametrize("accelerator", ["cpu", pytest.param("gpu", marks=pytest.mark.gpu(2))])
-def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator, monkeypatch):
+def test_an_update_has_the_mean_gradient_of_the_ranks_batches(bench, accelerator):
     """One update of two processes is one of a process that sees both batches."""
-    if accelerator == "cpu":  # a GPU cannot be forked
-        forked_ranks(monkeypatch)
     plain = ("task.optimizer._target_=torch.optim.SGD", "task.optimizer.lr=1.0", "task.clip.value=null")
     limits = "task.fit.epochs=1", "trainer.limit_batches=1"
     record = bench.train(*TWO, *plain, *limits, f"trainer.accelerator={accelerator}")
