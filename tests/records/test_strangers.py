@@ -12,6 +12,7 @@ from elmo_bench.records.record import without_seed
 from elmo_bench.records.shape import KEYS
 from elmo_bench.reporting.pages import report
 from elmo_bench.reporting.statistics.findings import evaluated
+from elmo_bench.reporting.statistics.outcomes import by_scale
 from elmo_bench.reporting.tables import replication
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
@@ -134,3 +135,12 @@ def test_the_findings_show_what_records_say_as_text(monkeypatch):
     text = replication.markdown([evaluated([], "mini", [])])
     assert "<script" not in text
     assert "&lt;script>" in text
+
+
+def test_five_seeds_and_their_copies_are_five_seeds(tmp_path, capsys):
+    save(tmp_path, *(fake(where, seed, 80.0 + seed) for where in ("none", "input") for seed in range(1, 6)))
+    for path in sorted(tmp_path.glob("runs/*/*/*.json")):
+        shutil.copy(path, path.with_name(f"{path.stem} copy.json"))
+    (outcome,) = by_scale(store.read_all(tmp_path))["open"]
+    assert [len(group.records) for group in outcome.groups] == [5, 5]
+    assert len(capsys.readouterr().err.splitlines()) == 10
