@@ -35,8 +35,8 @@ def normal(setting: Setting, scale: str) -> Setting:
     kept = {key: each for key, each in setting.items() if not (baseline and key.partition(".")[0] in ELMO)}
     if kept.get("arm") == "elmo" or baseline:
         kept.pop("arm", None)
-    if kept.get("bilm") == pages.own_bilm(scale):
-        kept.pop("bilm")
+    if "bilm" in kept and kept["bilm"] == pages.own_bilm(scale):
+        del kept["bilm"]
     return kept | ({"arm": "baseline"} if baseline else {})
 
 

@@ -34,7 +34,8 @@ def points(
         instead: other values of keys that the configuration file varies, as "vectors=random,text".
     """
     params = _params(sweep)
-    params._set_parent(compose(overrides))  # its interpolations are those of the run
+    if any(OmegaConf.is_interpolation(params, str(key)) for key in params):
+        params._set_parent(compose(overrides))  # its interpolations are those of the run
     values: dict[str, Any] = OmegaConf.to_container(params, resolve=True)  # type: ignore[assignment]
     for key, _, value in (one.lstrip("+").partition("=") for one in instead):
         values = {name: value if name.lstrip("+") == key else given for name, given in values.items()}

@@ -14,10 +14,10 @@ import numpy as np
 DRAWS = 2000
 PERMUTATIONS = 999
 BUNDLES = 200  # clusters swapped together in the permutation test, which bounds its time
-BLOCK = 250  # draws computed together, which bounds the memory
+BLOCK = 32  # draws computed together: few enough for their counts as floats to stay in the processor's cache
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=32)  # 40 MB for 10,000 clusters; a report of all tasks has about twenty numbers of them
 def cluster_draws(clusters: int) -> np.ndarray:
     """(DRAWS, K) how often each draw, with replacement, of K from K clusters has each of them."""
     random = np.random.default_rng([1, clusters])
