@@ -17,6 +17,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.console import choices
 
 MEASURES = ("score", "error", "updates", "first_layer", "spread", "lower_layers")
+AT = ("input", "output")  # where layers are weighted
 Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with the values that runs have
 
 
@@ -151,21 +152,21 @@ def table(sweep: str) -> SweepTable:
 
 @cache
 def _table(path: Path, changed: int) -> SweepTable:
-    made = _made(path, "table", pages.read(path).get("table") or {"title": path.stem, "note": "Dev."})
-    try:
-        for finding in made.findings:
-            _check(finding, made)
-    except UserError as error:
-        raise UserError(f"table.findings: {error}", path) from None
-    return made
+    return _made(path, "table", pages.read(path).get("table") or {"title": path.stem, "note": "Dev."})
 
 
 def _made(path: Path, key: str, block: Any) -> SweepTable:
     """The table that a block of a file describes, which stands there under a key."""
     try:
-        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SweepTable), block))  # type: ignore[return-value]
+        made: SweepTable = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SweepTable), block))  # type: ignore[assignment]
     except OmegaConfBaseException as error:
         raise UserError(f"{key}: {str(error).splitlines()[0]}", path) from None
+    for finding in made.findings:
+        try:
+            _check(finding, made)
+        except UserError as error:
+            raise UserError(f"the finding {finding.finding!r}: {error}", path) from None
+    return made
 
 
 def of_studies() -> dict[str, list[Finding]]:
@@ -179,10 +180,16 @@ def of_studies() -> dict[str, list[Finding]]:
 
 def _check(finding: Finding, table: SweepTable) -> None:
     """Raises `UserError` for a value that a finding cannot have."""
-    if finding.measure not in MEASURES:
-        raise UserError(f"measure={finding.measure}: {choices(finding.measure, MEASURES)}")
-    if len(finding.region) != 2:
-        raise UserError("region: two bounds are needed, as [0, null]")
+    for key, value, known in (("measure", finding.measure, MEASURES), ("place", finding.place, AT)):
+        if value not in known:
+            raise UserError(f"{key}={value}: {choices(value, known)}")
+    try:
+        low, high = finding.bounds
+        ordered = low < high
+    except (TypeError, ValueError):
+        ordered = False
+    if not ordered:
+        raise UserError(f"region={finding.region}: two bounds are needed, the lower one first, as [0, null]")
     for titles in filter(None, (finding.more, finding.less)):
         table.setting(titles)
 

@@ -154,11 +154,29 @@ def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block
     path.write_text(head + "table: {colums: []}\n")
     with pytest.raises(UserError, match=r"mine.yaml: table: Key 'colums' not in 'SweepTable'"):
         tables.table("mine")
-    finding = "{finding: x, more: b, less: a, paper: {ner: ''}}"
-    columns = "columns: [{title: a, of: {}}], "
-    path.write_text(head + f"table: {{{columns}findings: [{finding}]}}\n")
-    with pytest.raises(UserError, match=r"mine.yaml: table.findings: b: choose from a"):
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("more: b", "b: choose from a"),
+        ("measure: updats", "measure=updats: did you mean updates?"),
+        ("place: outputs", "place=outputs: did you mean output?"),
+        *(
+            (f"region: {region}", "region=.*: two bounds are needed")
+            for region in ("[0]", "[1, 0]", "[0, x]", "[.nan, 1]")
+        ),
+    ],
+)
+def test_a_wrong_value_of_a_finding_is_one_line_that_names_it(wrong, said, bench):
+    finding = f"findings: [{{finding: x, {wrong}, paper: {{ner: ''}}}}]"
+    path = bench.conf / "sweep" / "mine.yaml"
+    path.write_text(f"# @package _global_\ntable: {{columns: [{{title: a, of: {{}}}}], {finding}}}\n")
+    with pytest.raises(UserError, match=f"mine.yaml: the finding 'x': {said}"):
         tables.table("mine")
+    (bench.conf / "analysis" / "mine.yaml").write_text(finding)  # of a study, which has no columns
+    with pytest.raises(UserError, match="mine.yaml: the finding 'x': "):
+        tables.of_studies()
 
 
 # The query.
