@@ -16,7 +16,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import elmo_bench
 from elmo_bench.system import places
 
 TASKS = "tasks"
@@ -52,7 +51,7 @@ def _home(own: Path | None) -> str:
     elif _ours():
         name = TASKS
     else:
-        elmo_bench.__path__.append(str(places.BROUGHT))
+        sys.modules["elmo_bench"].__path__.append(str(places.BROUGHT))
         name = INSIDE
     folders = [] if own is None else [own]
     if own is not None and own.name == "conf":  # as in a checkout, whose code lies beside it
