@@ -170,8 +170,11 @@ class Metric(Protocol):
         ...
 
     @staticmethod
-    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
-        """The metric from the sums of the examples' statistics: over all examples, or over a resample of them."""
+    def from_totals(totals: Mapping[str, Any]) -> dict[str, Any]:
+        """The metric from the sums of the examples' statistics: over all examples, or over a resample of them.
+
+        A sum may also be an (n,) array, of n resamples; the result is then (n,), or an error says that it cannot be.
+        """
         ...
 
     def compute(self) -> dict[str, float]:

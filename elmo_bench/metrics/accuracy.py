@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from elmo_bench.metrics.items import AdditiveMetric
+from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 
@@ -29,9 +29,9 @@ class Accuracy(AdditiveMetric):
                 self.tally.add(predicted == gold, 1, cluster=self.cluster(row))
 
     @staticmethod
-    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
+    def from_totals(totals: Mapping[str, Number]) -> dict[str, Number]:
         """`accuracy` in percent; 0 if no row has a gold label."""
-        return {"accuracy": 100 * totals["right"] / totals["total"] if totals["total"] else 0.0}
+        return {"accuracy": ratio(100 * totals["right"], totals["total"])}
 
 
 def score_labels(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from elmo_bench.metrics.items import AdditiveMetric
+from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 
 
 class F1Metric(AdditiveMetric):
@@ -13,10 +13,8 @@ class F1Metric(AdditiveMetric):
     statistics = ("tp", "fp", "fn")
 
     @staticmethod
-    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
+    def from_totals(totals: Mapping[str, Number]) -> dict[str, Number]:
         """f1, precision and recall in percent; each is 0 where it would divide by 0."""
         tp, fp, fn = totals["tp"], totals["fp"], totals["fn"]
-        precision = 100 * tp / (tp + fp) if tp + fp else 0.0
-        recall = 100 * tp / (tp + fn) if tp + fn else 0.0
-        f1 = 2 * precision * recall / (precision + recall) if tp else 0.0
-        return {"f1": f1, "precision": precision, "recall": recall}
+        precision, recall = ratio(100 * tp, tp + fp), ratio(100 * tp, tp + fn)
+        return {"f1": ratio(2 * precision * recall, precision + recall), "precision": precision, "recall": recall}

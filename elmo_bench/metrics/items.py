@@ -16,6 +16,7 @@ import numpy as np
 
 P = TypeVar("P")
 R = TypeVar("R")
+Number = Any  # a float, or an (n,) array of floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,13 @@ def smallest(values: Any) -> np.ndarray:
     return x.astype(np.min_scalar_type(high if low >= 0 else min(low, -high - 1)))
 
 
+def ratio(part: Number, whole: Number) -> Number:
+    """part / whole, and 0 where whole is 0; of arrays, element by element."""
+    if isinstance(whole, np.ndarray):
+        return np.divide(part, whole, out=np.zeros(whole.shape), where=whole != 0)
+    return part / whole if whole else 0.0
+
+
 class Tally:
     """Collects examples one at a time."""
 
@@ -163,8 +171,11 @@ class AdditiveMetric(ABC):
 
     @staticmethod
     @abstractmethod
-    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
-        """The metric in percent, from the sum of each statistic."""
+    def from_totals(totals: Mapping[str, Number]) -> dict[str, Number]:
+        """The metric in percent, from the sum of each statistic; from an array of sums of many resamples, an array.
+
+        A report is faster where arrays are taken, as by `ratio`; else it asks for one resample after the other.
+        """
 
     def compute(self) -> dict[str, float]:
         """The metric in percent."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elmo_bench.metrics.items import AdditiveMetric
+from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
 from elmo_bench.text import brackets
@@ -31,16 +31,15 @@ Chains = list[list[Mention]]
 class Counts(NamedTuple):
     """Numerators and denominators of recall and precision, of a document or summed over documents."""
 
-    recalled: float = 0
-    in_key: float = 0
-    precise: float = 0
-    in_response: float = 0
+    recalled: Number = 0
+    in_key: Number = 0
+    precise: Number = 0
+    in_response: Number = 0
 
-    def ratios(self) -> tuple[float, float, float]:
+    def ratios(self) -> tuple[Number, Number, Number]:
         """Recall, precision and F1 from 0 to 1; 0 where one would divide by 0."""
-        recall = self.recalled / self.in_key if self.in_key else 0.0
-        precision = self.precise / self.in_response if self.in_response else 0.0
-        return recall, precision, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        recall, precision = ratio(self.recalled, self.in_key), ratio(self.precise, self.in_response)
+        return recall, precision, ratio(2 * precision * recall, precision + recall)
 
 
 def chains(clusters: Iterable[Iterable[Sequence[int]]]) -> Chains:
@@ -143,7 +142,7 @@ class CorefMetric(AdditiveMetric):
         self.tally.add(*counts, cluster=document)
 
     @staticmethod
-    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
+    def from_totals(totals: Mapping[str, Number]) -> dict[str, Number]:
         """{muc,b3,ceafe}_{f1,precision,recall} and conll_*, their means, in percent."""
         scores = {}
         for name, counts in summed(totals).items():
@@ -154,7 +153,7 @@ class CorefMetric(AdditiveMetric):
         return scores
 
 
-def summed(totals: Mapping[str, float]) -> dict[str, Counts]:
+def summed(totals: Mapping[str, Number]) -> dict[str, Counts]:
     """The sums of the metric's statistics, by metric."""
     return {metric: Counts(*(totals[f"{metric}_{count}"] for count in COUNTS)) for metric in METRICS}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.metrics.items import AdditiveMetric
+from elmo_bench.metrics.items import AdditiveMetric, Number, ratio
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.json_text import read as read_json
 
@@ -68,10 +68,9 @@ class SquadMetric(AdditiveMetric):
         self.tally.add(*scores, 1, cluster=title)
 
     @staticmethod
-    def from_totals(totals: Mapping[str, float]) -> dict[str, float]:
+    def from_totals(totals: Mapping[str, Number]) -> dict[str, Number]:
         """exact_match and f1 in percent; 0 where there is no question."""
-        number = max(totals["questions"], 1)
-        return {name: 100.0 * totals[name] / number for name in ("exact_match", "f1")}
+        return {name: ratio(100 * totals[name], totals["questions"]) for name in ("exact_match", "f1")}
 
 
 def score(gold: Path | str, predictions: Path | str) -> dict[str, float]:

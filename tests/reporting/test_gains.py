@@ -1,6 +1,7 @@
 """Gains, their intervals and tests: against brute force, by hand, and in simulation."""
 
 import itertools
+import math
 import sys
 from dataclasses import replace
 from typing import Any
@@ -85,6 +86,18 @@ def test_a_draw_of_clusters_is_scored_from_the_sums_of_its_items():
         chosen = [i for cluster, times in enumerate(draw) for _ in range(times) for i in range(12) if i // 3 == cluster]
         totals = {name: float(values[chosen].sum()) for name, values in scored.statistics.items()}
         assert value == F1Metric.from_totals(totals)["f1"]
+
+
+def test_a_metric_that_takes_numbers_alone_is_asked_for_one_resample_after_the_other():
+    scored = sentences(1, n=12, size=3)
+    for metric in (
+        lambda sums: {"f1": sums["tp"] / (sums["fp"] or 1)},
+        lambda sums: {"f1": math.sqrt(sums["tp"])},
+        lambda sums: {"f1": 1.0},
+    ):
+        one = evidence.Evidence(scored, metric, "f1")
+        each = [metric(dict(zip(scored.statistics, row, strict=True)))["f1"] for row in one.table.tolist()]
+        assert one.percent(one.table).tolist() == each
 
 
 def test_the_permutation_test_is_exact_where_it_can_be():

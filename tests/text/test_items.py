@@ -220,6 +220,21 @@ def test_the_sums_of_a_sample_give_the_metric_of_that_sample(case):
     assert make.from_totals(sums) == pytest.approx(drawn.compute(), abs=1e-9)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_the_metric_of_many_sums_is_that_of_each(case):
+    make, predictions, rows, *_ = CASES[case]
+    metric = make()
+    metric.update(predictions, rows)
+    draws = np.random.default_rng(1).integers(0, 4, (50, len(metric.items())))
+    draws[0] = 0  # nothing at all
+    sums = {name: (draws * values).sum(1).astype(float) for name, values in metric.items().statistics.items()}
+    many = make.from_totals(sums)
+    for i in range(50):
+        assert {name: values[i] for name, values in many.items()} == make.from_totals(
+            {name: float(values[i]) for name, values in sums.items()}
+        )
+
+
 def test_rows_without_a_gold_label_are_no_items():
     metric = SnliMetric()
     metric.update(["neutral"] * 3, [{"label": label, "premise": ["a"]} for label in ("-", "neutral", None)])

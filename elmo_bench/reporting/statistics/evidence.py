@@ -18,7 +18,7 @@ from elmo_bench.reporting.statistics import resampling
 from elmo_bench.system import code
 
 UNITS = AdditiveMetric.units
-FromTotals = Callable[[Mapping[str, float]], Mapping[str, float]]
+FromTotals = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Evidence:
@@ -47,8 +47,13 @@ class Evidence:
 
     def percent(self, sums: np.ndarray) -> np.ndarray:
         """(n, M) sums of the M statistics -> (n,) the metric. F1 is computed from the sums, never averaged."""
-        totals = (dict(zip(self._statistics, row, strict=True)) for row in sums.tolist())
-        return np.array([self._from_totals(each)[self._metric] for each in totals])
+        try:
+            with np.errstate(divide="raise", invalid="raise"):
+                found = self._from_totals(dict(zip(self._statistics, sums.T, strict=True)))[self._metric]
+            return np.broadcast_to(found, len(sums))
+        except (TypeError, ValueError, ArithmeticError):  # a metric that takes numbers alone
+            totals = (dict(zip(self._statistics, row, strict=True)) for row in sums.tolist())
+            return np.array([self._from_totals(each)[self._metric] for each in totals])
 
     @cached_property
     def drawn(self) -> np.ndarray:
