@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 from elmo_bench.analysis.corpora.inventory import Word, frequencies
 from elmo_bench.analysis.corpora.senses import Instance, SenseSentence
+from elmo_bench.metrics.items import ratio
 
 GROUP = 2048  # sentences given to the source of layers at once: bounds the memory
 TIE = 1e-5  # cosines no further apart are equal: layer 0 gives a form the same vector in every sentence
@@ -89,9 +90,9 @@ def scores(counts: np.ndarray) -> dict[str, float]:
     """
     right, attempted, total = counts.sum(axis=0)
     return {
-        "precision": 100 * right / attempted if attempted else 0.0,
-        "recall": 100 * right / total if total else 0.0,
-        "attempted": 100 * attempted / total if total else 0.0,
+        "precision": ratio(100 * right, attempted),
+        "recall": ratio(100 * right, total),
+        "attempted": ratio(100 * attempted, total),
     }
 
 
