@@ -80,7 +80,9 @@ def executed(folder: Path, environment: dict[str, str]) -> list[tuple[str, dict[
     for cell in book.cells:  # without notes on what is computed first, which depend on the cache
         if cell.cell_type == "code":
             cell.source = re.sub(r"^(!.*)$", r"\1 2>/dev/null", cell.source, flags=re.MULTILINE)
-    book.cells.insert(0, nbformat.v4.new_code_cell("%config InlineBackend.figure_formats = ['svg']"))
+    salt = "import matplotlib\nmatplotlib.rcParams['svg.hashsalt'] = 'tutorial'"  # else the ids in a picture are random
+    first = f"%config InlineBackend.figure_formats = ['svg']\n{salt}"
+    book.cells.insert(0, nbformat.v4.new_code_cell(first))
     client = NotebookClient(book, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     path = os.pathsep.join([str(ROOT / ".venv" / "bin"), environment["PATH"]])
     client.execute(env=environment | {"PYTHONPATH": str(ROOT), "PATH": path, "OMP_NUM_THREADS": "1", "TERM": "dumb",
