@@ -53,10 +53,8 @@ def test_a_task_is_four_files_and_a_page_of_fewer_than_150_lines():
 def test_it_passes_the_contract_and_the_rules_of_the_layout(project):
     files, rules = ("benchmarks/test_contract.py", "project/test_layout.py"), "chunking or no_task or tasks_import"
     files = [f"tests/{name}" for name in files]
-    # A process of its own: a fork would have the tests that this pytest has collected.
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", rules]
-    environment = clean_environment() | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    tests = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    environment = clean_environment() | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "OMP_NUM_THREADS": "1"}
+    tests = anew(project, "pytest", ["-q", "-p", "no:cacheprovider", *files, "-k", rules], environment)
     assert tests.returncode == 0, tests.stdout
     assert int(re.search(r"(\d+) passed", tests.stdout)[1]) >= 16
 
