@@ -68,7 +68,9 @@ def test_each_job_has_its_share_of_the_cores(capsys, monkeypatch):
 def test_an_interrupt_ends_every_job(number, tmp_path):
     code = (
         "import pathlib, sys, time\n"
-        "try: pathlib.Path(sys.argv[1]).write_text('begun'); time.sleep(60)\n"
+        "try:\n"
+        "    pathlib.Path(sys.argv[1]).write_text('begun')\n"
+        "    while True: time.sleep(0.1)\n"
         "except KeyboardInterrupt: pathlib.Path(sys.argv[1]).write_text('interrupted')"
     )
     files = [tmp_path / name for name in ("one", "two")]

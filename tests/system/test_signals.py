@@ -28,6 +28,8 @@ def main():
         time.sleep(9999)
 console.report(main, "go on")
 """
+# Not one long sleep: a signal that comes between two steps of Python, just before it, would be heard at its end.
+SLEEPS = "while True: time.sleep(0.1)"
 PARENT = """
 import sys
 from elmo_bench.sweeps.clusters.local import Job, run_jobs
@@ -119,8 +121,8 @@ def test_a_command_that_does_not_end_is_ended(waiting):
 
 
 def test_a_signal_while_modules_are_imported_is_one_line():
-    code = "import sys; sys.argv[0] = '-m'; import elmo_bench, time; print('begun', flush=True); time.sleep(9999)"
-    process = python(code)
+    code = "import sys; sys.argv[0] = '-m'; import elmo_bench, time; print('begun', flush=True)\n"
+    process = python(code + SLEEPS)
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=PATIENCE)
