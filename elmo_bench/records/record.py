@@ -160,6 +160,12 @@ class Record(Started):
         """The weights s_j of the layers at one place, at the selected epoch."""
         return self.layer_weights[place][self.epoch - 1]
 
+    def fills_batch(self, fraction: float) -> bool:
+        """Whether this share of the data of a run on all of it fills a batch, by the updates of its first epoch."""
+        trainer = self.config.get("trainer") or {}
+        together = trainer.get("devices", 1) * (trainer.get("lightning") or {}).get("accumulate_grad_batches", 1)
+        return fraction * self.history["updates"][0] * together >= 1
+
     def plain(self) -> Plain:
         """Its keys on disk, in their order."""
         known = {key: getattr(self, key) for key in KEYS}

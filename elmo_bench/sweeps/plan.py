@@ -58,7 +58,8 @@ class Plan(NamedTuple):
 
     Attributes:
         request: the sweep.
-        runs: in the sweep's order, each once: without ELMo, the points of all biLMs are one run.
+        runs: in the sweep's order, each once: without ELMo, the points of all biLMs are one run. Those with less than a
+            batch of training data are left out, once that is known.
         errors: why the other points cannot be run.
         records: by the name of the run, of all runs of these tasks at this scale.
         refused: the errors of tasks whose points cannot be listed.
@@ -118,7 +119,8 @@ def plan(request: SweepRequest) -> Plan:
     if not listed:
         raise _shown(refused)
     runs, errors = _planned(listed)
-    return Plan(request, runs, errors, records(request, runs), refused)
+    known = records(request, runs)
+    return Plan(request, _possible(runs, known), errors, known, refused)
 
 
 def records(request: SweepRequest, runs: Iterable[Planned]) -> dict[str, Record]:
@@ -172,6 +174,22 @@ def _planned(listed: Sequence[Point]) -> tuple[list[Planned], dict[Point, Except
         if point in planned:
             runs.setdefault(planned[point].run, planned[point])
     return [*runs.values()], errors
+
+
+def _possible(runs: Sequence[Planned], known: Mapping[str, Record]) -> list[Planned]:
+    """The runs but those whose share of the training data is less than a batch, by a recorded run on all of it."""
+    whole = {_on_all(each): known[each.run] for each in runs if each.config.fraction == 1 and each.run in known}
+
+    def possible(run: Planned) -> bool:
+        there = whole.get(_on_all(run))
+        return run.run in known or there is None or there.fills_batch(run.config.fraction)
+
+    return list(filter(possible, runs))
+
+
+def _on_all(run: Planned) -> tuple[str, ...]:
+    """What tells the settings of a run apart, but the fraction."""
+    return (run.point.task, *(value for value in run.point.setting if not value.startswith("fraction=")))
 
 
 def _configs(points: Sequence[Point]) -> list[RunConfig]:

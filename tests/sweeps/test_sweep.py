@@ -34,6 +34,7 @@ PAGES = {  # the runs of `arms` start sooner than those of `places`
     "places": PAGE.format(key="elmo.where", values="none,input") + "table: {impossible: fewer than a batch}\n",
     "arms": PAGE.format(key="arm", values="baseline,elmo"),
     "layers": PAGE.format(key="elmo.layers", values="7,last"),
+    "fractions": PAGE.format(key="fraction", values="0.1,1.0") + "table: {impossible: fewer than a batch}\n",
 }
 
 
@@ -242,6 +243,17 @@ def test_a_run_that_cannot_be_is_no_failure(toy, monkeypatch):
     outcome = local.run_missing(planned(toy))
     assert (len(outcome.impossible), len(outcome.errors)) == (1, 1)
     assert outcome.line().startswith("places: 0 of 1 runs are recorded, 1 failed; to go on: ")
+
+
+def test_a_share_that_a_recorded_run_shows_to_be_less_than_a_batch_is_not_tried_again(toy, sweep):
+    """A pretended run on all of the data makes one update."""
+    status, told, _ = sweep("run=false", name="fractions")
+    assert "fractions: 0 of 2 runs are recorded, 2 missing; to go on: " in told
+    assert sweep("fraction=1.0", name="fractions")[0] == 0
+    for asked in ("run=false", "run=true"):
+        status, told, _ = sweep(asked, name="fractions")
+        assert (status, told.splitlines()[-1]) == (0, "fractions: 1 of 1 runs are recorded")
+        assert "–" in told
 
 
 def test_what_a_sweep_costs_is_said_before_it_starts(toy, monkeypatch, capsys):

@@ -106,9 +106,9 @@ def _cells(
 
 
 def _impossible(setting: Setting, records: Iterable[Record]) -> bool:
-    """Whether a fraction of the training data gives less than a batch, by the updates of an epoch on all of it."""
-    updates = next((record.history["updates"][0] for record in records if record.fraction == 1), None)
-    return updates is not None and setting.get("fraction", 1) * updates < 1
+    """Whether a fraction of the training data gives less than a batch."""
+    whole = next((record for record in records if record.fraction == 1), None)
+    return whole is not None and not whole.fills_batch(setting.get("fraction", 1))
 
 
 def _columns(request: SweepRequest) -> list[Column]:
