@@ -19,6 +19,15 @@ from elmo_bench.system.storage import yaml_text
 from elmo_bench.system.terminal.console import choices
 
 ARMS = ("baseline", "elmo")  # the two columns of the paper's Table 1
+FORMER_ARMS = {  # until version 4 of the mini scale; what is typed today
+    "glove": "arm=baseline vectors=glove.6B.50d",
+    "elmo+glove": "arm=elmo vectors=glove.6B.50d",
+    "text": "arm=baseline vectors=text",
+    "elmo+text": "arm=elmo vectors=text",
+    "joint": "elmo.finetune=joint",
+    "tuned": "bilm=tuned",
+    "untrained": "bilm=untrained",
+}
 
 
 def register() -> None:
@@ -45,7 +54,7 @@ def register() -> None:
 
 
 def _by_arm(baseline: Any, elmo: Any, *, _root_: DictConfig) -> Any:
-    return baseline if _root_.elmo.where == "none" else elmo
+    return baseline if _root_.arm == "baseline" or _root_.elmo.where == "none" else elmo
 
 
 ROOTS = ("data_root", "models_root", "vectors_root", "cache_root", "results_root")
@@ -62,6 +71,8 @@ def settled(cfg: DictConfig) -> DictConfig:
         UserError: another arm.
     """
     if cfg.arm not in ARMS:
+        if former := FORMER_ARMS.get(str(cfg.arm)):
+            raise UserError(f"arm={cfg.arm} is now {former}")
         raise UserError(f"arm={cfg.arm}: {choices(str(cfg.arm), ARMS)}")
     _make_absolute(cfg)
     if not isinstance(cfg.elmo, DictConfig):  # no block of keys, which `schema.typed` refuses

@@ -11,7 +11,7 @@ from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.composing import ROOTS
 from elmo_bench.configuration.schema import BilmConfig, RunConfig, TunedConfig
 from elmo_bench.identity.identity import differences, relative
-from elmo_bench.identity.settings import relevant
+from elmo_bench.identity.settings import identifying, relevant
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 
@@ -31,22 +31,42 @@ def variant(run: RunConfig) -> dict[str, Any]:
         UserError: word vectors are chosen for a model that has none.
     """
     page = page_of(run)
-    if run.task.words is None and _vectors(run) != _vectors(page):
-        raise UserError(f"vectors={_vectors(run)}: the model of task={run.task.name} has no word vectors")
-    changes = differences(*(relative(relevant(each, whole=True)) for each in (run, page)))
-    if (_vectors(run), run.vectors.source == "random") != (_vectors(page), page.vectors.source == "random"):
-        changes = {key: value for key, value in changes.items() if not _decided_by_vectors(key, run)}
-        changes["vectors"] = _vectors(run)
+    vectors = vectors_of(run)
+    if run.task.words is None and vectors != vectors_of(page):
+        raise UserError(f"vectors={vectors}: the model of task={run.task.name} has no word vectors")
+    chosen: dict[str, Any] = {}
+    if (vectors, run.vectors.source == "random") != (vectors_of(page), page.vectors.source == "random"):
+        chosen["vectors"] = vectors
+        page = page_of(run, vectors) if places.page("vectors", vectors).is_file() else page
+    changes = differences(*(relative(_compared(each)) for each in (run, page)))
+    if chosen and vectors_of(page) != vectors:  # the files that were typed, of which no page says more
+        changes = {key: value for key, value in changes.items() if not _decided_byvectors_of(key, run)}
     if not run.baseline and _source(run) != run.scale.bilm:
-        changes["bilm"] = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
-    return {key: value for key, value in sorted(changes.items()) if not PATH_KEYS.fullmatch(key)}
+        chosen["bilm"] = "tuned" if isinstance(run.bilm, TunedConfig) else run.bilm.name
+    kept = {key: value for key, value in changes.items() if not PATH_KEYS.fullmatch(key)}
+    return dict(sorted({**kept, **chosen}.items()))
 
 
-def page_of(run: RunConfig) -> RunConfig:
-    """What the configuration files alone give for a run's task, scale, arm and source of layers."""
+def _compared(run: RunConfig) -> dict[str, Any]:
+    """What a run is compared by with its page: all that its result depends on, and how its biLM is tuned."""
+    plain = relevant(run, whole=True)
+    if not run.baseline and isinstance(run.bilm, TunedConfig):  # these are part of a recipe in the run's identity
+        plain["bilm"] |= {"parent": run.bilm.parent, "tuning": identifying(run.bilm.tuning)}
+    return plain
+
+
+def page_of(run: RunConfig, vectors: str | None = None) -> RunConfig:
+    """What the configuration files alone give for a run's task, scale, arm and source of layers.
+
+    Args:
+        run: the run.
+        vectors: a file in conf/vectors/; None: the word vectors of the scale.
+    """
     roots = tuple(getattr(run, place) for place in ROOTS)
-    source = None if run.baseline else _source(run)
-    return _page(tuple(places.conf()), run.task.name, run.scale.name, run.arm, source, roots)
+    chosen = {"task": run.task.name, "scale": run.scale.name, "arm": run.arm}
+    chosen |= {} if run.baseline else {"bilm": _source(run)}
+    chosen |= {"vectors": vectors} if vectors else {}
+    return _page(tuple(places.conf()), tuple(f"{key}={value}" for key, value in chosen.items()), roots)
 
 
 def _source(run: RunConfig) -> str:
@@ -58,7 +78,7 @@ def _source(run: RunConfig) -> str:
     return "custom" if isinstance(run.bilm, BilmConfig) else "transformers"
 
 
-def _vectors(run: RunConfig) -> str:
+def vectors_of(run: RunConfig) -> str:
     """The name of its word vectors: of the choice, or of the file `task.words.path`; "random" if there are none."""
     path = (run.task.words or {}).get("path") if run.vectors.source == "page" else None
     if path is not None:
@@ -66,18 +86,16 @@ def _vectors(run: RunConfig) -> str:
     return "random" if run.vectors.source == "page" else run.vectors.label
 
 
-def _decided_by_vectors(key: str, run: RunConfig) -> bool:
+def _decided_byvectors_of(key: str, run: RunConfig) -> bool:
     """Whether the choice of word vectors decides a key."""
     trained = run.vectors.source == "random" and key == "task.words.trainable"
     return trained or key in ("task.words.size", "task.words.path") or key.split(".")[0] == "vectors"
 
 
 @cache
-def _page(
-    conf: tuple[Path, ...], task: str, scale: str, arm: str, source: str | None, roots: tuple[str | None, ...]
-) -> RunConfig:
-    """The configuration that the files in `conf` alone give."""
-    cfg = pages.compose([f"task={task}", f"scale={scale}", f"arm={arm}", *([f"bilm={source}"] if source else [])])
+def _page(conf: tuple[Path, ...], chosen: tuple[str, ...], roots: tuple[str | None, ...]) -> RunConfig:
+    """The configuration that the files in `conf` alone give for a choice of them."""
+    cfg = pages.compose(chosen)
     for place, root in zip(ROOTS, roots, strict=True):
         cfg[place] = root
     return schema.typed(cfg)

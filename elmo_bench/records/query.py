@@ -24,7 +24,7 @@ def fits(run: Started, setting: Setting) -> bool:
         setting: values of `arm` (+ELMo, unless it says baseline), `vectors`, `bilm` and other dotted keys.
     """
     wanted = normal(setting, run.scale)
-    if run.arm != wanted.pop("arm", "elmo") or not run.variant.keys() <= setting.keys():
+    if run.arm != wanted.pop("arm", "elmo") or not run.variant.keys() <= wanted.keys():
         return False
     return all(value(run, key) == each for key, each in wanted.items())
 

@@ -9,12 +9,15 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from elmo_bench.configuration import schema
 from elmo_bench.configuration.composing import compose, parse
 from elmo_bench.configuration.pages import read
 from elmo_bench.configuration.tables import Setting
-from elmo_bench.identity.arms import PATH_KEYS
+from elmo_bench.identity.arms import PATH_KEYS, variant, vectors_of
 from elmo_bench.identity.identity import flat, relative
+from elmo_bench.identity.settings import relevant
 from elmo_bench.system import places
+from elmo_bench.system.terminal import console
 
 
 def varied(sweep: str) -> set[str]:
@@ -65,7 +68,8 @@ def _product(params: tuple[str, ...]) -> list[list[str]]:
 
 
 def setting(overrides: Iterable[str]) -> Setting:
-    """The setting that overrides make: "elmo={layers:last}" is `elmo.layers`. Seeds and places of files are none.
+    """The setting that overrides make as they are typed: "elmo={layers:last}" is `elmo.layers`. Seeds and places of
+    files are none.
 
     A source of layers of one's own goes by its name, which is by default that of its folder.
     """
@@ -76,3 +80,23 @@ def setting(overrides: Iterable[str]) -> Setting:
     if named := found.get("bilm.name") or found.get("bilm.path"):
         found["bilm"] = PurePath(str(named)).name
     return {key: value for key, value in found.items() if value != {} and not PATH_KEYS.fullmatch(key)}
+
+
+def made(overrides: Sequence[str], task: str, scale: str) -> Setting:
+    """The setting that overrides make of a run of a task: as typed, but with the names that its record will have.
+
+    A choice of files goes by what it gives ("vectors=paper" by the names of the vectors), and what no result depends on
+    is left out. Of a run that cannot be composed, as its task has no such key, it is the setting as typed.
+    """
+    typed = setting(overrides)
+    try:
+        run = schema.typed(compose([f"task={task}", f"scale={scale}", *overrides]))
+        changes, vectors = variant(run), vectors_of(run)
+    except Exception as error:
+        if console.explain(error) is None:
+            raise
+        return typed
+    known = {*flat(relevant(run, whole=True)), "fraction"}
+    said = {key: value for key, value in typed.items() if key in known}
+    said |= {"vectors": vectors} if "vectors" in typed else {}
+    return said | changes | ({"arm": "baseline"} if run.baseline else {})

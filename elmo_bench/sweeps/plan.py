@@ -61,7 +61,7 @@ class Plan(NamedTuple):
         runs: in the sweep's order, each once: without ELMo, the points of all biLMs are one run. Those with less than a
             batch of training data are left out, once that is known.
         errors: why the other points cannot be run.
-        records: by the name of the run, of all runs of these tasks at this scale.
+        records: by the name of the run, of all runs at this scale: the table has rows of other tasks, too.
         refused: the errors of tasks whose points cannot be listed.
     """
 
@@ -107,7 +107,7 @@ def plan(request: SweepRequest) -> Plan:
     """Composes every run.
 
     Raises:
-        UserError: no point can be listed, or a record of these tasks cannot be read.
+        UserError: no point can be listed, or a record of this scale cannot be read.
     """
     listed: list[Point] = []
     refused: list[Exception] = []
@@ -124,10 +124,9 @@ def plan(request: SweepRequest) -> Plan:
 
 
 def records(request: SweepRequest, runs: Iterable[Planned]) -> dict[str, Record]:
-    """All records of the tasks at the scale, by the name of the run. Raises `UserError` for one that cannot be read."""
+    """All records at the scale, by the name of the run. Raises `UserError` for one that cannot be read."""
     roots = {each.config.results_root for each in runs}
-    found = [store.read_all(root, request.scale, task) for root in roots for task in request.tasks]
-    return {record.run: record for task in found for record in task}
+    return {record.run: record for root in roots for record in store.read_all(root, request.scale)}
 
 
 def _shown(errors: Sequence[Exception]) -> Exception:

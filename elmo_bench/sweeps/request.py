@@ -66,10 +66,10 @@ class SweepRequest(NamedTuple):
         pairs = [one.partition("=") for one in self.overrides]
         return [f"{key}={relative(value)}" for key, _, value in pairs if not _around(key)]
 
-    @property
-    def setting(self) -> Setting:
-        """What these overrides make of all runs."""
-        return sweeps.setting(one for one in self.overrides if not _around(one.partition("=")[0]))
+    def setting(self, task: str) -> Setting:
+        """What these overrides make of all runs of a task, but for those that replace values of the sweep's file."""
+        further = [one for one in self.overrides if not _around(one.partition("=")[0]) and one not in self.instead]
+        return sweeps.made(further, task, self.scale) if further else {}
 
     def chosen(self, task: str) -> list[str]:
         """The overrides that all runs of a task have."""

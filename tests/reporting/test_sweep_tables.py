@@ -109,6 +109,45 @@ def test_a_setting_that_replaces_the_sweeps_own_has_a_column():
     assert bilm[1:] == ("no context", "ELMo", "bilm=mine")
 
 
+@pytest.mark.parametrize(
+    ("sweep", "changes", "heads"),
+    [
+        ("table1", "arm=elmo", {"previous best": "91.93 ± 0.19", "+ ELMo": "92.22 ± 0.10"}),
+        ("table1", "arm=baseline", {"previous best": "91.93 ± 0.19", "baseline": "90.15"}),
+        ("table1", "elmo.where=none", {"previous best": "91.93 ± 0.19", "baseline": "90.15"}),
+        ("table3", "elmo.where=input,output", {"input only": "88.9", "output only": "88.7"}),
+        ("table3", "elmo.where=output", {"output only": "88.7"}),
+        ("table3", "arm=baseline", {"baseline": ""}),
+        ("table2", "arm=baseline", {"baseline": "88.1"}),
+        ("table2", "elmo={layers:last}", {"last layer only": "89.1"}),
+    ],
+)
+def test_the_papers_figures_stay_with_their_columns_and_no_column_of_elmo_shows_a_baseline(sweep, changes, heads):
+    task = "ner" if sweep == "table1" else "snli"
+    header, theirs, _ = rows(SweepRequest(sweep, [task], seeds=1, overrides=[changes]), made(none=[60.0]))
+    assert dict(zip(header[2:], theirs[2:], strict=True)) == heads
+
+
+@pytest.mark.parametrize(
+    ("sweep", "changes", "there"),
+    [
+        ("figure1", "fraction=0.1,1.0", [("baseline", "missing", "61.00 (1)"), ("+ ELMo", "missing", "71.00 (1)")]),
+        ("vectors", "vectors=random,text", [("random vectors", "missing", "missing"), ("text vectors", "60.00 (1)")]),
+        ("vectors", "vectors=senna", [("vectors=senna", "missing", "missing")]),
+        ("table1", "callbacks=lr_monitor", [("", "60.00 (1)", "70.00 (1)")]),
+        ("table1", "task.title=X", [("", "60.00 (1)", "70.00 (1)")]),
+        ("table1", "elmo.dropout=0.2", [("", "60.00 (1)", "missing")]),
+    ],
+)
+def test_cells_have_the_runs_that_the_typed_values_make(sweep, changes, there):
+    found = rows(SweepRequest(sweep, ["ner"], seeds=1, overrides=[changes]), made(none=[60.0], input=[70.0]))[1:]
+    if sweep == "table1":
+        found = [("", *row[3:5]) for row in found if row[1] != "the paper"]
+    else:
+        found = [row[1:] for row in found]
+    assert [row[: len(each)] for row, each in zip(found, there, strict=True)] == there
+
+
 def test_the_weights_of_layers_by_place():
     header, row = rows(SweepRequest("figure2", ["ner"], seeds=2), made(both=[80.0, 82.0]))
     assert header == ("task", "ELMo at", "s_0", "s_1", "s_2", "γ", "seeds")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from elmo_bench.configuration.tables import Column, Setting, SweepTable, in_order
+from elmo_bench.configuration.tables import Column, Setting, in_order
 from elmo_bench.records.query import normal
 from elmo_bench.records.record import Record
 from elmo_bench.reporting.statistics.groups import Group, of_setting
@@ -78,30 +78,26 @@ def content(request: SweepRequest, records: Sequence[Record]) -> Content | None:
         None if there is no such task.
     """
     here = [record for record in records if record.scale == request.scale]
-    columns, seeds, cells = _columns(request), request.all_seeds, list[Cell]()
+    axes, seeds, cells = _axes(request), request.all_seeds, list[Cell]()
     for task in in_order({*request.tasks, *(record.task for record in here)}):
-        found = _cells(request, task, columns, seeds, [record for record in here if record.task == task])
+        found = _cells(axes, task, request.setting(task), seeds, [record for record in here if record.task == task])
         own = [cell for cell in found if cell.group and (request.sweep == FIRST or cell.group.first.variant)]
         cells += found if own or task in request.tasks else []
     shown = [record for cell in cells if cell.group for record in cell.group.records]
     newest = sorted(shown or here, key=lambda record: record.finished)
     metrics = {record.task: record.monitor for record in newest}
-    return Content(request, columns, cells, metrics, newest[-1].note if newest else "") if cells else None
+    return Content(request, axes.columns, cells, metrics, newest[-1].note if newest else "") if cells else None
 
 
-def _cells(
-    request: SweepRequest, task: str, columns: Sequence[Column], seeds: Sequence[int], records: Sequence[Record]
-) -> list[Cell]:
-    rows, changes = request.table.rows or ONE_ROW, request.setting
+def _cells(axes: Axes, task: str, changes: Setting, seeds: Sequence[int], records: Sequence[Record]) -> list[Cell]:
     found = []
-    for row in rows:
-        for column in (column for column in columns if column.of is not None):
-            setting = row.of | column.of | changes
-            group = of_setting(records, setting)
-            there = {record.seed for record in group.records} if group else set()
-            impossible = group is None and _impossible(setting, records)
-            missing = () if impossible else tuple(seed for seed in seeds if seed not in there)
-            found.append(Cell(task, row.title, column.title, group, missing, impossible))
+    for row, column in axes.pairs:
+        setting = changes | row.of | column.of
+        group = of_setting(records, setting)
+        there = {record.seed for record in group.records} if group else set()
+        impossible = group is None and _impossible(setting, records)
+        missing = () if impossible else tuple(seed for seed in seeds if seed not in there)
+        found.append(Cell(task, row.title, column.title, group, missing, impossible))
     return found
 
 
@@ -111,26 +107,74 @@ def _impossible(setting: Setting, records: Iterable[Record]) -> bool:
     return whole is not None and not whole.fills_batch(setting.get("fraction", 1))
 
 
-def _columns(request: SweepRequest) -> list[Column]:
-    """The columns of the page, and one for each further setting that the sweep has or was given.
+class Axes(NamedTuple):
+    """The rows and columns that are shown."""
 
-    Where values of the sweep were replaced, columns that have none of them are left out.
+    rows: Sequence[Column]
+    columns: Sequence[Column]
+
+    @property
+    def pairs(self) -> list[tuple[Column, Column]]:
+        """Every row with every column that has runs."""
+        return [(row, column) for row in self.rows for column in self.columns if column.of is not None]
+
+
+def _axes(request: SweepRequest) -> Axes:
+    """The rows and columns of the page, and one for each further setting that the sweep has or was given.
+
+    With overrides, those that have none of the sweep's runs are left out, and so are columns of ELMo whose runs became
+    baselines.
     """
-    table, scale = request.table, request.scale
-    rows = [row.of for row in table.rows] or [{}]
+    page = Axes(request.table.rows or ONE_ROW, request.table.columns)
+    changes, given = _given(request)
+    scale, pairs = request.scale, page.pairs
+    if changes or request.instead:
+        pairs = [pair for pair in pairs if _is_among(given, changes, pair, scale)]
+    known = [normal(changes | row.of | column.of, scale) for row, column in pairs]
+    for each in given:
+        if each not in known:
+            known.append(each)
+            own = {key: value for key, value in each.items() if key not in changes or changes[key] != value}
+            pairs.append(_new(own or each, page, scale))
+    return Axes(*(_shown(of_page, among) for of_page, among in zip(page, zip(*pairs, strict=True), strict=True)))
+
+
+def _given(request: SweepRequest) -> tuple[Setting, list[Setting]]:
+    """What the overrides change in all runs of the first task, and the whole settings of its runs."""
+    task, scale = next(iter(request.tasks), None), request.scale
     points = sweeps.points(request.sweep, [f"scale={scale}"], [1], request.instead)
-    given = [normal(sweeps.setting(point), scale) for point in points]
-    known = [normal(row | column.of, scale) for row in rows for column in table.columns if column.of is not None]
-    shown = [column for column in table.columns if not request.instead or _has(column, table, given, scale)]
-    others = [each for i, each in enumerate(given) if each not in known and each not in given[:i]]
-    return shown + [Column(in_words(each), each) for each in others]
+    settings = [[one for one in point if not one.startswith("seed=")] for point in points]
+    if task is None or not request.changes:
+        return {}, [normal(sweeps.setting(each), scale) for each in settings]
+    changes = request.setting(task)
+    return changes, [normal(changes | sweeps.made(each, task, scale), scale) for each in settings]
 
 
-def _has(column: Column, table: SweepTable, given: Sequence[Setting], scale: str) -> bool:
-    """Whether the sweep has a column's runs, or those of both columns of a gain."""
-    settings = [column.of] if column.of is not None else [table.setting(title) for title in column.gain]
-    rows = [row.of for row in table.rows] or [{}]
-    return all(any(normal(row | one, scale) in given for row in rows) for one in settings)
+def _is_among(given: Sequence[Setting], changes: Setting, pair: tuple[Column, Column], scale: str) -> bool:
+    """Whether runs of a row and column are given, and are still of the arm that the page says."""
+    row, column = pair
+    made, before = (normal(first | row.of | column.of, scale) for first in (changes, {}))
+    return made in given and made.get("arm") == before.get("arm")
+
+
+def _new(setting: Setting, page: Axes, scale: str) -> tuple[Column, Column]:
+    """A row and a column for a setting that has none: the page's one that says most of it, and one for the rest."""
+    if list(page.rows) == ONE_ROW:
+        return ONE_ROW[0], Column(in_words(setting), setting)
+    of_page = [(one, normal(one.of, scale)) for axis in page for one in axis if one.of is not None]
+    fitting = [(one, of) for one, of in of_page if of.items() <= setting.items()]
+    nearest, said = max(fitting, key=lambda each: len(each[1]), default=(page.rows[0], {}))
+    rest = {key: value for key, value in setting.items() if key not in said}
+    other = Column(in_words(rest), rest)
+    return (nearest, other) if any(nearest is row for row in page.rows) else (other, nearest)
+
+
+def _shown(of_page: Sequence[Column], among: Sequence[Column]) -> list[Column]:
+    """What the page has of these, in its order, then the others; and gains between them, and the paper's own."""
+    titles = {each.title for each in among}
+    kept = [each for each in of_page if (each.title in titles if each.of is not None else titles >= {*each.gain})]
+    new = {each.title: each for each in among if not any(each is one for one in of_page)}
+    return kept + list(new.values())
 
 
 def in_words(setting: Setting) -> str:

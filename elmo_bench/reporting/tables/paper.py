@@ -43,10 +43,11 @@ def _kept(row: Sequence[str], kept: tuple[bool, ...]) -> Row:
 def _of_task(content: Content, task: str) -> list[Row]:
     """The rows of a task, each with all three heads."""
     title = ", ".join(filter(None, (pages.title(task), content.metrics.get(task))))
-    theirs = content.request.table.paper.get(task, [])
+    table = content.request.table
+    theirs = dict(zip((column.title for column in table.columns), table.paper.get(task, []), strict=False))
     rows: list[Row] = []
     if theirs:
-        rows.append((title, "", "the paper", *theirs, *[""] * (len(content.columns) - len(theirs))))
+        rows.append((title, "", "the paper", *(theirs.get(column.title, "") for column in content.columns)))
     for row in dict.fromkeys(cell.row for cell in content.of(task)):
         ours = (_cell(content, task, row, column) for column in content.columns)
         rows.append((title, row, f"ours, {content.request.scale}", *ours))
