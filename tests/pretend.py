@@ -40,16 +40,16 @@ def train() -> None:
     with held(store.work(*names), "another process is training this run"):
         score = sum(_epochs(store.work(*names) / "epochs.json", run.task.fit.epochs, int(identity.run, 16)))
     named = {"arm": run.arm, "variant": changes, "seed": run.seed, "run": identity.run, "group": identity.group}
-    store.write(store.place(*names), Record(**named, settings=identity.settings, **_measured(float(score))))
+    store.write(store.place(*names), Record(**named, settings=identity.settings, **_measured(run, float(score))))
 
 
-def _measured(score: float) -> dict[str, Any]:
+def _measured(run: schema.RunConfig, score: float) -> dict[str, Any]:
     """The rest of a record."""
     return {
         "task": "toy", "scale": "open", "version": 1, "epoch": 1, "epochs": 1, "updates": 1, "selected_updates": 1,
         "metrics": {split: {"accuracy": score} for split in ("dev", "test")},
         "history": {"epoch": [0], "updates": [1], "dev.accuracy": [score]}, "layer_weights": {}, "gamma": {},
-        "config": {"task": {"monitor": "accuracy"}, "scale": {"note": ""}, "elmo": {"where": "input"}},
+        "config": {"task": {"monitor": "accuracy"}, "scale": {"note": ""}, "elmo": {"where": run.elmo.where}},
         "seconds": 1.0, "device_seconds": 1.0, "tokens_per_second": 1.0, "parameters": 1, "checkpoint": "",
         "bilm": {"name": None, "sha256": None}, "word_vectors": None, "data_sha256": "", "generated_sha256": {},
         "machine": {"cpu": "", "accelerator": "cpu", "cores": 1, "threads": 1}, "versions": {}, "commit": None,

@@ -8,14 +8,14 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.reporting.charts.svg import COLOURS, FAINT, INK, Chart, drawn
+from elmo_bench.reporting.charts.svg import COLOURS, FAINT, GREEN, INK, Chart, drawn
 from elmo_bench.system.places import ROOT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, GREY = COLOURS["elmo"], COLOURS["baseline"], COLOURS["elmo+text"], FAINT
+BLUE, ORANGE, GREY = COLOURS["elmo"], COLOURS["baseline"], FAINT
 Box = tuple[float, float, float, float, str, str]  # x and y of the centre, width, height, text, colour
 
 MODEL: dict[str, Any] = {

@@ -61,6 +61,12 @@ def own_bilm(scale: str) -> str | None:
     return _written(places.page("scale", scale), "scale.bilm")
 
 
+def own_vectors(scale: str) -> str | None:
+    """The file in conf/vectors/ that a scale's configuration file chooses."""
+    chosen = _written(places.page("scale", scale), "defaults", [])
+    return next((each["override /vectors"] for each in chosen if "override /vectors" in each), None)
+
+
 def note(scale: str) -> str | None:
     """What the numbers of a scale mean, as its configuration file says."""
     return _written(places.page("scale", scale), "scale.note")

@@ -16,7 +16,8 @@ from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.console import choices
 
-MEASURES = ("score", "error", "updates", "first_layer", "spread", "lower_layers")
+OF_WEIGHTS = ("first_layer", "spread", "lower_layers")
+MEASURES = ("score", "error", "updates", *OF_WEIGHTS)
 AT = ("input", "output")  # where layers are weighted
 Setting = dict[str, Any]  # `arm`, `vectors`, `bilm` and other dotted keys, with the values that runs have
 
@@ -117,11 +118,16 @@ class SweepTable:
             UserError: there is no such row or column with runs of its own.
         """
         found: Setting = {}
-        axes = (self.columns,) if isinstance(titles, str) else (self.rows, self.columns)
-        for title, among in zip([titles] if isinstance(titles, str) else titles, axes, strict=True):
+        if isinstance(titles, str):
+            axes = [(titles, self.columns)]
+        elif isinstance(titles, list) and len(titles) == 2:
+            axes = [(str(titles[0]), self.rows), (str(titles[1]), self.columns)]
+        else:
+            raise UserError(f"{titles}: the title of a column is needed, or of a row and a column: [row, column]")
+        for title, among in axes:
             of = {each.title: each.of for each in among if each.of is not None}
             if title not in of:
-                raise UserError(f"{title}: {choices(str(title), list(of))}")
+                raise UserError(f"{title}: {choices(title, list(of)) if of else 'the table has no rows'}")
             found |= of[title]
         return found
 
@@ -163,7 +169,7 @@ def _made(path: Path, key: str, block: Any) -> SweepTable:
         raise UserError(f"{key}: {str(error).splitlines()[0]}", path) from None
     for finding in made.findings:
         try:
-            _check(finding, made)
+            _check(finding, made, of_study=key == "findings")
         except UserError as error:
             raise UserError(f"the finding {finding.finding!r}: {error}", path) from None
     return made
@@ -178,19 +184,28 @@ def of_studies() -> dict[str, list[Finding]]:
     return found
 
 
-def _check(finding: Finding, table: SweepTable) -> None:
+def _check(finding: Finding, table: SweepTable, of_study: bool) -> None:
     """Raises `UserError` for a value that a finding cannot have."""
+    if not finding.paper:
+        raise UserError("paper: the tasks are needed of which the paper states it, as {ner: words or figures}")
+    for task in finding.paper:
+        if task not in pages.tasks() and not (of_study and task == ""):
+            raise UserError(f"paper: {task}: {choices(task, pages.tasks())}")
     for key, value, known in (("measure", finding.measure, MEASURES), ("place", finding.place, AT)):
         if value not in known:
             raise UserError(f"{key}={value}: {choices(value, known)}")
     try:
         low, high = finding.bounds
-        ordered = low < high
+        ordered = low < high and finding.region != [None, None]
     except (TypeError, ValueError):
         ordered = False
     if not ordered:
         raise UserError(f"region={finding.region}: two bounds are needed, the lower one first, as [0, null]")
-    for titles in filter(None, (finding.more, finding.less)):
+    needed = () if of_study else ("more",) if finding.measure in OF_WEIGHTS else ("more", "less")
+    for key in needed:
+        if getattr(finding, key) is None:
+            raise UserError(f"{key}: the title of a column is needed, or of a row and a column: [row, column]")
+    for titles in (each for each in (finding.more, finding.less) if each is not None):
         table.setting(titles)
 
 

@@ -198,6 +198,8 @@ def _misfit(record: Record) -> str | None:
         "group is not the hash of its settings": record.group == fingerprint(without_seed(settings)),
         "its settings name another task, scale, seed or version": named
         == (record.task, record.scale, record.seed, record.version),
+        "arm is not that of elmo.where": (record.arm == "elmo") == record.has_elmo,
+        "its word vectors are random, and its variant does not say so": not _random_unsaid(record),
         f"metrics lack {record.monitor}": all(record.monitor in scores for scores in record.metrics.values()),
         "layer_weights and gamma have other places": record.layer_weights.keys() == record.gamma.keys(),
         "layer_weights have several lengths": len(layers) <= 1 and 0 not in layers,
@@ -206,6 +208,13 @@ def _misfit(record: Record) -> str | None:
         f"history lacks {dev}": dev in record.history and fault(record.history[dev], [float]) is None,
     }
     return next((reason for reason, fits in belongs.items() if not fits), None)
+
+
+def _random_unsaid(record: Record) -> bool:
+    """Whether it is of a version that compared runs on random word vectors at a scale that has others today."""
+    source = (record.config.get("vectors") or {}).get("source")
+    own = pages.own_vectors(record.scale)
+    return source == "page" and "vectors" not in record.variant and own not in (None, "page", "paper", "random")
 
 
 def without_seed(settings: Mapping[str, Any]) -> Plain:

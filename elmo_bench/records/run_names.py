@@ -34,12 +34,17 @@ def _change(key: str, value: Any) -> str:
 
 
 def in_words(value: Any) -> str:
-    """A value as one types it: false, null, the last part of a path or of the name of a class."""
+    """A value as one types it: false, null, the last part of a path or of the name of a class, the names of blocks."""
     if isinstance(value, str):
         dotted = "." in value and all(part.isidentifier() for part in value.split("."))
         return value.rpartition(".")[2] if dotted else value.rpartition("/")[2] if PATH.fullmatch(value) else value
     if isinstance(value, list):
         return f"[{','.join(map(in_words, value))}]"
+    if isinstance(value, Mapping):  # a class by its name, blocks of them by theirs
+        if "_target_" in value:
+            return in_words(value["_target_"])
+        named = all(isinstance(each, Mapping) for each in value.values())
+        return ",".join(value) if named else f"{{{','.join(f'{key}:{in_words(value[key])}' for key in value)}}}"
     return as_typed(value)
 
 

@@ -24,6 +24,7 @@ class Within(NamedTuple):
 
 NAME = Match(re.compile(r"\w[\w.+-]{0,99}", re.ASCII))  # becomes a part of a path, and a mark on a page
 ID = Match(re.compile(r"[0-9a-f]{16}"))
+ARM = Match(re.compile("baseline|elmo"))
 TEXT, FIGURE = (str, None), (float, {str: float}, None)  # a figure of the paper: one, or one for each metric
 COUNT, POSITIVE = Within(int, 0), Within(int, 1)
 SCORES = {str: Within(float, -1e12, 1e12)}  # percent; a task of one's own may have a metric with other bounds
@@ -43,7 +44,7 @@ CONFIG = {  # what readers of records use of it
     "vectors?": ({"source": str, "sets?": {str: {"name": str}}}, None),
 }
 RECORD = {
-    "task": NAME, "scale": NAME, "arm": NAME, "variant": {"elmo?": (dict, None), "vectors?": str},
+    "task": NAME, "scale": NAME, "arm": ARM, "variant": {"elmo?": (dict, None), "vectors?": str},
     "seed": COUNT, "version": COUNT, "run": ID, "group": ID,
     "metrics": {"dev": SCORES, "test": SCORES},
     "epoch": POSITIVE, "epochs": POSITIVE, "updates": COUNT, "selected_updates": COUNT,

@@ -200,7 +200,7 @@ def test_table_1_compares_models_on_the_vectors_of_the_scale(text):
     page.write_text(page.read_text().replace("/vectors: page", "/vectors: text"))
     assert arms() == [("baseline", "none", "text"), ("elmo", "input", "text")]
     (error,) = plan(SweepRequest("table1", ["toy"], "open", 1, overrides=text.shared("arm=text"))).errors.values()
-    assert (console.explain(error) or "").startswith("arm=text: choose from baseline, elmo")
+    assert (console.explain(error) or "").startswith("arm=text is now arm=baseline vectors=text")
 
 
 @pytest.mark.parametrize(

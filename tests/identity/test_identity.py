@@ -5,12 +5,14 @@ import gzip
 import json
 import lzma
 import operator
+import re
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages, schema
+from elmo_bench.configuration.composing import FORMER_ARMS
 from elmo_bench.identity.arms import variant
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.settings import default, settings
@@ -227,6 +229,28 @@ def test_a_variant_says_what_was_typed_whatever_the_defaults_of_the_keys_are():
     assert label("input", variant(where)) == "+ELMo (input)"
 
 
+@pytest.mark.parametrize(
+    ("typed", "changes"),
+    [
+        (["scale=open", "vectors=random"], {"vectors": "random"}),
+        (["scale=open", "vectors=random", "task.words.size=20"], {"task.words.size": 20, "vectors": "random"}),
+        (["vectors=senna", "vectors.sets.senna.unit=true"], {"vectors": "senna", "vectors.sets.senna.unit": True}),
+        (["bilm=tuned", "bilm.parent=open"], {"bilm": "tuned", "bilm.parent": "open"}),
+        (["bilm=tuned", "bilm.tuning.epochs=9"], {"bilm": "tuned", "bilm.tuning.epochs": 9}),
+        (["vectors=paper"], {"vectors": "senna"}),
+    ],
+)
+def test_a_variant_has_what_was_typed_beside_a_choice_of_files(typed, changes):
+    assert variant(schema.typed(pages.compose(["task=ner", *typed]))) == changes
+
+
+def test_a_former_arm_is_answered_with_todays_words():
+    for arm, now in FORMER_ARMS.items():
+        with pytest.raises(UserError, match=re.escape(f"arm={arm} is now {now}")):
+            pages.compose([f"arm={arm}"])
+        pages.compose(now.split())
+
+
 @pytest.mark.parametrize(("task", "scale"), [("snli", "paper"), ("sst5", "open"), ("toy", "open")])
 def test_the_baseline_is_one_switch_with_one_id(bench, task, scale):
     """What a task's baseline has otherwise than its model with ELMo stands in its file, whichever way it is chosen."""
@@ -265,6 +289,10 @@ def test_runs_are_called_by_arm_place_and_what_was_typed():
     assert label("input", {"elmo.where": "input"}) == "+ELMo (input)"
     odd = {"bilm": "tuned", "elmo.gamma": False, "task.words": None, "task.reader.list": "<elsewhere>/list.txt"}
     odd["task.optimizer._target_"] = "torch.optim.SGD"
+    watched = {"callbacks": {"early_stopping": {"_target_": "pytorch_lightning.callbacks.EarlyStopping"}}}
+    assert label("none", watched) == "baseline (callbacks=early_stopping)"
+    assert label("none", {"task.chars": {"_target_": "a.CharCNN", "size": 3}}) == "baseline (task.chars=CharCNN)"
+    assert label("none", {"scale.sizes": {"ner": 30}}) == "baseline (scale.sizes={ner:30})"
     assert label("input", odd) == (
         "+ELMo (input; biLM tuned, gamma=false, task.words=null, task.reader.list=list.txt, "
         "task.optimizer._target_=SGD)"

@@ -62,6 +62,8 @@ OUTSIDE: list[dict[str, Any]] = [
     {"scale": ""},
     {"arm": "../../page"},
     {"arm": "x" * 300},
+    {"arm": "elmo+glove"},  # of earlier releases
+    {"arm": "baseline"},  # of a run with ELMo
 ]
 
 

@@ -10,6 +10,7 @@ from elmo_bench.records.studies import StudyCell, StudyRecord
 from elmo_bench.reporting.statistics import findings
 from elmo_bench.reporting.statistics.findings import Evaluated, FindingRow, evaluated, verdict
 from elmo_bench.reporting.tables import replication
+from elmo_bench.reporting.tables.replication import glance
 from tests.records.test_records import fake
 
 pytestmark = pytest.mark.usefixtures("first_versions")
@@ -215,6 +216,22 @@ def test_two_studies_of_one_biLM_are_two_rows(monkeypatch):
     found = of_study(monkeypatch, "pos", listed, **ASKED)
     assert [row.verdict for row in found] == ["shown", "contradicted"]
     assert [row.note.rpartition("; ")[2] for row in found] == [f"record {each.id}" for each in listed]
+
+
+def test_two_studies_of_one_biLM_are_both_in_the_picture(monkeypatch):
+    listed = [study("open", layers("open", "XPOS", value), sentences=value) for value in (-0.5, 0.7)]
+    found = of_study(monkeypatch, "pos", listed, **ASKED)
+    rows = glance([Evaluated(Finding("It helps", "section 9", **ASKED), "open", "", found)]).rows
+    assert [row[1] for row in rows] == ["✓ -0.50", "✗ +0.70"]
+
+
+def test_the_picture_has_a_column_for_every_task_that_a_finding_speaks_of(monkeypatch):
+    rows = [FindingRow(task, 1.0, None, "not shown") for task in ("ner", "toy")]
+    found = Evaluated(Finding("It helps", "here", {"toy": "twice as well"}), "open", "sweep task=TASK", rows)
+    table = glance([found])
+    assert table.header == ("finding", "NER", "toy")
+    cell = table.rows[0][2]
+    assert (cell, cell.below, cell.fold) == ("~ +1.00", ["paper: twice as well"], ["not shown", "sweep task=toy"])
 
 
 def test_each_task_has_a_row_of_its_own(monkeypatch):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 from omegaconf import OmegaConf
 
 from elmo_bench.configuration import pages, tables
@@ -199,19 +200,25 @@ def test_a_sweep_without_a_table_has_a_column_for_each_setting_and_a_wrong_block
     ("wrong", "said"),
     [
         ("more: b", "b: choose from a"),
+        ("more: [a, a]", "a: the table has no rows"),
+        *((f"more: {titles}", "more|.*: the title of a column is needed") for titles in ("null", "[a]", "100", "true")),
+        ("less: null", "less: the title of a column is needed"),
         ("measure: updats", "measure=updats: did you mean updates?"),
         ("place: outputs", "place=outputs: did you mean output?"),
+        ("paper: {}", "paper: the tasks are needed"),
+        ("paper: {nerr: ''}", "paper: nerr: did you mean ner?"),
         *(
             (f"region: {region}", "region=.*: two bounds are needed")
-            for region in ("[0]", "[1, 0]", "[0, x]", "[.nan, 1]")
+            for region in ("[0]", "[1, 0]", "[0, x]", "[.nan, 1]", "[null, null]")
         ),
     ],
 )
 def test_a_wrong_value_of_a_finding_is_one_line_that_names_it(wrong, said, bench):
-    finding = f"findings: [{{finding: x, {wrong}, paper: {{ner: ''}}}}]"
+    right = {"finding": "x", "more": "a", "less": "a", "paper": {"ner": ""}}
+    finding = f"findings: [{yaml.safe_dump(right | yaml.safe_load(wrong), default_flow_style=True).strip()}]"
     path = bench.conf / "sweep" / "mine.yaml"
     path.write_text(f"# @package _global_\ntable: {{columns: [{{title: a, of: {{}}}}], {finding}}}\n")
-    with pytest.raises(UserError, match=f"mine.yaml: the finding 'x': {said}"):
+    with pytest.raises(UserError, match=f"mine.yaml: the finding 'x': ({said})"):
         tables.table("mine")
     (bench.conf / "analysis" / "mine.yaml").write_text(finding)  # of a study, which has no columns
     with pytest.raises(UserError, match="mine.yaml: the finding 'x': "):
@@ -230,6 +237,8 @@ def test_a_run_fits_what_it_has_and_not_what_it_changes_besides():
     (baseline,) = made(none=[1.0])
     assert fits(baseline, {"arm": "baseline", "elmo.where": "both", "bilm": "x"})  # which a baseline does not have
     assert not fits(baseline, {})
+    (tuned,) = made(variant={"bilm": "tuned"}, input=[1.0])
+    assert not fits(tuned, {"bilm": "mini"})  # the scale's own
 
 
 @pytest.mark.parametrize(
@@ -238,6 +247,7 @@ def test_a_run_fits_what_it_has_and_not_what_it_changes_besides():
         ("none", {}, "table1"), ("both", {}, "table3"), ("input", {"elmo.layers": "last"}, "table2"),
         ("input", {"fraction": 0.3}, "figure1"), ("input", {"vectors": "random"}, "vectors"),
         ("input", {"bilm": "minilm"}, "sources"), ("input", {"bilm": "mine"}, "table1"),
+        ("input", {"bilm.seed": 2}, "variance"),
         ("input", {"elmo.dropout": 0.1}, "others"),
     ],
 )  # fmt: skip

@@ -161,7 +161,7 @@ def test_what_is_missing_is_run_and_after_kills_at_any_moment_the_records_are_th
     took, undisturbed = time.monotonic() - started, records(toy)
     assert (status, len(undisturbed)) == (0, 2), err
     assert "1 of 2 runs are recorded\n" in out
-    assert out.splitlines()[-1] == "arms: 2 of 2 runs are recorded"
+    assert out.splitlines()[-1] == "arms: 2 of 2 runs are recorded", err
     (toy.results / "runs" / "open" / "toy" / f"{min(undisturbed)}.json").unlink()
     _, more, _ = sweep(length)
     assert "1 of 2 runs are recorded and not run again (force=true does)\n" in more

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.records.record import Record
-from elmo_bench.reporting.charts.svg import COLOURS, DASHES, FAINT, LAYERS, Chart, axes_in, band
+from elmo_bench.reporting.charts.svg import COLOURS, DASHES, FAINT, GREEN, LAYERS, Chart, axes_in, band
 from elmo_bench.reporting.statistics.groups import Group
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _draw_layers(figure: Figure, data: Mapping[str, Any]) -> None:
     upper.set_ylim(0, None)
     upper.tick_params(bottom=False, labelbottom=False)
     upper.legend(**BESIDE)
-    band(lower, _epochs(data["gamma"]), data["gamma"], "γ", 0, COLOURS["elmo+text"])
+    band(lower, _epochs(data["gamma"]), data["gamma"], "γ", 0, GREEN)
     lower.legend(**BESIDE)
     lower.set_xlim(upper.get_xlim())
     _count_epochs(lower)

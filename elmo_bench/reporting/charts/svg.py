@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 INK = "#1a1f24"  # of text and axes; on a page the colour of its text
 FAINT = "#7a828a"
-COLOURS = {"baseline": "#c4500a", "elmo": "#0072b2", "text": "#8a6d00", "elmo+text": "#00805c",
-           "glove": "#a3478a", "elmo+glove": "#56606a"}  # fmt: skip
-LAYERS = ("#7a828a", "#0072b2", "#c4500a", "#00805c", "#a3478a")  # of layer 0, 1, 2 and so on
+COLOURS = {"baseline": "#c4500a", "elmo": "#0072b2"}
+GREEN = "#00805c"
+LAYERS = ("#7a828a", "#0072b2", "#c4500a", GREEN, "#a3478a")  # of layer 0, 1, 2 and so on
 DASHES = ("-", "--", "-.", ":")
 TIP = "tip:"
 STYLE = {

@@ -37,8 +37,8 @@ ROWS = ("task", "the paper", "ours", "95 % interval", "p", "verdict", "runs")
 MARKS = {SHOWN: "✓", CONTRADICTED: "✗", OPEN: "~", UNTESTED: ""}
 LEGEND = (
     f"A cell is the difference on test: {MARKS[SHOWN]} shown, {MARKS[CONTRADICTED]} contradicted, {MARKS[OPEN]} not "
-    "shown, – not tested; empty where the paper says nothing. On the report it opens to the paper's "
-    "figure, its interval and its runs."
+    "shown, – not tested; empty where the paper says nothing. On the report the paper's figure stands below it, and it "
+    "opens to its interval and its runs."
 )
 
 
@@ -93,28 +93,42 @@ def markdown(by_scale: Sequence[Sequence[Evaluated]], mains: Mapping[str, Sequen
 
 def glance(found: Sequence[Evaluated]) -> Section:
     """A row for each finding and a column for each task; a finding on the biLM itself has one cell."""
-    scale, tasks = found[0].scale, list(tables.table("table1").paper)
     spoken = {row.task for each in found for row in each.rows}
-    columns = [*(task for task in tasks if task in spoken), *([""] if "" in spoken else [])]
-    rows = [(f"{each.finding.finding} ({each.finding.where})", *_cells(each, columns)) for each in found]
-    return Section(f"Scale {scale}", LEGEND, ("finding", *(title(task) if task else "biLM" for task in columns)), rows)
+    columns = [*tables.in_order(spoken - {""}), *({""} & spoken)]
+    rows = [
+        (
+            f"{each.finding.finding} ({each.finding.where})",
+            *(_cell(each, row[task]) if task in row else "" for task in columns),
+        )
+        for each in found
+        for row in _rows(each)
+    ]
+    header = ("finding", *(title(task) if task else "biLM" for task in columns))
+    return Section(f"Scale {found[0].scale}", LEGEND, header, rows)
 
 
-def _cells(each: Evaluated, columns: Sequence[str]) -> list[str]:
-    by_task = {row.task: row for row in each.rows}
-    return [_cell(each, by_task[task]) if task in by_task else "" for task in columns]
+def _rows(each: Evaluated) -> list[dict[str, FindingRow]]:
+    """By task; of a task with several candidates, such as two studies of one biLM, each has a row of the table."""
+    rows: list[dict[str, FindingRow]] = []
+    for one in each.rows:
+        free = next((row for row in rows if one.task not in row), None)
+        if free is None:
+            rows.append(free := {})
+        free[one.task] = one
+    return rows
 
 
 def _cell(each: Evaluated, row: FindingRow) -> Number:
-    """The difference, and in its fold the interval, the seeds and the command."""
+    """The difference, below it the paper's figure, and in its fold the interval, the seeds and the command."""
     paper = each.finding.paper.get(row.task, "")
     text = f"{MARKS[row.verdict]} {_measured(row)[0]}".strip() or "–"
     seeds = " and ".join(str(len(group.records)) for group in row.groups)
     interval = f"95 % interval {_measured(row)[1]}" if row.interval else ""
     p = "" if row.p is None else f"p {p_in_words(row.p)}"
-    of_paper = f"paper: {paper}" if paper else ""
-    fold = [row.verdict, of_paper, interval, p, f"{seeds} seeds" if seeds else "", row.note, each.command]
-    return Number(text, runs_of(*row.groups), fold=[*filter(None, fold)], verdict=row.verdict)
+    command = each.command.replace("task=TASK", f"task={row.task}")
+    fold = [row.verdict, interval, p, f"{seeds} seeds" if seeds else "", row.note, command]
+    below = [f"paper: {paper}"] if paper else []
+    return Number(text, runs_of(*row.groups), below, [*filter(None, fold)], row.verdict)
 
 
 def _detail(each: Evaluated) -> list[str]:
