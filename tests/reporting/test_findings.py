@@ -7,6 +7,7 @@ from scipy import stats
 
 from elmo_bench.configuration.tables import Column, Finding, SweepTable
 from elmo_bench.records.studies import StudyCell, StudyRecord
+from elmo_bench.reporting.section import Number
 from elmo_bench.reporting.statistics import findings
 from elmo_bench.reporting.statistics.findings import Evaluated, FindingRow, evaluated, verdict
 from elmo_bench.reporting.tables import replication
@@ -220,7 +221,8 @@ def test_two_studies_of_one_biLM_are_two_rows(monkeypatch):
 
 def test_two_studies_of_one_biLM_are_both_in_the_picture(monkeypatch):
     listed = [study("open", layers("open", "XPOS", value), sentences=value) for value in (-0.5, 0.7)]
-    found = of_study(monkeypatch, "pos", listed, **ASKED)
+    with monkeypatch.context() as patch:
+        found = of_study(patch, "pos", listed, **ASKED)
     rows = glance([Evaluated(Finding("It helps", "section 9", **ASKED), "open", "", found)]).rows
     assert [row[1] for row in rows] == ["✓ -0.50", "✗ +0.70"]
 
@@ -231,6 +233,7 @@ def test_the_picture_has_a_column_for_every_task_that_a_finding_speaks_of(monkey
     table = glance([found])
     assert table.header == ("finding", "NER", "toy")
     cell = table.rows[0][2]
+    assert isinstance(cell, Number)
     assert (cell, cell.below, cell.fold) == ("~ +1.00", ["paper: twice as well"], ["not shown", "sweep task=toy"])
 
 
