@@ -19,7 +19,7 @@ from elmo_bench.embedding.scalar_mix import ScalarMix
 from elmo_bench.layers.source import Layers, Sentences, frozen_layers
 from elmo_bench.nn.char_cnn import CharCNN
 from elmo_bench.system.errors import UserError
-from elmo_bench.task import Embedded, Tokens
+from elmo_bench.task import Batch, Embedded, Head, Tokens
 from elmo_bench.text.tokens import sentences_of
 
 POSITIONS = {"none": (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
@@ -208,3 +208,24 @@ class Representation(nn.Module):
         if "input" in elmo:
             parts.append(elmo["input"])
         return Embedded(torch.cat(parts, dim=-1), elmo.get("output"), tokens.mask)
+
+
+class Model(nn.Module):
+    """[x_k ; ELMo_k] of every text (paper, section 3.3), and the head over it.
+
+    Args:
+        representation: makes `Embedded` of each text field.
+        head: the task's model, its loss and its decoding.
+    """
+
+    def __init__(self, representation: Representation, head: Head):
+        super().__init__()
+        self.representation, self.head = representation, head
+
+    def forward(self, batch: Batch) -> Any:
+        """The head's scores; their `loss` is None where the batch has no labels."""
+        words = self.representation.look_up(batch.texts)
+        texts: dict[str, Embedded] = {
+            name: self.representation(tokens, words.get(name)) for name, tokens in batch.texts.items()
+        }
+        return self.head(texts, batch)

@@ -20,10 +20,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from elmo_bench.layers.blocks import Blocks, digest
 from elmo_bench.layers.shards import Shards
 from elmo_bench.layers.source import LayersSource, Sentences
-from elmo_bench.layers.stored import Stored, stored
+from elmo_bench.layers.stored import Blocks, Stored, digest, stored
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.locks import held

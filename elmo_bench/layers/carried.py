@@ -25,9 +25,9 @@ from torch import Tensor
 
 from elmo_bench.bilm import BiLM
 from elmo_bench.layers.bilm import BilmLayers
-from elmo_bench.layers.blocks import digest
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Sentences
+from elmo_bench.layers.stored import digest
 from elmo_bench.nn.packing import padded
 from elmo_bench.system.errors import UserError
 

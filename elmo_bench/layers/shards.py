@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elmo_bench.layers.blocks import DIGEST_BYTES, Blocks, digest
+from elmo_bench.layers.stored import DIGEST_BYTES, Blocks, digest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import replacing

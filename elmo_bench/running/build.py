@@ -11,8 +11,7 @@ import torch
 from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import LayersConfig, Plain, RunConfig, TaskConfig
-from elmo_bench.embedding.model import Model
-from elmo_bench.embedding.representation import Elmo, Representation
+from elmo_bench.embedding.representation import Elmo, Model, Representation
 from elmo_bench.embedding.vectors import Columns
 from elmo_bench.layers.build import open_source
 from elmo_bench.layers.cache import ActivationCache

@@ -1,7 +1,16 @@
-"""Batches of a task's splits; lengths and distinct sentences of their rows."""
+"""The rows of a run, all or a fraction of them, in batches; the stored layers of their sentences.
+
+The paper does not say how long its models were trained on a fraction of the data (section 5.4 and Figure 1). At 1 % of
+the data, the usual number of epochs gives only 1 % of the updates, too few to learn. Each epoch therefore repeats the
+subset until the run makes `task.fit.least_updates` updates, but never more than training on all the data. The number of
+epochs and the patience stay the same.
+"""
 
 from __future__ import annotations
 
+import inspect
+import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +21,7 @@ import torch
 from datasets import DatasetDict
 from torch.utils.data import DataLoader
 
-from elmo_bench.configuration.schema import BatchConfig
+from elmo_bench.configuration.schema import BatchConfig, RunConfig
 from elmo_bench.embedding.scalar_mix import only_layer
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.carried import carries, read_text
@@ -21,6 +30,7 @@ from elmo_bench.system.ahead import ahead
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Reader, Row, Samples
 from elmo_bench.text.batching import BucketSampler
+from elmo_bench.text.part import Part
 from elmo_bench.text.tokens import lengths, sentences, sentences_of
 
 CPU = torch.device("cpu")
@@ -144,3 +154,32 @@ def stored_layers(
     cache = source if only is None or source.has(wanted) else source.of_layer(only)
     cache.prepare(wanted)
     return {str(split): cache for split in splits}
+
+
+def load(reader: Reader, run: RunConfig) -> DatasetDict:
+    """The splits of a run: dev and test whole, of train the run's fraction.
+
+    Raises:
+        UserError: the errors of the reader; a fraction that does not fill a batch, or a reader that knows no fractions.
+    """
+    if run.fraction == 1:
+        return reader.load()
+    if "part" not in inspect.signature(reader.load).parameters:
+        raise UserError(f"fraction={run.fraction}: the reader of task={run.task.name} can only read all of its data")
+    splits = reader.load(Part(run.fraction, run.seed, run.task.batch.batch_size))
+    print(f"fraction={run.fraction}: training on {len(splits['train'])} examples", file=sys.stderr)
+    return splits
+
+
+def passes(run: RunConfig, batches: int) -> int:
+    """How often an epoch passes over the training data: once, if these are all of them.
+
+    Args:
+        run: its configuration.
+        batches: the number of batches in one pass.
+    """
+    if run.fraction == 1:
+        return 1
+    together = run.trainer.devices * run.trainer.lightning.get("accumulate_grad_batches", 1)
+    updates = run.task.fit.epochs * max(batches // together, 1)  # of all epochs, with one pass each
+    return max(1, math.ceil(min(run.task.fit.least_updates / updates, 1 / run.fraction)))

@@ -18,8 +18,7 @@ from pytorch_lightning.utilities.enums import GradClipAlgorithmType
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from elmo_bench.embedding.model import Model
-from elmo_bench.embedding.representation import Representation
+from elmo_bench.embedding.representation import Model, Representation
 from elmo_bench.metrics.items import Items
 from elmo_bench.nn.numerics import Fault, Watch, all_finite, clip, gradient_norm
 from elmo_bench.running.faults import Size, check_metrics, not_finite

@@ -9,8 +9,7 @@ from typing import Any
 from elmo_bench.bilm.card import read_card
 from elmo_bench.configuration.schema import RunConfig, TunedConfig
 from elmo_bench.embedding.representation import Elmo
-from elmo_bench.embedding.vectors import Columns
-from elmo_bench.embedding.words import WordsUsed, WordTable
+from elmo_bench.embedding.vectors import Columns, WordsUsed, WordTable
 from elmo_bench.identity.identity import Description, Identity
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.records.record import Record

@@ -11,15 +11,15 @@ from datasets import DatasetDict
 from hydra.utils import instantiate
 
 from elmo_bench.configuration.schema import Plain, RunConfig
-from elmo_bench.embedding.words import WordsUsed, look_up
+from elmo_bench.embedding.vectors import WordsUsed, look_up
 from elmo_bench.identity.vector_files import located
 from elmo_bench.metrics.items import Items
 from elmo_bench.records import items, store
 from elmo_bench.records.record import Record
-from elmo_bench.running import learning_curve, ranks, unfinished
+from elmo_bench.running import ranks, unfinished
 from elmo_bench.running.build import build, layers_source
 from elmo_bench.running.callbacks import KeepBest, quiet
-from elmo_bench.running.data import Data, stored_layers
+from elmo_bench.running.data import Data, load, passes, stored_layers
 from elmo_bench.running.faults import SMALLER
 from elmo_bench.running.fit import fit, interruptible, make_trainer, set_up
 from elmo_bench.running.module import BenchModule
@@ -79,7 +79,7 @@ def prepare(
     set_up(run.trainer, rank)
     pl.seed_everything(run.seed, verbose=False)
     reader: Reader = instantiate(run.task.reader)
-    splits = learning_curve.load(reader, run)
+    splits = load(reader, run)
     if few := int(run.trainer.fast_dev_run) * run.task.batch.batch_size:
         splits = DatasetDict({split: rows.select(range(min(few, len(rows)))) for split, rows in splits.items()})
     sets, block = located(run), None if run.words_dropped else run.task.words
@@ -92,7 +92,7 @@ def prepare(
     if run.compile:
         module.head.compile(dynamic=True)  # type: ignore[operator]
     data = Data(run.task.batch, run.seed, reader, splits, caches)
-    data.passes = learning_curve.passes(run, data.pass_length)
+    data.passes = passes(run, data.pass_length)
     return Prepared(module, data, words)
 
 

@@ -1,23 +1,33 @@
-"""The files of a data set, made of its sources: complete, with the digests of conf/data, or not at all."""
+"""The files of a data set, made of its sources: complete, with the digests of conf/data, or not at all.
+
+Data that may not be fetched are counted: whether what the user got is whole. The licences are shown and written down
+before anything else is.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import lzma
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hydra.utils import get_object
 
 from elmo_bench.sources.fetch import SourcePlaces, obtain
-from elmo_bench.sources.pages import DataSet
+from elmo_bench.sources.pages import DataSet, Given
 from elmo_bench.system import code
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.places import LICENCES
 from elmo_bench.system.storage import integrity
 from elmo_bench.system.storage.disk import writing
-from elmo_bench.system.storage.files import replacing
+from elmo_bench.system.storage.files import replacing, write_text
 from elmo_bench.system.storage.hashing import content_sha256
+from elmo_bench.text.columns import Block, read_blocks
+from elmo_bench.text.conll2012 import find_files
+
+HEAD = "The data sets in this folder, their sources and licences. Keep this file with them, as most licences ask.\n"
 
 
 def is_made(page: DataSet, root: Path) -> bool:
@@ -95,3 +105,71 @@ def _compare(path: Path, found: str, expected: str) -> None:
 def _folder(path: Path) -> None:
     with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_given(given: Given, root: Path) -> None:
+    """Counts what is in the files.
+
+    Args:
+        given: what there should be.
+        root: the folder that `given.folder` is in.
+
+    Raises:
+        UserError: nothing is there (the message says what to get), a file is missing, or has other
+            counts.
+    """
+    folder = root / given.folder
+    if not folder.is_dir():
+        raise UserError(f"not there; it cannot be fetched. {given.get}", folder)
+    for name, expected in given.counts.items():
+        path = folder / name
+        if not path.exists():
+            raise UserError(f"missing. {given.get}", path)
+        found = count(path)
+        if wrong := [
+            f"{number:,} {unit} (not {found[unit]:,})" for unit, number in expected.items() if found[unit] != number
+        ]:
+            raise UserError(f"expected {', '.join(wrong)}; is this the whole of it?", path)
+
+
+def count(path: Path) -> Counter[str]:
+    """The documents, sentences and tokens of the column files below a folder; of one file, sentences and tokens."""
+    if not path.is_dir():
+        return _sum(read_blocks(path, widths="sentence"))
+    files = find_files(path)
+    return sum((_sum(read_blocks(file, comment="#", apart=True, widths="sentence")) for file in files), Counter())
+
+
+def _sum(blocks: Iterable[Block]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for block in blocks:
+        begun = any(comment.startswith("#begin document") for comment in block.comments)
+        found.update(documents=begun, sentences=bool(block.rows), tokens=len(block.rows))
+    return found
+
+
+def licences(pages: Mapping[str, DataSet]) -> str:
+    """A line for each data set."""
+    return "\n".join(f"{name}: {page.title}. Licence: {page.licence}" for name, page in pages.items())
+
+
+def write_licences(pages: Mapping[str, DataSet], added: Mapping[str, DataSet], roots: Mapping[str, Path]) -> None:
+    """Writes the file LICENCES of the data sets that are there, and of those that will be.
+
+    Args:
+        pages: all data sets.
+        added: those to be made.
+        roots: the folders below which files lie, by their names; the file goes to `data_root`.
+    """
+    entries = [HEAD]
+    for name, page in pages.items():
+        if name in added or any((roots[page.root] / target).exists() for target in page.targets):
+            entries.append(_entry(name, page))
+    write_text(roots["data_root"] / LICENCES, "\n".join(entries))
+
+
+def _entry(name: str, page: DataSet) -> str:
+    origins = [source.origin for source in page.sources.values()] or [page.given.get if page.given else ""]
+    lines = [f"{page.title} ({name})", f"  licence: {page.licence}", *(f"  source: {origin}" for origin in origins)]
+    lines += [f"  changes: {page.changes}", f"  files: {', '.join(page.targets) or 'not passed on'}"]
+    return "\n".join(lines) + "\n"

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmo_bench.metrics.f1 import F1Metric
+from elmo_bench.metrics.items import F1Metric
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.columns import Block, read_blocks, side_by_side
 from elmo_bench.text.tags import normal

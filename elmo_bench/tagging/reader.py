@@ -16,8 +16,7 @@ from elmo_bench.text.batching import pad, pad_tokens
 from elmo_bench.text.columns import Block, read_blocks, write_rows
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import sentence_of
-from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS, DataSource, words_of_cell
+from elmo_bench.text.source import SPLITS, DataSource, tables, words_of_cell
 from elmo_bench.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

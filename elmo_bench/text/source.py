@@ -1,22 +1,28 @@
-"""The place of a data set: files, below a folder if one is named, or the hub; `datasets` reads tables of either."""
+"""The place of a data set: files, below a folder if one is named, or the hub; `datasets` reads tables of either.
+
+Readers make their rows tables of `datasets`, too. It is imported only here and where rows are read: predicting does
+without.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import files
+from elmo_bench.system.storage.disk import writing
 from elmo_bench.text.hub import load_from_hub
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from datasets import Dataset, DatasetDict, Features
 
 TABLES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json"}  # ending -> the builder of `datasets`
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # our names -> the hub's names
+CHUNK = 500  # rows that are Python objects at once; as such they take ten times the memory
 
 
 class DataSource:
@@ -81,7 +87,7 @@ class DataSource:
         ending = _ending(path.name)
         options: dict[str, Any] = {"sep": "\t"} if ending == ".tsv" else {}
         try:
-            with TemporaryDirectory() as cache:
+            with tempfile.TemporaryDirectory() as cache:
                 builder, given = TABLES[ending], {"train": str(path)}
                 read = load_dataset(builder, data_files=given, split="train", cache_dir=cache, keep_in_memory=True,
                                     **options)  # fmt: skip
@@ -112,3 +118,28 @@ def _ending(name: str) -> str:
 def words_of_cell(value: Any) -> list[str]:
     """The words, or tags, in a cell of a table: a list, or a text with spaces between them, as in CSV."""
     return value.split() if isinstance(value, str) else [str(each) for each in value]
+
+
+def tables(splits: Mapping[str, list[dict[str, Any]]]) -> DatasetDict:
+    """The rows of each split as a table."""
+    from datasets import Dataset, DatasetDict
+
+    return DatasetDict({split: Dataset.from_list(rows) for split, rows in splits.items()})
+
+
+def mapped(rows: Iterable[dict[str, Any]], features: Features) -> Dataset:
+    """The rows as a table that the system reads from a temporary file, page by page; the file goes with the table.
+
+    Raises:
+        UserError: the folder of temporary files has no room.
+    """
+    from datasets import Dataset
+    from datasets.arrow_writer import ArrowWriter
+
+    with tempfile.TemporaryDirectory() as folder, writing(folder):
+        file = Path(folder) / "rows.arrow"
+        with ArrowWriter(path=str(file), features=features, writer_batch_size=CHUNK) as writer:
+            for row in rows:
+                writer.write(row)
+            writer.finalize()
+        return Dataset.from_file(str(file))

@@ -14,7 +14,7 @@ from elmo_bench.trained.checkpoint import REMEDY
 
 if TYPE_CHECKING:
     from elmo_bench.configuration.schema import RunConfig
-    from elmo_bench.embedding.model import Model
+    from elmo_bench.embedding.representation import Model
     from elmo_bench.task import Batch, Prediction
 
 PLACE = "prediction"  # the key of the answer in a line of the output; all else there is the input's

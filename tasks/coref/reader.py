@@ -28,8 +28,7 @@ from elmo_bench.text.conll2012 import (
 )
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import are_words, document_of
-from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS
+from elmo_bench.text.source import SPLITS, tables
 from elmo_bench.text.tags import Span
 from elmo_bench.text.vocabulary import Vocabulary, coverage
 

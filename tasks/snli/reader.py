@@ -14,8 +14,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS, DataSource
+from elmo_bench.text.source import SPLITS, DataSource, tables
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.vocabulary import Vocabulary
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from elmo_bench.nn.bidaf import BiAttention, SelfAttention
+from elmo_bench.nn.attention import BiAttention, SelfAttention
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.gru import BiGRU
 from elmo_bench.nn.numerics import ScoreLinear

@@ -16,8 +16,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text import tokenizer
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
-from elmo_bench.text.rows import mapped
-from elmo_bench.text.source import DataSource
+from elmo_bench.text.source import DataSource, mapped
 from elmo_bench.text.tokenizer import TextWord
 from elmo_bench.text.vocabulary import Vocabulary
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elmo_bench.metrics.f1 import F1Metric
+from elmo_bench.metrics.items import F1Metric
 from elmo_bench.text.columns import side_by_side
 from elmo_bench.text.conll2012 import ONLY_VERBS, WORD, ConllSentence, begins_with, read_documents
 from elmo_bench.text.tags import Span

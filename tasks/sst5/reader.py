@@ -13,8 +13,7 @@ from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
 from elmo_bench.text.part import WHOLE, Part
 from elmo_bench.text.raw import tokens_of
-from elmo_bench.text.rows import tables
-from elmo_bench.text.source import SPLITS, DataSource, words_of_cell
+from elmo_bench.text.source import SPLITS, DataSource, tables, words_of_cell
 from elmo_bench.text.tokenizer import compounds, words
 from elmo_bench.text.trees import Node, Tree, TreeError, read_trees, unescaped
 from elmo_bench.text.vocabulary import Vocabulary

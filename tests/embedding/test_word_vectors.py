@@ -17,7 +17,7 @@ from elmo_bench.embedding import skipgram
 from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.skipgram import SkipgramVectors, seen
 from elmo_bench.embedding.tables import VectorFiles
-from elmo_bench.embedding.words import distinct
+from elmo_bench.embedding.vectors import distinct
 from elmo_bench.identity.identity import Identity
 from elmo_bench.identity.missing import check_vectors
 from elmo_bench.records.run_names import label_of

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elmo_bench.metrics.f1 import F1Metric
-from elmo_bench.metrics.items import Items, smallest
+from elmo_bench.metrics.items import F1Metric, Items, smallest
 from elmo_bench.records import items, store
 from elmo_bench.reporting.section import Number
 from elmo_bench.reporting.statistics import evidence, gains, resampling

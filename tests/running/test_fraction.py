@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from elmo_bench.configuration import schema
-from elmo_bench.running.learning_curve import passes
+from elmo_bench.running.data import passes
 from elmo_bench.system.errors import UserError
 from elmo_bench.text.part import WHOLE, Part
 from tests import toy

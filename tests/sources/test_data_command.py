@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from elmo_bench.commands.run import data
-from elmo_bench.sources import given, licences, pages
+from elmo_bench.sources import make, pages
 from elmo_bench.sources.archives import content_digest, unpack
 from elmo_bench.sources.pages import DataSet, Given, Source
 from elmo_bench.system import places
@@ -114,7 +114,7 @@ def test_licences_keep_what_is_there_and_what_is_added(page, tmp_path):
     other = DataSet("Another", ["open"], licence="MIT", copy={"other.txt": "x/y"})
     third = DataSet("A third", ["open"], licence="GPL", copy={"third.txt": "x/y"})
     known = {"bank": page, "other": other, "third": third}
-    licences.record(known, {"other": other}, {"data_root": tmp_path})
+    make.write_licences(known, {"other": other}, {"data_root": tmp_path})
     text = (tmp_path / "LICENCES").read_text()
     assert "CC0" in text
     assert "MIT" in text
@@ -165,13 +165,13 @@ def test_links_large_members_and_bombs_are_refused(tmp_path):
 def test_given_data_are_counted(tmp_path):
     asked = Given(get="Ask me.", folder="bank", counts={"a.conll": {"sentences": 2, "tokens": 3}})
     with pytest.raises(UserError, match=r"not there; it cannot be fetched\. Ask me\."):
-        given.check(asked, tmp_path)
+        make.check_given(asked, tmp_path)
     (tmp_path / "bank").mkdir()
     (tmp_path / "bank/a.conll").write_text("-DOCSTART- O\n\nAnn B\nleft O\n\nOslo B\n")
-    given.check(asked, tmp_path)
+    make.check_given(asked, tmp_path)
     (tmp_path / "bank/a.conll").write_text("Ann B\n\nOslo B\n")
     with pytest.raises(UserError, match=r"expected 3 tokens \(not 2\)"):
-        given.check(asked, tmp_path)
+        make.check_given(asked, tmp_path)
 
 
 def test_documents_below_a_folder_are_counted(tmp_path):
@@ -179,7 +179,7 @@ def test_documents_below_a_folder_are_counted(tmp_path):
         (tmp_path / f"{name}.gold_conll").write_text(
             f"#begin document ({name}); part 000\n{name} 0 0 x\n\n#end document\n"
         )
-    assert given.count(tmp_path) == {"documents": 2, "sentences": 2, "tokens": 2}
+    assert make.count(tmp_path) == {"documents": 2, "sentences": 2, "tokens": 2}
 
 
 def test_every_page_names_its_licence_and_pins_its_sources():

@@ -12,7 +12,7 @@ from elmo_bench.bilm.kernels import checked
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining.recipe import Recipe
 from elmo_bench.commands.machine.bench import PARTS
-from elmo_bench.speed import bench, cases, device, encode, growth, memory, pretraining, reference, steps, tables
+from elmo_bench.speed import bench, cases, device, encode, growth, memory, pretraining, steps, tables
 from elmo_bench.speed.bound import batch_flops, encoder_flops, lstm_flops
 from elmo_bench.speed.inputs import official, read_sentences
 from elmo_bench.system.terminal.command import several
@@ -50,13 +50,13 @@ def test_short_and_repeated_words_are_less_work():
 def test_the_reference_gives_the_same_layers(size, tmp_path):
     bilm = BiLM.from_files(*write_random(tmp_path, **SIZES[size]), state="zero")
     for batch in (PLAIN, STRANGE, [[]]):
-        for a, b in zip(reference.encode(bilm, batch), bilm.encode(batch), strict=True):
+        for a, b in zip(encode.reference(bilm, batch), bilm.encode(batch), strict=True):
             near(a, b)
 
 
 def test_ways_that_disagree_are_not_compared(tmp_path, monkeypatch):
     bilm = BiLM.from_files(*write_random(tmp_path), state="zero")
-    monkeypatch.setattr(reference, "encode", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
+    monkeypatch.setattr(encode, "reference", lambda bilm, batch: [layers + 1e-3 for layers in bilm.encode(batch)])
     with pytest.raises(RuntimeError, match="differ"):
         encode.speed(bilm, [PLAIN], 1)
 

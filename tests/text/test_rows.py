@@ -7,7 +7,7 @@ from datasets import Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 
 from elmo_bench.system.errors import UserError
-from elmo_bench.text import rows
+from elmo_bench.text import source
 
 FEATURES = Features({"words": List(List(Value("string"))), "span": List(Value("int32"))})
 
@@ -25,8 +25,8 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("number", [0, 1, 7])
 def test_the_rows_stay_when_their_file_has_gone(folder, monkeypatch, number):
-    monkeypatch.setattr(rows, "CHUNK", 3)
-    table = rows.mapped(some(number), FEATURES)
+    monkeypatch.setattr(source, "CHUNK", 3)
+    table = source.mapped(some(number), FEATURES)
     assert table.features == FEATURES
     assert table.to_list() == list(some(number))
     assert not list(folder.iterdir())
@@ -38,7 +38,7 @@ def test_a_folder_without_room_is_one_line(folder, monkeypatch):
 
     monkeypatch.setattr(ArrowWriter, "write", full)
     with pytest.raises(UserError, match="no space left on the disk"):
-        rows.mapped(some(2), FEATURES)
+        source.mapped(some(2), FEATURES)
     assert not list(folder.iterdir())
 
 
@@ -48,5 +48,5 @@ def test_an_error_of_the_rows_is_passed_on(folder):
         raise UserError("malformed")
 
     with pytest.raises(UserError, match="malformed"):
-        rows.mapped(broken(), FEATURES)
+        source.mapped(broken(), FEATURES)
     assert not list(folder.iterdir())

@@ -39,7 +39,7 @@ from elmo_bench.bilm.lm import (
 from elmo_bench.bilm.lstm import State, cell
 from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
-from elmo_bench.bilm.pretraining import optimisers, step
+from elmo_bench.bilm.pretraining import step
 from elmo_bench.bilm.pretraining.batches import Batcher, UpdateInput
 from elmo_bench.bilm.pretraining.journal import Journal, entry
 from elmo_bench.bilm.pretraining.parallel import ProcessGroup
@@ -111,7 +111,7 @@ class Trainer:
         self.dense: list[nn.Parameter] = list(self.lm.bilm.parameters())
         group.average_during_backward(p for p in self.dense if p.requires_grad)
         self.tables = [self.lm.softmax.weight, self.lm.softmax_bias.weight]
-        self.optimiser, self.row_optimiser = optimisers.optimisers(recipe, self.dense, self.tables)
+        self.optimiser, self.row_optimiser = step.optimisers(recipe, self.dense, self.tables)
         self.states = self.lm.bilm.zeros(len(range(recipe.rows)[self.batcher.share]))
         self.first = self._start()
         self.update, self.seconds, self.watch = self.first, 0.0, Watch()
@@ -239,9 +239,9 @@ class Trainer:
         self._stop_at(self.watch.add(self.update + 1, "gradient", norm))
         if rate:  # a step of length 0 could still turn -0.0 into 0.0
             for table, gradient in zip(self.tables, gradients, strict=True):
-                optimisers.give_rows(table, batch.ids, gradient)
-            optimisers.step(self.optimiser, rate)
-            optimisers.step(self.row_optimiser, rate * recipe.softmax_lr)
+                step.give_rows(table, batch.ids, gradient)
+            step.change(self.optimiser, rate)
+            step.change(self.row_optimiser, rate * recipe.softmax_lr)
         self.lm.zero_grad()
         return loss.detach()
 

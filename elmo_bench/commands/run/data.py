@@ -47,7 +47,7 @@ DOWNLOADS = ".downloads"  # in data_root
 
 def main() -> None:
     """The entry point."""
-    from elmo_bench.sources import licences, pages
+    from elmo_bench.sources import make, pages
     from elmo_bench.system.storage import outputs
     from elmo_bench.system.storage.locks import exclusive
 
@@ -59,10 +59,10 @@ def main() -> None:
     roots = _roots(given)
     downloads = roots["data_root"] / DOWNLOADS
     fetching = _fetching(given, downloads)
-    print(licences.shown(chosen), flush=True)
+    print(make.licences(chosen), flush=True)
     outputs.scratch(downloads)
     with exclusive(downloads, "another process fetches data into this folder; wait for it"):
-        licences.record(known, chosen, roots)
+        make.write_licences(known, chosen, roots)
         failures = _make_all(chosen, roots, fetching)
     if failures:
         raise UserError(failures[0]) if len(failures) == 1 else UserError("not all could be made:", faults=failures)
@@ -103,10 +103,10 @@ def _make_all(chosen, roots: dict[str, Path], fetching) -> list[str]:
 
 
 def _made(page, root: Path, fetching) -> str:
-    from elmo_bench.sources import fetch, given, make
+    from elmo_bench.sources import fetch, make
 
     if page.given is not None:
-        given.check(page.given, root)
+        make.check_given(page.given, root)
     elif not make.is_made(page, root):
         if fetching.offline is not None and (absent := fetch.missing(page.sources.values(), fetching.offline)):
             raise UserError("files are missing", faults=absent)
