@@ -1,21 +1,16 @@
-"""Time and memory on a device, the same on a CPU and on a GPU."""
+"""What is measured on a device, a CPU or a GPU: its name, its clock, and a process of its own."""
 
 from __future__ import annotations
 
-import gc
 import json
 import subprocess
 import time
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 import torch
 
 from elmo_bench.system import children
-from elmo_bench.system.machine import peak_mib
-
-DTYPES = {"32-true": torch.float32, "bf16-mixed": torch.bfloat16}  # of products, by Lightning's name of a precision
 
 
 def in_own_process(module: str, *arguments: object, limit: float | None = None) -> Any:
@@ -45,23 +40,3 @@ def finished(device: torch.device, clock: Callable[[], float] = time.perf_counte
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return clock()
-
-
-def seconds(work: Callable[[], Any], device: torch.device, rounds: int) -> float:
-    """Of a call: the median of some rounds, after one that does not count."""
-    work()
-    taken = []
-    for _ in range(rounds):
-        started = finished(device)
-        work()
-        taken.append(finished(device) - started)
-    return median(taken)
-
-
-def memory(work: Callable[[], Any], device: torch.device) -> float:
-    """Peak MiB during a call: of a GPU what was allocated, on a CPU of the process since its start."""
-    gc.collect()  # of what was measured before
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    work()
-    return torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else peak_mib()

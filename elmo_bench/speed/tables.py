@@ -1,12 +1,12 @@
-"""The figures of the benchmark as tables of text: for the terminal and for a Markdown file."""
+"""The figures of the benchmark as tables for the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
-from rich.table import Table as RichTable
+from rich.table import Table
 
 from elmo_bench.speed import growth
 from elmo_bench.speed.encode import BATCH
@@ -14,38 +14,25 @@ from elmo_bench.speed.encode import BATCH
 Figures = dict[str, Any]
 
 
-class BenchTable(NamedTuple):
-    """Cells of text."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def markdown(self) -> str:
-        """For a file: the title, then the cells."""
-        lines = [self.columns, ["---:" if number else "---" for number in range(len(self.columns))], *self.rows]
-        return f"{self.title}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-    def rich(self) -> RichTable:
-        """For a terminal."""
-        table = RichTable(title=self.title)
-        for number, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if number else "left")
-        for row in self.rows:
-            table.add_row(*row)
-        return table
-
-
 def show(figures: Figures, console: Console) -> None:
     """Prints what was measured, part by part."""
     console.print(f"text: {figures['text']}; tokens are counted without <S> and </S>")
     for part in figures["seconds"]:
         for shown in SHOWN[part](figures):
-            console.print(shown.rich() if isinstance(shown, BenchTable) else shown)
+            console.print(shown)
     console.print("seconds: " + ", ".join(f"{part} {seconds:.0f}" for part, seconds in figures["seconds"].items()))
 
 
-def _encode(figures: Figures) -> list[BenchTable | str]:
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(title=title)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _encode(figures: Figures) -> list[Table | str]:
     best = max(figures["gemm"], key=lambda row: row["gflops"])
     columns = (
         "size",
@@ -68,7 +55,7 @@ def _encode(figures: Figures) -> list[BenchTable | str]:
             f"{size}: tokens/s with one and two threads: {places['idle']}; beside one busy process: {places['busy']}",
         ]
     product = f"best fp32 product: {best['gflops']:.0f} GFLOP/s ({'x'.join(map(str, best['shape']))})"
-    return [product, BenchTable(f"words to layers, batches of {BATCH} sentences", columns, rows), *lines]
+    return [product, _table(f"words to layers, batches of {BATCH} sentences", columns, rows), *lines]
 
 
 def _bf16(row: Figures | None) -> str:
@@ -78,17 +65,17 @@ def _bf16(row: Figures | None) -> str:
     return f"products in bf16 make it {times} times as fast and change the layers by at most {difference}"
 
 
-def _steps(figures: Figures) -> list[BenchTable | str]:
+def _steps(figures: Figures) -> list[Table | str]:
     columns = "task", "tokens/s", "MFLOP a token", "of the bound"
     rows = [
         [row["task"], f"{row['tokens_a_second']:,.0f}", f"{row['mflop_a_token']:.1f}", f"{row['share_of_bound']:.0%}"]
         for row in figures["steps"]
     ]
-    return [BenchTable("training steps at scale=open on one core, ELMo from the cache", columns, rows)] if rows else []
+    return [_table("training steps at scale=open on one core, ELMo from the cache", columns, rows)] if rows else []
 
 
-def _pretraining(figures: Figures) -> list[BenchTable | str]:
-    lines: list[BenchTable | str] = []
+def _pretraining(figures: Figures) -> list[Table | str]:
+    lines: list[Table | str] = []
     for row in figures["pretraining"]:
         lines.append(
             f"pretraining ({row['page']}, {row['device']}, {row['threads']} threads): {row['tokens_a_second']:,.0f} "
@@ -100,23 +87,23 @@ def _pretraining(figures: Figures) -> list[BenchTable | str]:
     return lines
 
 
-def _growth(figures: Figures) -> list[BenchTable | str]:
+def _growth(figures: Figures) -> list[Table | str]:
     columns = "what grows", *map(str, range(1, growth.SIZES + 1)), "slope"
     rows = []
     for name, row in figures["growth"].items():
         pairs = zip(row["sizes"], row["seconds"], strict=True)
         rows.append([name, *(f"{size:,}: {seconds:.2f}" for size, seconds in pairs), f"{row['slope']:.2f}"])
-    return [BenchTable("CPU seconds at four sizes, each twice the one before", columns, rows)]
+    return [_table("CPU seconds at four sizes, each twice the one before", columns, rows)]
 
 
-def _memory(figures: Figures) -> list[BenchTable | str]:
+def _memory(figures: Figures) -> list[Table | str]:
     memory = figures["memory"]
     peaks = [f"{peak:.0f} MiB for {number} sentences" for number, peak in memory["sentences_and_peak_mib"].items()]
     rows = [
         [task, *(f"{row[key]:,.0f}" for key in ("rows", "words", "peak_mib"))] for task, row in figures["heads"].items()
     ]
     title = "one training step at the sizes of scale=paper, ELMo from the cache"
-    table = BenchTable(title, ("task", "rows", "longest row, words", "peak memory, MiB"), rows)
+    table = _table(title, ("task", "rows", "longest row, words", "peak memory, MiB"), rows)
     return [f"peak memory of encoding ({memory['size']}): {', '.join(peaks)}", *([table] if rows else [])]
 
 

@@ -20,7 +20,7 @@ from elmo_bench.speed.cases import Case, Chosen, RandomLayers
 from elmo_bench.speed.steps import flops
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.terminal import console
-from tests.gpu import steps, whole_runs
+from tests.gpu import measure, steps, whole_runs
 
 Figures = dict[str, Any]
 FIRST = "srl", "squad", "coref"
@@ -84,7 +84,7 @@ def choose(task: str, place: torch.device, data: Sequence[str]) -> Chosen:
 def roof(place: torch.device) -> dict[str, float]:
     """The best rate of this device: FLOP a second of a matrix product, by precision."""
     shape = amount(place.type).product
-    return {name: best_product(place, dtype, [shape]).flops for name, dtype in device.DTYPES.items()}
+    return {name: best_product(place, dtype, [shape]).flops for name, dtype in measure.DTYPES.items()}
 
 
 def _measured(part: str, place: torch.device, rows: str, data: Sequence[str]) -> Figures:
@@ -121,10 +121,10 @@ def _encode(place: torch.device, best: dict[str, float]) -> list[Figures]:
                 for _ in bilm.batches(sentences):
                     pass
 
-            seconds = device.seconds(work, place, amount(place.type).rounds)
+            seconds = measure.seconds(work, place, amount(place.type).rounds)
             share = batch_flops(bilm.options, sentences) / seconds / best["32-true"]
             row = {"token_budget": budget, "tokens_a_second": tokens / seconds, "share_of_bound": share}
-            rows.append({**row, "peak_mib": device.memory(work, place)})
+            rows.append({**row, "peak_mib": measure.memory(work, place)})
     return rows
 
 

@@ -13,12 +13,11 @@ import torch
 
 from elmo_bench.running.callbacks import averaging
 from elmo_bench.running.module import BenchModule
-from elmo_bench.speed import device
 from elmo_bench.speed.bound import CPU
 from elmo_bench.speed.cases import Case, autocast, update
 from elmo_bench.sweeps.pages import points
 from elmo_bench.task import Batch
-from tests.gpu import standin
+from tests.gpu import measure, standin
 
 WARM = 2  # passes over the batches of a device before the measurement
 Row = dict[str, Any]
@@ -36,11 +35,11 @@ def on_device(case: Case, place: torch.device, precision: str, rounds: int) -> R
 
     for _ in range(WARM):
         train(case.batches)
-    training = device.seconds(lambda: train(others), place, rounds)
+    training = measure.seconds(lambda: train(others), place, rounds)
     rows = sum(len(batch.rows) for batch in others)
     row = {
         "task": case.task.name, "arm": case.arm, "precision": precision, "rows_a_step": rows / len(others),
-        "seconds_a_step": training / len(others), "peak_mib": device.memory(lambda: train([largest]), place),
+        "seconds_a_step": training / len(others), "peak_mib": measure.memory(lambda: train([largest]), place),
         "waits_a_step": waits(case, place, precision),
         "answering_seconds_a_row": _answering(module, others, place, precision, rounds) / rows,
     }  # fmt: skip
@@ -88,7 +87,7 @@ def _answering(
             with autocast(place, precision):
                 module.predict_step(moved(module, batch))
 
-    return device.seconds(work, place, rounds)
+    return measure.seconds(work, place, rounds)
 
 
 def hours(case: Case, training: float, answering: float) -> Row:
@@ -104,7 +103,7 @@ def hours(case: Case, training: float, answering: float) -> Row:
 
 def table1(rows: Sequence[Row]) -> dict[str, float]:
     """The projected hours of all runs of Table 1, by precision: of these tasks, with the seeds of the sweep's file."""
-    total = dict.fromkeys(device.DTYPES, 0.0)
+    total = dict.fromkeys(measure.DTYPES, 0.0)
     for task in dict.fromkeys(row["task"] for row in rows):
         runs = [
             dict(one.split("=", 1) for one in run)["arm"] for run in points("table1", [f"task={task}", "scale=paper"])

@@ -1,9 +1,8 @@
 """The figures of a device as tables of Markdown."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from elmo_bench.speed.tables import BenchTable
 from tests.gpu import steps
 
 Parts = Mapping[str, Mapping[str, Any]]  # of a device, by their names
@@ -31,28 +30,37 @@ TABLES = {
 }  # fmt: skip
 
 
-def of_device(parts: Parts) -> list[BenchTable]:
+class Table(NamedTuple):
+    """Cells of text."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        """The title, then the cells."""
+        lines = [self.columns, ["---:" if number else "---" for number in range(len(self.columns))], *self.rows]
+        return f"{self.title}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def of_device(parts: Parts) -> list[Table]:
     """One table for each kind of part that was measured."""
     made = [_roof(parts), *(_table(parts, kind) for kind in TABLES), _table1(parts)]
     return [table for table in made if table.rows]
 
 
-def _roof(parts: Parts) -> BenchTable:
+def _roof(parts: Parts) -> Table:
     found = [part for part in parts.values() if "roof" in part]
     rows = [
         [precision, f"{max(part['roof'][precision] for part in found) / 1e12:,.2f}"]
         for precision in (found[0]["roof"] if found else ())
     ]
-    return BenchTable(
-        f"Best rates of this device ({found[0]['device'] if found else ''})", ("product", "TFLOP/s"), rows
-    )
+    return Table(f"Best rates of this device ({found[0]['device'] if found else ''})", ("product", "TFLOP/s"), rows)
 
 
-def _table(parts: Parts, kind: str) -> BenchTable:
+def _table(parts: Parts, kind: str) -> Table:
     title, columns = TABLES[kind]
-    return BenchTable(
-        title, [*columns], [[text.format(**row) for text in columns.values()] for row in _rows(parts, kind)]
-    )
+    return Table(title, [*columns], [[text.format(**row) for text in columns.values()] for row in _rows(parts, kind)])
 
 
 def _rows(parts: Parts, kind: str) -> list[dict[str, Any]]:
@@ -65,8 +73,8 @@ def _rows(parts: Parts, kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def _table1(parts: Parts) -> BenchTable:
+def _table1(parts: Parts) -> Table:
     found = _rows(parts, "steps")
     tasks = list(dict.fromkeys(row["task"] for row in found))
     rows = [[precision, f"{hours:,.1f}"] for precision, hours in steps.table1(found).items() if tasks]
-    return BenchTable(f"Table 1, all arms and seeds, at most: {', '.join(tasks)}", ("precision", "device hours"), rows)
+    return Table(f"Table 1, all arms and seeds, at most: {', '.join(tasks)}", ("precision", "device hours"), rows)

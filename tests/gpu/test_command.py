@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmo_bench.speed import device
 from elmo_bench.speed.cases import Case
 from tests.command import anew
 from tests.conftest import ROOT, clean_environment
 from tests.gpu import __main__ as gpu
-from tests.gpu import part, run, standin, steps, tables
+from tests.gpu import measure, part, run, standin, steps, tables
 from tests.gpu.run import Work
 
 pytestmark = pytest.mark.slow
@@ -29,7 +28,7 @@ def row(task: str, arm: str, precision: str, hours: float) -> dict:
 
 
 def test_the_hours_of_table_1_are_those_of_all_arms_and_seeds():
-    rows = [row("ner", arm, each, 2.0) for arm in ("baseline", "elmo") for each in device.DTYPES]
+    rows = [row("ner", arm, each, 2.0) for arm in ("baseline", "elmo") for each in measure.DTYPES]
     rows += [row("srl", arm, "32-true", 3.0) for arm in ("baseline", "elmo")]
     assert steps.table1(rows) == {"32-true": 2 * 5 * (2.0 + 3.0), "bf16-mixed": 2 * 5 * 2.0}
 
@@ -135,7 +134,7 @@ def test_outcomes_of_tests_are_read_from_their_report(tmp_path):
 
 
 def test_the_page_has_a_table_of_each_kind():
-    roof = dict.fromkeys(device.DTYPES, 5e13)
+    roof = dict.fromkeys(measure.DTYPES, 5e13)
     pretraining = {
         "page": "small", "dtype": "bfloat16", "tokens_a_second": 5, "share_of_bound": 0.5, "peak_mib": 1,
         "hours_of_ten_epochs": 7,
@@ -163,7 +162,7 @@ def test_a_part_needs_none_of_the_packages_that_such_a_machine_may_lack(data):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])["steps"]
     assert [(each["arm"], each["precision"]) for each in found] == [
-        (arm, precision) for arm in ("baseline", "elmo") for precision in device.DTYPES
+        (arm, precision) for arm in ("baseline", "elmo") for precision in measure.DTYPES
     ]
     assert all(each["seconds_a_step"] > 0 and each["share_of_bound"] > 0 for each in found)
 

@@ -18,9 +18,9 @@ from torch.utils.data import DataLoader
 
 from elmo_bench.running.module import BenchModule
 from elmo_bench.running.ranks import Environment
-from elmo_bench.speed import cases, device
+from elmo_bench.speed import cases
 from elmo_bench.speed.cases import Case, loss_of, update
-from tests.gpu import steps
+from tests.gpu import measure, steps
 from tests.gpu.part import amount, choose
 from tests.gpu.steps import moved
 
@@ -145,7 +145,7 @@ def deterministic() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("place", "precision"),
-    [("cpu", "32-true"), *(pytest.param("cuda", each, marks=pytest.mark.gpu) for each in device.DTYPES)],
+    [("cpu", "32-true"), *(pytest.param("cuda", each, marks=pytest.mark.gpu) for each in measure.DTYPES)],
 )
 def test_a_step_waits_for_a_gpu_no_more_often_than_listed(case_of, place, precision):
     case = case_of(place)
