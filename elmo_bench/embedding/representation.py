@@ -6,7 +6,7 @@ Only this file knows where ELMo enters a model; a head only sees wider vectors, 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -47,52 +47,28 @@ class Elmo(nn.Module):
 
     Args:
         source: of layers, or the cache of a frozen source.
-        places: any of "input" and "output".
-        joint: train the source's module too, and save it in checkpoints.
-        dropout: on the mixed vector.
-        projection: size of a linear projection after the dropout; None: no projection.
-        mix: options of `ScalarMix`.
+        options: the `elmo:` block of a configuration; `finetune="joint"` trains the source's module too, and saves it
+            in checkpoints.
 
     Raises:
         UserError: inconsistent options.
     """
 
-    def __init__(
-        self,
-        source: Layers,
-        places: Sequence[str] = ("input",),
-        joint: bool = False,
-        dropout: float = 0.5,
-        projection: int | None = None,
-        **mix: Any,
-    ):
+    def __init__(self, source: Layers, options: ElmoConfig):
         super().__init__()
+        places, joint = POSITIONS[options.where], options.finetune == "joint"
         if joint and source.module is None:
             raise UserError("elmo.finetune=joint needs the biLM itself: set bilm.cache=false")
         self.bilm = source.module.requires_grad_(True) if joint and source.module is not None else None
         self.held = Unregistered(source, trained=joint)
         if self.bilm is None and source.module is not None:
             source.module.requires_grad_(False).eval()
-        self.mixes = nn.ModuleDict({place: ScalarMix(source.n_layers, **mix) for place in places})
-        self.projections = nn.ModuleDict(
-            {place: nn.Linear(source.width, projection) for place in places} if projection else {}
-        )
-        self.dropout = nn.Dropout(dropout)
-        self.size = projection or source.width
-
-    @classmethod
-    def build(cls, source: Layers, options: ElmoConfig) -> Elmo:
-        """From the `elmo:` block of a configuration."""
-        return cls(
-            source,
-            places=POSITIONS[options.where],
-            joint=options.finetune == "joint",
-            dropout=options.dropout,
-            projection=options.projection,
-            layers=options.layers,
-            gamma=options.gamma,
-            layer_norm=options.layer_norm,
-        )
+        mixed = source.n_layers, options.layers, options.gamma, options.layer_norm
+        self.mixes = nn.ModuleDict({place: ScalarMix(*mixed) for place in places})
+        size = options.projection
+        self.projections = nn.ModuleDict({place: nn.Linear(source.width, size) for place in places} if size else {})
+        self.dropout = nn.Dropout(options.dropout)
+        self.size = size or source.width
 
     @property
     def source(self) -> Layers:

@@ -64,7 +64,7 @@ def _parts(
     given = {"vectors": vectors} if vectors else {}
     words = None if run.words_dropped else make(task, "words", vocabularies.get("words"), **given)
     chars = make(task, "chars", len(vocabularies.get("chars", ())))
-    elmo = None if source is None else Elmo.build(source, run.elmo)
+    elmo = None if source is None else Elmo(source, run.elmo)
     representation = Representation(words, chars, elmo)
     sizes = {name: getattr(representation, name) for name in ("input_size", "elmo_size", "own_size")}
     return representation, make(task, "head", **sizes, vocabularies=vocabularies)

@@ -38,11 +38,7 @@ def tokens():
 
 def build(where="input", bilm=None, words=True, chars=True, **changes):
     torch.manual_seed(1)
-    elmo = (
-        None
-        if where == "none"
-        else Elmo.build(bilm or FakeBiLM(), ElmoConfig(where=where, **{"dropout": 0.0, **changes}))
-    )
+    elmo = None if where == "none" else Elmo(bilm or FakeBiLM(), ElmoConfig(where=where, **{"dropout": 0.0, **changes}))
     return Representation(nn.Embedding(6, 4) if words else None, Characters() if chars else None, elmo)
 
 

@@ -34,7 +34,7 @@ def stored(source, folder, layers):
 
 def elmo_of(source, cache, layers):
     """ELMo_k at the input, with the layers read from the cache ahead of the batch."""
-    elmo = Elmo.build(source, ElmoConfig(layers=layers, dropout=0.0, layer_norm="token"))
+    elmo = Elmo(source, ElmoConfig(layers=layers, dropout=0.0, layer_norm="token"))
     mask = torch.tensor([[True] * len(s) + [False] * (3 - len(s)) for s in SENTENCES])
     read = cache.read([[sentence] for sentence in SENTENCES])
     return elmo(Tokens(torch.zeros(3, 3, dtype=torch.long), None, SENTENCES, mask, layers=read))["input"]

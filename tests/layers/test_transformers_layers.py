@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.representation import Elmo
 from elmo_bench.layers import model_folder
 from elmo_bench.layers.transformers import TransformersLayers
@@ -144,7 +145,7 @@ def test_the_digest_follows_configuration_weights_and_tokenizer_alone(copied):
 def test_joint_training_reaches_the_model(folder):
     words = torch.tensor([[1, 1, 1]])
     tokens = Tokens(words, None, SENTENCES[:1], words > 0)
-    model = Elmo(TransformersLayers(folder), joint=True, dropout=0.0)
+    model = Elmo(TransformersLayers(folder), ElmoConfig(finetune="joint", dropout=0.0))
     model(tokens)["input"].square().sum().backward()
     trained = dict(model.named_parameters())
     assert trained["bilm.encoder.layer.0.attention.self.query.weight"].grad.abs().sum() > 0

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from elmo_bench.configuration.schema import ElmoConfig
 from elmo_bench.embedding.representation import Elmo
 from elmo_bench.embedding.scalar_mix import ScalarMix
 from elmo_bench.nn.attention import masked_softmax
@@ -107,7 +108,7 @@ def test_a_frozen_source_is_read_as_the_cache_reads_it():
 
     words = [["a", "b", "c"]]
     tokens = Tokens(torch.zeros(1, 3, dtype=torch.int64), None, words, torch.ones(1, 3, dtype=torch.bool))
-    elmo = Elmo(Product(), dropout=0.0)
+    elmo = Elmo(Product(), ElmoConfig(dropout=0.0))
     with mixed():
         found = elmo(tokens)["input"]
     assert torch.equal(found, elmo(tokens)["input"])
