@@ -1,24 +1,23 @@
 """How much of the dev and test sentences of the tasks stands in a text: what a biLM trained on it has read of them.
 
 Words are compared without regard to capitals, and without tokens that have no letter or digit, since tokenizers differ
-in quotes and dashes. Sequences of words are compared by hashes of 64 bits.
+in quotes and dashes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import blake2b
+from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 from hydra.utils import instantiate
 
 from elmo_bench.analysis import settings as pages_of_studies
 from elmo_bench.analysis.settings import OverlapConfig
-from elmo_bench.bilm.corpus import TextSource, numbered, sources
+from elmo_bench.bilm.corpus import TextSource, sources
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
 from elmo_bench.identity.makers import maker
@@ -37,68 +36,55 @@ NOTE = (
     "text, and how many of those with at least {n} words have {n} running words in common with it. Capitals, and "
     "tokens without a letter or digit, do not count."
 )
-BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, of the golden ratio: its powers mix the 64 bits well
+Words = tuple[str, ...]
 
 
-@dataclass
-class Hashed:
-    """Sentences as hashes of their words.
+def counted(sentence: Iterable[str]) -> Words:
+    """The words of a sentence that count, in lower case."""
+    return tuple(filter(None, map(_form, sentence)))
+
+
+@lru_cache(1 << 16)
+def _form(word: str) -> str:
+    """How a word is compared; empty if it does not count."""
+    return word.lower() if any(map(str.isalnum, word)) else ""
+
+
+def runs(words: Words, n: int) -> Iterator[Words]:
+    """Every `n` running words of a sentence."""
+    return zip(*(words[start:] for start in range(n)), strict=False)
+
+
+class Overlap(NamedTuple):
+    """What a text has in common with the sentences that were asked about.
 
     Attributes:
-        words: (N,) uint64, a hash of each word that has a letter or digit, of all sentences one after another.
-        ends: (S,) int64, where each sentence ends.
+        whole: those that stand whole in it.
+        running: their sequences of n running words that one of its sentences has.
+        words: how many words it has.
     """
 
-    words: np.ndarray
-    ends: np.ndarray
-
-    @classmethod
-    def of(cls, types: Sequence[str], tokens: np.ndarray, ends: np.ndarray) -> Hashed:
-        """From the distinct words, their number at each place of the text, and the ends of sentences."""
-        hashes = np.array([_hash(word) for word in types], dtype=np.uint64)
-        counted = np.array([any(map(str.isalnum, word)) for word in types], dtype=bool)[tokens]
-        return cls(hashes[tokens][counted], np.concatenate([[0], np.cumsum(counted)])[ends])
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """(S,) how many words each sentence has."""
-        return np.diff(self.ends, prepend=0)
-
-    def whole(self) -> np.ndarray:
-        """(S,) a hash of each sentence; 0 for one without words."""
-        lengths = self.lengths
-        places = np.arange(len(self.words)) - np.repeat(self.ends - lengths, lengths)
-        terms = np.append(self.words * _powers(int(lengths.max(initial=1)))[places], np.uint64(0))
-        sums = np.add.reduceat(terms, self.ends - lengths) if len(lengths) else terms[:0]
-        return np.where(lengths > 0, sums, np.uint64(0))
-
-    def runs(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """(M,) a hash of every `n` running words of one sentence, and (M,) the number of that sentence."""
-        number = np.repeat(np.arange(len(self.ends)), self.lengths)
-        if len(self.words) < n:
-            return self.words[:0], number[:0]
-        count, powers = len(self.words) - n + 1, _powers(n)
-        sums = np.zeros(count, dtype=np.uint64)
-        for offset in range(n):
-            sums += self.words[offset : offset + count] * powers[offset]
-        inside = number[:count] == number[n - 1 :]
-        return sums[inside], number[:count][inside]
+    whole: set[Words]
+    running: set[Words]
+    words: int
 
 
-def _hash(word: str) -> int:
-    return int.from_bytes(blake2b(word.lower().encode(), digest_size=8).digest(), "little") | 1
+def common(text: Iterable[Iterable[str]], asked: Iterable[Words], n: int) -> Overlap:
+    """Reads a text once.
 
-
-def _powers(length: int) -> np.ndarray:
-    return np.cumprod(np.full(length, BASE))
-
-
-def of_sentences(listed: Iterable[Sequence[str]]) -> Hashed:
-    """Distinct sentences, given as lists of words."""
-    types: dict[str, int] = {}
-    kept = list(dict.fromkeys(map(tuple, listed)))
-    tokens = np.array([types.setdefault(word, len(types)) for words in kept for word in words], dtype=np.int64)
-    return Hashed.of(list(types), tokens, np.cumsum([len(words) for words in kept], dtype=np.int64))
+    Args:
+        text: its sentences.
+        asked: sentences as `counted` gives them.
+        n: how many running words.
+    """
+    wanted = set(asked)
+    running = {run for words in wanted for run in runs(words, n)}
+    found, shared, number = set[Words](), set[Words](), 0
+    for words in map(counted, text):
+        number += len(words)
+        found |= wanted & {words}
+        shared |= running.intersection(runs(words, n))
+    return Overlap(found, shared, number)
 
 
 @dataclass
@@ -149,44 +135,35 @@ def measure(request: OverlapRequest) -> StudyRecord:
         UserError: missing or malformed data.
     """
     n, run = request.settings.words, request.runs[0]
-    of = {(each.task.name, split): hashed for each in request.runs for split, hashed in _splits(each).items()}
-    wanted = [
-        np.unique(np.concatenate(parts))
-        for parts in zip(*((hashed.whole(), hashed.runs(n)[0]) for hashed in of.values()), strict=True)
-    ]
-    whole, running, words = np.array([], dtype=np.uint64), np.array([], dtype=np.uint64), 0
-    for source in request.text:
-        corpus = numbered(source)
-        there = Hashed.of(corpus.types, corpus.tokens, corpus.ends)
-        words += len(there.words)
-        whole = np.union1d(whole, np.intersect1d(wanted[0], there.whole()))
-        running = np.union1d(running, np.intersect1d(wanted[1], there.runs(n)[0]))
-    cells = [cell for key, hashed in of.items() for cell in _cells(*key, _counts(hashed, whole, running, n))]
-    note = NOTE.format(text=", ".join(each.path.name for each in request.text), words=words, n=n)
+    asked = {(each.task.name, split): words for each in request.runs for split, words in _splits(each).items()}
+    text = chain.from_iterable(source.sentences() for source in request.text)
+    there = common(text, chain.from_iterable(asked.values()), n)
+    cells = [cell for key, words in asked.items() for cell in _cells(*key, counts(words, there, n))]
+    note = NOTE.format(text=", ".join(each.path.name for each in request.text), words=there.words, n=n)
     return StudyRecord(run.scale.name, "overlap", TITLE, note, cells, settings=request.plain)
 
 
-def _splits(run: RunConfig) -> dict[str, Hashed]:
+def _splits(run: RunConfig) -> dict[str, list[Words]]:
     """The dev and test sentences of a task, as a biLM reads them."""
     reader: Reader = instantiate(run.task.reader)
     loaded = reader.load()
-    return {split: of_sentences(sentences([loaded[split]], reader.fields)) for split in SPLITS}
+    return {split: list(map(counted, sentences([loaded[split]], reader.fields))) for split in SPLITS}
 
 
-def _counts(hashed: Hashed, whole: np.ndarray, running: np.ndarray, n: int) -> dict[str, int]:
-    hashes, number = hashed.runs(n)
+def counts(asked: Sequence[Words], there: Overlap, n: int) -> dict[str, int]:
+    """How many of some sentences a text has in common, as a whole and in part."""
     return {
-        "sentences": int((hashed.lengths > 0).sum()),
-        "whole in the text": int((np.isin(hashed.whole(), whole) & (hashed.lengths > 0)).sum()),
-        LONG: int((hashed.lengths >= n).sum()),
-        SHARED: len(np.unique(number[np.isin(hashes, running)])),
+        "sentences": sum(map(bool, asked)),
+        "whole in the text": sum(words in there.whole for words in asked if words),
+        LONG: sum(len(words) >= n for words in asked),
+        SHARED: sum(not there.running.isdisjoint(runs(words, n)) for words in asked),
     }
 
 
-def _cells(task: str, split: str, counts: Mapping[str, int]) -> list[StudyCell]:
-    cells = [StudyCell(task, quantity, count, split=split) for quantity, count in counts.items()]
-    if counts[LONG]:
-        cells.append(StudyCell(task, "in common, %", 100 * counts[SHARED] / counts[LONG], split=split, n=counts[LONG]))
+def _cells(task: str, split: str, found: Mapping[str, int]) -> list[StudyCell]:
+    cells = [StudyCell(task, quantity, count, split=split) for quantity, count in found.items()]
+    if found[LONG]:
+        cells.append(StudyCell(task, "in common, %", 100 * found[SHARED] / found[LONG], split=split, n=found[LONG]))
     return cells
 
 

@@ -29,6 +29,23 @@ class TextSource(NamedTuple):
     path: Path
     tokens: int | None = None
 
+    def sentences(self) -> Iterator[list[str]]:
+        """The words of each sentence.
+
+        Raises:
+            UserError: the file is missing, not UTF-8, or contains no sentence.
+        """
+        taken = 0
+        with open_text(self.path) as file:
+            for words in filter(None, map(str.split, file)):
+                if self.tokens is not None and taken + len(words) > self.tokens:
+                    break
+                taken += len(words)
+                yield words
+        if not taken:
+            limit = "" if self.tokens is None else f" within the first {self.tokens} tokens"
+            raise UserError(f"no sentence{limit}; expected one tokenized sentence a line", self.path)
+
 
 def sources(root: Path, text: Sequence[tuple[str, int | None]]) -> list[TextSource]:
     """The files of a list of (path, tokens) under a folder.
@@ -88,13 +105,12 @@ class Corpus:
             UserError: a file is missing, not UTF-8, or contains no sentence.
         """
         ids: dict[str, int] = {SENTENCE_BEGIN: 0, SENTENCE_END: 1}
-        tokens, lengths = [], []
+        tokens, ends = array("i"), array("q")
         for source in sources:
-            part = numbered(source)
-            to_id = np.array([ids.setdefault(word, len(ids)) for word in part.types], dtype=np.int32)
-            tokens.append(to_id[part.tokens])
-            lengths.append(np.diff(part.ends, prepend=0))
-        whole = cls(list(ids), np.concatenate(tokens), np.cumsum(np.concatenate(lengths)))
+            for words in source.sentences():
+                tokens.extend([ids.setdefault(word, len(ids)) for word in words])
+                ends.append(len(tokens))
+        whole = cls(list(ids), np.frombuffer(tokens, dtype=np.int32), np.frombuffer(ends, dtype=np.int64))
         return whole if seed is None else whole.shuffled(seed)
 
     def shuffled(self, seed: int) -> Corpus:
@@ -120,12 +136,8 @@ class Corpus:
 
         `<S>`, `</S>` and `<UNK>` come first; words that are not in the text come last, in the given order.
         """
-        place = {word: i for i, word in enumerate(self.types)}
-        counts = np.bincount(self.tokens, minlength=len(self.types))
-        others = [word for word in words if word not in MARKS]
-        here = [place.get(word, -1) for word in others]
-        frequency = np.array([counts[i] if i >= 0 else 0 for i in here])
-        return [*MARKS, *(others[i] for i in np.argsort(-frequency, kind="stable"))]
+        counts = self.counts
+        return [*MARKS, *sorted((word for word in words if word not in MARKS), key=lambda word: -counts[word])]
 
     def targets(self, vocabulary: Sequence[str]) -> np.ndarray:
         """(types,) int32 vocabulary id of each type; that of `<UNK>` for types outside the vocabulary."""
@@ -167,30 +179,3 @@ def most_frequent(counts: Counter[str], size: int | None = None, least: int = 1)
     """
     words = [word for word, number in counts.most_common() if number >= least and word not in MARKS]
     return [*MARKS, *words][:size]
-
-
-def numbered(source: TextSource) -> Corpus:
-    """One source, with its types in order of first appearance.
-
-    Raises:
-        UserError: the file is missing, not UTF-8, or contains no sentence.
-    """
-    ids: dict[str, int] = {}
-    tokens, ends = array("i"), array("q")
-    for words in _sentences(source):
-        tokens.extend([ids.setdefault(word, len(ids)) for word in words])
-        ends.append(len(tokens))
-    return Corpus(list(ids), np.frombuffer(tokens, dtype=np.int32), np.frombuffer(ends, dtype=np.int64))
-
-
-def _sentences(source: TextSource) -> Iterator[list[str]]:
-    taken = 0
-    with open_text(source.path) as file:
-        for words in filter(None, map(str.split, file)):
-            if source.tokens is not None and taken + len(words) > source.tokens:
-                break
-            taken += len(words)
-            yield words
-    if not taken:
-        limit = "" if source.tokens is None else f" within the first {source.tokens} tokens"
-        raise UserError(f"no sentence{limit}; expected one tokenized sentence a line", source.path)

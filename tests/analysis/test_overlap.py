@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from elmo_bench.analysis import overlap
-from elmo_bench.analysis.overlap import of_sentences
 from elmo_bench.records.studies import LONG, SHARED, StudyCell, StudyRecord
 from elmo_bench.reporting.tables import remarks
 from elmo_bench.system.errors import UserError
@@ -12,11 +11,9 @@ from elmo_bench.system.errors import UserError
 
 def common(known: list[str], request: list[str], n: int) -> list[dict[str, int]]:
     """The counts for each of the asked sentences alone."""
-    text, found = of_sentences(line.split() for line in known), []
-    for line in request:
-        one = of_sentences([line.split()])
-        found.append(overlap._counts(one, text.whole(), text.runs(n)[0], n))
-    return found
+    asked = [overlap.counted(line.split()) for line in request]
+    there = overlap.common(map(str.split, known), asked, n)
+    return [overlap.counts([one], there, n) for one in asked]
 
 
 def test_sentences_and_running_words_are_found_as_by_brute_force():

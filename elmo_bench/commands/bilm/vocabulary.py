@@ -33,7 +33,7 @@ def main() -> None:
     from rich.console import Console
     from rich.progress import track
 
-    from elmo_bench.bilm.corpus import most_frequent, numbered, sources
+    from elmo_bench.bilm.corpus import most_frequent, sources
 
     given = COMMAND.parse()
     output = Path(given["output"])
@@ -42,7 +42,8 @@ def main() -> None:
     counts, console = Counter[str](), Console(stderr=True)
     files = sources(Path(), [(given["text"], None)])
     for source in track(files, "counting words", console=console, disable=not console.is_terminal):
-        counts.update(numbered(source).counts)
+        for words in source.sentences():
+            counts.update(words)
     words = most_frequent(counts, given["size"], given["least"])
     with replacing(output) as file:
         file.writelines(f"{word}\n" for word in words)
