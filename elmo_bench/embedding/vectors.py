@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.configuration.checks import one_of
 from elmo_bench.configuration.schema import VectorSetConfig
 from elmo_bench.embedding.reading import read
 from elmo_bench.embedding.tables import VectorFiles
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Reader
 from elmo_bench.text.vocabulary import Vocabulary, coverage
 
@@ -97,10 +97,8 @@ def word_embedding(
 
 def check_rules(missing: str, lookup: str) -> None:
     """Raises `UserError` for a rule of a task's `words` block that there is not."""
-    if missing not in ("random", "zero"):
-        raise UserError(f"task.words.missing={missing}: choose random or zero")
-    if lookup not in ("exact", "lower"):
-        raise UserError(f"task.words.lookup={lookup}: choose exact or lower")
+    one_of(missing, "task.words.missing", ("random", "zero"))
+    one_of(lookup, "task.words.lookup", ("exact", "lower"))
 
 
 def find(table: VectorFiles, words: Iterable[str], size: int, lookup: Lookup) -> dict[str, Tensor]:

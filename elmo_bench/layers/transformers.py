@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.configuration.checks import one_of
 from elmo_bench.layers import model_folder
 from elmo_bench.layers.source import Sentences
 from elmo_bench.layers.word_pieces import Window, WordPieces, pool
@@ -52,8 +53,7 @@ class TransformersLayers:
     doubled_first_layer = False
 
     def __init__(self, path: str | PathLike[str], pooling: str = "first", token_budget: int = 4096):
-        if pooling not in POOLINGS:
-            raise UserError(f"bilm.pooling={pooling}: choose from {', '.join(POOLINGS)}")
+        one_of(pooling, "bilm.pooling", POOLINGS)
         self.path, self.pooling, self.token_budget = expanded(path), pooling, token_budget
         self.sha256 = model_folder.sha256(self.path)
         self.module: Any = load_model(self.path)

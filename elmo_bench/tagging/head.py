@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.configuration.checks import one_of
 from elmo_bench.nn.crf import CRF
 from elmo_bench.nn.dropout import VariationalDropout
 from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.numerics import ScoreLinear
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded, Row
 from elmo_bench.text import tags
 from elmo_bench.text.raw import extent
@@ -57,8 +57,7 @@ class TaggingHead(nn.Module):
         loss: str = "mean",
     ):
         super().__init__()
-        if loss not in ("mean", "sum"):
-            raise UserError(f"task.head.loss={loss}: choose from mean, sum")
+        one_of(loss, "task.head.loss", ("mean", "sum"))
         self.reduce = torch.sum if loss == "sum" else torch.mean
         self.labels = vocabularies["labels"].items
         self.dropout = VariationalDropout(dropout)

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from elmo_bench.configuration.checks import one_of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.files import open_text
 from elmo_bench.task import Batch, Row
@@ -67,8 +68,7 @@ class TaggingReader:
         char_min_count: int = 2,
         char_limit: int = 50,
     ):
-        if scheme not in ("bioes", "iob2"):
-            raise UserError(f"task.reader.scheme={scheme}: choose bioes or iob2")
+        one_of(scheme, "task.reader.scheme", ("bioes", "iob2"))
         self.data, self.source, self.scheme, self.lower = dict(data), DataSource(data), scheme, lower
         self.min_count, self.char_min_count, self.char_limit = min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from elmo_bench.configuration.checks import whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
@@ -68,8 +69,7 @@ class CorefReader:
         char_min_count: int = 2,
         char_limit: int = 50,
     ):
-        if max_sentences < 1:
-            raise UserError(f"task.reader.max_sentences={max_sentences}: must be 1 or more")
+        whole(max_sentences, "task.reader.max_sentences", least=1)
         self.data, self.keep_singletons, self.max_sentences = dict(data), keep_singletons, max_sentences
         self.lower, self.min_count, self.char_min_count, self.char_limit = lower, min_count, char_min_count, char_limit
         self.vocabularies: dict[str, Vocabulary] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from elmo_bench.configuration.checks import one_of
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.task import Batch, Row
@@ -85,8 +86,7 @@ class SquadReader:
         apart: bool = True,
         window: int = 1000,
     ):
-        if sequence not in ("sentence", "paragraph"):
-            raise UserError(f"task.reader.sequence={sequence}: choose sentence or paragraph")
+        one_of(sequence, "task.reader.sequence", ("sentence", "paragraph"))
         self.source, self.sequence = DataSource(data, "task.data.train=FILE and test=FILE"), sequence
         self.train_questions, self.held_out, self.train_words, self.draw = train_questions, held_out, train_words, draw
         self.lower, self.min_count = lower, min_count

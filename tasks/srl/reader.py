@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from elmo_bench.configuration.checks import one_of, whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text import documents, tags
@@ -72,10 +73,8 @@ class SrlReader:
     def __init__(self, data: Mapping[str, Any], lower: bool = True, min_count: int = 1, longest: int | None = None):
         self.data, self.lower, self.min_count, self.longest = dict(data), lower, min_count, longest
         self.every, self.chosen = self.data.get("every", 1), self.data.get("predicates", "all")
-        if self.chosen not in ("all", "verbs"):
-            raise UserError(f"task.data.predicates={self.chosen}: choose all or verbs")
-        if not isinstance(self.every, int) or self.every < 1:
-            raise UserError(f"task.data.every={self.every}: must be a whole number, at least 1")
+        one_of(self.chosen, "task.data.predicates", ("all", "verbs"))
+        whole(self.every, "task.data.every", least=1)
         self.vocabularies: dict[str, Vocabulary] = {}
 
     def load(self, part: Part = WHOLE) -> DatasetDict:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from elmo_bench.configuration.checks import one_of
 from elmo_bench.nn.attention import masked_softmax
 from elmo_bench.nn.feedforward import probabilities
 from elmo_bench.nn.lstm import BiLSTM
 from elmo_bench.nn.numerics import wide
 from elmo_bench.nn.pooling import SelfAttentivePooling, masked_max, masked_mean, masked_min
-from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Embedded
 from elmo_bench.text.vocabulary import Vocabulary
 
@@ -67,8 +67,7 @@ class Sst5Head(nn.Module):
         output_elmo: str = "encoded",
     ):
         super().__init__()
-        if output_elmo not in ("encoded", "raw"):
-            raise UserError(f"task.head.output_elmo={output_elmo}: choose from encoded, raw")
+        one_of(output_elmo, "task.head.output_elmo", ("encoded", "raw"))
         self.embedding_dropout = nn.Dropout(embedding_dropout)
         self.pre_encode = nn.Sequential(nn.Linear(input_size, pre_encode), nn.ReLU(), nn.Dropout(pre_encode_dropout))
         self.encoder = BiLSTM(pre_encode, hidden)

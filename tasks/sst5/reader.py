@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from elmo_bench.configuration.checks import whole
+from elmo_bench.configuration.checks import one_of, whole
 from elmo_bench.system.errors import UserError
 from elmo_bench.task import Batch, Row
 from elmo_bench.text.batching import pad_tokens
@@ -55,8 +55,7 @@ class Sst5Reader:
         min_count: int = 1,
         unescape: bool = True,
     ):
-        if phrases not in PHRASES:
-            raise UserError(f"task.reader.phrases={phrases}: choose from {', '.join(PHRASES)}")
+        one_of(phrases, "task.reader.phrases", PHRASES)
         self.train_sentences = data.get("train_sentences")
         if self.train_sentences is not None:
             whole(self.train_sentences, "task.data.train_sentences", least=1)

@@ -77,8 +77,7 @@ class Recipe:
 
     def __post_init__(self):
         """Raises `UserError` for an invalid value."""
-        if self.optimiser not in ("adam", "adagrad"):
-            raise UserError(f"recipe.optimiser={self.optimiser}: choose adam or adagrad")
+        checks.one_of(self.optimiser, "recipe.optimiser", ("adam", "adagrad"))
         for name in ("vocabulary", "tokens", "rows", "steps", "negatives", "warmup"):
             checks.whole(getattr(self, name), f"recipe.{name}", 1, 2**53)
         checks.whole(self.seed, "recipe.seed", 0)
