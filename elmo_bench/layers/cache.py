@@ -22,7 +22,7 @@ from torch import Tensor
 
 from elmo_bench.layers.shards import Shards
 from elmo_bench.layers.source import LayersSource, Sentences
-from elmo_bench.layers.stored import Blocks, Stored, digest, stored
+from elmo_bench.layers.stored import DTYPE, Blocks, Stored, digest, stored
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.locks import held
@@ -41,7 +41,6 @@ class ActivationCache:
         source: frozen, from files, each sentence's layers a function of its settings and of the sentence alone
             (`cacheable`).
         folder: shared by all sources; each gets a subfolder.
-        dtype: of the stored numbers, "float16" (half the size; relative error below 1e-3) or "float32".
         layer: store only this one, for a model that reads no other (`elmo.layers=last`); None: all.
 
     Raises:
@@ -50,15 +49,13 @@ class ActivationCache:
 
     module = None  # nothing to move or to train
 
-    def __init__(
-        self, source: LayersSource, folder: str | os.PathLike[str], dtype: str = "float16", layer: int | None = None
-    ):
+    def __init__(self, source: LayersSource, folder: str | os.PathLike[str], layer: int | None = None):
         if not source.cacheable or source.sha256 is None:
             raise ValueError("only layers that are a function of files and of one sentence can be cached")
         self.source, self.layer = source, layer
         doubled = source.doubled_first_layer and not layer
-        self.blocks = Blocks(source.n_layers if layer is None else 1, source.width, doubled, np.dtype(dtype))
-        self.identity = {"format": FORMAT, "weights": source.sha256, **source.settings, "dtype": np.dtype(dtype).name}
+        self.blocks = Blocks(source.n_layers if layer is None else 1, source.width, doubled)
+        self.identity = {"format": FORMAT, "weights": source.sha256, **source.settings, "dtype": DTYPE.name}
         if layer is not None:
             self.identity["layer"] = layer
         key = hashlib.sha256(json_text.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
@@ -70,7 +67,7 @@ class ActivationCache:
 
     def of_layer(self, layer: int) -> ActivationCache:
         """A cache beside this one, of one layer of the same source; it fills much less of the disk."""
-        return type(self)(self.source, self.folder.parent, self.blocks.dtype.name, layer)
+        return type(self)(self.source, self.folder.parent, layer)
 
     @property
     def width(self) -> int:
@@ -101,7 +98,7 @@ class ActivationCache:
         self._report()
         missing = [i for i in range(len(sentences)) if i not in blocks]
         for i, layers in self._compute([sentences[i] for i in missing]):
-            blocks[missing[i]] = np.frombuffer(self.blocks.pack(layers), dtype=self.blocks.dtype)
+            blocks[missing[i]] = np.frombuffer(self.blocks.pack(layers), dtype=DTYPE)
         return stored(self.blocks, [blocks[i] for i in range(len(sentences))], places)
 
     def prepare(self, sentences: Sentences) -> None:
@@ -155,7 +152,7 @@ class ActivationCache:
         """How to store less, said where that spares much room."""
         if self.layer is not None or size < LARGE:
             return ""
-        alone = self.source.width * self.blocks.dtype.itemsize / self.blocks.nbytes(1)
+        alone = self.source.width * DTYPE.itemsize / self.blocks.nbytes(1)
         return f"; with elmo.layers=last, or one layer's number, only that layer is stored: {size * alone / 1e6:.0f} MB"
 
     def _write(self, sentences: list[Sequence[str]]) -> None:

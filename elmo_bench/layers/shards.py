@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elmo_bench.layers.stored import DIGEST_BYTES, Blocks, digest
+from elmo_bench.layers.stored import DIGEST_BYTES, DTYPE, Blocks, digest
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.disk import steady
 from elmo_bench.system.storage.files import replacing
@@ -78,7 +78,7 @@ class Shards:
         check_archive(index, "removed")
         with open(index, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             digests, offsets, tokens, checksums = (arrays[n] for n in ("digests", "offsets", "tokens", "checksums"))
-        data = np.memmap(index.with_suffix(".bin"), dtype=self.blocks.dtype, mode="r")
+        data = np.memmap(index.with_suffix(".bin"), dtype=DTYPE, mode="r")
         if not len(digests) == len(offsets) == len(tokens) == len(checksums):
             raise ValueError("columns of different lengths")
         if data.size != sum(map(self.blocks.elements, tokens.tolist())):
@@ -122,7 +122,7 @@ class Shards:
                 offsets.append(offset)
                 tokens.append(len(sentence))
                 checksums.append(zlib.crc32(block))
-                offset += len(block) // self.blocks.dtype.itemsize
+                offset += len(block) // DTYPE.itemsize
                 if file.tell() >= SHARD_BYTES:
                     break
         with replacing(index, "wb") as file, steady(file) as stream:  # the shard is complete once it exists

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 DIGEST_BYTES = 16
+DTYPE = np.dtype(np.float16)  # of the stored numbers: half the size, a relative error below 1e-3
 
 
 def digest(sentence: Sequence[str]) -> bytes:
@@ -31,13 +32,11 @@ class Blocks:
 
     Attributes:
         doubled: layer 0 repeats a vector of W/2 numbers; the block stores it once.
-        dtype: of the stored numbers.
     """
 
     n_layers: int
     width: int
     doubled: bool
-    dtype: np.dtype
 
     def elements(self, tokens: int) -> int:
         """Numbers in the block of a sentence of `tokens` words."""
@@ -45,12 +44,12 @@ class Blocks:
 
     def nbytes(self, tokens: int) -> int:
         """Bytes of that block."""
-        return self.elements(tokens) * self.dtype.itemsize
+        return self.elements(tokens) * DTYPE.itemsize
 
     def pack(self, layers: Tensor) -> bytes:
         """(n_layers, T, W) -> the bytes of the block."""
         first = layers[0, :, : self._first].reshape(-1)
-        return torch.cat([first, layers[1:].reshape(-1)]).numpy().astype(self.dtype).tobytes()
+        return torch.cat([first, layers[1:].reshape(-1)]).numpy().astype(DTYPE).tobytes()
 
     @property
     def _first(self) -> int:
@@ -61,7 +60,7 @@ class Blocks:
 class Stored(NamedTuple):
     """Blocks of sentences one after another, and where the words of a padded batch stand in them."""
 
-    vectors: Tensor  # (N + 1, P) in the cache's dtype, the last one zero; P = W / parts
+    vectors: Tensor  # (N + 1, P) float16, the last one zero; P = W / parts
     words: (
         Tensor  # (B, T, 3) int32: first vector of the word's sentence, length of the sentence (0: padding), place in it
     )
@@ -94,8 +93,8 @@ def stored(blocks: Blocks, pieces: Sequence[np.ndarray], rows: Sequence[Sequence
     parts = 2 if blocks.doubled else 1
     size = blocks.width // parts  # P
     ends = np.cumsum([0, *map(len, pieces)])
-    numbers = np.empty(ends[-1] + size, dtype=blocks.dtype)
-    np.concatenate([*pieces, np.zeros(size, dtype=blocks.dtype)], out=numbers)
+    numbers = np.empty(ends[-1] + size, dtype=DTYPE)
+    np.concatenate([*pieces, np.zeros(size, dtype=DTYPE)], out=numbers)
     vectors = torch.from_numpy(numbers).view(-1, size)
     return Stored(vectors, torch.from_numpy(_words(ends // size, rows)), blocks.n_layers, parts)
 
