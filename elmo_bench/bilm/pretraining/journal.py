@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -11,27 +10,6 @@ from typing import Any
 from elmo_bench.system.storage.disk import writing
 from elmo_bench.system.storage.files import replacing
 from elmo_bench.system.wandb_runs import WandbRun, opened
-
-
-def entry(update: int, size: int, loss: float, updates_a_second: float, seconds: float, left: int) -> dict[str, float]:
-    """A line of the log, by the names of its columns.
-
-    Args:
-        update: the last one, of `size` tokens, counted once for both directions.
-        loss: sampled, in nats per token; its perplexity is not comparable with that of the full softmax.
-        updates_a_second: since the line before.
-        seconds: of training so far.
-        left: updates that remain.
-    """
-    return {
-        "update": update,
-        "tokens": update * size,
-        "loss": loss,
-        "perplexity": math.exp(min(loss, 100.0)),
-        "tokens_a_second": updates_a_second * size,
-        "seconds": seconds,
-        "seconds_left": left / updates_a_second,
-    }
 
 
 class Journal:
@@ -47,7 +25,7 @@ class Journal:
         self.run = WandbRun() if wandb is None else opened(path.parent, **wandb)
 
     def write(self, values: dict[str, float]) -> None:
-        """Adds a line."""
+        """Adds a line, by the names of its columns, of which the first is `update`."""
         new = not self.path.exists()
         with writing(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)

@@ -41,7 +41,7 @@ from elmo_bench.bilm.model import BiLM
 from elmo_bench.bilm.options import Options
 from elmo_bench.bilm.pretraining import step
 from elmo_bench.bilm.pretraining.batches import Batcher, UpdateInput
-from elmo_bench.bilm.pretraining.journal import Journal, entry
+from elmo_bench.bilm.pretraining.journal import Journal
 from elmo_bench.bilm.pretraining.parallel import ProcessGroup
 from elmo_bench.bilm.pretraining.recipe import Recipe, sha256
 from elmo_bench.bilm.weights import stored_dtype
@@ -292,7 +292,15 @@ class Trainer:
             return
         rate = (self.update - logged[0]) / max(self.seconds - logged[1], 1e-9)
         size, left = self.recipe.rows * self.recipe.steps, self.recipe.updates - self.update
-        values = entry(self.update, size, loss.item(), rate, self.seconds, left)
+        values = {
+            "update": self.update,
+            "tokens": self.update * size,  # counted once for both directions
+            "loss": loss.item(),  # sampled, in nats per token; its perplexity is not that of the full softmax
+            "perplexity": math.exp(min(loss.item(), 100.0)),
+            "tokens_a_second": rate * size,
+            "seconds": self.seconds,
+            "seconds_left": left / rate,
+        }
         self.journal.write(values)
         line = "{tokens_a_second:,.0f} tokens/s, sampled loss {loss:.3f} (perplexity {perplexity:.0f})".format_map(
             values
