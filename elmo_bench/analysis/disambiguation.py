@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_bench.analysis.corpora.inventory import Word, frequencies
 from elmo_bench.analysis.corpora.senses import Instance, SenseSentence
 from elmo_bench.metrics.items import ratio
+from elmo_bench.system.terminal.bars import tracked
 
 GROUP = 2048  # sentences given to the source of layers at once: bounds the memory
 TIE = 1e-5  # cosines no further apart are equal: layer 0 gives a form the same vector in every sentence
@@ -42,8 +41,7 @@ def occurrences(source: Any, sentences: Sequence[SenseSentence], what: str) -> I
     """The number of its sentence, and the vectors (L, W), of every instance; numbers rounded to float16."""
     chosen = [i for i, sentence in enumerate(sentences) if sentence.instances]
     groups = [chosen[at : at + GROUP] for at in range(0, len(chosen), GROUP)]
-    console = Console(stderr=True)
-    for group in track(groups, what, console=console, disable=not console.is_terminal):
+    for group in tracked(groups, what):
         words = [sentences[i].words for i in group]
         for indices, flat in source.batches(words):
             pieces = flat.half().float().cpu().split([len(words[i]) for i in indices], dim=1)

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 from torch.nn import functional as F
 
 from elmo_bench.layers.cache import ActivationCache
 from elmo_bench.layers.source import Layers, frozen_layers
+from elmo_bench.system.terminal.bars import tracked
 
 GROUP = 64  # sentences whose layers are read at once
 
@@ -53,9 +52,7 @@ def search(
     wanted = F.normalize(torch.stack(own), dim=-1)  # (Q, L, W)
     found: list[list[list[Neighbour]]] = [[[] for _ in range(source.n_layers)] for _ in queries]
     seen: set[str] = set()
-    console = Console(stderr=True)
-    starts = range(0, len(corpus), GROUP)
-    for start in track(starts, "neighbours", console=console, disable=not console.is_terminal):
+    for start in tracked(range(0, len(corpus), GROUP), "neighbours"):
         group = corpus[start : start + GROUP]
         places = [(start + i, token) for i, sentence in enumerate(group) for token in range(len(sentence))]
         words = [word for sentence in group for word in sentence]

@@ -139,11 +139,10 @@ class Trained:
 
     def _answers(self, model: Model, rows: Sequence[Any]) -> list[Answer]:
         import torch
-        from rich.console import Console
-        from rich.progress import track
 
         from elmo_bench.running.faults import Size
         from elmo_bench.system.exhaustion import explained
+        from elmo_bench.system.terminal.bars import tracked
         from elmo_bench.text.batching import BucketSampler
         from elmo_bench.text.tokens import lengths
 
@@ -153,9 +152,7 @@ class Trained:
         )
         batches, found = sampler.batches(0), {}
         device = next(model.parameters()).device
-        console, wanted = Console(stderr=True), trainer.progress
-        hidden = len(batches) < 2 or not (console.is_terminal if wanted == "auto" else wanted)
-        bar = track(batches, "predicting", console=console, disable=hidden)
+        bar = tracked(batches, "predicting", len(batches) > 1 and trainer.progress)
         with torch.inference_mode(), _rounding(trainer.precision, device.type):
             for batch in bar:
                 collated = self.reader.collate([rows[index] for index in batch])

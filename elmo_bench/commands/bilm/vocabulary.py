@@ -30,18 +30,16 @@ COMMAND = Command(
 
 def main() -> None:
     """The entry point."""
-    from rich.console import Console
-    from rich.progress import track
-
     from elmo_bench.bilm.corpus import most_frequent, sources
+    from elmo_bench.system.terminal.bars import tracked
 
     given = COMMAND.parse()
     output = Path(given["output"])
     if output.is_dir() or not output.parent.is_dir():
         raise UserError("cannot be written: give the name of a file in a folder that exists", output)
-    counts, console = Counter[str](), Console(stderr=True)
+    counts = Counter[str]()
     files = sources(Path(), [(given["text"], None)])
-    for source in track(files, "counting words", console=console, disable=not console.is_terminal):
+    for source in tracked(files, "counting words"):
         for words in source.sentences():
             counts.update(words)
     words = most_frequent(counts, given["size"], given["least"])

@@ -73,20 +73,18 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
             output cannot be written.
     """
     import h5py
-    from rich.console import Console
-    from rich.progress import track
+
+    from elmo_bench.system.terminal.bars import tracked
 
     if not output.parent.is_dir():
         raise UserError("no such folder for the output", output.parent)
     index: dict[str, str] = {}
     count = 0
-    console = Console(stderr=True)
     with (
         replacing(output, "w+b") as whole, steady(whole) as stream, open_text(source) as lines,
         h5py.File(stream, "w") as file,
     ):  # fmt: skip
-        groups = track(_groups(lines, group), "embedding", console=console, disable=not console.is_terminal)
-        for texts in groups:
+        for texts in tracked(_groups(lines, group), "embedding"):
             for text, layers in zip(texts, _encoded(bilm, texts), strict=True):
                 if not layers.isfinite().all():
                     raise UserError(f"the layers of this line are not finite: {text}", source, count + 1)
