@@ -24,8 +24,6 @@ from elmo_bench.system.terminal import signals  # noqa: E402
 if COMMAND:
     signals.at_once()
     children.end_with_parent()
-    if sys.argv[0] == "-m" and not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(__file__)):
-        del sys.path[0]  # the current folder, whose `tasks` or `yaml` are not those of this package
 
 try:
     __version__ = version("elmo_bench")

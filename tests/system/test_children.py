@@ -10,7 +10,7 @@ import pytest
 from elmo_bench.running import ranks
 from elmo_bench.speed import device
 from elmo_bench.sweeps import local
-from tests.conftest import PATIENCE
+from tests.conftest import PATIENCE, ROOT
 
 SCORE = ("score", "task=sst5", "gold=gold", "predictions=gold")
 
@@ -42,6 +42,15 @@ def test_a_job_imports_the_code_of_its_parent_and_nothing_from_the_current_folde
     assert said(folder, *local.TRAIN[:-1], *SCORE, PYTHONPATH=other) == '{"accuracy": 100.0}\n'
     shown = said(folder, *local.TRAIN[:-1], "prepare", "task=nosuch")
     assert shown.startswith("error: task=nosuch: there is no such task")
+
+
+def test_a_command_takes_the_current_folder_off_the_path_and_nothing_else(tmp_path):
+    show = "print(*sys.path, sep=':')"
+    both = f"import sys; {show}; sys.argv[0] = '-m'; import elmo_bench; {show}"  # as where Python begins `python -m`
+    before, after = said(tmp_path, sys.executable, "-c", both, PYTHONSAFEPATH="", PYTHONPATH=str(ROOT)).splitlines()
+    first, *others = before.split(":")
+    assert first == ""
+    assert sorted(after.split(":")) == sorted(others)
 
 
 def test_ranks_and_measurements_are_started_like_jobs(tmp_path, monkeypatch):
