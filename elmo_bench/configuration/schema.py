@@ -5,7 +5,7 @@ block. The blocks of a task that name code by `_target_` (reader, words, chars, 
 average) are open: their keys are the arguments of the code that they name.
 
 `identity=False` marks a field that no result depends on; any other value that is not the default is part of a run's
-identity (`experiment/settings.py`).
+identity (`identity/settings.py`).
 """
 
 from __future__ import annotations

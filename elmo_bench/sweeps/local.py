@@ -22,7 +22,7 @@ class SweepOutcome:
         plan: the plan.
         records: as in the plan; at the end, with those of new runs.
         errors: why points failed.
-        impossible: why points cannot be, which is no failure (`Table.impossible`).
+        impossible: why points cannot be, which is no failure (`SweepTable.impossible`).
     """
 
     def __init__(self, plan: Plan):

@@ -91,7 +91,7 @@ def _packed(saved: dict[str, Any], config: dict[str, Any], checkpoint: Path) -> 
 
 
 def read(task: str, models_root: str | None = None) -> dict[str, Any]:
-    """The head of a task as `trained.load` gives a checkpoint, with the folders of this machine.
+    """The head of a task as `checkpoint.load` gives a checkpoint, with the folders of this machine.
 
     Args:
         task: its name.

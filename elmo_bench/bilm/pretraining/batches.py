@@ -47,7 +47,7 @@ class Batcher:
         negatives: how many negatives are drawn.
         seed: of the draws, which depend only on it and on the update's number.
         each: draws a sample for each direction instead of one for both.
-        share: the rows of a chunk to put into the batch; `Batch.ids` nevertheless covers all rows.
+        share: the rows of a chunk to put into the batch; `UpdateInput.ids` nevertheless covers all rows.
     """
 
     def __init__(

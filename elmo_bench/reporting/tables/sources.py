@@ -31,7 +31,7 @@ MARK = "†"  # no evidence
 
 
 def sections(content: Content) -> list[Section]:
-    """The three tables; none for another sweep (`Table.over`)."""
+    """The three tables; none for another sweep (`SweepTable.over`)."""
     request = content.request
     if not request.table.over:
         return []

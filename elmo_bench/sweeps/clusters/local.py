@@ -53,7 +53,7 @@ def run_jobs(
     Returns:
         For each job its error, or None.
 
-    A signal that ends this process (`system.signals`) interrupts every running job, waits for it, and is raised as
+    A signal that ends this process (`terminal.signals`) interrupts every running job, waits for it, and is raised as
     `KeyboardInterrupt`. Where this process is killed, the jobs that are commands of ours end with it.
     """
     return _Pool(jobs, at_once, ended, gpus, each).run()
