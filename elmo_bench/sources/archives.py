@@ -35,8 +35,8 @@ def unpack(archive: Path, folder: Path, patterns: Sequence[str], limit: int) -> 
         limit: the most bytes that may be unpacked.
 
     Raises:
-        UserError: the archive is damaged, holds too much, or a member that matches would leave the folder or is a link.
-        Refused: the disk is full, or may not be written.
+        UserError: the archive is damaged, holds too much, or a member that matches would leave the folder or is a link;
+            the disk is full, or may not be written.
     """
     try:
         _unpack(archive, folder, patterns, limit)

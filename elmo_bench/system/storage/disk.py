@@ -31,11 +31,7 @@ MEANINGS = {
 }
 
 
-class Refused(UserError):
-    """The disk refuses to hold something."""
-
-
-def explain(error: OSError, path: str | PathLike[str] | None = None) -> Refused | None:
+def explain(error: OSError, path: str | PathLike[str] | None = None) -> UserError | None:
     """The error of one line for one of the system, or None if it has another cause than the disk.
 
     Args:
@@ -49,7 +45,7 @@ def explain(error: OSError, path: str | PathLike[str] | None = None) -> Refused 
     meaning = MEANINGS.get(error.errno or 0)
     if place is not None and error.errno in (errno.EEXIST, errno.ENOENT):
         meaning = _of_place(place) or meaning
-    return Refused(meaning, place and _culprit(error, place)) if meaning else None
+    return UserError(meaning, place and _culprit(error, place)) if meaning else None
 
 
 def _of_place(place: Path) -> str | None:
@@ -75,7 +71,7 @@ def writing(path: str | PathLike[str]) -> Iterator[None]:
     """Names the file, or the folder, in errors of the disk.
 
     Raises:
-        Refused: the disk is full or read-only, or the place belongs to another user.
+        UserError: the disk is full or read-only, or the place belongs to another user.
     """
     try:
         yield

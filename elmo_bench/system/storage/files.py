@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits
-from elmo_bench.system.storage.disk import Refused, writing
+from elmo_bench.system.storage.disk import writing
 
 BUFFER = 1 << 20  # bytes read at once
 # By the suffix of a file's name; all take a path and "rb".
@@ -165,12 +165,12 @@ def replacement(path: str | PathLike[str]) -> Iterator[Path]:
         path: of a file, new or to be replaced; of a link, the file that it leads to is replaced.
 
     Raises:
-        Refused: the disk is full or read-only, the place belongs to another user, or is no place for a file.
+        UserError: the disk is full or read-only, the place belongs to another user, or is no place for a file.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a device or a pipe"
-        raise Refused(f"is {kind}; give the name of a file", path)
+        raise UserError(f"is {kind}; give the name of a file", path)
     with writing(path), partial(path) as beside:
         mode = stat.S_IMODE(beside.stat().st_mode)
         yield beside

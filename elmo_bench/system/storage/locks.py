@@ -26,8 +26,7 @@ def held(folder: Path, waiting: str) -> Iterator[bool]:
     The lock is released when its process ends, however that happens.
 
     Raises:
-        Refused: the folder belongs to another user, or its disk is full or read-only.
-        UserError: its file system has no locks.
+        UserError: the folder belongs to another user, its disk is full or read-only, or its file system has no locks.
     """
     lock = _lock(folder)
     if waited := not _acquired(lock):
@@ -44,8 +43,7 @@ def exclusive(folder: Path, message: str, wanted: bool = True) -> Iterator[None]
     """Creates and locks a folder without waiting; with `wanted=False` does nothing.
 
     Raises:
-        UserError: with this message, if another process holds the lock.
-        Refused, UserError: as in `held`.
+        UserError: with this message, if another process holds the lock; else as in `held`.
     """
     if not wanted:
         yield

@@ -54,7 +54,7 @@ def begun(folder: Path, marker: str) -> bytes | None:
     """The `mark` of a folder that is to be filled after long work.
 
     Raises:
-        Refused: it could not be; tried here by making a folder beside it.
+        UserError: it could not be; tried here by making a folder beside it.
     """
     place = Path(os.path.realpath(folder))
     with writing(folder):
@@ -86,8 +86,7 @@ def filled(folder: Path, marker: str, before: bytes | None) -> Iterator[Path]:
         before: its `mark` before the work began. What else lies in the folder stays.
 
     Raises:
-        UserError: meanwhile somebody else has made the folder, or changed its marker.
-        Refused: as `files.replacement`.
+        UserError: meanwhile somebody else has made the folder, or changed its marker; else as `files.replacement`.
     """
     folder = Path(os.path.realpath(folder))
     with writing(folder):
