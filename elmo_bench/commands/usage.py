@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, HelpSection, described, flag, pages, settings, whole
+from elmo_bench.system.terminal.command import Argument, HelpSection, described, files, flag, settings, whole
 
 GROUPS = ("task", "scale", "bilm", "vectors", "trainer", "logger", "launcher", "sweeper", "sweep")
 ROOTS = (
@@ -57,11 +57,6 @@ def bilm_files(given: Mapping[str, Any]) -> tuple[Path, Path]:
     return Path(given["options"] or folder / "options.json"), Path(given["weights"] or folder / "weights.hdf5")
 
 
-def of_pages(groups: Sequence[str] = GROUPS) -> list[HelpSection]:
-    """The configuration files of some groups."""
-    return [pages(groups)]
-
-
 def blocks() -> dict[str, type]:
     """The typed blocks of a run's configuration, by the name that their keys begin with."""
     from elmo_bench.configuration import schema
@@ -83,9 +78,8 @@ def all_keys() -> list[HelpSection]:
     from elmo_bench.configuration.schema import KEYS
 
     title = "Keys of {}, with the defaults that configuration files change"
-    return of_pages() + [
-        settings(title.format(name), described(cls, f"{name}.", KEYS)) for name, cls in blocks().items()
-    ]
+    listed = (settings(title.format(name), described(cls, f"{name}.", KEYS)) for name, cls in blocks().items())
+    return [files(GROUPS), *listed]
 
 
 JOBS = Argument(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -190,17 +190,12 @@ def _state() -> tuple[tuple[str, int, int], ...]:
     return tuple(known)
 
 
-@cache
-def _parser() -> Any:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    return OverridesParser.create()
-
-
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Any:
     """One override as Hydra reads it."""
-    return _parser().parse_overrides([text])[0]
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    return OverridesParser.create().parse_overrides([text])[0]
 
 
 def _is_value(override: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import PurePath
 from typing import Any
 
@@ -36,6 +35,8 @@ def points(
         seeds: instead of those in the configuration file.
         instead: other values of keys that the configuration file varies, as "vectors=random,text".
     """
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
     params = _params(sweep)
     if any(OmegaConf.is_interpolation(params, str(key)) for key in params):
         params._set_parent(compose(overrides))  # its interpolations are those of the run
@@ -44,7 +45,9 @@ def points(
         values = {name: value if name.lstrip("+") == key else given for name, given in values.items()}
     if seeds is not None:
         values["seed"] = ",".join(map(str, seeds))
-    return _product(tuple(f"{key}={value}" for key, value in values.items()))
+    parsed = [parse(f"{key}={value}") for key, value in values.items()]
+    (batch,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    return batch
 
 
 def seeds_of(point: Iterable[str]) -> list[int]:
@@ -56,15 +59,6 @@ def _params(sweep: str) -> DictConfig:
     """What a sweep's file varies, in Hydra's words."""
     found = OmegaConf.select(read(places.page("sweep", sweep)), "hydra.sweeper.params")
     return OmegaConf.create(OmegaConf.to_container(found) if found else {})  # type: ignore[return-value]
-
-
-@cache
-def _product(params: tuple[str, ...]) -> list[list[str]]:
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    (batch,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(list(params)), max_batch_size=None)
-    return batch
 
 
 def setting(overrides: Iterable[str]) -> Setting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from elmo_bench.commands.usage import OVERRIDES, ROOTS, SCALE
-from elmo_bench.system.terminal.command import Argument, Command, HelpSection, described, flag, pages, settings
+from elmo_bench.system.terminal.command import Argument, Command, HelpSection, described, files, flag, settings
 
 if TYPE_CHECKING:  # `--help` does not import it
     from elmo_bench.records.studies import StudyRecord
@@ -38,7 +38,7 @@ def keys(config: str) -> list[HelpSection]:
     from elmo_bench.analysis import settings as studies
 
     listed = described(getattr(studies, config))
-    return [pages(["bilm"]), settings("Keys of the configuration file, with the defaults that it changes", listed)]
+    return [files(["bilm"]), settings("Keys of the configuration file, with the defaults that it changes", listed)]
 
 
 def show(record: StudyRecord, results_root: str | None = None) -> None:

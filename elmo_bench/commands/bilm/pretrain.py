@@ -13,7 +13,7 @@ from elmo_bench.commands import usage
 from elmo_bench.configuration import checks, pages
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
-from elmo_bench.system.terminal.command import Argument, Command, flag
+from elmo_bench.system.terminal.command import Argument, Command, files, flag
 
 COMMAND = Command(
     (
@@ -38,7 +38,7 @@ COMMAND = Command(
     ),
     again="running the command again resumes from the last checkpoint",
     overrides=True,
-    more=lambda: usage.of_pages(["pretrain"]),
+    more=lambda: [files(["pretrain"])],
     page="bilms",
 )
 

@@ -7,7 +7,7 @@ import sys
 from elmo_bench.commands import usage
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig
-from elmo_bench.system.terminal.command import Argument, Command, flag
+from elmo_bench.system.terminal.command import Argument, Command, files, flag
 
 COMMAND = Command(
     (
@@ -34,7 +34,7 @@ COMMAND = Command(
     ),
     again="running the command again resumes from the last checkpoint",
     overrides=True,
-    more=lambda: usage.of_pages(["task", "scale", "bilm", "tuning"]),
+    more=lambda: [files(["task", "scale", "bilm", "tuning"])],
     page="bilms",
 )
 

@@ -69,9 +69,9 @@ def main() -> None:
         return
     outcome = run_missing(planned)
     if outcome.plan.runs:  # else nothing could be run, and why has been said
-        table = table_files.write(outcome)
-        report.show(table.sections)
+        sections, path = table_files.write(outcome)
+        report.show(sections)
         ours = places.is_evidence(outcome.plan.config.results_root)
-        print(f"written: {table.path}{', a table of the reference runs, which git tracks' * ours}")
+        print(f"written: {path}{', a table of the reference runs, which git tracks' * ours}")
         print(outcome.line(), flush=True)
     outcome.raise_first()

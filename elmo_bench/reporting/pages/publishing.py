@@ -121,10 +121,12 @@ def publish_dashboards(records: Iterable[Record], folder: Path, project: str, en
     Raises:
         UserError: the extra `dashboards` is not installed, or W&B does not save them.
     """
+    import wandb
+
     own, path = list(records), folder / "wandb" / DASHBOARDS
     urls = json_text.read(path) if path.is_file() else {}
     try:
-        owner = entity or _own_entity()
+        owner = entity or str(wandb.Api(timeout=10).default_entity)  # that of the key
         for name, make in (("workspace", dashboards.workspace), ("report", dashboards.report)):
             urls[name] = dashboards.saved(make(owner, project, own), urls.get(name))
             write_text(path, json_text.dumps(urls, indent=1) + "\n")
@@ -133,10 +135,3 @@ def publish_dashboards(records: Iterable[Record], folder: Path, project: str, en
     except Exception as error:  # whatever W&B makes of a refused request
         raise UserError(f"W&B: {brief(error)}; the workspace or the report was not saved") from error
     return urls
-
-
-def _own_entity() -> str:
-    """The entity to which the key belongs."""
-    import wandb
-
-    return str(wandb.Api(timeout=10).default_entity)

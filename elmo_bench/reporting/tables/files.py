@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from elmo_bench.configuration import tables
 from elmo_bench.records.record import Record
@@ -18,15 +17,11 @@ from elmo_bench.sweeps.request import SweepRequest
 from elmo_bench.system.storage.files import write_text
 
 
-class TableFile(NamedTuple):
-    """A table with those that stand below it, and the path of its file."""
-
-    sections: list[Section]
-    path: Path
-
-
-def write(outcome: SweepOutcome) -> TableFile:
+def write(outcome: SweepOutcome) -> tuple[list[Section], Path]:
     """Writes the table of a sweep: the tasks asked for, and others that have runs of their own in it.
+
+    Returns:
+        The table with those that stand below it, and the path of its file.
 
     Raises:
         UserError: a record or a place that cannot be read or written.
@@ -34,9 +29,9 @@ def write(outcome: SweepOutcome) -> TableFile:
     request, root = outcome.plan.request, outcome.plan.config.results_root
     made = content(request, list(outcome.records.values()))
     assert made is not None  # the tasks asked for are in it
-    table = TableFile(_sections(made), Path(root) / _name(request))
-    write_text(table.path, markdown(table.sections))
-    return table
+    sections, path = _sections(made), Path(root) / _name(request)
+    write_text(path, markdown(sections))
+    return sections, path
 
 
 def of_records(records: Sequence[Record]) -> dict[str, list[Section]]:

@@ -244,7 +244,7 @@ def settings(title: str, arguments: Sequence[Argument]) -> HelpSection:
     return HelpSection(title, [(a.usage, a.meaning) for a in arguments])
 
 
-def pages(groups: Sequence[str]) -> HelpSection:
+def files(groups: Sequence[str]) -> HelpSection:
     """A section of the help that lists the configuration files of each group."""
     listed = [(f"{group}=", ", ".join(places.named(group))) for group in groups]
     return HelpSection("Configuration files", [line for line in listed if line[1]])
