@@ -91,7 +91,8 @@ def embed(bilm: BiLM, source: Path, output: Path, group: int = GROUP) -> int:
                 file.create_dataset(str(count), data=layers.cpu().numpy())
                 index[text] = str(count)
                 count += 1
-            stream.check()
+            if error := stream.raw.error:  # type: ignore[attr-defined]
+                raise error  # no more is computed for a file that will not come
         if not count:
             raise UserError("the file is empty; expected one whitespace-tokenized sentence a line", source)
         strings = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())

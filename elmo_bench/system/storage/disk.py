@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -81,62 +82,36 @@ def writing(path: str | PathLike[str]) -> Iterator[None]:
         raise refused from error
 
 
-class _Steady:
-    """A binary file that pretends after its first error."""
+class _Steady(io.FileIO):
+    """A binary file that pretends to write after its first error."""
 
-    def __init__(self, file: IO[bytes]):
-        self.file = file
-        self.error: OSError | None = None
+    error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        self._attempt(lambda: self.file.write(data))
-        return memoryview(data).nbytes
-
-    def flush(self) -> None:
-        self._attempt(self.file.flush)
+        return self._attempt(super().write, data, memoryview(data).nbytes)
 
     def truncate(self, size: int | None = None) -> int:
-        self._attempt(lambda: self.file.truncate(size))
-        return 0 if size is None else size
+        return self._attempt(super().truncate, size, size or 0)
 
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._attempt(lambda: self.file.seek(offset, whence))  # may write what is buffered
-        return offset if whence == 0 or self.error else self.file.tell()
-
-    def tell(self) -> int:
-        return self.file.tell()
-
-    def read(self, size: int = -1) -> bytes:
-        return self.file.read(size)
-
-    def readinto(self, buffer: Any) -> int:
-        return self.file.readinto(buffer)  # type: ignore[attr-defined]
-
-    def check(self) -> None:
-        """Raises the first error, so that no more is computed for a file that will not come."""
-        if self.error is not None:
-            raise self.error
-
-    def _attempt(self, action: Any) -> None:
+    def _attempt(self, action: Callable[[Any], int], given: Any, pretended: int) -> int:
         if self.error is None:
             try:
-                action()
+                return action(given)
             except OSError as error:
                 self.error = error
+        return pretended
 
 
 @contextmanager
-def steady(file: IO[bytes]) -> Iterator[_Steady]:
+def steady(file: IO[bytes]) -> Iterator[io.BufferedRandom]:
     """A binary file for libraries that an error of the disk would bring down, such as HDF5 and torch's writer.
 
-    After the first error it pretends to write; that error is raised at the end of the block, and by `check()`.
+    After the first error, `raw.error`, it pretends to write; that error is raised at the end of the block.
     """
-    pretending = _Steady(file)
+    raw = _Steady(file.fileno(), "r+", closefd=False)
     try:
-        yield pretending
-        pretending.flush()
+        with io.BufferedRandom(raw) as stream:
+            yield stream
     finally:
-        if pretending.error is not None:
-            with suppress(OSError):  # what is buffered cannot be written
-                file.close()
-            raise pretending.error
+        if raw.error is not None:
+            raise raw.error
