@@ -36,47 +36,30 @@ def tasks() -> list[str]:
 
 def version(task: str) -> int:
     """The version of a task's computation, by its file; 1 for a task without one (of a record from elsewhere)."""
-    if task not in tasks():
-        return 1
-    return _written(page(task), "task.version", 1)
-
-
-def metric(task: str) -> str | None:
-    """The class of a task's official metric, by its configuration file; None for a task without one."""
-    return _written(page(task), "task.metric._target_") if task in tasks() else None
+    return written("task", task, "version", 1)
 
 
 def scales(task: str) -> list[str]:
     """The scales that a task offers, by its configuration file."""
-    return list(_written(page(task), "task.scales", []))
+    return list(OmegaConf.select(read(page(task)), "task.scales", default=[]))
 
 
 def title(task: str) -> str:
     """The name of a task in tables, by its configuration file."""
-    return _written(places.page("task", task), "task.title") or task
-
-
-def own_bilm(scale: str) -> str | None:
-    """The name of a scale's own biLM, as its configuration file says."""
-    return _written(places.page("scale", scale), "scale.bilm")
+    return written("task", task, "title") or task
 
 
 def own_vectors(scale: str) -> str | None:
     """The file in conf/vectors/ that a scale's configuration file chooses."""
-    chosen = _written(places.page("scale", scale), "defaults", [])
+    path = places.page("scale", scale)
+    chosen = read(path).get("defaults", []) if path.is_file() else []
     return next((each["override /vectors"] for each in chosen if "override /vectors" in each), None)
 
 
-def note(scale: str) -> str | None:
-    """What the numbers of a scale mean, as its configuration file says."""
-    return _written(places.page("scale", scale), "scale.note")
-
-
-def _written(path: Path, key: str, default: Any = None) -> Any:
-    """The value of a key in one configuration file; `default` without the key or the file."""
-    if not path.is_file():
-        return default
-    return OmegaConf.select(read(path), key, default=default)
+def written(group: str, name: str, key: str, default: Any = None) -> Any:
+    """What the file of a task or a scale says, such as `note` of a scale; `default` without the key or the file."""
+    path = places.page(group, name)
+    return OmegaConf.select(read(path), f"{group}.{key}", default=default) if path.is_file() else default
 
 
 def read(path: Path) -> Any:

@@ -35,7 +35,7 @@ def normal(setting: Setting, scale: str) -> Setting:
     kept = {key: each for key, each in setting.items() if not (baseline and key.partition(".")[0] in ELMO)}
     if kept.get("arm") == "elmo" or baseline:
         kept.pop("arm", None)
-    if "bilm" in kept and kept["bilm"] == pages.own_bilm(scale):
+    if "bilm" in kept and kept["bilm"] == pages.written("scale", scale, "bilm"):
         del kept["bilm"]
     return kept | ({"arm": "baseline"} if baseline else {})
 

@@ -66,7 +66,7 @@ class Started:
     @property
     def note(self) -> str:
         """What the scale is, as its configuration file says today, or as it said when the run was made."""
-        return pages.note(self.scale) or self.config["scale"]["note"]
+        return pages.written("scale", self.scale, "note") or self.config["scale"]["note"]
 
     @property
     def paper(self) -> Plain:

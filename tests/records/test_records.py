@@ -178,8 +178,8 @@ def test_the_report_has_ours_beside_the_papers_and_is_a_function_of_the_records(
         "baseline", "3", "+4.00 [+1.74, +6.26]", "+4.00 [+1.74, +6.26]", "0.008",
     ]  # fmt: skip
     assert "The paper's gain: +2.07." in real
-    assert str(pages.note("open")) in real  # of today's configuration file, not of the record's
-    assert str(pages.note("mini")) in mini
+    assert pages.written("scale", "open", "note") in real  # of today's configuration file, not of the record's
+    assert pages.written("scale", "mini", "note") in mini
     assert "A CPU (2 cores, 2 threads, cpu)" in mini
 
 
@@ -210,7 +210,7 @@ def test_tables_replace_what_stands_between_the_marks(results):
     first, last = MARKS
     found = tables.overview(by_scale(store.read_all(results)))
     page = embedded(f"before\n{first}\n\nold\n\n{last}\nafter\n", found)
-    assert page.startswith(f"before\n{first}\n\n{pages.note('open')}\n\n| task |")
+    assert page.startswith(f"before\n{first}\n\n{pages.written('scale', 'open', 'note')}\n\n| task |")
     lacking = "Not recorded yet: elmo of ner (`make reproduce TASK=... SCALE=mini`)."
     assert page.endswith(f"|\n\n{lacking}\n\n{last}\nafter\n")
     assert "old" not in page

@@ -106,4 +106,5 @@ def _read(path: Path, written: int, split: str, metric_class: Any, metric: str) 
 def _metric_class(record: Record) -> Any:
     """The class of the task's metric, by its page; None if the record names another."""
     name = (record.config["task"].get("metric") or {}).get("_target_")
-    return get_class(code.located(name)) if name is not None and name == pages.metric(record.task) else None
+    ours = pages.written("task", record.task, "metric._target_")
+    return get_class(code.located(name)) if name is not None and name == ours else None

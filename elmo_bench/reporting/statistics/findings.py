@@ -90,7 +90,7 @@ def evaluated(records: Sequence[Record], scale: str, studies: Sequence[StudyReco
             if study == "tuning"
             else f"elmo-bench analysis.{study} scale={scale}"
         )
-        listed = of(studies, scale, study, pages.own_bilm(scale) or "")
+        listed = of(studies, scale, study, pages.written("scale", scale, "bilm") or "")
         found += [Evaluated(each, scale, command, _of_study(each, listed)) for each in findings]
     return found
 
