@@ -67,7 +67,7 @@ def train(cfg: DictConfig) -> Record:
             again(run, record)
         return record
     folder = store.work(run.results_root, run.scale.name, run.task.name, identity.run)
-    with held(folder, f"another process is training this run; waiting for its record, {path}") as waited:
+    with held(folder, f"another process is training this run; waiting for its record, {path}", wait=True) as waited:
         if path.is_file() and (waited or not run.force):  # it has just been made
             return store.read(path)
         described = describe(run, identity, cfg)

@@ -21,7 +21,7 @@ from elmo_bench.sweeps.plan import Plan, Planned
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import json_text
 from elmo_bench.system.storage.files import write_bytes
-from elmo_bench.system.storage.locks import exclusive
+from elmo_bench.system.storage.locks import held
 from elmo_bench.system.terminal import console
 
 FILE = "submission.json"
@@ -84,7 +84,7 @@ def submit(plan: Plan) -> None:
         console.show(error)
     if plan.runs:
         root = Path(plan.config.results_root).absolute()
-        with exclusive(cluster_folder(root), "another process is submitting runs; wait for it"):
+        with held(cluster_folder(root), "another process is submitting runs; wait for it"):
             _submit(plan, root, settings.read(plan.request.on, plan.request.cluster))
     for error in (*plan.refused, *plan.errors.values()):
         raise error

@@ -61,7 +61,7 @@ class TunedBilm:
             self.parent.make()
         self._check_places()
         work = self.cache / "tuning" / fingerprint(os.path.realpath(self.folder))
-        with held(work, f"another process is tuning the biLM {self.folder}; waiting for it"):
+        with held(work, f"another process is tuning the biLM {self.folder}; waiting for it", wait=True):
             if force or not self.check():
                 self._tune(work, force)
         return self.folder

@@ -14,7 +14,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from elmo_bench.system.storage import locks
-with locks.held(Path(sys.argv[1]), "waiting") as waited:
+with locks.held(Path(sys.argv[1]), "waiting", wait=True) as waited:
     print("waited" if waited else "at once", flush=True)
     sys.stdin.readline()
 """
@@ -36,6 +36,16 @@ def test_a_second_process_waits_for_the_first(tmp_path):
         first.communicate("go\n")
         assert second.stdout.readline() == "waited\n"
         second.communicate("go\n")
+
+
+@pytest.mark.slow
+def test_a_second_process_that_does_not_wait_is_told_why(tmp_path):
+    with holder(tmp_path) as first:
+        with pytest.raises(UserError, match="busy; wait for it"), locks.held(tmp_path, "busy; wait for it"):
+            pass
+        first.communicate("go\n")
+    with locks.held(tmp_path, "busy; wait for it") as waited:
+        assert not waited
 
 
 @pytest.mark.slow

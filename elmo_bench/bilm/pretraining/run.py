@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import outputs
 from elmo_bench.system.storage.files import write_bytes, write_text
 from elmo_bench.system.storage.hashing import fingerprint
-from elmo_bench.system.storage.locks import exclusive
+from elmo_bench.system.storage.locks import held
 
 
 def pretrain(
@@ -66,10 +67,12 @@ def pretrain(
     group = ProcessGroup.join(place)
     outputs.apart(output, recipe.files(root))
     written = work / "outputs" / fingerprint(os.path.realpath(output))  # one lock, whatever links lead to it
-    with (
-        exclusive(folder, "another process is training this biLM; wait for it, or stop it first", group.first),
-        exclusive(written, f"another process trains a biLM for {output}; wait for it, or stop it first", group.first),
-    ):
+    with ExitStack() as locks:
+        if group.first:
+            locks.enter_context(held(folder, "another process is training this biLM; wait for it, or stop it first"))
+            locks.enter_context(
+                held(written, f"another process trains a biLM for {output}; wait for it, or stop it first")
+            )
         if force and group.first:
             (folder / "checkpoint.pt").unlink(missing_ok=True)
         group.wait()

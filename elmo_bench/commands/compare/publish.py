@@ -47,7 +47,7 @@ def main() -> None:
         raise UserError("wandb is not installed: pip install wandb") from None
     from elmo_bench.records.store import read_all, whole
     from elmo_bench.reporting.pages import publishing
-    from elmo_bench.system.storage.locks import exclusive
+    from elmo_bench.system.storage.locks import held
     from elmo_bench.system.wandb_runs import has_key
 
     records = whole(read_all(results_root))
@@ -55,7 +55,7 @@ def main() -> None:
         raise UserError("no run is recorded here; `elmo-bench reproduce` makes records", results_root)
     folder = places.OWN if places.is_evidence(results_root) else results_root
     project, entity = given["project"], given["entity"]
-    with exclusive(folder / "wandb", "another process is publishing these runs"):
+    with held(folder / "wandb", "another process is publishing these runs"):
         counts = publishing.publish(records, results_root, folder, project, entity, _with_progress)
     print(f"W&B, project {project}: runs: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()))
     if publishing.unsynced(folder):

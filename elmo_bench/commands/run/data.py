@@ -49,7 +49,7 @@ def main() -> None:
     """The entry point."""
     from elmo_bench.sources import make, pages
     from elmo_bench.system.storage import outputs
-    from elmo_bench.system.storage.locks import exclusive
+    from elmo_bench.system.storage.locks import held
 
     given = COMMAND.parse()
     if given["scale"] == "mini":
@@ -61,7 +61,7 @@ def main() -> None:
     fetching = _fetching(given, downloads)
     print(make.licences(chosen), flush=True)
     outputs.scratch(downloads)
-    with exclusive(downloads, "another process fetches data into this folder; wait for it"):
+    with held(downloads, "another process fetches data into this folder; wait for it"):
         make.write_licences(known, chosen, roots)
         failures = _make_all(chosen, roots, fetching)
     if failures:

@@ -20,47 +20,32 @@ NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 @contextmanager
-def held(folder: Path, waiting: str) -> Iterator[bool]:
-    """Creates and locks a folder; yields whether it had to wait, and then prints `waiting` first.
+def held(folder: Path, said: str, wait: bool = False) -> Iterator[bool]:
+    """Creates and locks a folder; yields whether it had to wait.
 
     The lock is released when its process ends, however that happens.
 
+    Args:
+        folder: to be locked.
+        said: where another process holds the lock: the error or, before the wait, a line on stderr.
+        wait: until the other process has released it.
+
     Raises:
-        UserError: the folder belongs to another user, its disk is full or read-only, or its file system has no locks.
+        UserError: the lock is held, and `wait` is false; the folder belongs to another user, its disk is full or
+            read-only, or its file system has no locks.
     """
-    lock = _lock(folder)
+    with writing(folder):
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # the cache trusts no folder that others may write to
+    lock = FileLock(folder / "lock", fallback_to_soft=False)
     if waited := not _acquired(lock):
-        print(waiting, file=sys.stderr, flush=True)
+        if not wait:
+            raise UserError(said, folder)
+        print(said, file=sys.stderr, flush=True)
         lock.acquire()
     try:
         yield waited
     finally:
         lock.release()
-
-
-@contextmanager
-def exclusive(folder: Path, message: str, wanted: bool = True) -> Iterator[None]:
-    """Creates and locks a folder without waiting; with `wanted=False` does nothing.
-
-    Raises:
-        UserError: with this message, if another process holds the lock; else as in `held`.
-    """
-    if not wanted:
-        yield
-        return
-    lock = _lock(folder)
-    if not _acquired(lock):
-        raise UserError(message, folder)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _lock(folder: Path) -> BaseFileLock:
-    with writing(folder):
-        folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # the cache trusts no folder that others may write to
-    return FileLock(folder / "lock", fallback_to_soft=False)
 
 
 def _acquired(lock: BaseFileLock) -> bool:

@@ -17,7 +17,7 @@ from elmo_bench.bilm.pretraining.run import pretrain
 from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage.hashing import fingerprint
-from elmo_bench.system.storage.locks import exclusive
+from elmo_bench.system.storage.locks import held
 
 OPTIONS = {
     "lstm": {
@@ -87,7 +87,7 @@ def test_a_link_leads_to_the_same_lock(root):
     output, work = root / "tiny", root / "work"
     (root / "link").symlink_to(output)
     with (
-        exclusive(work / "outputs" / fingerprint(str(output.resolve())), "busy"),
+        held(work / "outputs" / fingerprint(str(output.resolve())), "busy"),
         pytest.raises(UserError, match="another process trains a biLM for"),
     ):
         pretrain(recipe(), root, work, root / "link")

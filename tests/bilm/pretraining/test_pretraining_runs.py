@@ -18,7 +18,7 @@ from elmo_bench.bilm.pretraining.trainer import Trainer
 from elmo_bench.commands.bilm import pretrain
 from elmo_bench.mini import MiniData
 from elmo_bench.system.storage.integrity import load_checkpoint
-from elmo_bench.system.storage.locks import exclusive
+from elmo_bench.system.storage.locks import held
 from tests.bilm.pretraining.answers import answer, content, one_line, run
 from tests.command import Fork
 from tests.conftest import clean_environment
@@ -215,7 +215,7 @@ def test_a_training_stopped_and_continued_elsewhere(place, unbroken, tmp_path):
 
 def test_two_processes_at_once_are_refused(place):
     assert inside(place, FEW, output="first")[0] == 0
-    with exclusive(work(place), "held by the test"):
+    with held(work(place), "held by the test"):
         one_line(inside(place, FEW, output="second"), "another process is training")
 
 
