@@ -37,8 +37,8 @@ def _by_fraction(outcome: Outcome) -> dict[str, list[Group]]:
     parts = [group for group in outcome.groups if group.first.fraction != 1]
     if not parts:
         return {}
-    newest = max(parts, key=lambda group: (group.has_elmo, newest_record(group.records).finished))
-    fits = [g for g in outcome.groups if g.sha256 in (None, newest.sha256)]
+    newest = max(parts, key=lambda group: (group.first.has_elmo, newest_record(group.records).finished))
+    fits = [g for g in outcome.groups if g.first.weights in (None, newest.first.weights)]
     plain = [group for group in fits if not rest(group.first, {"fraction": None})]
     arms = {arm: [group for group in plain if group.first.arm == arm] for arm in ("baseline", "elmo")}
     return {arm: groups for arm, groups in arms.items() if groups}
@@ -75,7 +75,7 @@ def _placed(outcomes: Sequence[Outcome]) -> list[tuple[Group, str]]:
     """
     found: dict[tuple[str, str], tuple[Group, str]] = {}
     for outcome in outcomes:
-        moved = [g for g in outcome.groups if g.has_elmo and not rest(g.first, {"elmo.where": None})]
+        moved = [g for g in outcome.groups if g.first.has_elmo and not rest(g.first, {"elmo.where": None})]
         mains = [outcome.main.treated] if outcome.main else []
         for group in [*mains, *moved]:
             for where in group.first.layer_weights:
@@ -87,8 +87,9 @@ def _of_other_sources(outcomes: Sequence[Outcome]) -> dict[str, list[tuple[Group
     """By the name of a source that is no biLM: its groups on the scale's word vectors, and their places."""
     found: dict[str, list[tuple[Group, str]]] = {}
     for group in (group for outcome in outcomes for group in outcome.groups):
-        if group.has_elmo and not rest(group.first, {"bilm": None}) and not group.first.from_bilm:
-            found.setdefault(str(group.bilm), []).extend((group, place) for place in group.first.layer_weights)
+        if group.first.has_elmo and not rest(group.first, {"bilm": None}) and not group.first.from_bilm:
+            placed = [(group, place) for place in group.first.layer_weights]
+            found.setdefault(str(group.first.bilm_name), []).extend(placed)
     return found
 
 

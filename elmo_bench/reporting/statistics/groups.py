@@ -24,24 +24,6 @@ class Group(NamedTuple):
     def first(self) -> Record:
         return self.records[0]
 
-    @property
-    def bilm(self) -> str | None:
-        """The name of the biLM; None for a baseline."""
-        return self.first.bilm_name
-
-    @property
-    def has_elmo(self) -> bool:
-        return self.first.has_elmo
-
-    @property
-    def sha256(self) -> str | None:
-        """`Record.weights` of its runs."""
-        return self.first.weights
-
-    @property
-    def data(self) -> str:
-        return self.first.data_sha256
-
 
 def candidates(records: Iterable[Record], setting: Setting) -> list[Group]:
     """The groups of one task at one scale that have a setting and change nothing else (`query`)."""
@@ -65,8 +47,8 @@ def compared(records: Sequence[Record], more: Setting, less: Setting) -> tuple[G
 
 def _comparable(one: Group, other: Group, named: set[str]) -> bool:
     free = any(key.partition(".")[0] == "bilm" for key in named)
-    bilms = {one.sha256, other.sha256} - {None}
-    return one.data == other.data and (free or len(bilms) < 2)
+    bilms = {one.first.weights, other.first.weights} - {None}
+    return one.first.data_sha256 == other.first.data_sha256 and (free or len(bilms) < 2)
 
 
 def weight(group: Group) -> tuple[int, str, str]:

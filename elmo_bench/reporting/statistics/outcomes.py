@@ -111,10 +111,10 @@ def holm(mains: Sequence[Comparison]) -> dict[str, float]:
 
 def _compares(group: Group, baseline: Group) -> bool:
     """Whether they differ only in ELMo, as the task's configuration has it, and its biLM."""
-    if not group.has_elmo or baseline.has_elmo:
+    if not group.first.has_elmo or baseline.first.has_elmo:
         return False
     others = {key: value for key, value in group.first.variant.items() if key != "bilm"}
-    return others == baseline.first.variant and group.data == baseline.data
+    return others == baseline.first.variant and group.first.data_sha256 == baseline.first.data_sha256
 
 
 def _rank(each: Comparison) -> tuple:
@@ -151,7 +151,7 @@ def monitored(records: Sequence[Record]) -> str:
 def row_order(group: Group) -> tuple:
     """Sorts the groups of a table: without ELMo first; the paper's comparison, the same without vectors, the others."""
     place = 0 if is_main(group.first) else 1 if is_control(group.first) else 2
-    return group.has_elmo, place, group.bilm or "", group.name, group.first.group
+    return group.first.has_elmo, place, group.first.bilm_name or "", group.name, group.first.group
 
 
 def largest(groups: Iterable[Group], key: Callable[[Group], Any]) -> dict[Any, Group]:

@@ -28,7 +28,7 @@ def _section(own: Sequence[Record], authors: Sequence[Record]) -> Section:
     """The arms of one task at one scale, and below them the gain of +ELMo."""
     metric = own[0].monitor
     theirs = grouped(authors)
-    groups = sorted(in_groups(own), key=lambda group: (group.has_elmo, group.name))
+    groups = sorted(in_groups(own), key=lambda group: (group.first.has_elmo, group.name))
     pairs = [(group, theirs.get(group.first.group, [])) for group in groups]
     rows = [_row(group, recorded, metric) for group, recorded in pairs]
     title = f"{own[0].task}, scale {own[0].scale}: your runs, the reference runs and the paper"
@@ -39,7 +39,7 @@ def _section(own: Sequence[Record], authors: Sequence[Record]) -> Section:
 
 def _row(group: Group, recorded: list[Record], metric: str) -> tuple[str, ...]:
     cells = [cell for records in (group.records, recorded) for cell in _cells(records, metric)]
-    return group.name, group.bilm or "-", *cells, paper_score(group.first, metric)
+    return group.name, group.first.bilm_name or "-", *cells, paper_score(group.first, metric)
 
 
 def _cells(records: list[Record], metric: str) -> tuple[str, str]:
@@ -51,7 +51,7 @@ def _cells(records: list[Record], metric: str) -> tuple[str, str]:
 
 def _gain(pairs: Sequence[tuple[Group, list[Record]]], metric: str) -> list[tuple[str, ...]]:
     """The row of +ELMo over the baseline, of the paper's comparison; none where one of them is missing."""
-    arms = {group.has_elmo: (group.records, recorded) for group, recorded in pairs if is_main(group.first)}
+    arms = {group.first.has_elmo: (group.records, recorded) for group, recorded in pairs if is_main(group.first)}
     if len(arms) < 2:
         return []
     own, recorded = (_difference(before, after, metric) for before, after in zip(arms[False], arms[True], strict=True))

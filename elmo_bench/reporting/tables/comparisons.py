@@ -52,7 +52,7 @@ def _row(each: Comparison) -> tuple[str, ...]:
 
 
 def _name(group: Group) -> str:
-    return f"{group.name}, biLM {group.bilm}"
+    return f"{group.name}, biLM {group.first.bilm_name}"
 
 
 def _of_models(each: Comparison) -> list[str]:

@@ -68,7 +68,7 @@ def _details(groups: Sequence[Group], metric: str) -> list[str]:
         details = [f"test {', '.join(others)}"] if others else []
         details += [f"peak memory {max(peaks):,} MiB"] if peaks else []
         if details:
-            bilm = f", biLM {group.bilm}" if group.bilm else ""
+            bilm = f", biLM {group.first.bilm_name}" if group.first.bilm_name else ""
             remarks.append(f"{group.name}{bilm}: {'; '.join(details)}.")
     return remarks
 

@@ -47,7 +47,8 @@ def sections(content: Content) -> list[Section]:
 
 def unfair(content: Content) -> list[str]:
     """A line for each source that was trained on data of a task."""
-    seen = dict.fromkeys((group.first.task, group.bilm) for _, group in content.groups if group.first.has_seen)
+    firsts = (group.first for _, group in content.groups)
+    seen = dict.fromkeys((first.task, first.bilm_name) for first in firsts if first.has_seen)
     return [
         f"{MARK} {pages.title(task)}: {name} was trained on data of this task; its figures here are no evidence."
         for task, name in seen

@@ -45,7 +45,7 @@ def scores(outcome: Outcome, read: Read) -> Section:
 def _row(group: Group, metric: str) -> tuple[str, ...]:
     return (
         group.name,
-        group.bilm or "-",
+        group.first.bilm_name or "-",
         numbers.seeds(group, metric),
         statistics.scores(group.records, "dev", metric),
         statistics.scores(group.records, "test", metric),
@@ -113,8 +113,12 @@ Arms = tuple[Group | None, Group | None]  # the baseline and +ELMo
 
 def _arms(groups: Sequence[Group]) -> list[Arms]:
     """Every biLM beside the baseline with the same word vectors and data; None where there is no such arm."""
-    baselines = largest([g for g in groups if not g.has_elmo], lambda g: (g.first.vectors, g.data))
-    elmos = largest([g for g in groups if g.has_elmo], lambda g: (g.first.vectors, g.data, g.bilm, g.sha256))
+
+    def kind(group: Group) -> tuple[str, ...]:
+        return group.first.vectors, group.first.data_sha256
+
+    baselines = largest([g for g in groups if not g.first.has_elmo], kind)
+    elmos = largest([g for g in groups if g.first.has_elmo], lambda g: (*kind(g), g.first.bilm_name, g.first.weights))
     found: list[Arms] = [(baselines.get(alike[:2]), elmo) for alike, elmo in elmos.items()]
     alone = baselines.keys() - {alike[:2] for alike in elmos}
     return [*found, *((group, None) for alike, group in baselines.items() if alike in alone)]
@@ -126,15 +130,15 @@ def _known(arms: Arms) -> Group:
 
 def _marks(found: Sequence[Arms]) -> list[list[str]]:
     """How each two arms differ from the others in biLM and data, and the name of a biLM that is not the scale's own."""
-    own = {_known(arms).first.config["scale"].get("bilm") or _known(arms).first.scale for arms in found}
-    bilms = {elmo.bilm for _, elmo in found if elmo}
-    weights, data = {elmo.sha256 for _, elmo in found if elmo}, {_known(arms).data for arms in found}
+    runs, elmos = [_known(arms).first for arms in found], [elmo and elmo.first for _, elmo in found]
+    own = {run.config["scale"].get("bilm") or run.scale for run in runs}
+    bilms = {elmo.bilm_name for elmo in elmos if elmo}
+    weights, data = {elmo.weights for elmo in elmos if elmo}, {run.data_sha256 for run in runs}
     marks: list[list[str]] = []
-    for arms in found:
-        elmo = arms[1]
-        named = [f"biLM {elmo.bilm}"] if elmo and len(bilms | own) > 1 else []
-        named += [f"biLM {short(elmo.sha256)}"] if elmo and elmo.sha256 and len(weights) > len(bilms) else []
-        marks.append(named + ([f"data {short(_known(arms).data)}"] if len(data) > 1 else []))
+    for run, elmo in zip(runs, elmos, strict=True):
+        named = [f"biLM {elmo.bilm_name}"] if elmo and len(bilms | own) > 1 else []
+        named += [f"biLM {short(elmo.weights)}"] if elmo and elmo.weights and len(weights) > len(bilms) else []
+        marks.append(named + ([f"data {short(run.data_sha256)}"] if len(data) > 1 else []))
     return marks
 
 
