@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elmo_bench.reporting.section import Number, Section
-from elmo_bench.reporting.statistics import influence
 from elmo_bench.reporting.statistics import scores as statistics
-from elmo_bench.reporting.statistics.gains import in_words, of_models, p_in_words, shown_by
+from elmo_bench.reporting.statistics.gains import LARGE, in_words, influence_in_words, of_models, p_in_words, shown_by
 from elmo_bench.reporting.statistics.groups import Group, other_changes
 from elmo_bench.reporting.statistics.groups import in_words as settings_in_words
 from elmo_bench.reporting.statistics.outcomes import Comparison, Outcome
@@ -92,8 +91,8 @@ def _notes(found: Sequence[Comparison]) -> list[str]:
 def _influences(found: Sequence[Comparison]) -> list[str]:
     """The cluster that carries much of a gain, with the row (from 1) that it is about."""
     known = [(i, each.test.clusters, each.test.influence) for i, each in enumerate(found, start=1)]
-    large = [(i, clusters, one) for i, clusters, one in known if one is not None and one.share > influence.LARGE]
-    return [f"Row {i}, of {clusters}: {influence.in_words(one)}." for i, clusters, one in large]
+    large = [(i, clusters, one) for i, clusters, one in known if one is not None and one.share > LARGE]
+    return [f"Row {i}, of {clusters}: {influence_in_words(one)}." for i, clusters, one in large]
 
 
 def _places(numbers: list[int], rows: int) -> str:
