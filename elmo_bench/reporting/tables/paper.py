@@ -10,9 +10,8 @@ from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.cells import Cell, Content
 from elmo_bench.reporting.statistics.groups import Group
-from elmo_bench.reporting.tables.layers import weights
 from elmo_bench.reporting.tables.numbers import runs_of
-from elmo_bench.reporting.tables.sources import mark, unfair
+from elmo_bench.reporting.tables.sources import mark, unfair, weights
 
 Row = tuple[str, ...]
 MISSING, IMPOSSIBLE = "missing", "–"

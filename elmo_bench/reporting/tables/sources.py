@@ -12,7 +12,7 @@ from elmo_bench.reporting.statistics.cells import Cell, Content
 from elmo_bench.reporting.statistics.gains import gain, p_in_words
 from elmo_bench.reporting.statistics.gains import in_words as gain_in_words
 from elmo_bench.reporting.statistics.groups import Group
-from elmo_bench.reporting.tables.layers import weights
+from elmo_bench.reporting.statistics.scores import mean_weights
 from elmo_bench.reporting.tables.numbers import runs_of
 
 GAINS = ("task", "source", "over", "dev", "test", "p")
@@ -28,6 +28,7 @@ COST_NOTE = (
     f"{COMPUTING}"
 )
 MARK = "†"  # no evidence
+Row = tuple[str, ...]
 
 
 def sections(content: Content) -> list[Section]:
@@ -60,7 +61,7 @@ def mark(*groups: Group) -> str:
     return f" {MARK}" if any(group.first.has_seen for group in groups) else ""
 
 
-def _gains(content: Content) -> list[tuple[str, ...]]:
+def _gains(content: Content) -> list[Row]:
     """Each source over each that stands before it in the sweep and that the table names."""
     found = [pair for task in content.tasks for pair in _pairs(content, task)]
     tests = [gain(more, less) for (_, more), (_, less) in found]
@@ -84,7 +85,37 @@ def _pairs(content: Content, task: str) -> Iterable[tuple[tuple[Cell, Group], tu
             yield from ((each, other) for each in here[i + 1 :])
 
 
-def _cost(cell: Cell, group: Group) -> tuple[str, ...]:
+def weights(content: Content) -> tuple[Row, list[Row]]:
+    """The paper's Figure 2 as a table: the header, and a row for each place where ELMo enters.
+
+    They have the mean s_j and γ over the seeds, at the selected epoch.
+    """
+    layers = max(
+        (len(rows[0]) for _, group in content.groups for rows in group.first.layer_weights.values()), default=0
+    )
+    header = ("task", "ELMo at", *(f"s_{j}" for j in range(layers)), "γ", "seeds")
+    several = len({cell.column for cell in content.cells}) > 1
+    return header, [row for cell in content.cells for row in _rows(cell, layers, several)]
+
+
+def _rows(cell: Cell, layers: int, several: bool) -> list[Row]:
+    name = pages.title(cell.task) + (f", {cell.column}" if several else "")
+    if cell.group is None:
+        return [(name, "missing", *[""] * (layers + 2))]
+    rows = []
+    for place in cell.group.first.layer_weights:
+        *each, gamma = mean_weights(cell.group.records, place)
+        marked = (*(_marked(weight, 1 / len(each)) for weight in each), *[""] * (layers - len(each)))
+        rows.append((name, place, *marked, f"{gamma:.2f}", f"{len(cell.group.records)}"))
+    return rows
+
+
+def _marked(weight: float, even: float) -> str:
+    """The paper shades weights below an even share, 1/3, and above twice that."""
+    return f"{weight:.2f}" + (" ▼" if weight < even else " ▲" if weight > 2 * even else "")
+
+
+def _cost(cell: Cell, group: Group) -> Row:
     weighed = next(iter(group.first.layer_weights.values()), None)
     peaks = [record.peak_memory_mib for record in group.records if record.peak_memory_mib]
     return (
