@@ -10,7 +10,7 @@ import pytest
 
 from elmo_bench.sweeps.clusters.local import Job, run_jobs
 from elmo_bench.system.errors import Interrupted, UserError
-from elmo_bench.system.terminal.progress import LINES, tell
+from elmo_bench.system.terminal.streams import LINES, tell
 
 pytestmark = pytest.mark.slow
 

@@ -53,7 +53,7 @@ from elmo_bench.system.exhaustion import explained
 from elmo_bench.system.storage.files import write_bytes
 from elmo_bench.system.storage.integrity import load_checkpoint
 from elmo_bench.system.storage.owners import others
-from elmo_bench.system.terminal.progress import tell
+from elmo_bench.system.terminal.streams import tell
 from elmo_bench.text.vocabulary import coverage
 
 SMALLER = "lower recipe.rows, recipe.steps or recipe.negatives: another recipe, that is another biLM"

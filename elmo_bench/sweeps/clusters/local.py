@@ -20,7 +20,7 @@ from elmo_bench.system import children
 from elmo_bench.system.errors import Interrupted, UserError
 from elmo_bench.system.machine import cores
 from elmo_bench.system.terminal import signals
-from elmo_bench.system.terminal.progress import LINES, MARK
+from elmo_bench.system.terminal.streams import LINES, MARK
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -1,4 +1,4 @@
-"""The standard streams, where the caller has closed one or it cannot show every character.
+"""The standard streams, where the caller has closed one, it cannot show every character, or another process reads it.
 
 Python leaves a closed stream as None, on which `print` is silent and all else fails; and the next file that is opened
 gets its number, so that what a library prints would go into that file.
@@ -11,6 +11,9 @@ import os
 import sys
 
 from elmo_bench.system.errors import UserError
+
+LINES = "ELMO_BENCH_PROGRESS_LINES"  # set in the environment of a process whose progress its parent displays
+MARK = "\x1e"  # begins a line that replaces the previous one
 
 
 class _Closed(io.TextIOWrapper):
@@ -42,3 +45,9 @@ def check() -> None:
     """Called when a command is done. Raises `UserError` if it has printed to a closed stdout."""
     if isinstance(sys.stdout, _Closed) and sys.stdout.used:
         raise UserError("done, but standard output is closed, so what it prints is lost; >/dev/null if that is wanted")
+
+
+def tell(text: str) -> None:
+    """Prints the progress of this process as a line for its parent (`run_jobs`), if that displays it."""
+    if os.environ.get(LINES):
+        print(f"{MARK}{text}", flush=True)
