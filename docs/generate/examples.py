@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import textwrap
-from collections.abc import Sequence
 from typing import Any
 
 import elmo_bench
@@ -46,16 +45,9 @@ def prediction(task: str) -> str:
 
 
 def _wrapped(answer: Any) -> str:
-    text = json.dumps(_rounded(answer), ensure_ascii=False)
+    rounded = json.loads(json.dumps(answer), parse_float=lambda number: round(float(number), 2))
+    text = json.dumps(rounded, ensure_ascii=False)
     return textwrap.fill(text, 110, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False)
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 2)
-    if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    return [_rounded(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 def heads() -> str:

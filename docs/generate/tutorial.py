@@ -6,7 +6,6 @@ numbers that differ from machine to machine.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
@@ -26,6 +25,10 @@ PICTURE = ROOT / "docs" / "figures" / "tutorial.svg"
 CELL = re.compile(r"^```(python|sh)\n(.*?)^```\n(?:\n```(text|about)\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"[-+]?\d+\.\d+|\d[\d,]*")
 PASSING = r"record: |\w+/\w+ .*(?:training|accuracy)"  # lines with a place or a time
+KERNEL = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
 WITHIN = {"text": 0.02, "about": 12.0}  # of a number
 
 
@@ -48,30 +51,17 @@ def _code(language: str, code: str) -> str:
 
 def notebook(text: str) -> str:
     """The notebook of the page, without outputs."""
-    parts, end = [], 0
+    new, parts, end = nbformat.v4, [], 0
     for found in CELL.finditer(text):
-        parts += [("markdown", text[end : found.start()]), ("code", _code(found[1], found[2]))]
+        parts += [
+            new.new_markdown_cell(text[end : found.start()].strip()),
+            new.new_code_cell(_code(found[1], found[2])),
+        ]
         end = found.end()
-    parts.append(("markdown", text[end:]))
-    listed = []
-    for number, (kind, source) in enumerate(parts):
-        cell: dict[str, Any] = {
-            "cell_type": kind,
-            "id": f"cell-{number}",
-            "metadata": {},
-            "source": source.strip().splitlines(True),
-        }
-        listed.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
-    kernel = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
-    return (
-        json.dumps(
-            {"cells": listed, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False
-        )
-        + "\n"
-    )
+    parts.append(new.new_markdown_cell(text[end:].strip()))
+    for number, cell in enumerate(parts):
+        cell.id = f"cell-{number}"
+    return nbformat.writes(new.new_notebook(cells=parts, metadata=KERNEL)) + "\n"
 
 
 def executed(folder: Path, environment: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
