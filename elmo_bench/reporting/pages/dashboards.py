@@ -12,6 +12,7 @@ from elmo_bench.reporting.tables import tables
 from elmo_bench.system.errors import UserError
 
 NAME = "ELMo on its six tasks"
+COST = ("seconds", "tokens_per_second", "peak_memory_mib")
 INSTALL = "the workspace and the report need wandb-workspaces: pip install 'elmo_bench[dashboards]'"
 
 
@@ -75,26 +76,17 @@ def _panels(wr: Any, records: Sequence[Record]) -> Mapping[str, list[Any]]:
     """The panels of some runs, by section."""
     monitors = sorted({record.monitor for record in records})
     places = sorted({place for record in records for place in record.gamma})
-    layers = {place: max(_layers(record, place) for record in records) for place in places}
+    rows = {place: [row for record in records for row in record.layer_weights.get(place, ())] for place in places}
+    layers = {place: max(map(len, found), default=0) for place, found in rows.items()}
     return {
         "Scores": [wr.BarPlot(title=f"test {name}", metrics=[f"test/{name}"]) for name in monitors],
         "Training": [_curve(wr, f"dev {name}", [f"dev/{name}"]) for name in monitors]
         + [_curve(wr, "training loss", ["train/loss"])],
         "Layer weights": [_curve(wr, f"s_j, {p}", [f"elmo/{p}/s{j}" for j in range(n)]) for p, n in layers.items()]
         + [_curve(wr, f"gamma, {place}", [f"elmo/{place}/gamma"]) for place in places],
-        "Cost": [_bar(wr, "seconds"), _bar(wr, "tokens_per_second"), _bar(wr, "peak_memory_mib")],
+        "Cost": [wr.BarPlot(title=key.replace("_", " "), metrics=[key]) for key in COST],
     }
-
-
-def _layers(record: Record, place: str) -> int:
-    """The number of layers that are weighted at a place; 0 if ELMo is not there."""
-    weights = record.layer_weights.get(place)
-    return len(weights[0]) if weights else 0
 
 
 def _curve(wr: Any, title: str, metrics: list[str]) -> Any:
     return wr.LinePlot(title=title, x="epoch", y=metrics)
-
-
-def _bar(wr: Any, metric: str) -> Any:
-    return wr.BarPlot(title=metric.replace("_", " "), metrics=[metric])
