@@ -11,7 +11,7 @@ from elmo_bench.reporting.section import Number, Section
 from elmo_bench.reporting.statistics import scores as statistics
 from elmo_bench.reporting.statistics.groups import Group
 from elmo_bench.reporting.statistics.outcomes import Outcome, Scales
-from elmo_bench.reporting.tables.numbers import linked, mean_of
+from elmo_bench.reporting.tables.numbers import linked
 
 HEADER = ("arm", "seeds", "computing a run", "tokens a second", "peak memory", "parameters", "device")
 COLUMNS = {"tokens_per_second": "{:,.0f}", "peak_memory_mib": "{:,.0f} MiB", "parameters": "{:,.0f}"}
@@ -38,12 +38,18 @@ def _table(outcome: Outcome) -> Section:
 
 
 def _row(group: Group) -> tuple[str, ...]:
-    others = (mean_of(group, key, text) for key, text in COLUMNS.items())
+    others = (_mean(group, key, text) for key, text in COLUMNS.items())
     seeds = statistics.ranges([record.seed for record in group.records])
     time = Number(
         in_time(typical(group.records)), [linked(each, in_time(each.device_seconds)) for each in group.records]
     )
-    return group.name, seeds, time, *map(str, others), "; ".join(sorted({*map(_device, group.records)}))
+    return group.name, seeds, time, *others, "; ".join(sorted({*map(_device, group.records)}))
+
+
+def _mean(group: Group, key: str, text: str) -> str:
+    """The mean of a number over the runs that have one, written as `text` says; empty if none has."""
+    known = [value for record in group.records if (value := getattr(record, key))]
+    return text.format(sum(known) / len(known)) if known else ""
 
 
 def _device(record: Record) -> str:

@@ -24,14 +24,3 @@ def seeds(group: Group, metric: str) -> Number:
 def runs_of(*groups: Group) -> list[Run]:
     """The runs behind a number that is computed from several groups."""
     return [linked(record, group.name) for group in groups for record in group.records]
-
-
-def mean_of(group: Group, key: str, text: str) -> Number:
-    """The mean of a number of the records of a group, with the value of every run that has one.
-
-    Args:
-        text: how one value is written, as "{:.0f} s".
-    """
-    known = [(record, value) for record in group.records if (value := getattr(record, key))]
-    runs = [linked(record, text.format(value)) for record, value in known]
-    return Number(text.format(sum(value for _, value in known) / len(known)) if known else "", runs)
