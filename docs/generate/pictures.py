@@ -166,12 +166,8 @@ def _box(axes: Axes, box: Box) -> None:
             width,
             height,
             boxstyle="round,pad=0,rounding_size=0.08",
-            facecolor=colour,
+            facecolor=(colour, 0.15),
             edgecolor=colour,
-            alpha=0.15,
         )
-    )
-    axes.add_patch(
-        FancyBboxPatch(place, width, height, boxstyle="round,pad=0,rounding_size=0.08", fill=False, edgecolor=colour)
     )
     axes.text(x, y, text, ha="center", va="center", color=INK, linespacing=1.4)
