@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from elmo_bench.configuration import pages, schema
 from elmo_bench.configuration.schema import RunConfig, key
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.storage import limits, yaml_text
+from elmo_bench.system.terminal.console import choices
 
 
 def file(help: str) -> Any:
@@ -114,8 +116,15 @@ def read(name: str, cls: type[T], arguments: Sequence[str]) -> tuple[RunConfig, 
     """
     own = [argument for argument in arguments if argument.partition("=")[0] in names(cls)]
     others = [argument for argument in arguments if argument not in own]
+    for typed in (argument.partition("=")[0] for argument in others):
+        if typed.lstrip("+~").partition(".")[0] not in names(RunConfig):
+            raise UserError(f"{typed}: there is no such key; {choices(typed, sorted(names(cls)))}")
     run = schema.typed(pages.compose([*others, "scale.only=null"]))  # a study may read the data of any task
-    merged = OmegaConf.merge(OmegaConf.structured(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(cls), *_pages(name, run.scale.name), OmegaConf.from_dotlist(own))
+    except OmegaConfBaseException as error:
+        typed = next((one for one in own if one.partition("=")[0] == error.full_key), error.full_key)
+        raise UserError(f"{typed}: {pages.needed(str(error))}") from None
     around = {"data_root": run.data_root, "generated": run.scale.folder, "study": merged}
     plain: Any = OmegaConf.to_container(OmegaConf.create(around).study, resolve=True)
     settings = cls(**plain)

@@ -35,11 +35,11 @@ def number(
     low = (least is not None and value < least) or (above is not None and value <= above)
     high = (most is not None and value > most) or (below is not None and value >= below)
     if not abs(value) <= LARGEST or low or high:
-        bounds = [] if least is None else [f"{least} or more"]
+        bounds = [] if least is None else [f"of {least} or more"]
         bounds += [] if above is None else [f"above {above}"]
         bounds += [] if below is None else [f"below {below}"]
         bounds += [] if most is None else [f"at most {most}"]
-        wanted = f"a number of {' and '.join(bounds)}" if bounds else "a number that 32 bits can hold"
+        wanted = f"a number {' and '.join(bounds)}" if bounds else "a number that 32 bits can hold"
         raise UserError(f"{name}={as_typed(value)}: {wanted} is needed")
 
 

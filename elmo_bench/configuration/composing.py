@@ -85,7 +85,7 @@ def settled(cfg: DictConfig) -> DictConfig:
 
 
 def _make_absolute(cfg: DictConfig) -> None:
-    """Roots, also those of the environment, and files that are there; of data below a folder, that folder alone."""
+    """Makes absolute the roots and the paths of existing files; if the data have a folder, only that folder."""
     below = next((number for number, key in enumerate(DATA[:2], 1) if _value(cfg, key) is not None), len(DATA))
     for key in (*ROOTS, *FILES, *DATA[:below]):
         value = _value(cfg, key)
@@ -180,7 +180,7 @@ def _by_pages(state: Any, name: str, chosen: tuple[str, ...]) -> DictConfig:
 
 
 def _state() -> tuple[tuple[str, int, int], ...]:
-    """What tells the configuration files from changed ones."""
+    """The path, time and size of every configuration file, which differ as soon as one changes."""
     *own, ours = places.conf()
     known, groups = [], [folder / group for folder in own for group in os.listdir(ours)]
     for top in (ours, *groups):

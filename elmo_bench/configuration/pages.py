@@ -102,7 +102,7 @@ def _explain(error: BaseException) -> str | None:
         group, _, name = missing[1].rpartition("/")
         return f"{group}={name}: there is no such {group or 'configuration'}; {choices(name, options)}"
     if wrong := re.match(r"Error merging override \+*(.+)", text):
-        return f"{wrong[1]}: {_needed(str(error.__cause__ or ''))}"
+        return f"{wrong[1]}: {needed(str(error.__cause__ or ''))}"
     if wrong := re.search(r"Could not override '([^']+)'", text):
         return _unknown_key(wrong[1], error)
     if wrong := re.search(r"Key '([^']+)' is not in struct\s+full_key: (\S+)", text):
@@ -147,7 +147,7 @@ NEEDED = {
 }
 
 
-def _needed(error: str) -> str:
+def needed(error: str) -> str:
     """What a key's type allows, from OmegaConf's message about a value of another type."""
     return next((words for part, words in NEEDED.items() if part in error), error.partition("\n")[0])
 

@@ -88,7 +88,7 @@ class SweepTable:
         paper: the paper's figures by task, one for each column.
         over: columns that all later ones are compared with, of a sweep of sources of layers (`tables/sources.py`); an
             override may then replace the settings, and columns that it left without runs are not shown.
-        impossible: words in the error of a run that cannot be, which is no failure: its cell shows a dash.
+        impossible: a run whose error has this text cannot be made and has not failed; its cell shows a dash.
         findings: of the paper, that the table decides.
     """
 

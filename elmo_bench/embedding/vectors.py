@@ -22,7 +22,7 @@ from elmo_bench.text.vocabulary import Vocabulary, coverage
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-HARDLY = 0.01  # the share of the words of the data from which on a file is taken to be meant for them
+HARDLY = 0.01  # a file with a smaller share of the words of the data is for other data
 
 
 class Lookup(NamedTuple):

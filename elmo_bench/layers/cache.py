@@ -125,7 +125,7 @@ class ActivationCache:
         self._say(f"{why}: computing them again in every epoch")
 
     def _fill(self, sentences: Sentences) -> str | None:
-        """`prepare`, under the folder's lock; says what stands against it."""
+        """`prepare`, under the folder's lock; returns why it cannot be done."""
         self._refresh()  # what another process has written meanwhile
         missing = self._missing(sentences)
         size = sum(self.blocks.nbytes(len(sentence)) for sentence in missing)
@@ -149,7 +149,7 @@ class ActivationCache:
         return list({key: s for s in sentences if s and (key := digest(s)) not in self.shards.places}.values())
 
     def _smaller(self, size: int) -> str:
-        """How to store less, said where that spares much room."""
+        """How to store less, shown where that saves much space."""
         if self.layer is not None or size < LARGE:
             return ""
         alone = self.source.width * DTYPE.itemsize / self.blocks.nbytes(1)

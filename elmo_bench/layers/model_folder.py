@@ -45,7 +45,7 @@ def files(path: str | PathLike[str]) -> list[Path]:
 
 
 def _check_implementation(path: Path) -> None:
-    """`transformers` takes another name than these for that of compiled code on the hub, to be fetched and run."""
+    """With any other name, `transformers` would fetch compiled code from the hub and run it."""
     if named := re.search(CODE, read_text(path)):
         raise UserError(f"names code that is not in the folder ({named[0]}); remove this key", path)
 

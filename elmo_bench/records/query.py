@@ -30,7 +30,7 @@ def fits(run: Started, setting: Setting) -> bool:
 
 
 def normal(setting: Setting, scale: str) -> Setting:
-    """A setting without what is no choice: `arm=elmo`, the scale's own biLM, and ELMo's keys for a baseline."""
+    """A setting without the keys that change nothing: `arm=elmo`, the scale's own biLM, ELMo's keys of a baseline."""
     baseline = setting.get("arm") == "baseline" or setting.get("elmo.where") == "none"
     kept = {key: each for key, each in setting.items() if not (baseline and key.partition(".")[0] in ELMO)}
     if kept.get("arm") == "elmo" or baseline:

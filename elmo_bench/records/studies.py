@@ -35,7 +35,7 @@ class StudyCell:
     """One number of a study; or a text, such as the words near a word, where `value` is 0.
 
     Attributes:
-        source: what it was measured of: a biLM or another source of vectors by its name, a task, a word.
+        source: what was measured: a biLM or another source of vectors by its name, a task, a word.
         quantity: what it counts, with its unit where that is not percent: a column of the table.
         value: a count is an int.
         layer: of the source, from 0.

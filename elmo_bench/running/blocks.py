@@ -149,7 +149,7 @@ def rehearse(task: TaskConfig, device: str = "cpu") -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What a library says; of a text where it computes with a number, only Python says something."""
+    """What a library says; where a value has the wrong type, the message may be Python's own."""
     cause = error.__cause__ or error
     return f"a value of another type than it needs ({cause})" if isinstance(cause, TypeError) else str(cause)
 

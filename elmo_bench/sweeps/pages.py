@@ -62,8 +62,8 @@ def _params(sweep: str) -> DictConfig:
 
 
 def setting(overrides: Iterable[str]) -> Setting:
-    """The setting that overrides make as they are typed: "elmo={layers:last}" is `elmo.layers`. Seeds and places of
-    files are none.
+    """The setting that overrides make as they are typed: "elmo={layers:last}" is `elmo.layers`. Seeds and paths of
+    files are left out.
 
     A source of layers of one's own goes by its name, which is by default that of its folder.
     """

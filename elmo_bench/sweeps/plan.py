@@ -90,8 +90,8 @@ class Plan(NamedTuple):
         counted = Counter((each.config.task.name, each.config.arm) for each in new)
         total, unknown = 0.0, 0
         tasks = dict.fromkeys(task for task, _ in counted)
-        authors = [record for task in tasks for record in store.read_all(places.RECORDED, self.request.scale, task)]
-        known = store.whole([*self.records.values()]), authors
+        reference = [record for task in tasks for record in store.read_all(places.RECORDED, self.request.scale, task)]
+        known = store.whole([*self.records.values()]), reference
         for kind, number in counted.items():
             alike = ([record for record in there if (record.task, record.arm) == kind] for there in known)
             found = next(filter(None, alike), [])
@@ -176,7 +176,7 @@ def _planned(listed: Sequence[Point]) -> tuple[list[Planned], dict[Point, Except
 
 
 def _possible(runs: Sequence[Planned], known: Mapping[str, Record]) -> list[Planned]:
-    """The runs but those whose share of the training data is less than a batch, by a recorded run on all of it."""
+    """Leaves out runs whose fraction of the data is less than a batch, as a recorded run on all data shows."""
     whole = {_on_all(each): known[each.run] for each in runs if each.config.fraction == 1 and each.run in known}
 
     def possible(run: Planned) -> bool:
@@ -187,7 +187,7 @@ def _possible(runs: Sequence[Planned], known: Mapping[str, Record]) -> list[Plan
 
 
 def _on_all(run: Planned) -> tuple[str, ...]:
-    """What tells the settings of a run apart, but the fraction."""
+    """The settings of a run without the fraction, as a key."""
     return (run.point.task, *(value for value in run.point.setting if not value.startswith("fraction=")))
 
 
@@ -208,7 +208,7 @@ def _is_seed_of(other: RunConfig, first: RunConfig) -> bool:
 
 
 def _named(points: Sequence[Point], configs: Sequence[RunConfig]) -> dict[Point, Planned]:
-    """The points with the names of their runs; the settings of the first serve all that are other seeds of it."""
+    """The points with the names of their runs; settings are computed once for runs that differ only in the seed."""
     first = Identity(configs[0])
     if _is_seed_of(configs[-1], configs[0]):
         names = [first.with_seed(config.seed) for config in configs]

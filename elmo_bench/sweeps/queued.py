@@ -75,7 +75,7 @@ def submit(plan: Plan) -> None:
     """Queues the runs that are neither recorded nor queued already, and returns at once.
 
     First a job for each task and biLM that makes what the runs read, then one job array that waits for the end of
-    these. What a job that was killed has not made, the first run makes that needs it.
+    these. If such a job is killed, the first run that needs its files makes them.
 
     Raises:
         UserError: Slurm refuses, or another process is submitting.

@@ -1,4 +1,4 @@
-"""The next thing is made while this one is used."""
+"""Prefetching: a thread computes the next item while this one is used."""
 
 from __future__ import annotations
 

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from elmo_bench.analysis import probe, tagged
+from elmo_bench.analysis import probe, settings, tagged
 from elmo_bench.analysis.settings import PosConfig
 from elmo_bench.commands.analysis import pos as pos_command
 from elmo_bench.records import studies
 from elmo_bench.system.errors import UserError
+from elmo_bench.system.terminal import console
 from tests import tiny_bert
 from tests.tiny_bilm import exported, overrides
 
@@ -147,3 +148,21 @@ def test_another_source_than_a_bilm_is_not_held_against_the_paper(path, tmp_path
     (study,) = studies.read_all(tmp_path)
     assert [(cell.source, cell.layer, cell.minus) for cell in study.cells] == [("mine", i, None) for i in range(3)] * 2
     assert {cell.paper for cell in study.cells} == {None}
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("sentence=5", "sentence: there is no such key; did you mean sentences?"),
+        ("sentences=x", "sentences=x: a whole number is needed"),
+        ("lr=0", "lr=0.0: a number above 0 is needed"),
+        ("scale=nope", "scale=nope: there is no such scale"),
+    ],
+)
+def test_a_wrong_setting_of_a_study_is_one_line_about_it(typed, said):
+    try:
+        settings.read("pos", PosConfig, [typed])
+    except Exception as error:  # Hydra's own, too, which a command shows in one line
+        assert (console.explain(error) or "").startswith(said)
+    else:
+        pytest.fail("it is taken")

@@ -14,6 +14,7 @@ from elmo_bench.configuration import checks, pages
 from elmo_bench.system import places
 from elmo_bench.system.errors import UserError
 from elmo_bench.system.terminal.command import Argument, Command, files, flag
+from elmo_bench.system.terminal.console import choices
 
 COMMAND = Command(
     (
@@ -51,6 +52,9 @@ def _chosen(arguments: list[str]) -> tuple[list[str], bool]:
     from elmo_bench.bilm.pretraining.recipe import Recipe
 
     keys = {f"recipe.{each.name}" for each in dataclasses.fields(Recipe)}
+    for scale in (a.removeprefix("scale=") for a in arguments if a.startswith("scale=")):
+        if scale not in places.named("pretrain"):
+            raise UserError(f"scale={scale}: no recipe for it; {choices(scale, places.named('pretrain'))}")
     chosen = [f"pretrain={a.removeprefix('scale=')}" if a.startswith("scale=") else a for a in arguments]
     chosen = [f"++{a.lstrip('+')}" if a.lstrip("+").partition("=")[0] in keys else a for a in chosen]
     if shown := chosen.count("--cfg") == 1 and "job" in chosen:
@@ -59,7 +63,7 @@ def _chosen(arguments: list[str]) -> tuple[list[str], bool]:
 
 
 def _make_text(scale: str, root: Path, cache_root: str) -> None:
-    """Generates the text that is missing or damaged, if it is generated: of another text it would be another biLM."""
+    """Generates missing or damaged text of the mini scale again: another text would make another biLM."""
     from elmo_bench.configuration import schema
     from elmo_bench.identity.makers import maker
     from elmo_bench.mini.data import mend

@@ -27,7 +27,11 @@ COMMAND = Command(
         Argument("fraction", "of the training data: a random subset that follows from the seed", 1.0),
         Argument("callbacks", "of Lightning, files in conf/callbacks/: early_stopping, lr_monitor", "none"),
         Argument("compile", "compile the head with torch.compile", False),
-        Argument("trainer.fast_dev_run", "a smoke run: trains and scores a few batches, and records nothing", False),
+        Argument(
+            "trainer.fast_dev_run",
+            "a smoke run: trains and scores one batch (or N) of each split, and records nothing",
+            False,
+        ),
         usage.FORCE,
         *usage.ROOTS,
     ),

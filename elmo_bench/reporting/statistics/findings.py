@@ -32,7 +32,7 @@ class FindingRow(NamedTuple):
 
     Attributes:
         task: its name; empty for a finding on the biLM itself.
-        value, spread: the difference, and how far it spreads; None where it is not known.
+        value, spread: the difference, and its standard error with the degrees of freedom; None where not known.
         verdict: one of `VERDICTS`.
         groups: the compared runs, `more` first; empty for a study.
         unit: what the numbers count, as "points" or "%".

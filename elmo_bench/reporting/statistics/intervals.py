@@ -124,7 +124,7 @@ class Arm(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """What makes up for K resampled clusters having only (K - 1)/K of the variance of new ones."""
+        """The correction for K resampled clusters, which have only (K - 1)/K of the variance of new ones."""
         return self.clusters / (self.clusters - 1) if self.clusters else 1.0
 
 

@@ -24,10 +24,10 @@ def beside(records: Iterable[Record]) -> list[Section]:
     return [_section(own, read_all(places.RECORDED, own[0].scale, own[0].task)) for own in by_place(records)]
 
 
-def _section(own: Sequence[Record], authors: Sequence[Record]) -> Section:
+def _section(own: Sequence[Record], reference: Sequence[Record]) -> Section:
     """The arms of one task at one scale, and below them the gain of +ELMo."""
     metric = own[0].monitor
-    theirs = grouped(authors)
+    theirs = grouped(reference)
     groups = sorted(in_groups(own), key=lambda group: (group.first.has_elmo, group.name))
     pairs = [(group, theirs.get(group.first.group, [])) for group in groups]
     rows = [_row(group, recorded, metric) for group, recorded in pairs]

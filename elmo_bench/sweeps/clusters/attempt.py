@@ -101,7 +101,7 @@ class Attempt:
         _carry_out(self.command, f"{self.title}: ")
 
     def checkpoint(self) -> DelayedSubmission | None:
-        """What submitit runs when the job is queued again; None, with which it is not: no start is left."""
+        """What submitit runs when the job is queued again; None if all its starts are used, so that it is not."""
         return _again(self) if self.journal.starts < self.attempts else None
 
 
@@ -112,7 +112,7 @@ class Preparation:
     command: Sequence[str]
 
     def __call__(self) -> None:
-        """Raises `RuntimeError` if it was ended. What a user must mend, each run that it concerns says itself."""
+        """Raises `RuntimeError` if it was ended. Errors for the user to mend are said by the runs."""
         _carry_out(self.command)
 
     def checkpoint(self) -> DelayedSubmission:

@@ -206,8 +206,8 @@ def several(known: Collection[str]) -> Callable[[str], list[str]]:
 
 
 def flag(text: str) -> bool:
-    """Parses true or false."""
-    return choice("true", "false")(text) == "true"
+    """Parses true or false, for which Hydra takes 1 and 0 as well."""
+    return choice("true", "false")({"1": "true", "0": "false"}.get(text, text)) == "true"
 
 
 # Help for settings that dataclasses declare.

@@ -228,6 +228,7 @@ def test_bad_input_is_one_line_and_nothing_is_lost(place):
     one_line(inside(place, "recipe.text=[[train.txt,null],[latin.txt,null]]"), "latin.txt:2", "not UTF-8")
     one_line(inside(place, "recipe.text=[[train.txt,null],[empty.txt,null]]"), "empty.txt", "no sentence")
     one_line(inside(place, "recipe.text=[[absent/*,null]]"), "absent", "no such text")
+    one_line(inside(place, "scale=nope"), "scale=nope", "no recipe for it")
     one_line(inside(place, "+recipe.words=words.txt"), "words.txt", "<UNK>")
     one_line(inside(place, "+recipe.words=few.txt"), "few.txt", "60")
     one_line(inside(place, "recipe.negatives=60"), "recipe.negatives=60")
